@@ -1,0 +1,54 @@
+# make quickstart   run a durable three-controller quorum     make test   every test
+# make check        the fast inner loop                       make bench  the measurements
+PYTHON ?= python3
+BIN := .venv/bin
+UV = $(if $(shell command -v uv),uv,$(BIN)/uv)
+INSTALL = $(UV) pip install --quiet --python $(BIN)/python --require-hashes
+
+.PHONY: quickstart test check lint bench lock clean
+
+quickstart: .venv/runtime.stamp
+	@$(BIN)/quorate quickstart $(ARGS)
+
+test: .venv/dev.stamp .kafka/libs.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+
+check: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not interop" $(ARGS)
+
+bench: .venv/dev.stamp .kafka/libs.stamp
+	$(BIN)/python -m bench $(ARGS)
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	command -v uv >/dev/null || $(BIN)/python -m pip install --quiet uv
+
+.venv/runtime.stamp: requirements.lock pyproject.toml | .venv/bin/python
+	$(INSTALL) -r requirements.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	touch $@
+
+.venv/dev.stamp: requirements-dev.lock pyproject.toml | .venv/bin/python
+	$(INSTALL) -r requirements-dev.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	touch $@ .venv/runtime.stamp
+
+.kafka/libs.stamp: tools/kafka-pom.xml
+	mkdir -p .kafka
+	mvn -q -f tools/kafka-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.kafka/libs
+	touch $@
+
+lock: | .venv/bin/python
+	$(UV) pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o requirements.lock
+	$(UV) pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --group dev -o requirements-dev.lock
+
+clean:
+	rm -rf .venv .kafka build dist

@@ -1,0 +1,1 @@
+"""A replicated state machine for other programs."""

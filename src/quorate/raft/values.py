@@ -1,0 +1,121 @@
+"""Values of the log that the core understands: batches, control records, the durable vote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorate.base.ids import ZERO_UUID, Listeners, OffsetAndEpoch, ReplicaKey, Uuid
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """One entry of a voter set; directory id ZERO_UUID where it is not known (static voters)."""
+
+    key: ReplicaKey
+    listeners: Listeners
+    min_kraft_version: int = 0
+    max_kraft_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChange:
+    leader_id: int
+    voters: tuple[int, ...]
+    granting_voters: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KRaftVersion:
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Voters:
+    voters: tuple[Voter, ...]
+    """Ordered by node id."""
+
+
+ControlRecord = LeaderChange | KRaftVersion | Voters
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records that are appended, replicated and truncated as one.
+
+    Exactly one of `control` (control records, in order, one offset each) and `payload` (opaque to
+    the core; whatever the driver can turn into bytes) says what is inside.
+    """
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    size: int
+    """Bytes on disk; 0 where it is not known yet."""
+    control: tuple[ControlRecord, ...] = ()
+    payload: object = None
+
+    @property
+    def end_offset(self) -> int:
+        return self.last_offset + 1
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionState:
+    """What quorum-state keeps: written and synced before anything that promises it is said."""
+
+    epoch: int = 0
+    leader_id: int = -1
+    voted: ReplicaKey | None = None
+    """directory id ZERO_UUID when it was read from a v0 file: matches any."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlState:
+    """kraft.version and voter set in force at a point of the log (`offset` exclusive)."""
+
+    kraft_version: int
+    voters: tuple[Voter, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredLog:
+    """What the driver found on disk, complete: the core starts from nothing else."""
+
+    start_offset: int
+    end_offset: int
+    epochs: tuple[tuple[int, int], ...]
+    """(epoch, start offset) of each epoch in the log, ascending."""
+    snapshots: tuple[OffsetAndEpoch, ...]
+    """Ascending; (0, 0) is the bootstrap snapshot."""
+    snapshot_control: ControlState | None
+    """Read from the newest snapshot (also 0-0); None without one."""
+    control_records: tuple[tuple[int, ControlRecord], ...]
+    """(offset, record) of every KRaftVersion and Voters record in the log, ascending."""
+    batch_ends: tuple[int, ...] = ()
+    """End offsets of the batches in the log where the driver knows them; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaftConfig:
+    """Times in ms, sizes in bytes; defaults are Kafka's (QuorumConfig)."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: Uuid = ZERO_UUID
+    can_be_voter: bool = True
+    """The controller role; a broker is an observer for ever."""
+    listeners: Listeners = ()
+    """Own advertised controller listeners; the first is the default one."""
+    static_voters: tuple[Voter, ...] = ()
+    bootstrap_servers: tuple[tuple[str, int], ...] = ()
+    min_kraft_version: int = 0
+    max_kraft_version: int = 1
+    election_timeout_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    election_backoff_max_ms: int = 1000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_max_wait_ms: int = 500
+    fetch_max_bytes: int = 1_048_576
+    snapshot_max_bytes: int = 1_048_576
+    auto_join: bool = False

@@ -1,0 +1,1 @@
+"""Where the log is kept: one contract, real files and an in-memory double."""
