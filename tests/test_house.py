@@ -1,0 +1,52 @@
+"""The house rules: floors, sizes, and what no file may name."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home|farm)/")
+
+
+def tracked_text_files() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout
+    files = [ROOT / name for name in listed.split("\0") if name]
+    return [f for f in files if f.is_file() and "tests/data" not in f.as_posix()]
+
+
+def test_imports_only_go_down():
+    linter = Path(sys.executable).with_name("lint-imports")
+    run = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_a_file_stays_readable(path):
+    lines = path.read_text().count("\n")
+    assert lines <= 600, f"{lines} lines: split it by duty"
+
+
+def test_no_file_names_a_machine_path():
+    found = []
+    for path in tracked_text_files():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.relative_to(ROOT)}: {m.group()}" for m in MACHINE_PATH.finditer(text)]
+    assert found == []
+
+
+def test_links_in_the_docs_lead_somewhere():
+    broken = []
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)} -> {target}")
+    assert broken == []
