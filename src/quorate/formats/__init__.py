@@ -1,1 +1,1 @@
-
+"""Bytes at rest: record batches, control and metadata records, snapshots, small files."""

@@ -1,0 +1,356 @@
+"""Record batches of format 2, as a metadata log and its snapshots hold them.
+
+Layout and rules: `DefaultRecordBatch` and `DefaultRecord` of Kafka; what a metadata log may hold
+of it: `RecordsIterator`. Offsets, epochs and positions are plain integers, times are ms.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fastcrc.crc32 import iscsi as crc32c
+
+from quorate.formats.errors import BatchError, IncompleteBatch
+from quorate.formats.varint import encode_signed, read_signed
+
+Buffer = bytes | bytearray | memoryview
+
+HEADER_SIZE: Final = 61
+PREFIX_SIZE: Final = 12
+"""Base offset and length: what precedes the bytes that the length counts."""
+MAX_BATCH_SIZE: Final = 8 * 1024 * 1024
+"""Most bytes of a batch in a metadata log (`KafkaRaftClient.MAX_BATCH_SIZE_BYTES`)."""
+
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_AFTER_CRC: Final = struct.Struct(">hiqqqhii")
+_UP_TO_CRC: Final = struct.Struct(">qiibI")
+_PREFIX: Final = struct.Struct(">qi")
+_BASE_OFFSET: Final = struct.Struct(">q")
+_EPOCH: Final = struct.Struct(">i")
+_CRC_FROM: Final = 21
+_MAGIC: Final = 2
+_CONTROL: Final = 0x20
+_COMPRESSION: Final = 0x07
+_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@dataclass(slots=True)
+class BatchView:
+    """One batch: the fields of its header, and all its bytes."""
+
+    position: int
+    """Where it begins in the file or buffer it was read from."""
+    data: bytes
+    base_offset: int
+    epoch: int
+    """partitionLeaderEpoch: of the leader that wrote it, or of the snapshot's id."""
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def end_offset(self) -> int:
+        """Exclusive."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & _CONTROL != 0
+
+    @property
+    def compression(self) -> str:
+        """`none`, or the name of the codec, or `unknown (n)`."""
+        kind = self.attributes & _COMPRESSION
+        return _NAMES[kind] if kind < len(_NAMES) else f"unknown ({kind})"
+
+    @property
+    def crc_matches(self) -> bool:
+        return crc32c(memoryview(self.data)[_CRC_FROM:]) == self.crc
+
+    def error(self, what: str) -> BatchError:
+        """`what`, said of this batch."""
+        return BatchError(f"{what}, base offset {self.base_offset}", self.position)
+
+    def verify(self) -> None:
+        """Raise BatchError unless the bytes are whole and may stand in a metadata log."""
+        if self.magic != _MAGIC:
+            raise self.error(f"batch format {self.magic} is not supported, only 2")
+        if not self.crc_matches:
+            raise self.error("checksum does not match: the bytes are damaged")
+        if self.attributes & ~_CONTROL:
+            raise self.error(self._unfit_attributes())
+        if self.base_offset < 0 or self.epoch < 0:
+            raise self.error(f"negative base offset or epoch {self.epoch}")
+        if self.count < 1 or self.last_offset_delta != self.count - 1:
+            raise self.error(
+                f"{self.count} records do not fit last offset delta {self.last_offset_delta}"
+            )
+
+    def _unfit_attributes(self) -> str:
+        if self.attributes & _COMPRESSION:
+            return f"compression {self.compression}: batches of a metadata log are not compressed"
+        return f"attributes 0x{self.attributes & 0xFFFF:04x} have no meaning in a metadata log"
+
+
+def read_batch(buf: Buffer, start: int, origin: int = 0) -> BatchView:
+    """The batch that begins at `start` of `buf`; only its bounds are checked.
+
+    `origin` is the position of `buf` in its file. Raises IncompleteBatch when `buf` ends first,
+    BatchError when the length cannot be one.
+    """
+    position = origin + start
+    room = len(buf) - start
+    if room < PREFIX_SIZE:
+        raise IncompleteBatch(f"only {room} bytes are left of a batch", position)
+    base_offset, length = _PREFIX.unpack_from(buf, start)
+    if length < HEADER_SIZE - PREFIX_SIZE:
+        raise BatchError(f"length {length} is less than a batch's header", position)
+    size = PREFIX_SIZE + length
+    if room < size:
+        raise IncompleteBatch(f"only {room} of {size} bytes of a batch are there", position)
+    data = bytes(buf[start : start + size])
+    (
+        base_offset,
+        _,
+        epoch,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = _HEADER.unpack_from(data)
+    return BatchView(
+        position,
+        data,
+        base_offset,
+        epoch,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
+
+
+def iter_batches(
+    buf: Buffer, origin: int = 0, *, cut_tail: bool = False, verify: bool = True
+) -> Iterator[BatchView]:
+    """Every batch of `buf`, verified (format, checksum, attributes, count).
+
+    `origin` is the position of `buf` in its file. With `cut_tail` an incomplete last batch ends
+    the iteration, as in the answer to a Fetch; else it raises IncompleteBatch. Raises BatchError,
+    whose position is where the sound batches end.
+    """
+    start, end = 0, len(buf)
+    while start < end:
+        try:
+            view = read_batch(buf, start, origin)
+        except IncompleteBatch:
+            if cut_tail:
+                return
+            raise
+        if verify:
+            view.verify()
+        yield view
+        start += len(view.data)
+
+
+def whole_batches_size(buf: Buffer) -> int:
+    """Bytes of the whole batches at the front of `buf`: where an incomplete tail begins.
+
+    Looks at the lengths only. Raises BatchError when a length cannot be one.
+    """
+    start, end = 0, len(buf)
+    while end - start >= PREFIX_SIZE:
+        length = _PREFIX.unpack_from(buf, start)[1]
+        if length < HEADER_SIZE - PREFIX_SIZE:
+            raise BatchError(f"length {length} is less than a batch's header", start)
+        if start + PREFIX_SIZE + length > end:
+            break
+        start += PREFIX_SIZE + length
+    return start
+
+
+def raw_records(view: BatchView) -> list[tuple[bytes | None, bytes | None]]:
+    """(key, value) of every record, None where there is none.
+
+    Raises BatchError where a record is cut, has a timestamp delta or headers, or is out of order:
+    what makes a Java reader of the metadata log fail.
+    """
+    data, end = view.data, len(view.data)
+    out: list[tuple[bytes | None, bytes | None]] = []
+    position = HEADER_SIZE
+    try:
+        for index in range(view.count):
+            length, position = read_signed(data, position)
+            stop = position + length
+            if length <= 0 or stop > end:
+                raise view.error(f"record {index} has the length {length}")
+            timestamp_delta, position = read_signed(data, position + 1, 10)
+            offset_delta, position = read_signed(data, position)
+            if timestamp_delta or offset_delta != index:
+                raise view.error(_bad_deltas(index, timestamp_delta, offset_delta))
+            key, position = _read_field(data, position, stop)
+            value, position = _read_field(data, position, stop)
+            if position != stop - 1 or data[position]:
+                raise view.error(f"record {index} has headers or bytes after its value")
+            position = stop
+            out.append((key, value))
+    except (IndexError, ValueError) as error:
+        raise view.error(f"record {len(out)} is cut or malformed: {error}") from None
+    if position != end:
+        raise view.error(f"{end - position} bytes are left after {view.count} records")
+    return out
+
+
+def values(view: BatchView) -> list[bytes]:
+    """The value of every record of a data batch; their offsets count up from base_offset.
+
+    Raises BatchError as raw_records does, and for a key or a missing or empty value.
+    """
+    data, end = view.data, len(view.data)
+    out: list[bytes] = []
+    position = HEADER_SIZE
+    # Records as Kafka writes them, read without a call: lengths below 8 KiB. Anything else goes
+    # through raw_records, which accepts every spelling and names what is wrong.
+    try:
+        for index in range(view.count):
+            length = data[position]
+            position += 1
+            if length >= 0x80:
+                more = data[position]
+                if more >= 0x80:
+                    return _values_slowly(view)
+                length = length & 0x7F | more << 7
+                position += 1
+            stop = position + (length >> 1)
+            # attributes and timestamp delta, both zero
+            if data[position] | data[position + 1]:
+                return _values_slowly(view)
+            delta = data[position + 2]
+            position += 3
+            if delta >= 0x80:
+                delta = delta & 0x7F | data[position] << 7
+                position += 1
+            # -1 in zigzag: no key
+            if delta != index << 1 or data[position] != 1:
+                return _values_slowly(view)
+            size = data[position + 1]
+            position += 2
+            if size >= 0x80:
+                more = data[position]
+                if more >= 0x80:
+                    return _values_slowly(view)
+                size = size & 0x7F | more << 7
+                position += 1
+            last = position + (size >> 1)
+            if last != stop - 1 or stop > end or data[last] or size & 1 or length & 1 or not size:
+                return _values_slowly(view)
+            out.append(data[position:last])
+            position = stop
+    except IndexError:
+        return _values_slowly(view)
+    return out if position == end else _values_slowly(view)
+
+
+def encode_batch(base_offset: int, epoch: int, timestamp_ms: int, values: Sequence[bytes]) -> bytes:
+    """A data batch of these record values; raises ValueError when there is none."""
+    parts: list[bytes] = []
+    for index, value in enumerate(values):
+        delta = encode_signed(index)
+        size = encode_signed(len(value))
+        length = encode_signed(len(delta) + len(size) + len(value) + 4)
+        parts += (length, b"\0\0", delta, b"\x01", size, value, b"\0")
+    return _assemble(base_offset, epoch, timestamp_ms, 0, len(values), b"".join(parts))
+
+
+def encode_keyed_batch(
+    base_offset: int, epoch: int, timestamp_ms: int, records: Sequence[tuple[bytes, bytes]]
+) -> bytes:
+    """A control batch of these (key, value) pairs; raises ValueError when there is none."""
+    parts: list[bytes] = []
+    for index, (key, value) in enumerate(records):
+        body = b"".join(
+            (
+                b"\0\0",
+                encode_signed(index),
+                encode_signed(len(key)),
+                key,
+                encode_signed(len(value)),
+                value,
+                b"\0",
+            )
+        )
+        parts += (encode_signed(len(body)), body)
+    return _assemble(base_offset, epoch, timestamp_ms, _CONTROL, len(records), b"".join(parts))
+
+
+def with_base_offset_and_epoch(data: bytes, base_offset: int, epoch: int) -> bytes:
+    """The same batch at another place of the log; the checksum covers neither field."""
+    return b"".join((_BASE_OFFSET.pack(base_offset), data[8:12], _EPOCH.pack(epoch), data[16:]))
+
+
+def _assemble(
+    base_offset: int, epoch: int, timestamp_ms: int, attributes: int, count: int, records: bytes
+) -> bytes:
+    if count < 1:
+        raise ValueError("a batch holds at least one record")
+    after = _AFTER_CRC.pack(attributes, count - 1, timestamp_ms, timestamp_ms, -1, -1, -1, count)
+    length = HEADER_SIZE - PREFIX_SIZE + len(records)
+    head = _UP_TO_CRC.pack(base_offset, length, epoch, _MAGIC, crc32c(records, crc32c(after)))
+    return b"".join((head, after, records))
+
+
+def _read_field(data: bytes, position: int, stop: int) -> tuple[bytes | None, int]:
+    """A length and that many bytes (None for -1); ValueError when they pass `stop`."""
+    size, position = read_signed(data, position)
+    if size < 0:
+        return None, position
+    if position + size > stop:
+        raise ValueError(f"a field of {size} bytes passes the record's end")
+    return data[position : position + size], position + size
+
+
+def _values_slowly(view: BatchView) -> list[bytes]:
+    out: list[bytes] = []
+    for index, (key, value) in enumerate(raw_records(view)):
+        if key is not None:
+            raise view.error(f"record {index} has a key, which a data record never has")
+        if not value:
+            raise view.error(f"record {index} has no value")
+        out.append(value)
+    return out
+
+
+def _bad_deltas(index: int, timestamp_delta: int, offset_delta: int) -> str:
+    if timestamp_delta:
+        return f"record {index} has timestamp delta {timestamp_delta}, not 0"
+    return f"record {index} has offset delta {offset_delta}"
