@@ -1,0 +1,206 @@
+"""Listeners, voters and bootstrap servers as a properties file writes them.
+
+The rules are those of Kafka's `SocketServerConfigs`, `AbstractKafkaConfig`, `QuorumConfig` and
+`KafkaConfig.effectiveAdvertisedControllerListeners`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_address
+from typing import Final
+
+from quorate.base.ids import Address, Listener, Listeners
+from quorate.node.settings import Settings
+
+WILDCARD: Final = "0.0.0.0"
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+LISTENERS: Final = "listeners"
+ADVERTISED: Final = "advertised.listeners"
+PROTOCOL_MAP: Final = "listener.security.protocol.map"
+CONTROLLER_NAMES: Final = "controller.listener.names"
+VOTERS: Final = "controller.quorum.voters"
+BOOTSTRAP: Final = "controller.quorum.bootstrap.servers"
+
+_LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)", re.ASCII)
+_HOST_PORT: Final = re.compile(
+    r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)", re.ASCII
+)
+_MAX_PORT: Final = 65535
+
+
+def parse_host_port(text: str) -> Address | None:
+    """`host:port`, with or without brackets and a protocol; None when it is something else."""
+    match = _HOST_PORT.fullmatch(text)
+    if match is None or int(match[2]) > _MAX_PORT:
+        return None
+    return Address(match[1], int(match[2]))
+
+
+def security_protocols(settings: Settings) -> dict[str, str]:
+    """Listener name (upper case) -> security protocol, Kafka's defaults included."""
+    text = settings.text(PROTOCOL_MAP)
+    if text is None:
+        return _default_protocols(settings)
+    protocols = {}
+    for entry in re.split(r"\s*,\s*", text) if text else ():
+        name, colon, protocol = entry.rpartition(":")
+        if not colon:
+            settings.refuse(
+                PROTOCOL_MAP,
+                f"Error parsing configuration property '{PROTOCOL_MAP}': "
+                f"'{entry}' is not of the form NAME:PROTOCOL",
+            )
+        protocol = protocol.strip()
+        if protocol.upper() not in PROTOCOLS:
+            settings.refuse(
+                PROTOCOL_MAP, f"Invalid security protocol `{protocol}` defined in {PROTOCOL_MAP}"
+            )
+        protocols[name.strip().upper()] = protocol.upper()
+    return protocols
+
+
+def _default_protocols(settings: Settings) -> dict[str, str]:
+    protocols = {name: name for name in PROTOCOLS}
+    controllers = settings.items(CONTROLLER_NAMES) or ()
+    bound = [entry.partition(":")[0].upper() for entry in settings.items(LISTENERS) or ()]
+    if not set(PROTOCOLS[1:]) & {*controllers, *bound}:
+        protocols |= dict.fromkeys(controllers, "PLAINTEXT")
+    return protocols
+
+
+def listeners(
+    settings: Settings, key: str, protocols: Mapping[str, str], *, distinct_ports: bool
+) -> Listeners | None:
+    """The endpoints of `listeners` or `advertised.listeners`; host "" where none is written."""
+    entries = settings.distinct(key)
+    if entries is None:
+        return None
+    shown = f"[{', '.join(entries)}]"
+    try:
+        endpoints = tuple(_listener(entry, protocols) for entry in entries)
+        _check_distinct(endpoints, shown, distinct_ports)
+    except ValueError as error:
+        settings.refuse(key, f"Error creating broker listeners from '{shown}': {error}")
+    return endpoints
+
+
+def _listener(entry: str, protocols: Mapping[str, str]) -> Listener:
+    match = _LISTENER.fullmatch(entry)
+    if match is None:
+        raise ValueError(f"Unable to parse {entry} to a broker endpoint")
+    name, host, port = match[1].upper(), match[2], int(match[3])
+    if name not in protocols:
+        raise ValueError(f"No security protocol defined for listener {name}")
+    if not 0 <= port <= _MAX_PORT:
+        raise ValueError(f"Port {port} of {entry} is not between 0 and {_MAX_PORT}")
+    return Listener(name, host, port)
+
+
+def _check_distinct(endpoints: Listeners, shown: str, distinct_ports: bool) -> None:
+    if len({endpoint.name for endpoint in endpoints}) != len(endpoints):
+        raise ValueError(f"Each listener must have a different name, listeners: {shown}")
+    if not distinct_ports:
+        return
+    hosts: dict[int, list[str]] = {}
+    for endpoint in endpoints:
+        if endpoint.port:
+            hosts.setdefault(endpoint.port, []).append(endpoint.host)
+    for port, sharing in hosts.items():
+        if len(sharing) > 1:
+            _check_shared_port(port, sharing, shown)
+
+
+def _check_shared_port(port: int, hosts: Sequence[str], shown: str) -> None:
+    """One port may be shared only by one IPv4 and one IPv6 address."""
+    versions = sorted(filter(None, map(_ip_version, hosts)))
+    if len(hosts) - len(versions) > 1:
+        raise ValueError(f"Each listener must have a different port, listeners: {shown}")
+    if len(versions) == 2 and (versions != [4, 6] or len(hosts) > 2):
+        raise ValueError(
+            "If you have two listeners on the same port then one needs to be IPv4 and the other "
+            f"IPv6, listeners: {shown}, port: {port}"
+        )
+    if len(versions) != 2:
+        raise ValueError(
+            "Each listener must have a different port unless exactly one listener has an IPv4 "
+            f"address and the other IPv6 address, listeners: {shown}, port: {port}"
+        )
+
+
+def _ip_version(host: str) -> int | None:
+    try:
+        return ip_address(host).version
+    except ValueError:
+        return None
+
+
+def voters(settings: Settings) -> dict[int, Address]:
+    """`controller.quorum.voters`: node id -> address; empty when it is not set."""
+    found: dict[int, Address] = {}
+    for entry in settings.items(VOTERS) or ():
+        form = "Each entry should be in the form `{id}@{host}:{port}`."
+        parts = entry.rstrip("@").split("@")
+        if len(parts) != 2:
+            settings.refuse(VOTERS, f"Invalid configuration value for {VOTERS}. {form}")
+        if not re.fullmatch(r"[+-]?[0-9]{1,10}", parts[0], re.ASCII):
+            settings.refuse(VOTERS, f"Failed to parse voter ID as an integer from {parts[0]}")
+        address = parse_host_port(parts[1])
+        if address is None:
+            what = "port" if re.fullmatch(r".*:[0-9]+", parts[1]) else "name"
+            settings.refuse(
+                VOTERS,
+                f"Failed to parse host {what} from entry {entry} for the configuration {VOTERS}."
+                f" {form}",
+            )
+        voter_id = int(parts[0])
+        if found.get(voter_id, address) != address:
+            settings.refuse(VOTERS, f"{VOTERS} names voter {voter_id} twice, with two addresses")
+        found[voter_id] = address
+    return found
+
+
+def bootstrap_servers(settings: Settings) -> tuple[Address, ...]:
+    """`controller.quorum.bootstrap.servers`; empty when it is not set."""
+    found = []
+    for entry in settings.items(BOOTSTRAP) or ():
+        address = parse_host_port(entry)
+        if address is None:
+            what = "port" if re.fullmatch(r".*:[0-9]+", entry) else "name"
+            settings.refuse(
+                BOOTSTRAP,
+                f"Failed to parse host {what} from {entry} for the configuration {BOOTSTRAP}. "
+                'Each entry should be in the form "{host}:{port}"',
+            )
+        found.append(address)
+    return tuple(found)
+
+
+def advertised_controllers(
+    names: Sequence[str],
+    bound: Listeners,
+    advertised: Iterable[Listener],
+    own_voter_address: Address | None,
+) -> Listeners:
+    """What this controller tells its peers, in the order of `controller.listener.names`.
+
+    A host of "" stands for this machine's name, a port of 0 for the port that was bound. The
+    first listener takes its address from `controller.quorum.voters` when it binds any interface.
+    """
+    chosen = []
+    given = {listener.name: listener for listener in advertised if listener.name in names}
+    opened = {listener.name: listener for listener in bound if listener.name in names}
+    for index, name in enumerate(name.upper() for name in names):
+        if name in given:
+            chosen.append(given[name])
+        elif name in opened:
+            listener = opened[name]
+            if listener.host in ("", WILDCARD):
+                if index == 0 and own_voter_address is not None:
+                    listener = Listener(name, *own_voter_address)
+                else:
+                    listener = Listener(name, "", listener.port)
+            chosen.append(listener)
+    return tuple(chosen)

@@ -1,0 +1,164 @@
+"""Java properties as typed settings, with Kafka's messages for wrong values.
+
+The rules of types and ranges are those of `org.apache.kafka.common.config.ConfigDef`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Final, NoReturn
+
+from jproperties import ParseError, Properties
+
+from quorate.base.errors import QuorateError
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_COMMA: Final = re.compile(r"\s*,\s*")
+_TYPE_NAMES: Final = {32: "INT", 64: "LONG"}
+
+
+class ConfigError(QuorateError):
+    """A configuration that cannot be used: which key and value, where, what is right.
+
+    `reason` is the message without the place.
+    """
+
+    def __init__(self, reason: str, *, key: str | None = None, where: str | None = None) -> None:
+        super().__init__(f"{reason} ({where})" if where else reason)
+        self.reason = reason
+        self.key = key
+        self.where = where
+
+
+class Settings:
+    """Key and value texts of one properties file and its overrides, and where each was set."""
+
+    def __init__(
+        self, values: Mapping[str, str], places: Mapping[str, str], source: str = ""
+    ) -> None:
+        self._values = {key: value.strip() for key, value in values.items()}
+        self._places = places
+        self.source = source
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def where(self, key: str) -> str:
+        """File and line, or the override, that set `key`; the file alone for an absent key."""
+        return self._places.get(key, self.source)
+
+    def refuse(self, key: str, reason: str) -> NoReturn:
+        """Raise ConfigError about `key`."""
+        raise ConfigError(reason, key=key, where=self.where(key))
+
+    def invalid(self, key: str, value: object, why: str) -> NoReturn:
+        """Raise ConfigError in the form that Kafka gives to a wrong value."""
+        self.refuse(key, f"Invalid value {value} for configuration {key}: {why}")
+
+    def text(self, key: str) -> str | None:
+        return self._values.get(key)
+
+    def required(self, key: str) -> str:
+        value = self._values.get(key)
+        if value is None:
+            self.refuse(key, f'Missing required configuration "{key}" which has no default value.')
+        return value
+
+    def integer(
+        self, key: str, default: int | None, *, at_least: int | None = None, bits: int = 32
+    ) -> int | None:
+        """A signed integer of `bits` bits; `default` when the key is absent."""
+        text = self._values.get(key)
+        if text is None:
+            return default
+        limit = 1 << (bits - 1)
+        number = int(text) if _INTEGER.fullmatch(text) else limit
+        if not -limit <= number < limit:
+            self.invalid(key, text, f"Not a number of type {_TYPE_NAMES[bits]}")
+        if at_least is not None and number < at_least:
+            self.invalid(key, number, f"Value must be at least {at_least}")
+        return number
+
+    def boolean(self, key: str, default: bool) -> bool:
+        text = self._values.get(key)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false"):
+            self.invalid(key, text, "Expected value to be either true or false")
+        return text.lower() == "true"
+
+    def items(self, key: str) -> tuple[str, ...] | None:
+        """The comma-separated values; None when the key is absent."""
+        text = self._values.get(key)
+        if text is None:
+            return None
+        return tuple(_COMMA.split(text)) if text else ()
+
+    def distinct(self, key: str, *, one_of: Sequence[str] = ()) -> tuple[str, ...] | None:
+        """At least one value, none empty, none twice, each in `one_of` where that is given."""
+        values = self.items(key)
+        if values is None:
+            return None
+        if not values:
+            right = f"[{', '.join(one_of)}]" if one_of else "any non-empty value"
+            self.refuse(
+                key, f"Configuration '{key}' must not be empty. Valid values include: {right}"
+            )
+        if len(set(values)) != len(values):
+            self.refuse(key, f"Configuration '{key}' values must not be duplicated.")
+        for value in values:
+            if not value:
+                self.refuse(key, f"Configuration '{key}' values must not be empty.")
+            if one_of and value not in one_of:
+                self.invalid(key, value, f"String must be one of: {', '.join(one_of)}")
+        return values
+
+
+def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
+    """The settings of a properties file; each override `key=value` wins over the file.
+
+    Raises ConfigError when the file cannot be read or parsed, or an override has no `=`.
+    """
+    source = str(path)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"Cannot read {source}: {error.strerror or error}") from None
+    values = parse_properties(data, source)
+    lines = data.decode("iso-8859-1").splitlines()
+    places = {key: f"{source}, line {_line_of(key, lines)}" for key in values}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise ConfigError(f"--override {override}: must have the form key=value")
+        values[key] = value
+        places[key] = f"--override {override}"
+    return Settings(values, places, source)
+
+
+def parse_properties(data: bytes, source: str) -> dict[str, str]:
+    """Keys and values of a Java properties text (ISO-8859-1, Java's escapes; the last one wins).
+
+    Raises ConfigError with the line of the first thing that cannot be parsed.
+    """
+    properties = Properties()
+    try:
+        properties.load(BytesIO(data), "iso-8859-1")
+    except ParseError as error:
+        where = f"{source}, line {error.line_number}"
+        raise ConfigError(f"Not a properties file: {error.message}", where=where) from None
+    return dict(properties.properties)
+
+
+def _line_of(key: str, lines: Sequence[str]) -> int:
+    """Number of the last line that sets `key`."""
+    start = re.compile(rf"\s*{re.escape(key)}\s*(?:[=:\s]|$)")
+    numbers = [number for number, line in enumerate(lines, 1) if start.match(line)]
+    return numbers[-1] if numbers else 1
