@@ -1,0 +1,114 @@
+"""Real Kafka: its jars, its nodes, its tools. A missing Java or jar fails with what to do."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from interop.process import Node, run_tool
+
+ROOT = Path(__file__).resolve().parents[2]
+LOG4J = Path(__file__).with_name("log4j2.xml")
+TOOL_LOG4J = Path(__file__).with_name("log4j2-tools.xml")
+
+SERVER = "kafka.Kafka"
+STORAGE = "kafka.tools.StorageTool"
+METADATA_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
+DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
+FEATURES = "org.apache.kafka.tools.FeatureCommand"
+
+# Lines at ERROR that a Java node writes about things the tests do on purpose; each with why.
+ALLOWED_ERRORS: tuple[tuple[str, str], ...] = ()
+
+
+@functools.cache
+def libs() -> Path:
+    """The folder of Kafka's jars; AssertionError that says how to get them."""
+    folder = Path(os.environ.get("QUORATE_KAFKA_LIBS", ROOT / ".kafka" / "libs")).resolve()
+    assert list(folder.glob("kafka_2.13-*.jar")), (
+        f"Kafka's jars are not in {folder}: run 'make .kafka/libs.stamp' or point "
+        "QUORATE_KAFKA_LIBS at a folder that has them"
+    )
+    return folder
+
+
+def java_command(main: str, *args: str, heap_mb: int = 256, log4j: Path = TOOL_LOG4J) -> list[str]:
+    """The command line that runs one of Kafka's main classes, tuned for a quick start."""
+    assert shutil.which("java"), "no java on the PATH: the interop tests need Java 17 or later"
+    return [
+        *_jvm(heap_mb, _class_archive()),
+        f"-Dlog4j2.configurationFile={log4j}",
+        "-cp",
+        f"{libs()}/*",
+        main,
+        *args,
+    ]
+
+
+def _jvm(heap_mb: int, archive: Path | None) -> list[str]:
+    shared = [f"-XX:SharedArchiveFile={archive}"] if archive else []
+    return ["java", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *shared]
+
+
+@functools.cache
+def _class_archive() -> Path:
+    """Kafka's classes as the JVM wants them in memory: halves the start of nodes and tools.
+
+    Made once beside the jars, by a tool's run (class data sharing, JEP 350).
+    """
+    archive = libs().parent / "classes.jsa"
+    with (libs().parent / "classes.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            making = archive.with_suffix(".part")
+            subprocess.run(
+                [
+                    *_jvm(256, None),
+                    f"-XX:ArchiveClassesAtExit={making}",
+                    f"-Dlog4j2.configurationFile={TOOL_LOG4J}",
+                    "-cp",
+                    f"{libs()}/*",
+                    SERVER,
+                    "/nonexistent",
+                ],
+                capture_output=True,
+                timeout=120,
+            )
+            assert making.exists(), "the JVM wrote no class archive"
+            making.rename(archive)
+    return archive
+
+
+def java_tool(main: str, *args: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's tools to its end."""
+    return run_tool(java_command(main, *args), timeout)
+
+
+class JavaNode(Node):
+    kind = "java"
+
+    def server_command(self, *args: str) -> list[str]:
+        return java_command(SERVER, str(self.properties), *args, log4j=LOG4J)
+
+    def storage_tool(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return java_tool(STORAGE, *args)
+
+    def quorum_tool(self, *args: str) -> subprocess.CompletedProcess[str]:
+        return java_tool(METADATA_QUORUM, *args)
+
+    @staticmethod
+    def dump_log(*files: Path, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        names = ",".join(map(str, files))
+        return java_tool(DUMP_LOG, "--cluster-metadata-decoder", *options, "--files", names)
+
+    def complaints(self) -> list[str]:
+        """Its log lines at ERROR or FATAL, save those of ALLOWED_ERRORS."""
+        lines = re.findall(r"^[\d:.]+ (?:ERROR|FATAL) .*$", self.log, re.M)
+        return [
+            line for line in lines if not any(re.search(known, line) for known, _ in ALLOWED_ERRORS)
+        ]
