@@ -1,6 +1,7 @@
 """The `quorate` command: finds the tool, and turns every error into one clear line.
 
-Starting costs what click costs: a tool's own module is imported only when it is called.
+Nothing is imported before it is needed: `--help` takes what Python itself takes to start, and a
+tool pays for its own modules only.
 """
 
 from __future__ import annotations
@@ -8,20 +9,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-import click
-
-from quorate import __version__
-from quorate.base.errors import QuorateError
+if TYPE_CHECKING:
+    import click
 
 INTERRUPTED: Final = 130
 USAGE: Final = 1
 """Kafka's tools end with 1 where click would with 2."""
+DEFECT: Final = 70
 
 
 class Tool(NamedTuple):
-    """Where a subcommand lives (`module:attribute`) and what it is for, in one line."""
+    """Where a click command lives (`module:attribute`) and what it is for, in one line."""
 
     place: str
     help: str
@@ -49,51 +49,25 @@ TOOLS: Final[Mapping[str, Tool]] = {
 }
 
 
-class Tools(click.Group):
-    """A group whose commands are imported when they are run, not when they are listed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(TOOLS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        tool = TOOLS.get(cmd_name)
-        if tool is None:
-            return None
-        from importlib import import_module
-
-        module, _, attribute = tool.place.partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Tools"):
-            formatter.write_dl([(name, tool.help) for name, tool in TOOLS.items()])
-
-
-@click.group(
-    cls=Tools,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Each tool explains itself: quorate TOOL --help.",
-)
-@click.version_option(__version__, prog_name="quorate", message="%(prog)s %(version)s")
-def quorate() -> None:
-    """The metadata quorum of Apache Kafka (KRaft): run it, and look after it.
-
-    Kafka's own verbs, flags, output and exit codes; --json where a tool prints facts.
-    """
-
-
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line (default: this process's) and return its exit code."""
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line (without the program's name) and return its exit code."""
+    name, rest = (arguments[0], list(arguments[1:])) if arguments else ("--help", [])
     try:
-        result: Any = quorate.main(
-            None if arguments is None else list(arguments), "quorate", standalone_mode=False
-        )
+        if name in TOOLS:
+            code = _run_tool(name, rest)
+        elif name in ("-h", "--help"):
+            print(_help())
+            code = 0 if arguments else USAGE
+        elif name == "--version":
+            from quorate import __version__
+
+            print(f"quorate {__version__}")
+            code = 0
+        else:
+            return _unknown(name)
         sys.stdout.flush()
-    except click.ClickException as error:
-        error.show()
-        return USAGE
-    except (click.Abort, KeyboardInterrupt):
+        return code
+    except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader left (`| head`); keep the interpreter from flushing into the closed pipe.
@@ -101,33 +75,86 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         return _explain(error)
+
+
+def _run_tool(name: str, arguments: list[str]) -> int:
+    from importlib import import_module
+
+    import click
+
+    module, _, attribute = TOOLS[name].place.partition(":")
+    command: click.Command = getattr(import_module(module), attribute)
+    try:
+        result = command.main(arguments, f"quorate {name}", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except click.Abort:
+        return INTERRUPTED
     return result if isinstance(result, int) else 0
+
+
+def _help() -> str:
+    width = max(map(len, TOOLS))
+    tools = "\n".join(f"  {name:<{width}}  {tool.help}" for name, tool in TOOLS.items())
+    return f"""\
+Usage: quorate TOOL [OPTIONS] [ARGS]...
+
+  The metadata quorum of Apache Kafka (KRaft): run it, and look after it.
+
+  Kafka's own verbs, flags, output and exit codes; --json where a tool prints facts.
+
+Tools:
+{tools}
+
+Options:
+  -h, --help  Show this message and exit.
+  --version   Show the version and exit.
+
+Examples:
+  quorate quickstart
+  quorate storage format --standalone -t "$(quorate storage random-uuid)" -c server.properties
+  quorate server-start server.properties
+  quorate metadata-quorum --bootstrap-controller localhost:9093 describe --status
+
+Each tool explains itself: quorate TOOL --help"""
+
+
+def _unknown(name: str) -> int:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, TOOLS, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else "'quorate --help' lists them."
+    print(f"quorate: there is no tool '{name}'; {hint}", file=sys.stderr)
+    return USAGE
 
 
 def _explain(error: Exception) -> int:
     """Say on stderr what went wrong; the traceback only with QUORATE_DEBUG set."""
+    from quorate.base.errors import QuorateError
+
     if os.environ.get("QUORATE_DEBUG"):
         import traceback
 
         traceback.print_exception(error)
     if isinstance(error, QuorateError):
-        click.echo(str(error), err=True)
+        print(error, file=sys.stderr)
         return error.exit_code
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        click.echo(f"{where}{error.strerror or error}", err=True)
+        print(f"{where}{error.strerror or error}", file=sys.stderr)
         return 1
-    click.echo(
+    print(
         f"Internal error, please report it: {type(error).__name__}: {error} "
         "(QUORATE_DEBUG=1 shows where)",
-        err=True,
+        file=sys.stderr,
     )
-    return 70
+    return DEFECT
 
 
 def main() -> NoReturn:
     """The console script."""
-    sys.exit(run())
+    sys.exit(run(sys.argv[1:]))
 
 
 if __name__ == "__main__":
