@@ -7,14 +7,23 @@ of it: `RecordsIterator`. Offsets, epochs and positions are plain integers, time
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from fastcrc.crc32 import iscsi as crc32c
 
-from quorate.formats.errors import BatchError, IncompleteBatch
+from quorate.formats.control import (
+    ControlRecord,
+    SnapshotFooter,
+    SnapshotHeader,
+    decode_control,
+    encode_control,
+)
+from quorate.formats.errors import BatchError, IncompleteBatch, RecordError
 from quorate.formats.varint import encode_signed, read_signed
+from quorate.raft.values import Batch
+from quorate.raft.values import ControlRecord as RaftControlRecord
 
 Buffer = bytes | bytearray | memoryview
 
@@ -23,6 +32,9 @@ PREFIX_SIZE: Final = 12
 """Base offset and length: what precedes the bytes that the length counts."""
 MAX_BATCH_SIZE: Final = 8 * 1024 * 1024
 """Most bytes of a batch in a metadata log (`KafkaRaftClient.MAX_BATCH_SIZE_BYTES`)."""
+
+PIECE_SIZE: Final = 4 * 1024 * 1024
+"""Bytes that read_batches asks for at a time."""
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _AFTER_CRC: Final = struct.Struct(">hiqqqhii")
@@ -183,16 +195,47 @@ def iter_batches(
         start += len(view.data)
 
 
-def whole_batches_size(buf: Buffer) -> int:
+def read_batches(
+    read: Callable[[int, int], bytes], end: int, *, start: int = 0, verify: bool = True
+) -> Iterator[BatchView]:
+    """Every batch of a file between the positions `start` and `end`, read piece by piece.
+
+    `read(position, size)` gives the bytes there, fewer at the file's end. Raises as iter_batches.
+    """
+    position = start
+    while position < end:
+        piece = read(position, min(PIECE_SIZE, end - position))
+        sound = whole_batches_size(piece, position)
+        if not sound:
+            # one batch larger than a piece, or the end of the file inside a batch
+            view = read_batch(_whole_batch(read, piece, position, end), 0, position)
+            if verify:
+                view.verify()
+            yield view
+            position += view.size
+            continue
+        yield from iter_batches(memoryview(piece)[:sound], position, verify=verify)
+        position += sound
+
+
+def _whole_batch(read: Callable[[int, int], bytes], piece: bytes, position: int, end: int) -> bytes:
+    if len(piece) < PREFIX_SIZE:
+        return piece
+    size = PREFIX_SIZE + int(_PREFIX.unpack_from(piece)[1])
+    return piece if size > end - position else read(position, size)
+
+
+def whole_batches_size(buf: Buffer, origin: int = 0) -> int:
     """Bytes of the whole batches at the front of `buf`: where an incomplete tail begins.
 
-    Looks at the lengths only. Raises BatchError when a length cannot be one.
+    Looks at the lengths only. `origin` is the position of `buf` in its file. Raises
+    BatchError when a length cannot be one.
     """
     start, end = 0, len(buf)
     while end - start >= PREFIX_SIZE:
         length = _PREFIX.unpack_from(buf, start)[1]
         if length < HEADER_SIZE - PREFIX_SIZE:
-            raise BatchError(f"length {length} is less than a batch's header", start)
+            raise BatchError(f"length {length} is less than a batch's header", origin + start)
         if start + PREFIX_SIZE + length > end:
             break
         start += PREFIX_SIZE + length
@@ -311,6 +354,46 @@ def encode_keyed_batch(
         )
         parts += (encode_signed(len(body)), body)
     return _assemble(base_offset, epoch, timestamp_ms, _CONTROL, len(records), b"".join(parts))
+
+
+def encode_control_batch(
+    base_offset: int, epoch: int, timestamp_ms: int, records: Sequence[ControlRecord]
+) -> bytes:
+    """A control batch of these records; raises ValueError when there is none."""
+    pairs = [encode_control(record) for record in records]
+    return encode_keyed_batch(base_offset, epoch, timestamp_ms, pairs)
+
+
+def control_records(view: BatchView) -> list[ControlRecord]:
+    """Every record of a control batch; their offsets count up from base_offset.
+
+    Raises BatchError as raw_records does, and for an unknown type or a damaged value.
+    """
+    try:
+        return [decode_control(key, value) for key, value in raw_records(view)]
+    except RecordError as error:
+        raise view.error(str(error)) from None
+
+
+def to_raft_batch(view: BatchView) -> Batch:
+    """The batch as the core knows it; the payload is all its bytes, of a control batch too.
+
+    A follower keeps the leader's bytes as they are. Raises BatchError as control_records does, and
+    for a snapshot's header or footer, which have no place in a log.
+    """
+    control: list[RaftControlRecord] = []
+    for record in control_records(view) if view.is_control else ():
+        if isinstance(record, SnapshotHeader | SnapshotFooter):
+            raise view.error("a snapshot's header or footer has no place in a log")
+        control.append(record)
+    return Batch(
+        view.base_offset,
+        view.last_offset,
+        view.epoch,
+        view.size,
+        tuple(control),
+        view.data,
+    )
 
 
 def with_base_offset_and_epoch(data: bytes, base_offset: int, epoch: int) -> bytes:

@@ -1,0 +1,29 @@
+"""The files that Kafka 4.3.1 wrote, with what its own tools say about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+DATA = Path(__file__).parent.parent / "data" / "kafka-4.3.1"
+
+
+def named(*names: str) -> list[Path]:
+    """Every sample file with one of these names or patterns."""
+    return sorted(path for name in names for path in DATA.rglob(name))
+
+
+def short(path: Path) -> str:
+    """A test id: `a-first/node1/__cluster_metadata-0/quorum-state`."""
+    return str(path.relative_to(DATA))
+
+
+BATCH_FILES = named("*.log", "*.checkpoint")
+"""Every log and snapshot, bootstrap.checkpoint among them."""
+
+
+def dump_of(path: Path) -> Path:
+    """The text that Kafka's DumpLogSegments printed for a log or checkpoint."""
+    return path.parent.parent / f"{path.name}.dump.txt"
+
+
+DUMPED_FILES = [path for path in BATCH_FILES if dump_of(path).exists()]
