@@ -182,7 +182,7 @@ class Feature:
             if levels.get(name, 0) < needed:
                 raise FeatureError(
                     f"{self.name} could not be set to {level} because it depends on "
-                    f"{name} level {needed}"
+                    f"{name} level {needed:d}"
                 )
 
 

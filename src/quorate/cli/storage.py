@@ -1,0 +1,422 @@
+"""`quorate storage`: format log directories and look at them, as Kafka's kafka-storage does."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from quorate.base.errors import QuorateError
+from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
+from quorate.cli.options import CONTEXT, OrderedGroup, json_option
+from quorate.formats.versions import (
+    FEATURES,
+    LATEST_PRODUCTION,
+    METADATA_VERSION,
+    MINIMUM,
+    Feature,
+    FeatureError,
+    metadata_version_of,
+    parse_metadata_version,
+)
+
+_SHORT = range(-(2**15), 2**15)
+
+
+class StorageToolError(QuorateError):
+    """The command is refused; nothing was written."""
+
+
+@click.group(
+    cls=OrderedGroup,
+    context_settings=CONTEXT,
+    epilog="""\b
+Examples:
+  quorate storage random-uuid
+  quorate storage format -c server.properties -t Auo5pIz_RXynyYRjkH2osA --standalone
+  quorate storage info -c server.properties --json""",
+)
+def storage() -> None:
+    """Format a node's log directories, or look at them (Kafka's kafka-storage)."""
+
+
+def _config_option(command: Any) -> Any:
+    return click.option(
+        "--config",
+        "-c",
+        "config_path",
+        required=True,
+        metavar="FILE",
+        help="The node's properties file.",
+    )(command)
+
+
+@storage.command("random-uuid", context_settings=CONTEXT)
+def random_uuid() -> None:
+    """Print a random uuid, for a cluster id or a directory id."""
+    while True:
+        raw = bytearray(secrets.token_bytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        text = uuid_to_text(Uuid(bytes(raw)))
+        if not text.startswith("-"):
+            click.echo(text)
+            return
+
+
+@storage.command(
+    "format",
+    context_settings=CONTEXT,
+    epilog="""\b
+Examples:
+  A quorum of one, which can grow:
+    quorate storage format -c server.properties -t $CLUSTER_ID --standalone
+  The same voters on each of three controllers:
+    quorate storage format -c server.properties -t $CLUSTER_ID -I \\
+      1@a:9093:$DIR1,2@b:9093:$DIR2,3@c:9093:$DIR3
+  A controller that joins later:
+    quorate storage format -c server.properties -t $CLUSTER_ID --no-initial-controllers""",
+)
+@_config_option
+@click.option("--cluster-id", "-t", required=True, metavar="UUID", help="The cluster id to use.")
+@click.option(
+    "--add-scram",
+    "-S",
+    multiple=True,
+    metavar="CREDENTIAL",
+    help="A SCRAM credential, e.g. 'SCRAM-SHA-256=[name=alice,password=alice-secret]' or "
+    '\'SCRAM-SHA-512=[name=alice,iterations=8192,salt="N3E=",saltedpassword="YCE="]\'. '
+    "May be given several times.",
+)
+@click.option(
+    "--ignore-formatted",
+    "-g",
+    is_flag=True,
+    help="Skip directories that are formatted already instead of failing.",
+)
+@click.option(
+    "--release-version",
+    "-r",
+    metavar="VERSION",
+    help=f"Feature levels of this release; at least {MINIMUM}, by default {LATEST_PRODUCTION}.",
+)
+@click.option(
+    "--feature",
+    "-f",
+    "features",
+    multiple=True,
+    metavar="NAME=LEVEL",
+    help="A feature's level, e.g. kraft.version=1. May be given several times.",
+)
+@click.option(
+    "--standalone", "-s", is_flag=True, help="Begin a dynamic quorum of this controller alone."
+)
+@click.option(
+    "--no-initial-controllers",
+    "-N",
+    is_flag=True,
+    help="Write no voters: the node joins a dynamic quorum later.",
+)
+@click.option(
+    "--initial-controllers",
+    "-I",
+    metavar="VOTERS",
+    help="Begin a dynamic quorum of id@host:port:directory-id,...; the same on all its nodes.",
+)
+@json_option
+def format_(config_path: str, cluster_id: str, as_json: bool, **options: Any) -> None:
+    """Format the log directories of a node."""
+    from quorate.node import formatter
+    from quorate.node.config import load_config
+
+    _check_exclusive(options)
+    config = load_config(config_path)
+    unstable = config.unstable_feature_versions_enable
+    release = options["release_version"]
+    request = formatter.Request(
+        cluster_id=cluster_id,
+        release_version=release and parse_metadata_version(release, unstable),
+        feature_levels=dict(map(_name_and_level, options["features"])),
+        initial_controllers=_initial_controllers(config, options),
+        scram=options["add_scram"],
+        ignore_formatted=options["ignore_formatted"],
+    )
+    plan = formatter.plan(config, request)
+    if as_json:
+        formatter.write(plan)
+        click.echo(json.dumps(_plan_facts(plan), indent=2))
+        return
+    for path in plan.unreadable:
+        click.echo(f"I/O error trying to read log directory {path}. Ignoring...")
+    if not plan.directories:
+        click.echo("All of the log directories are already formatted.")
+        return
+    click.echo(f"Bootstrap metadata: {_bootstrap_text(plan)}")
+    formatter.write(
+        plan,
+        lambda directory: click.echo(
+            f"Formatting {directory.description} {directory.path} with {METADATA_VERSION} "
+            f"{plan.metadata_version}."
+        ),
+    )
+
+
+def _check_exclusive(options: dict[str, Any]) -> None:
+    flags = (
+        ("--standalone/-s", options["standalone"]),
+        ("--no-initial-controllers/-N", options["no_initial_controllers"]),
+        ("--initial-controllers/-I", options["initial_controllers"] is not None),
+    )
+    given = [name for name, present in flags if present]
+    if len(given) > 1:
+        raise click.UsageError(f"argument {given[1]}: not allowed with argument {given[0]}")
+
+
+def _name_and_level(text: str) -> tuple[str, int]:
+    name, equals, level = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise StorageToolError(f"Can't parse feature=level string {text}: equals sign not found.")
+    number = _short(level)
+    if number is None:
+        raise StorageToolError(
+            f"Can't parse feature=level string {text}: unable to parse {level} as a short."
+        )
+    return name, number
+
+
+def _short(text: str) -> int | None:
+    try:
+        number = int(text) if text.lstrip("+-").isdecimal() else None
+    except ValueError:
+        return None
+    return number if number in _SHORT else None
+
+
+def _initial_controllers(config: Any, options: dict[str, Any]) -> tuple[Any, ...]:
+    """The voters that the flags ask for; StorageToolError when they do not fit the node."""
+    from quorate.node.dynamic_voters import DynamicVoter, parse_voters
+    from quorate.node.ensemble import new_directory_id
+
+    text, standalone = options["initial_controllers"], options["standalone"]
+    if config.static_voters and (text is not None or standalone):
+        raise StorageToolError(
+            "You cannot specify controller.quorum.voters and format the node with "
+            "--initial-controllers or --standalone. If you want to use dynamic quorum, please "
+            "remove controller.quorum.voters and specify controller.quorum.bootstrap.servers "
+            "instead."
+        )
+    if standalone:
+        if not config.is_controller:
+            raise StorageToolError("You can only use --standalone on a controller.")
+        listener = config.advertised_listeners[0]
+        address = Address(listener.host or "localhost", listener.port)
+        return (DynamicVoter(ReplicaKey(config.node_id, new_directory_id()), address),)
+    if text is not None:
+        return parse_voters(text)
+    if config.is_controller and not config.static_voters and not options["no_initial_controllers"]:
+        raise StorageToolError(
+            "Because controller.quorum.voters is not set on this controller, you must specify one "
+            "of the following: --standalone, --initial-controllers, or --no-initial-controllers."
+        )
+    return ()
+
+
+def _plan_facts(plan: Any) -> dict[str, Any]:
+    return {
+        "clusterId": plan.cluster_id,
+        "nodeId": plan.node_id,
+        "metadataVersion": str(plan.metadata_version),
+        "features": dict(plan.feature_levels),
+        "voters": [str(voter) for voter in plan.voters],
+        "formatted": [
+            {
+                "path": directory.path,
+                "kind": directory.kind,
+                "directoryId": uuid_to_text(directory.directory_id),
+            }
+            for directory in plan.directories
+        ],
+        "unreadable": list(plan.unreadable),
+    }
+
+
+def _bootstrap_text(plan: Any) -> str:
+    """What Kafka's tool prints of the records, in Java's notation."""
+    records = ", ".join(
+        f"ApiMessageAndVersion({_java_text(record)} at version 0)" for record in plan.records
+    )
+    return (
+        f"BootstrapMetadata(records=[{records}], metadataVersionLevel={plan.metadata_version:d}, "
+        "source=format command)"
+    )
+
+
+def _java_text(record: Any) -> str:
+    fields = ", ".join(
+        f"{field.json_name}={_java_value(getattr(record, field.name))}"
+        for field in type(record).schema.fields
+    )
+    return f"{type(record).__name__}({fields})"
+
+
+def _java_value(value: object) -> str:
+    if isinstance(value, bytes):
+        return f"[{', '.join(str(byte - 256 if byte > 127 else byte) for byte in value)}]"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+@storage.command("info", context_settings=CONTEXT)
+@_config_option
+@json_option
+def info(config_path: str, as_json: bool) -> int:
+    """Show a node's log directories and what is wrong with them; exit code 1 if anything is."""
+    from quorate.node.config import load_config
+
+    found, metadata, problems = _inspect(load_config(config_path).directories)
+    if as_json:
+        facts = {"directories": found, "metadata": metadata, "problems": problems}
+        click.echo(json.dumps(facts, indent=2))
+        return 1 if problems else 0
+    if found:
+        _section("Found log directory:" if len(found) == 1 else "Found log directories:", found)
+    if metadata is not None:
+        shown = ", ".join(f"{key}={value}" for key, value in sorted(metadata.items()))
+        click.echo(f"Found metadata: {{{shown}}}\n")
+    if problems:
+        _section("Found problem:" if len(problems) == 1 else "Found problems:", problems)
+    return 1 if problems else 0
+
+
+def _section(title: str, lines: Sequence[str]) -> None:
+    click.echo("\n".join([title, *(f"  {line}" for line in lines), ""]))
+
+
+def _inspect(directories: Sequence[str]) -> tuple[list[str], dict[str, str] | None, list[str]]:
+    """(directories that are there, the first one's meta.properties, what is wrong)."""
+    from quorate.formats.errors import FormatError
+    from quorate.formats.files import META_PROPERTIES
+    from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
+
+    found, problems = [], []
+    first: MetaProperties | None = None
+    for directory in directories:
+        if not os.path.isdir(directory):
+            what = "is not a directory" if os.path.exists(directory) else "does not exist"
+            problems.append(f"{directory} {what}")
+            continue
+        found.append(directory)
+        path = Path(directory, META_PROPERTIES)
+        if not path.exists():
+            problems.append(f"{directory} is not formatted.")
+            continue
+        try:
+            meta = decode_meta_properties(path.read_bytes(), str(path))
+        except (FormatError, OSError) as error:
+            problems.append(f"Error loading {path}: {str(error).removeprefix(f'{path}: ')}")
+            continue
+        first = first or meta
+        if first.cluster_id != meta.cluster_id:
+            problems.append("Mismatched cluster IDs between storage directories.")
+        elif first.node_id != meta.node_id:
+            problems.append("Mismatched node IDs between storage directories.")
+    if first is not None and first.version == 0:
+        problems.append(
+            "The kafka configuration file appears to be for a cluster in KRaft mode, but the "
+            "directories are formatted for legacy mode."
+        )
+    return found, None if first is None else _meta_facts(first), problems
+
+
+def _meta_facts(meta: Any) -> dict[str, str]:
+    directory_id = meta.directory_id
+    facts = {
+        "version": meta.version,
+        "cluster.id": meta.cluster_id,
+        "node.id" if meta.version else "broker.id": meta.node_id,
+        "directory.id": None if directory_id is None else uuid_to_text(directory_id),
+    }
+    return {key: str(value) for key, value in facts.items() if value is not None}
+
+
+@storage.command("version-mapping", context_settings=CONTEXT)
+@click.option(
+    "--release-version",
+    "-r",
+    metavar="VERSION",
+    help=f"The release to look up; at least {MINIMUM}, by default {LATEST_PRODUCTION}.",
+)
+@json_option
+def version_mapping(release_version: str | None, as_json: bool) -> None:
+    """Show the feature levels that go with a release."""
+    text = release_version or str(LATEST_PRODUCTION)
+    version = parse_metadata_version(text, unstable=True)
+    levels = {name: feature.default_level(version) for name, feature in FEATURES.items()}
+    if as_json:
+        click.echo(json.dumps({METADATA_VERSION: int(version)} | levels, indent=2))
+        return
+    click.echo(f"{METADATA_VERSION}={version:d} ({text})")
+    for name, level in levels.items():
+        click.echo(f"{name}={level}")
+
+
+@storage.command("feature-dependencies", context_settings=CONTEXT)
+@click.option(
+    "--feature",
+    "-f",
+    "features",
+    multiple=True,
+    required=True,
+    metavar="NAME=LEVEL",
+    help="A feature and its level, e.g. metadata.version=30. May be given several times.",
+)
+@json_option
+def feature_dependencies(features: Sequence[str], as_json: bool) -> None:
+    """Show which other features a feature's level needs."""
+    facts = []
+    for text in features:
+        name, level, needs = _dependencies(text)
+        facts.append({"feature": name, "level": level, "requires": needs})
+        if as_json:
+            continue
+        shown = f"{name}={level}"
+        if name == METADATA_VERSION:
+            shown += f" ({metadata_version_of(level)})"
+        click.echo(f"{shown} requires:" if needs else f"{shown} has no dependencies.")
+        for other, needed in needs.items():
+            release = f" ({metadata_version_of(needed)})" if other == METADATA_VERSION else ""
+            click.echo(f"    {other}={needed}{release}")
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+
+
+def _dependencies(text: str) -> tuple[str, int, dict[str, int]]:
+    name, equals, level_text = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise StorageToolError(
+            f"Invalid feature format: {text}. Expected format: 'feature=version' "
+            "(e.g. 'group.version=1')"
+        )
+    level = _short(level_text)
+    if level is None:
+        raise StorageToolError(f"Invalid version format: {level_text} for feature {name}")
+    if name == METADATA_VERSION:
+        try:
+            metadata_version_of(level)
+        except FeatureError:
+            raise StorageToolError(f"Unknown {METADATA_VERSION} {level}") from None
+        return name, level, {}
+    feature: Feature | None = FEATURES.get(name)
+    if feature is None:
+        raise StorageToolError(f"Unknown feature: {name}")
+    if not 0 <= level <= feature.max_level:
+        raise StorageToolError(f"Feature level {level} is not supported for feature {name}")
+    return (
+        name,
+        level,
+        {other: int(needed) for other, needed in feature.dependencies[level].items()},
+    )

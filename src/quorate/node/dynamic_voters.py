@@ -1,0 +1,100 @@
+"""Voter sets as people write them: `id@host:port:directory-id,...` (KIP-853, `DynamicVoters`)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from quorate.base.errors import QuorateError
+from quorate.base.ids import Address, Listener, ReplicaKey, uuid_from_text, uuid_to_text
+from quorate.raft.values import Voter
+
+_INT32: Final = range(-(2**31), 2**31)
+_MAX_PORT: Final = 65535
+
+
+class VoterError(QuorateError):
+    """A voter string that cannot be parsed."""
+
+
+class DynamicVoter(NamedTuple):
+    """One voter: who it is and where its default controller listener is."""
+
+    key: ReplicaKey
+    address: Address
+
+    def __str__(self) -> str:
+        return f"{self.key.id}@{self.address}:{uuid_to_text(self.key.directory_id)}"
+
+    def to_voter(self, listener_name: str) -> Voter:
+        """As VotersRecord holds it; the name is written in upper case."""
+        listener = Listener(listener_name.upper(), *self.address)
+        return Voter(self.key, (listener,), min_kraft_version=0, max_kraft_version=1)
+
+
+def parse_voters(text: str) -> tuple[DynamicVoter, ...]:
+    """The voters of a comma-separated list, ordered by id; raises VoterError."""
+    voters: dict[int, DynamicVoter] = {}
+    for part in text.strip().split(","):
+        if not part:
+            continue
+        voter = parse_voter(part)
+        if voter.key.id in voters:
+            raise VoterError(f"Node id {voter.key.id} was specified more than once.")
+        voters[voter.key.id] = voter
+    if not voters:
+        raise VoterError("No voters given.")
+    return tuple(voters[node_id] for node_id in sorted(voters))
+
+
+def parse_voter(text: str) -> DynamicVoter:
+    """One `id@host:port:directory-id`, an IPv6 address in brackets; raises VoterError."""
+    id_text, at, rest = text.strip().partition("@")
+    if not at:
+        raise _error("No @ found in dynamic voter string.", text)
+    if not id_text:
+        raise _error("Invalid @ at beginning of dynamic voter string.", text)
+    node_id = _integer(id_text, "node id", text)
+    if node_id < 0:
+        raise _error(f"Invalid negative node id {node_id} in dynamic voter string.", text)
+    host, rest = _host(rest, text)
+    if not rest.startswith(":"):
+        raise _error("Port section must start with a colon.", text)
+    port_text, colon, directory_text = rest[1:].partition(":")
+    if not colon:
+        raise _error("No colon following port could be found.", text)
+    port = _integer(port_text, "port", text)
+    if not 0 <= port <= _MAX_PORT:
+        raise _error(f"Invalid port {port} in dynamic voter string.", text)
+    try:
+        directory_id = uuid_from_text(directory_text)
+    except QuorateError as error:
+        raise _error(f"Failed to parse directory ID in dynamic voter string. {error}", text) from (
+            None
+        )
+    return DynamicVoter(ReplicaKey(node_id, directory_id), Address(host, port))
+
+
+def _host(rest: str, text: str) -> tuple[str, str]:
+    """The host and what follows it, from its colon on."""
+    if not rest:
+        raise _error("No hostname found after node id.", text)
+    if rest.startswith("["):
+        host, bracket, rest = rest[1:].partition("]")
+        if not bracket:
+            raise _error("Hostname began with left bracket, but no right bracket was found.", text)
+        return host, rest
+    host, colon, rest = rest.partition(":")
+    if not colon:
+        raise _error("No colon following hostname could be found.", text)
+    return host, colon + rest
+
+
+def _integer(digits: str, what: str, text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", digits, re.ASCII) or int(digits) not in _INT32:
+        raise _error(f"Failed to parse {what} in dynamic voter string.", text)
+    return int(digits)
+
+
+def _error(reason: str, text: str) -> VoterError:
+    return VoterError(f"{reason} ('{text}' must have the form id@host:port:directory-id)")
