@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from kio.schema.errors import ErrorCode
+
 from interop.java import (
     DUMP_LOG,
     FEATURES,
@@ -30,8 +32,6 @@ from interop.java import (
 )
 from interop.probe import Connection, View, describe_quorum, end_epoch_for, put_quota
 from interop.process import HOST, Node, QuorateNode, free_port, run_tool, wait_for
-from kio.schema.errors import ErrorCode
-
 from quorate.base.ids import Uuid, uuid_to_text
 
 __all__ = [
@@ -250,8 +250,11 @@ class Quorum:
         raise AssertionError(f"{node} did not become leader in {timeout} s: {self.view()}")
 
     def _end_epoch(self, view: View, follower: int) -> None:
-        with Connection(HOST, self.nodes[follower].port) as connection:
-            error = end_epoch_for(connection, self.cluster_id, view, [follower])
+        try:
+            with Connection(HOST, self.nodes[follower].port) as connection:
+                error = end_epoch_for(connection, self.cluster_id, view, [follower])
+        except ConnectionRefusedError:
+            return  # a node that has just started fetches before it listens
         assert error == ErrorCode.none, f"EndQuorumEpoch to node {follower}: {error}"
 
     def write(self, count: int, prefix: str = "user", timeout: float = 30.0) -> list[str]:
@@ -275,6 +278,10 @@ class Quorum:
 
         wait_for(written, f"{count} writes", timeout)
         return names
+
+    def lender(self, kind: str) -> Node:
+        """A node that never runs, for the tools of its kind."""
+        return node_class(kind)(0, self.root / "tools")
 
     def tool_arguments(self, nodes: Iterable[Node] | None = None) -> tuple[str, str]:
         servers = ",".join(n.address for n in nodes) if nodes else self.bootstrap
