@@ -1,0 +1,77 @@
+"""Frames: a 4-byte big-endian length, then that many bytes. Sans-IO: bytes in, frames out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quorate.wire.errors import WireError
+
+MAX_FRAME_SIZE: Final = 104_857_600
+"""Kafka's socket.request.max.bytes, in bytes."""
+
+
+class FrameReader:
+    """Cuts a stream into frames, however it is chopped.
+
+    Bytes wait as the chunks they came in and are joined once per frame. A length is checked before
+    anything is kept for it. After an error the stream is lost: close the connection.
+    """
+
+    __slots__ = ("_chunks", "_max_size", "_missing", "_size")
+
+    def __init__(self, max_size: int = MAX_FRAME_SIZE) -> None:
+        self._max_size = max_size
+        self._chunks: list[bytes] = []
+        self._missing = 4
+        """Bytes that must still come before something can be cut off."""
+        self._size: int | None = None
+        """Length of the frame under way; None while its prefix is incomplete."""
+
+    @property
+    def buffered(self) -> int:
+        """Bytes held of a frame that is not complete."""
+        return sum(map(len, self._chunks))
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
+        """Take the next bytes of the stream; the frames they complete, without their lengths.
+
+        Raises WireError for a length that is negative or over the limit.
+        """
+        if len(data) < self._missing:
+            if data:
+                self._chunks.append(bytes(data))
+                self._missing -= len(data)
+            return []
+        self._chunks.append(bytes(data))
+        buf = b"".join(self._chunks) if len(self._chunks) > 1 else self._chunks[0]
+        self._chunks.clear()
+        return self._cut(buf)
+
+    def _cut(self, buf: bytes) -> list[bytes]:
+        frames = []
+        pos = 0
+        while True:
+            if self._size is None:
+                if len(buf) - pos < 4:
+                    self._missing = 4 - (len(buf) - pos)
+                    break
+                self._size = self._checked(int.from_bytes(buf[pos : pos + 4], "big", signed=True))
+                pos += 4
+            stop = pos + self._size
+            if stop > len(buf):
+                self._missing = stop - len(buf)
+                break
+            frames.append(buf[pos:stop])
+            pos = stop
+            self._size = None
+        if pos < len(buf):
+            self._chunks.append(buf[pos:])
+        return frames
+
+    def _checked(self, size: int) -> int:
+        if 0 <= size <= self._max_size:
+            return size
+        raise WireError(
+            f"a frame of {size} bytes is announced; allowed are 0 to {self._max_size}"
+            " (is the peer a Kafka node, and not using TLS?)"
+        )
