@@ -1,1 +1,1 @@
-
+"""What the log means: one immutable image, and the rules by which records change it."""

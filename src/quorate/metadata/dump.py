@@ -1,0 +1,311 @@
+"""An image as records, in Kafka's order: what a snapshot holds.
+
+Order of the parts: `MetadataImage.write`. Kafka's order inside a part is that of its hash maps;
+ours is sorted, so every node writes the same bytes for the same image. Records are written at the
+version that fits the image's metadata.version (`ImageWriterOptions`); what has no place there is
+a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from quorate.base.ids import Uuid
+from quorate.formats.records import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    DelegationTokenRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    TopicRecord,
+    UserScramCredentialRecord,
+)
+from quorate.formats.versions import METADATA_VERSION, MetadataVersion, record_version
+from quorate.metadata.errors import UnwritableMetadata
+from quorate.metadata.image import (
+    MIGRATING_DIRECTORY,
+    Broker,
+    Cluster,
+    Features,
+    Image,
+    Partition,
+    QuotaEntity,
+    Topics,
+)
+from quorate.wire.schema import Message
+
+RecordAndVersion = tuple[Message, int]
+OnLoss = Callable[[UnwritableMetadata], None]
+
+
+def refuse_loss(error: UnwritableMetadata) -> None:
+    """The default: nothing may be lost."""
+    raise error
+
+
+def records(
+    image: Image,
+    *,
+    metadata_version: MetadataVersion | None = None,
+    on_loss: OnLoss = refuse_loss,
+) -> Iterator[RecordAndVersion]:
+    """Every record of `image` with the version to encode it at; replaying them gives it again.
+
+    metadata_version: write for this level (a downgrade) instead of the image's own.
+    on_loss: called wherever the level has no words for something; by default it raises.
+        ELR sets are left out without a loss while the feature is off, as Kafka does.
+
+    Raises UnwritableMetadata when the image has no metadata.version.
+    """
+    version = image.features.metadata_version if metadata_version is None else metadata_version
+    if version is None:
+        raise UnwritableMetadata(None, "the metadata version itself")
+
+    def lose(loss: str) -> None:
+        on_loss(UnwritableMetadata(version, loss))
+
+    yield from _features(image.features, version)
+    yield from _brokers(image.cluster, version, lose)
+    yield from _controllers(image.cluster, version, lose)
+    yield from _topics(image.topics, version, image.features.elr_enabled, lose)
+    yield from _configs(image)
+    yield from _client_quotas(image)
+    yield from _producer_ids(image)
+    yield from _acls(image)
+    yield from _scram(image, version, lose)
+    yield from _delegation_tokens(image, version, lose)
+
+
+Lose = Callable[[str], None]
+
+
+def _features(features: Features, version: MetadataVersion) -> Iterator[RecordAndVersion]:
+    # First of all: it may rule how a reader takes what follows.
+    yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=int(version)), 0
+    for name in sorted(features.levels):
+        yield FeatureLevelRecord(name=name, feature_level=features.levels[name]), 0
+
+
+def _brokers(cluster: Cluster, version: MetadataVersion, lose: Lose) -> Iterator[RecordAndVersion]:
+    level = record_version("RegisterBrokerRecord", version)
+    for broker_id in sorted(cluster.brokers):
+        yield broker_record(cluster.brokers[broker_id], version, lose), level
+
+
+def broker_record(broker: Broker, version: MetadataVersion, lose: Lose) -> RegisterBrokerRecord:
+    """The registration of `broker`, without what `version` cannot say."""
+    migrating, directories = broker.is_migrating_zk_broker, broker.directories
+    cordoned = broker.cordoned_directories
+    if migrating and version < MetadataVersion.IBP_3_4_IV0:
+        lose("the isMigratingZkBroker state of one or more brokers")
+        migrating = False
+    if directories and not version.directory_assignment:
+        lose("the online log directories of one or more brokers")
+        directories = ()
+    if cordoned is not None and not version.cordoned_log_dirs:
+        lose("the cordoned log directories of one or more brokers")
+        cordoned = None
+    return RegisterBrokerRecord(
+        broker_id=broker.id,
+        is_migrating_zk_broker=migrating,
+        incarnation_id=broker.incarnation_id,
+        broker_epoch=broker.epoch,
+        end_points=[
+            RegisterBrokerRecord.BrokerEndpoint(
+                name=endpoint.name,
+                host=endpoint.host,
+                port=endpoint.port,
+                security_protocol=endpoint.security_protocol,
+            )
+            for endpoint in broker.listeners
+        ],
+        features=[
+            RegisterBrokerRecord.BrokerFeature(
+                name=item.name, min_supported_version=item.min, max_supported_version=item.max
+            )
+            for item in broker.features
+        ],
+        rack=broker.rack,
+        fenced=broker.fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+        log_dirs=list(directories),
+        cordoned_log_dirs=None if cordoned is None else list(cordoned),
+    )
+
+
+def _controllers(
+    cluster: Cluster, version: MetadataVersion, lose: Lose
+) -> Iterator[RecordAndVersion]:
+    if not cluster.controllers:
+        return
+    if not version.controller_registration:
+        lose("controller registration data")
+        return
+    for controller_id in sorted(cluster.controllers):
+        controller = cluster.controllers[controller_id]
+        record = RegisterControllerRecord(
+            controller_id=controller.id,
+            incarnation_id=controller.incarnation_id,
+            zk_migration_ready=controller.zk_migration_ready,
+            end_points=[
+                RegisterControllerRecord.ControllerEndpoint(
+                    name=endpoint.name,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    security_protocol=endpoint.security_protocol,
+                )
+                for endpoint in controller.listeners
+            ],
+            features=[
+                RegisterControllerRecord.ControllerFeature(
+                    name=item.name, min_supported_version=item.min, max_supported_version=item.max
+                )
+                for item in controller.features
+            ],
+        )
+        yield record, 0
+
+
+def _topics(
+    topics: Topics, version: MetadataVersion, elr: bool, lose: Lose
+) -> Iterator[RecordAndVersion]:
+    level = record_version("PartitionRecord", version)
+    for name in sorted(topics.ids):
+        topic = topics.by_id[topics.ids[name]]
+        yield TopicRecord(name=name, topic_id=topic.id), 0
+        for index in sorted(topic.partitions):
+            partition = topic.partitions[index]
+            yield partition_record(topic.id, index, partition, version, elr, lose), level
+
+
+def partition_record(
+    topic_id: Uuid,
+    index: int,
+    partition: Partition,
+    version: MetadataVersion,
+    elr: bool,
+    lose: Lose,
+) -> PartitionRecord:
+    """The state of a partition, without what `version` cannot say; `elr`: the feature is on."""
+    directories, unplaced = partition.directories, MIGRATING_DIRECTORY
+    if not version.directory_assignment:
+        if any(directory != unplaced for directory in directories):
+            lose("the directory assignment state of one or more replicas")
+        directories = ()
+    if elr and not version.elr:
+        if partition.elr or partition.last_known_elr:
+            lose("the eligible leader replicas of one or more partitions")
+        elr = False
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        replicas=list(partition.replicas),
+        isr=list(partition.isr),
+        removing_replicas=list(partition.removing_replicas),
+        adding_replicas=list(partition.adding_replicas),
+        leader=partition.leader,
+        leader_recovery_state=partition.leader_recovery_state,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        directories=list(directories),
+        eligible_leader_replicas=list(partition.elr) if elr and partition.elr else None,
+        last_known_elr=list(partition.last_known_elr) if elr and partition.last_known_elr else None,
+    )
+
+
+def _configs(image: Image) -> Iterator[RecordAndVersion]:
+    for resource in sorted(image.configs):
+        values = image.configs[resource]
+        for name in sorted(values):
+            record = ConfigRecord(
+                resource_type=resource.type,
+                resource_name=resource.name,
+                name=name,
+                value=values[name],
+            )
+            yield record, 0
+
+
+def _client_quotas(image: Image) -> Iterator[RecordAndVersion]:
+    for entity in sorted(image.client_quotas, key=_entity_sort_key):
+        values = image.client_quotas[entity]
+        for key in sorted(values):
+            record = ClientQuotaRecord(
+                entity=[
+                    ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name)
+                    for kind, name in entity
+                ],
+                key=key,
+                value=values[key],
+                remove=False,
+            )
+            yield record, 0
+
+
+def _entity_sort_key(entity: QuotaEntity) -> list[tuple[str, bool, str]]:
+    return [(kind, name is not None, name or "") for kind, name in entity]
+
+
+def _producer_ids(image: Image) -> Iterator[RecordAndVersion]:
+    if image.next_producer_id >= 0:
+        record = ProducerIdsRecord(
+            broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id
+        )
+        yield record, 0
+
+
+def _acls(image: Image) -> Iterator[RecordAndVersion]:
+    for acl_id in sorted(image.acls):
+        acl = image.acls[acl_id]
+        record = AccessControlEntryRecord(
+            id=acl_id,
+            resource_type=acl.resource_type,
+            resource_name=acl.resource_name,
+            pattern_type=acl.pattern_type,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission_type,
+        )
+        yield record, 0
+
+
+def _scram(image: Image, version: MetadataVersion, lose: Lose) -> Iterator[RecordAndVersion]:
+    if image.scram and not version.scram:
+        lose("the SCRAM credentials of " + ", ".join(sorted({key.user for key in image.scram})))
+        return
+    for key in sorted(image.scram):
+        credential = image.scram[key]
+        record = UserScramCredentialRecord(
+            name=key.user,
+            mechanism=key.mechanism,
+            salt=credential.salt,
+            stored_key=credential.stored_key,
+            server_key=credential.server_key,
+            iterations=credential.iterations,
+        )
+        yield record, 0
+
+
+def _delegation_tokens(
+    image: Image, version: MetadataVersion, lose: Lose
+) -> Iterator[RecordAndVersion]:
+    if image.delegation_tokens and not version.delegation_tokens:
+        lose("the delegation tokens " + ", ".join(sorted(image.delegation_tokens)))
+        return
+    for token_id in sorted(image.delegation_tokens):
+        token = image.delegation_tokens[token_id]
+        record = DelegationTokenRecord(
+            owner=token.owner,
+            requester=token.requester,
+            renewers=list(token.renewers),
+            issue_timestamp=token.issue_timestamp,
+            max_timestamp=token.max_timestamp,
+            expiration_timestamp=token.expiration_timestamp,
+            token_id=token_id,
+        )
+        yield record, 0

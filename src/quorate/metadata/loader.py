@@ -1,0 +1,242 @@
+"""From a log and its snapshots to the image that may be seen.
+
+A batch counts when it is whole; records of a metadata transaction (KIP-868) count when the
+transaction ends. Rules: `MetadataBatchLoader`, `MetadataLoader`. Where Kafka's loader depends on
+how commits happen to be cut, this one does not: an aborted transaction leaves nothing behind, and
+the epoch of an image is that of its last record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from quorate.base.check import check
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import BatchView, values
+from quorate.formats.errors import RecordError
+from quorate.formats.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    decode_record,
+)
+from quorate.metadata.bulk import replay_plain_partition, replay_value
+from quorate.metadata.delta import ImageDelta
+from quorate.metadata.errors import ReplayError
+from quorate.metadata.image import Image
+from quorate.metadata.interning import Interner
+from quorate.wire.schema import Message
+
+
+class Provenance(NamedTuple):
+    """Up to where an image holds the log (`MetadataProvenance`)."""
+
+    offset: int = -1
+    """Of the last record it holds; -1 for none."""
+    epoch: int = -1
+    """Of that record."""
+    timestamp_ms: int = -1
+    """When the leader appended that record."""
+    batch_aligned: bool = False
+    """True when `offset` ends a batch: only then may a snapshot be made."""
+
+    @property
+    def snapshot_id(self) -> OffsetAndEpoch:
+        return OffsetAndEpoch(self.offset + 1, self.epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """An image that may be seen, and what it stands for."""
+
+    image: Image
+    provenance: Provenance
+
+
+class LogBatch(NamedTuple):
+    """A batch of the log; a control batch has no records.
+
+    Records are those of `formats.records`, or their bytes as they stand in the log.
+    """
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    timestamp_ms: int
+    records: Sequence[bytes | Message]
+
+
+def log_batch(view: BatchView) -> LogBatch:
+    """The batch that was read from a file or a fetch answer. Raises BatchError."""
+    return LogBatch(
+        view.base_offset,
+        view.last_offset,
+        view.epoch,
+        view.max_timestamp,
+        () if view.is_control else values(view),
+    )
+
+
+class Transaction(NamedTuple):
+    """A metadata transaction that has begun and not ended."""
+
+    name: str | None
+    offset: int
+    """Of its BeginTransactionRecord."""
+
+
+class Loader:
+    """Follows one log. Feed every batch in order; look at `published` after each.
+
+    A batch that raises changes nothing. Not thread-safe; what it publishes is immutable.
+    """
+
+    def __init__(self) -> None:
+        self._published = Published(Image(), Provenance())
+        self._transaction: Transaction | None = None
+        self._pending = self._published.image
+        self._next_offset = 0
+        self._interner = Interner()
+
+    @property
+    def published(self) -> Published:
+        """The newest image that may be seen: without the records of an open transaction."""
+        return self._published
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The open transaction: a new active controller aborts it."""
+        return self._transaction
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next batch must begin at."""
+        return self._next_offset
+
+    def feed(self, batch: LogBatch) -> None:
+        """Apply the next batch of the log.
+
+        Raises ReplayError, with the offset, when a record is damaged or does not fit, and when a
+        transaction begins inside another or ends without a begin.
+        """
+        check(
+            batch.base_offset == self._next_offset,
+            "the loader is fed batch after batch",
+            batch.base_offset,
+            self._next_offset,
+        )
+        step = _Step(self, batch)
+        for index, record in enumerate(batch.records):
+            try:
+                step.replay(index, record)
+            except (ReplayError, RecordError) as error:
+                raise ReplayError(
+                    f"cannot apply the record at offset {batch.base_offset + index} "
+                    f"(epoch {batch.epoch}): {error}"
+                ) from error
+        self._pending = step.delta.apply()
+        self._transaction = step.transaction
+        self._next_offset = batch.last_offset + 1
+        if step.transaction is None:
+            provenance = Provenance(batch.last_offset, batch.epoch, batch.timestamp_ms, True)
+            self._published = Published(self._pending, provenance)
+        else:
+            self._published = step.published
+
+    def install(self, snapshot: Published) -> None:
+        """Go on from a snapshot: its image replaces everything, an open transaction too."""
+        self._published = snapshot
+        self._pending = snapshot.image
+        self._transaction = None
+        self._next_offset = snapshot.provenance.offset + 1
+
+    def delta(self) -> ImageDelta:
+        """A delta on what was fed so far, open transaction included, that shares our tuples."""
+        return ImageDelta(self._pending, self._interner)
+
+
+class _Step:
+    """The work on one batch, kept apart until the whole batch has gone well."""
+
+    def __init__(self, loader: Loader, batch: LogBatch) -> None:
+        self.batch = batch
+        self.delta = loader.delta()
+        self.published = loader.published
+        self.transaction = loader.transaction
+        self._interner = self.delta.interner
+
+    def replay(self, index: int, record: bytes | Message) -> None:
+        if isinstance(record, bytes):
+            if replay_plain_partition(self.delta, record):
+                return
+            record = decode_record(record)[0]
+        if isinstance(record, BeginTransactionRecord):
+            self._begin(index, record)
+        elif isinstance(record, EndTransactionRecord):
+            self._open("EndTransactionRecord")
+            self.transaction = None
+        elif isinstance(record, AbortTransactionRecord):
+            self._open("AbortTransactionRecord")
+            self.transaction = None
+            self.delta = ImageDelta(self.published.image, self._interner)
+        else:
+            self.delta.replay(record)
+
+    def _begin(self, index: int, record: BeginTransactionRecord) -> None:
+        """What came before in this batch may be seen; it is no place for a snapshot, though."""
+        offset = self.batch.base_offset + index
+        if self.transaction is not None:
+            raise ReplayError(
+                "BeginTransactionRecord: the transaction of offset "
+                f"{self.transaction.offset} has not ended"
+            )
+        self.transaction = Transaction(record.name, offset)
+        if index:
+            image = self.delta.apply()
+            batch = self.batch
+            provenance = Provenance(offset - 1, batch.epoch, batch.timestamp_ms, False)
+            self.published = Published(image, provenance)
+            self.delta = ImageDelta(image, self._interner)
+
+    def _open(self, record: str) -> None:
+        if self.transaction is None:
+            raise ReplayError(f"{record}: no transaction has begun")
+
+
+class SnapshotBuilder:
+    """Builds the image of a snapshot, a few records at a time.
+
+    A million partitions make some millions of objects that all live on. Whoever drives this may
+    turn the garbage collector off until `finish`, and `gc.freeze()` then.
+    """
+
+    def __init__(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> None:
+        """timestamp_ms: lastContainedLogTimestamp of the snapshot's header."""
+        self._id = snapshot_id
+        self._timestamp_ms = timestamp_ms
+        self._delta = ImageDelta(Image())
+        self._count = 0
+
+    def feed(self, records: Iterable[bytes | Message]) -> None:
+        """Add the next records. Raises ReplayError with the number of the record."""
+        delta, count = self._delta, self._count
+        try:
+            for record in records:
+                if not isinstance(record, bytes):
+                    delta.replay(record)
+                else:
+                    replay_value(delta, record)
+                count += 1
+        except (ReplayError, RecordError) as error:
+            raise ReplayError(
+                f"cannot apply record {count} of the snapshot that ends at offset "
+                f"{self._id.offset}, epoch {self._id.epoch}: {error}"
+            ) from error
+        self._count = count
+
+    def finish(self) -> Published:
+        """The image of the whole snapshot, for `Loader.install`."""
+        provenance = Provenance(self._id.offset - 1, self._id.epoch, self._timestamp_ms, True)
+        return Published(self._delta.apply(), provenance)
