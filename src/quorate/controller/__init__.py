@@ -1,0 +1,1 @@
+"""What the active controller decides: pure functions from image and request to records."""

@@ -1,0 +1,83 @@
+"""What a program brings to be replicated, and how a replica drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.node.machine import Entry, Now
+from quorate.raft.values import ControlState
+
+
+class StateMachine(Protocol):
+    """Deterministic: the same entries in the same order give the same state on every member.
+
+    All three are called from one thread, in the order of the log. An exception stops the member:
+    a machine that can refuse an entry returns the refusal as its result instead.
+    """
+
+    def apply(self, offset: int, entry: bytes) -> object:
+        """A committed entry. What it returns is what `propose` returns to whoever proposed it."""
+
+    def snapshot(self) -> Iterable[bytes]:
+        """The whole state, in chunks of at most a few MiB; none of them empty.
+
+        The chunks are taken later and on another thread, while `apply` goes on: return an
+        iterator over something that no longer changes (a copy, or a persistent map).
+        """
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        """Forget everything and take the state of these chunks."""
+
+
+class OpaqueMachine:
+    """A `node.machine.Machine` around a StateMachine.
+
+    `results` holds what apply returned, by offset, while this member leads: the member takes each
+    out when it answers the proposal.
+    """
+
+    def __init__(self, machine: StateMachine) -> None:
+        self._machine = machine
+        self._chunks: list[bytes] | None = None
+        self._leads = False
+        self.results: dict[int, object] = {}
+
+    def begin_load(self, snapshot_id: OffsetAndEpoch) -> None:
+        self._chunks = []
+
+    def end_load(self) -> None:
+        chunks, self._chunks = self._chunks, None
+        self._machine.restore(chunks or [])
+
+    def apply(self, entry: Entry) -> None:
+        if self._chunks is not None:
+            self._chunks.extend(entry.values)
+            return
+        apply, offset = self._machine.apply, entry.base_offset
+        if not self._leads:
+            for value in entry.values:
+                apply(offset, value)
+                offset += 1
+            return
+        results = self.results
+        for value in entry.values:
+            results[offset] = apply(offset, value)
+            offset += 1
+
+    def freeze(self) -> Iterable[bytes]:
+        return self._machine.snapshot()
+
+    def lead(self, epoch: int, now: Now) -> None:
+        self._leads = True
+
+    def follow(self, leader_id: int, epoch: int) -> None:
+        self._leads = False
+        self.results.clear()
+
+    def poll(self, now: Now, control: ControlState) -> Iterable[Sequence[bytes]]:
+        return ()
+
+    def wake_at_ms(self) -> int | None:
+        return None

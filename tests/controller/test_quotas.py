@@ -1,0 +1,104 @@
+"""AlterClientQuotas, rule by rule of ClientQuotaControlManager."""
+
+import pytest
+from immutables import Map
+
+from quorate.base.errors import ErrorCode
+from quorate.controller.quotas import Alteration, alter
+from quorate.metadata.settings import set_client_quota
+
+USER = (("user", "alice"),)
+
+
+def change(*ops, entity=USER, quotas=None):
+    return alter(Map() if quotas is None else quotas, [Alteration(entity, ops)])
+
+
+def quotas_of(records, quotas=None):
+    quotas = Map() if quotas is None else quotas
+    for record in records:
+        quotas = set_client_quota(quotas, record)
+    return quotas
+
+
+def test_a_new_quota_is_one_record_and_replays_to_what_was_asked():
+    records, outcomes = change(("producer_byte_rate", 1000.0))
+    assert [o.error for o in outcomes] == [ErrorCode.NONE]
+    assert quotas_of(records)[USER]["producer_byte_rate"] == 1000.0
+
+
+def test_what_does_not_change_writes_nothing():
+    quotas = quotas_of(change(("request_percentage", 12.5))[0])
+    assert change(("request_percentage", 12.5), quotas=quotas)[0] == []
+
+
+def test_null_removes_what_is_there_and_ignores_what_is_not():
+    quotas = quotas_of(change(("request_percentage", 12.5))[0])
+    records, _ = change(("request_percentage", None), quotas=quotas)
+    assert quotas_of(records, quotas) == Map()
+    assert change(("request_percentage", None))[0] == []
+
+
+@pytest.mark.parametrize(
+    ("entity", "ops", "message"),
+    [
+        ((), (), "Invalid empty client quota entity"),
+        ((("planet", "x"),), (), "Unhandled client quota entity type: planet"),
+        ((("user", ""),), (), "Empty user not supported"),
+        (
+            (("ip", "1.2.3.4"), ("user", "a")),
+            (),
+            "Invalid quota entity combination, IP entity shouldnot be combined with "
+            "User or ClientId",
+        ),
+        ((("ip", "a b"),), (), "a b is not a valid IP or resolvable host."),
+        (USER, (("nonsense", 1.0),), "Invalid configuration key nonsense"),
+        (
+            USER,
+            (("connection_creation_rate", 1.0),),
+            "Invalid configuration key connection_creation_rate",
+        ),
+        (
+            USER,
+            (("producer_byte_rate", 0.0),),
+            "Quota producer_byte_rate must be greater than 0",
+        ),
+        (
+            USER,
+            (("producer_byte_rate", float("nan")),),
+            "Quota producer_byte_rate must be greater than 0",
+        ),
+        (
+            USER,
+            (("producer_byte_rate", 1.5),),
+            "producer_byte_rate cannot be a fractional value.",
+        ),
+        (
+            (("ip", None),),
+            (("connection_creation_rate", 2.0**31),),
+            "Proposed value for connection_creation_rate is too large for a INT.",
+        ),
+        (
+            USER,
+            (("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)),
+            "Duplicate quota key producer_byte_rate not updating quota for this entity "
+            "ClientQuotaEntity(entries={user=alice})",
+        ),
+    ],
+)
+def test_a_wrong_change_is_refused_with_kafkas_words(entity, ops, message):
+    records, [outcome] = change(*ops, entity=entity)
+    assert records == []
+    assert (outcome.error, outcome.message) == (ErrorCode.INVALID_REQUEST, message)
+
+
+def test_a_wrong_entity_harms_no_other():
+    records, outcomes = alter(
+        Map(),
+        [
+            Alteration(USER, (("nonsense", 1.0),)),
+            Alteration((("client-id", None),), (("consumer_byte_rate", 5.0),)),
+        ],
+    )
+    assert [o.error for o in outcomes] == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+    assert [r.key for r in records] == ["consumer_byte_rate"]
