@@ -30,7 +30,14 @@ from interop.java import (
     java_tool,
     libs,
 )
-from interop.probe import Connection, View, describe_quorum, end_epoch_for, put_quota
+from interop.probe import (
+    Connection,
+    View,
+    describe_quorum,
+    end_epoch_for,
+    put_quota,
+    register_controller,
+)
 from interop.process import HOST, Node, QuorateNode, free_port, run_tool, wait_for
 from quorate.base.ids import Uuid, uuid_to_text
 
@@ -70,6 +77,10 @@ def node_class(kind: str) -> type[Node]:
     return JavaNode if os.environ.get("QUORATE_INTEROP_CONTROL") else KINDS[kind]
 
 
+class NotWritten(Exception):
+    """The active controller refused a write, so nothing can be said of it."""
+
+
 class Quorum:
     """Controllers (and Java brokers) under one root directory; stops them all at its end.
 
@@ -91,7 +102,8 @@ class Quorum:
         self.cluster_id = new_uuid()
         self.nodes: dict[int, Node] = {}
         self.acknowledged: list[str] = []
-        """The users whose quotas a leader has confirmed, for the loss check at the end."""
+        """The names of all records that a leader has confirmed, for the loss check at the end."""
+        self._made_up = 1000
         for node_id, kind in kinds.items():
             self.nodes[node_id] = node_class(kind)(node_id, root / f"node{node_id}")
         self.founders = list(self.nodes.values())
@@ -257,27 +269,40 @@ class Quorum:
             return  # a node that has just started fetches before it listens
         assert error == ErrorCode.none, f"EndQuorumEpoch to node {follower}: {error}"
 
-    def write(self, count: int, prefix: str = "user", timeout: float = 30.0) -> list[str]:
-        """Commit `count` quotas through the active Java controller; the names it confirmed."""
-        names = [f"{prefix}-{i}-{os.urandom(3).hex()}" for i in range(count)]
-        left = list(names)
+    def write(self, count: int, timeout: float = 30.0) -> None:
+        """Commit `count` records through the active controller and note what it confirmed.
+
+        They are quotas where Kafka leads; one of ours takes registrations of made-up controllers.
+        """
+        end = len(self.acknowledged) + count
 
         def written() -> bool:
             view = self.view()
             if view is None:
                 return False
+            leader = self.nodes[view.leader]
             try:
-                with Connection(HOST, self.nodes[view.leader].port, 5.0) as connection:
-                    while left:
-                        if put_quota(connection, left[0], 1000.0) != ErrorCode.none:
-                            return False
-                        self.acknowledged.append(left.pop(0))
-            except OSError:
+                with Connection(HOST, leader.port, 5.0) as connection:
+                    while len(self.acknowledged) < end:
+                        self.acknowledged.append(self._write_one(connection, leader))
+            except (OSError, NotWritten):
                 return False
             return True
 
         wait_for(written, f"{count} writes", timeout)
-        return names
+
+    def _write_one(self, connection: Connection, leader: Node) -> str:
+        """Commit one record; the name by which a dump of the log shows it."""
+        incarnation = uuid4()
+        name = uuid_to_text(Uuid(incarnation.bytes))
+        if leader.kind == "java":
+            error = put_quota(connection, name, 1000.0)
+        else:
+            self._made_up += 1
+            error = register_controller(connection, self._made_up, incarnation)
+        if error != ErrorCode.none:
+            raise NotWritten(error)
+        return name
 
     def lender(self, kind: str) -> Node:
         """A node that never runs, for the tools of its kind."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from kio.index import load_response_schema
 from kio.schema.alter_client_quotas.v1 import request as quotas
+from kio.schema.controller_registration.v0 import request as registration
 from kio.schema.describe_quorum.v2 import request as describe
 from kio.schema.end_quorum_epoch.v1 import request as end_epoch
 from kio.schema.errors import ErrorCode
@@ -129,6 +130,24 @@ def put_quota(connection: Connection, user: str, value: float) -> ErrorCode:
     )
     request = quotas.AlterClientQuotasRequest(entries=(entry,), validate_only=False)
     return connection.ask(request).entries[0].error_code
+
+
+def register_controller(connection: Connection, node_id: int, incarnation: uuid.UUID) -> ErrorCode:
+    """One durable write through any active controller: a registration of a made-up node."""
+    levels = {"kraft.version": (0, 1), "metadata.version": (7, 30)}
+    request = registration.ControllerRegistrationRequest(
+        controller_id=node_id,
+        incarnation_id=incarnation,
+        zk_migration_ready=False,
+        listeners=(
+            registration.Listener(name="CONTROLLER", host="127.0.0.1", port=9, security_protocol=0),
+        ),
+        features=tuple(
+            registration.Feature(name=n, min_supported_version=low, max_supported_version=high)
+            for n, (low, high) in levels.items()
+        ),
+    )
+    return connection.ask(request).error_code
 
 
 def end_epoch_for(

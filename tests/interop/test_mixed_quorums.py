@@ -46,9 +46,7 @@ def quorum(cluster):
 
 
 def commit_something(quorum):
-    """Confirmed quotas where a Java node leads; one of ours commits its NoOpRecords."""
-    if quorum.leader().kind == "java":
-        quorum.write(5)
+    quorum.write(5)
     quorum.wait_for_commit_by_all()
 
 
@@ -80,8 +78,7 @@ def test_the_others_take_over(quorum, kind, fault):
         lambda v: v.epoch > before.epoch and v.high_watermark > before.high_watermark,
         f"a successor of {leader} to commit",
     )
-    if quorum.leader().kind == "java":
-        quorum.write(5)
+    quorum.write(5)
     if fault == "killed":
         leader.start()
     else:
