@@ -92,11 +92,13 @@ class Storage(Protocol):
         """Whole batches from the one that holds `offset`, none that reaches beyond `end`.
 
         At least one batch where there is one, then as many as fit into `max_bytes`. Empty at
-        the log's end. May be called from any thread, beside one writer.
+        the log's end, and where the log does not hold `offset` (any more). May be called from any
+        thread, beside one writer.
         """
 
     @property
-    def start_offset(self) -> int: ...
+    def start_offset(self) -> int:
+        """Moved by `clean`; after `open` that of the first segment, which may be lower."""
 
     @property
     def end_offset(self) -> int: ...

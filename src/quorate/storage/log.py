@@ -1,0 +1,364 @@
+"""The segments of the log, from the first to the one that is written.
+
+One thread changes it; any thread reads. `_lock` guards the short moments in which the lists
+change or are looked at; no disk is touched under it. A reader that found the log truncated
+while it read tries again.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from quorate.base.check import check
+from quorate.base.errors import BrokenInvariant
+from quorate.formats.batch import read_batch
+from quorate.formats.errors import BatchError
+from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, encode_leader_epochs, segment_name
+from quorate.storage.api import AppendedBatch, StorageError
+from quorate.storage.disk import Disk, replace_file
+from quorate.storage.scan import CHUNK, batches
+from quorate.storage.segment import Segment, remove_derived
+
+_LOOK_AHEAD: Final = 64 * 1024
+_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+_Group = list[tuple[AppendedBatch, int]]
+"""Batches on their way into one file, with their timestamps (ms)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Sizes in bytes, times in ms; defaults are Kafka's (MetadataLogConfig, LogConfig)."""
+
+    segment_bytes: int = 1_073_741_824
+    segment_ms: int = 604_800_000
+    index_interval: int = 4096
+    tail_bytes: int = 4_194_304
+    """Most bytes of the newest batches that stay in memory, so that answers need no disk."""
+
+
+class Log:
+    """Segments ascending, without a gap; the last one is written to."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        options: LogOptions,
+        segments: list[Segment],
+        epochs: Iterable[tuple[int, int]],
+    ) -> None:
+        self._disk = disk
+        self._options = options
+        self._segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+        self._epochs = list(epochs)
+        self._lock = threading.Lock()
+        self._generation = 0
+        self._dirty = False
+        self._tail = _Tail(options.tail_bytes)
+        self.start_offset = segments[0].base_offset
+        self.size = sum(segment.size for segment in segments)
+
+    @property
+    def end_offset(self) -> int:
+        return self._segments[-1].end_offset
+
+    # -- writing -----------------------------------------------------------------------------
+    def append(self, appended: Iterable[AppendedBatch]) -> None:
+        """Write with one call, or one per segment or epoch where they change."""
+        group: _Group = []
+        end, size = self.end_offset, 0
+        for batch in appended:
+            timestamp = _checked(batch, end)
+            end = batch.last_offset + 1
+            rises = self._begins_epoch(batch)
+            rolls = self._must_roll(batch, timestamp, size, group)
+            if rises or rolls:
+                self._write(group)
+                group, size = [], 0
+            if rolls:
+                self._roll(batch.base_offset)
+            if rises:
+                self._save_epochs([*self._epochs, (batch.epoch, batch.base_offset)])
+            group.append((batch, timestamp))
+            size += len(batch.data)
+        self._write(group)
+
+    def _begins_epoch(self, batch: AppendedBatch) -> bool:
+        last = self._epochs[-1][0] if self._epochs else -1
+        check(batch.epoch >= last, "an appended batch is of an older epoch", batch.epoch, last)
+        return batch.epoch > last
+
+    def _must_roll(
+        self,
+        batch: AppendedBatch,
+        timestamp: int,
+        size: int,
+        group: _Group,
+    ) -> bool:
+        """Would the batch overfill the segment (LogSegment.shouldRoll)? `size` bytes of `group`
+        are on their way into it."""
+        segment, options = self._segments[-1], self._options
+        first = segment.first_timestamp
+        if first is None:
+            if not group:
+                return False
+            first = group[0][1]
+        return (
+            segment.size + size + len(batch.data) > options.segment_bytes
+            or timestamp - first > options.segment_ms
+            or batch.last_offset - segment.base_offset > _MAX_RELATIVE_OFFSET
+        )
+
+    def _write(self, group: _Group) -> None:
+        if not group:
+            return
+        segment = self._segments[-1]
+        data = group[0][0].data if len(group) == 1 else b"".join(batch.data for batch, _ in group)
+        self._dirty = True
+        segment.file.write_at(segment.size, data)
+        with self._lock:
+            for batch, timestamp in group:
+                segment.add(batch.last_offset, len(batch.data), timestamp)
+                self._tail.add(batch)
+            self.size += len(data)
+
+    def _roll(self, base_offset: int) -> None:
+        """Begin a new segment. The old one is whole on disk before the new one has a name, so
+        that only the last segment can ever have a torn tail."""
+        self.sync()
+        self._segments[-1].write_indexes(self._disk)
+        self._add_segment(create_segment(self._disk, base_offset, self._options))
+
+    def _add_segment(self, segment: Segment) -> None:
+        with self._lock:
+            self._segments.append(segment)
+            self._bases.append(segment.base_offset)
+
+    def sync(self) -> None:
+        if self._dirty:
+            self._segments[-1].file.sync()
+            self._dirty = False
+
+    def _save_epochs(self, epochs: list[tuple[int, int]]) -> None:
+        replace_file(self._disk, LEADER_EPOCH_CHECKPOINT, encode_leader_epochs(epochs))
+        self._epochs = epochs
+
+    def write_indexes(self) -> None:
+        self._segments[-1].write_indexes(self._disk)
+
+    def close(self) -> None:
+        """Let go of the files; each closes when its last reader is done."""
+        with self._lock:
+            self._segments, self._bases = [], []
+            self._tail.clear()
+
+    # -- dropping ----------------------------------------------------------------------------
+    def truncate(self, end_offset: int) -> None:
+        """Durable on return. Every step leaves a whole log: the last segments go first, and what
+        is written later cannot reach the disk before this has."""
+        check(end_offset >= self.start_offset, "a truncation below the log's start", end_offset)
+        if end_offset >= self.end_offset:
+            return
+        keep = max(bisect_right(self._bases, end_offset), 1)
+        with self._lock:
+            dropped = self._segments[keep:]
+            del self._segments[keep:], self._bases[keep:]
+            self._tail.truncate(end_offset)
+        for segment in reversed(dropped):
+            segment.remove(self._disk)
+        if dropped:
+            self._disk.sync()
+        self._cut_last(end_offset)
+        self._set_epochs([entry for entry in self._epochs if entry[1] < self.end_offset])
+
+    def _cut_last(self, end_offset: int) -> None:
+        segment = self._segments[-1]
+        old_size = segment.size
+        with self._lock:
+            self._generation += 1
+            try:
+                segment.truncate(end_offset, lambda start: batches(segment.file, old_size, start))
+            except BatchError as error:
+                raise _rotten(self._disk, error) from None
+            self._sum_up()
+        remove_derived(self._disk, segment.base_offset)
+        segment.file.truncate(segment.size)
+        segment.file.sync()
+        self._dirty = False
+
+    def clean(self, start_offset: int) -> None:
+        """Drop whole segments below `start_offset`, the first ones first; never the last."""
+        if start_offset <= self.start_offset:
+            return
+        count = max(bisect_right(self._bases, start_offset) - 1, 0)
+        with self._lock:
+            dropped = self._segments[:count]
+            del self._segments[:count], self._bases[:count]
+            self.start_offset = start_offset
+            self._sum_up()
+        for segment in dropped:
+            segment.remove(self._disk)
+        if dropped:
+            self._disk.sync()
+        self._set_epochs(epochs_from(self._epochs, self._bases[0]))
+
+    def reset(self, start_offset: int) -> None:
+        """Drop everything and begin anew there; durable on return.
+
+        The last segments go first, so that every step leaves a whole log or none; with none,
+        recovery begins at the newest snapshot.
+        """
+        dropped = self._segments
+        for segment in reversed(dropped):
+            segment.remove(self._disk)
+        self._disk.sync()
+        self._set_epochs([])
+        fresh = create_segment(self._disk, start_offset, self._options)
+        with self._lock:
+            self._segments, self._bases = [fresh], [start_offset]
+            self._tail.clear()
+            self.start_offset = start_offset
+            self._dirty = False
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        self.size = sum(segment.size for segment in self._segments)
+
+    def _set_epochs(self, epochs: list[tuple[int, int]]) -> None:
+        if epochs != self._epochs:
+            self._save_epochs(epochs)
+
+    # -- reading -----------------------------------------------------------------------------
+    def read(self, offset: int, end: int, max_bytes: int) -> bytes:
+        """See Storage.read; from memory where the newest batches suffice."""
+        while True:
+            with self._lock:
+                if not self.start_offset <= offset < self.end_offset:
+                    return b""
+                found = self._tail.read(offset, end, max_bytes)
+                if found is None:
+                    generation = self._generation
+                    first = max(bisect_right(self._bases, offset) - 1, 0)
+                    pieces = [(segment, segment.size) for segment in self._segments[first:]]
+                    start = pieces[0][0].position_before(offset)
+            if found is not None:
+                return b"".join(found)
+            try:
+                data, trouble = _read_segments(pieces, start, (offset, end), max_bytes), None
+            except BatchError as error:
+                data, trouble = b"", error
+            with self._lock:
+                if generation != self._generation:
+                    continue  # truncated meanwhile: the bytes may be a mix of before and after
+            if trouble is not None:
+                raise _rotten(self._disk, trouble)
+            return data
+
+
+def _read_segments(
+    pieces: list[tuple[Segment, int]], start: int, wanted: tuple[int, int], max_bytes: int
+) -> bytes:
+    """Whole batches of `wanted` (offset, end) from byte `start` of the first piece on."""
+    offset, end = wanted
+    found: list[bytes] = []
+    room = max_bytes
+    for segment, size in pieces:
+        chunk = max(min(room, CHUNK), 0) + _LOOK_AHEAD
+        for view in batches(segment.file, size, start, chunk):
+            if view.last_offset < offset:
+                continue
+            if view.end_offset > end or (found and view.size > room):
+                return b"".join(found)
+            found.append(view.data)
+            room -= view.size
+        start = 0
+    return b"".join(found)
+
+
+def _rotten(disk: Disk, error: BatchError) -> StorageError:
+    return StorageError(
+        f"{disk.where}: bytes that were sound when they were written or recovered are not any "
+        f"more: {error}; check the disk, then start this node again"
+    )
+
+
+def _checked(batch: AppendedBatch, end_offset: int) -> int:
+    """The batch's timestamp (ms); BrokenInvariant unless it is sound and comes next."""
+    try:
+        view = read_batch(batch.data, 0)
+        view.verify()
+    except BatchError as error:
+        raise BrokenInvariant(f"an appended batch is not sound: {error}") from None
+    said = (view.base_offset, view.last_offset, view.epoch, view.size)
+    meant = (batch.base_offset, batch.last_offset, batch.epoch, len(batch.data))
+    check(said == meant, "an appended batch's bytes are not what they should be", said, meant)
+    check(batch.base_offset == end_offset, "an appended batch is not next", said, end_offset)
+    return view.max_timestamp
+
+
+def epochs_from(epochs: list[tuple[int, int]], start: int) -> list[tuple[int, int]]:
+    """Those of the log from `start` on; the one in force there begins there."""
+    first = max(bisect_right([begin for _, begin in epochs], start) - 1, 0)
+    return [(epoch, max(begin, start)) for epoch, begin in epochs[first:]]
+
+
+def create_segment(disk: Disk, base_offset: int, options: LogOptions) -> Segment:
+    """An empty segment whose name is durable."""
+    remove_derived(disk, base_offset)
+    file = disk.open(segment_name(base_offset), create=True)
+    file.truncate(0)
+    disk.sync()
+    return Segment(base_offset, file, options.index_interval)
+
+
+class _Tail:
+    """The newest batches, by base offset, up to a number of bytes (and always the very last)."""
+
+    __slots__ = ("_bases", "_batches", "_limit", "_size")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._bases: list[int] = []
+        self._batches: list[AppendedBatch] = []
+        self._size = 0
+
+    def add(self, batch: AppendedBatch) -> None:
+        self._bases.append(batch.base_offset)
+        self._batches.append(batch)
+        self._size += len(batch.data)
+        # In strides: taking from the front of a list costs its length.
+        if self._size > 2 * self._limit:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        count = 0
+        while self._size > self._limit and count < len(self._batches) - 1:
+            self._size -= len(self._batches[count].data)
+            count += 1
+        del self._bases[:count], self._batches[:count]
+
+    def truncate(self, end_offset: int) -> None:
+        while self._batches and self._batches[-1].last_offset >= end_offset:
+            self._size -= len(self._batches.pop().data)
+            self._bases.pop()
+
+    def clear(self) -> None:
+        self._bases, self._batches, self._size = [], [], 0
+
+    def read(self, offset: int, end: int, max_bytes: int) -> list[bytes] | None:
+        """As Storage.read, in pieces; None when `offset` is older than what is here."""
+        if not self._bases or offset < self._bases[0]:
+            return None
+        found: list[bytes] = []
+        for index in range(bisect_right(self._bases, offset) - 1, len(self._batches)):
+            batch = self._batches[index]
+            if batch.last_offset >= end or (found and len(batch.data) > max_bytes):
+                break
+            if batch.last_offset >= offset:
+                found.append(batch.data)
+                max_bytes -= len(batch.data)
+        return found

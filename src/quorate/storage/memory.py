@@ -1,0 +1,231 @@
+"""A disk in memory that forgets what was not synced: for tests and for simulation.
+
+Everything above it (segments, recovery, snapshots) is the code that runs over real files. What a
+crash leaves is decided by the caller's `random`, so that a seed repeats it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from typing import Final
+
+from quorate.formats.files import PARTITION_DIRECTORY
+from quorate.storage.api import StorageError
+from quorate.storage.disk import File, storage_error
+from quorate.storage.disk_storage import DiskStorage
+from quorate.storage.log import LogOptions
+
+Random = Callable[[], float]
+"""Uniform in [0, 1)."""
+Watch = Callable[[str, str], None]
+"""Called with (deed, file name) before each change and sync; may raise to make it fail."""
+
+_WHERE: Final = f"memory/{PARTITION_DIRECTORY}"
+
+
+def _ignore(deed: str, name: str) -> None:
+    """The Watch that lets everything pass."""
+
+
+class _Content:
+    """The bytes of a file: as they are, as they are on the medium, and the writes between."""
+
+    __slots__ = ("durable", "now", "pending")
+
+    def __init__(self, durable: bytes = b"") -> None:
+        self.durable = bytearray(durable)
+        self.now = bytearray(durable)
+        self.pending: list[tuple[int, bytes | None]] = []
+        """(position, bytes) written, or (size, None) truncated, oldest first."""
+
+    def do(self, position: int, data: bytes | None) -> None:
+        _apply(self.now, position, data)
+        self.pending.append((position, data))
+
+    def sync(self) -> None:
+        for position, data in self.pending:
+            _apply(self.durable, position, data)
+        self.pending.clear()
+
+    def after_crash(self, random: Random | None, reorder: bool) -> _Content:
+        """What a crash leaves: of the unsynced writes none, or as `random` has it the first ones
+        and part of the next; with `reorder` any of them, and holes of zeroes."""
+        left = bytearray(self.durable)
+        if random is not None:
+            writes = self.pending if reorder else self.pending[: _up_to(random, len(self.pending))]
+            for position, data in writes:
+                if not reorder or random() < 0.5:
+                    _apply(left, position, data)
+            if not reorder and len(writes) < len(self.pending):
+                position, data = self.pending[len(writes)]
+                if data is not None:
+                    _apply(left, position, data[: _up_to(random, len(data))])
+        return _Content(bytes(left))
+
+
+def _apply(content: bytearray, position: int, data: bytes | None) -> None:
+    if data is None:
+        del content[position:]
+        content.extend(bytes(position - len(content)))
+    else:
+        content.extend(bytes(max(position - len(content), 0)))
+        content[position : position + len(data)] = data
+
+
+def _up_to(random: Random, most: int) -> int:
+    return int(random() * (most + 1))
+
+
+class MemoryFile:
+    """An open file of a MemoryDisk; lives on when its name is removed."""
+
+    __slots__ = ("_content", "_disk", "name")
+
+    def __init__(self, disk: MemoryDisk, name: str, content: _Content) -> None:
+        self.name = name
+        self._disk = disk
+        self._content = content
+
+    def read_at(self, position: int, size: int) -> bytes:
+        self._disk.check()
+        return bytes(self._content.now[position : position + size])
+
+    def write_at(self, position: int, data: bytes) -> None:
+        self._disk.step("write", self.name)
+        self._content.do(position, data)
+
+    def truncate(self, size: int) -> None:
+        self._disk.step("truncate", self.name)
+        if size != len(self._content.now):
+            self._content.do(size, None)
+
+    def size(self) -> int:
+        self._disk.check()
+        return len(self._content.now)
+
+    def sync(self) -> None:
+        self._disk.step("sync", self.name)
+        self._content.sync()
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class MemoryDisk:
+    """One directory. A name is durable when `sync` returned, bytes when the file's did.
+
+    Names reach the medium in order, as in a journal (ext4, XFS, APFS); bytes as `crash` says.
+    """
+
+    def __init__(
+        self, watch: Watch = _ignore, where: str = f"memory/{PARTITION_DIRECTORY}"
+    ) -> None:
+        self.where = where
+        self.watch = watch
+        self._files: dict[str, _Content] = {}
+        self._durable: dict[str, _Content] = {}
+        self._pending: list[tuple[str, str, _Content | None]] = []
+        """(name that goes, name that comes, its content), oldest first; "" is no name."""
+        self._locked = False
+        self._gone = False
+
+    def check(self) -> None:
+        if self._gone:
+            raise StorageError(f"{self.where}: the power is off: open what the crash left")
+
+    def step(self, deed: str, name: str) -> None:
+        self.check()
+        self.watch(deed, name)
+
+    def lock(self) -> None:
+        self.check()
+        if self._locked:
+            raise StorageError(f"cannot lock {self.where}: another node uses this directory")
+        self._locked = True
+
+    def unlock(self) -> None:
+        self._locked = False
+
+    def names(self) -> list[str]:
+        self.check()
+        return list(self._files)
+
+    def open(self, name: str, *, create: bool = False) -> File:
+        content = self._files.get(name)
+        if content is None:
+            if not create:
+                missing = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+                raise storage_error(missing, "open", f"{self.where}/{name}")
+            self.step("create", name)
+            content = _Content()
+            self._do("", name, content)
+        self.check()
+        return MemoryFile(self, name, content)
+
+    def rename(self, old: str, new: str) -> None:
+        self.step("rename", old)
+        self._do(old, new, self._files[old])
+
+    def remove(self, name: str) -> None:
+        if name in self._files:
+            self.step("remove", name)
+            self._do(name, "", None)
+
+    def set_read_only(self, name: str) -> None:
+        self.step("set read-only", name)
+
+    def sync(self) -> None:
+        self.step("sync directory", "")
+        self._durable = dict(self._files)
+        self._pending.clear()
+
+    def _do(self, goes: str, comes: str, content: _Content | None) -> None:
+        _rename(self._files, goes, comes, content)
+        self._pending.append((goes, comes, content))
+
+    def crash(self, random: Random | None = None, *, reorder: bool = False) -> MemoryDisk:
+        """Cut the power: this disk is dead, the new one holds what the medium had.
+
+        Without `random` nothing unsynced survives. With it the first of the unsynced changes
+        of the directory, and of each file, survive, the next one in part; with `reorder` any of
+        a file's writes, in which case recovery may have to refuse the log.
+        """
+        names = dict(self._durable)
+        survive = 0 if random is None else _up_to(random, len(self._pending))
+        for goes, comes, content in self._pending[:survive]:
+            _rename(names, goes, comes, content)
+        left = MemoryDisk(where=self.where)
+        for name, content in names.items():
+            left._files[name] = content.after_crash(random, reorder)
+        left._durable = dict(left._files)
+        self._gone = True
+        return left
+
+    def content(self, name: str) -> bytes:
+        """The bytes of a file as they are now."""
+        return bytes(self._files[name].now)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Set a file's bytes behind the storage's back, durably: bit rot, a restored backup."""
+        self._files[name] = self._durable[name] = _Content(data)
+
+
+def _rename(names: dict[str, _Content], goes: str, comes: str, content: _Content | None) -> None:
+    if goes:
+        names.pop(goes, None)
+    if comes and content is not None:
+        names[comes] = content
+
+
+class MemoryStorage(DiskStorage):
+    """The contract of Storage over a MemoryDisk: the same code, no files, no clock, no chance."""
+
+    def __init__(self, disk: MemoryDisk | None = None, options: LogOptions | None = None) -> None:
+        self.disk = disk or MemoryDisk()
+        super().__init__(self.disk, options or LogOptions())
+
+    def crash(self, random: Random | None = None, *, reorder: bool = False) -> MemoryStorage:
+        """A new storage, not yet open, over what a power cut leaves; this one is dead."""
+        return MemoryStorage(self.disk.crash(random, reorder=reorder), self._options)

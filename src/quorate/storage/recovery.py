@@ -1,0 +1,295 @@
+"""What is in the directory, whether it fits together, and what must be set right.
+
+`survey` only reads: it either raises and nothing was changed, or returns what it found with the
+repairs to make. `repair` makes them, in an order that leaves a recoverable directory at every
+step. Rules: `LogLoader`, `KafkaRaftLog.createLog` and `recoverSnapshots`, but damage that Kafka
+cuts off silently is refused here unless it is a torn tail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from quorate.base.ids import METADATA_TOPIC_ID, uuid_to_text
+from quorate.formats.errors import FormatError
+from quorate.formats.files import (
+    DELETED_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    PART_SUFFIX,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    decode_leader_epochs,
+    decode_partition_metadata,
+    decode_quorum_state,
+    encode_leader_epochs,
+    encode_partition_metadata,
+    parse_segment_name,
+    parse_snapshot_name,
+    segment_name,
+    snapshot_name,
+)
+from quorate.raft.values import ControlState, ElectionState, RecoveredLog
+from quorate.storage.api import CorruptLog, Recovered, SnapshotInfo
+from quorate.storage.disk import Disk, read_file, replace_file
+from quorate.storage.log import Log, LogOptions, create_segment
+from quorate.storage.scan import Damage, LogScan, find_sound_batch, scan_snapshot
+from quorate.storage.segment import DERIVED_SUFFIXES, Segment
+
+_ANEW: Final = (
+    "if this disk cannot be trusted any more, remove this replica from the voters, empty the "
+    "directory, format it and let the replica join anew with its new directory id"
+)
+
+
+@dataclass(slots=True)
+class Survey:
+    """What was found, and what `repair` has to do about it."""
+
+    names: frozenset[str]
+    election: ElectionState | None = None
+    snapshots: list[SnapshotInfo] = field(default_factory=list)
+    snapshot_control: ControlState | None = None
+    segments: list[Segment] = field(default_factory=list)
+    scan: LogScan = field(default_factory=lambda: LogScan(0))
+    saved_epochs: tuple[tuple[int, int], ...] | None = None
+    torn_bytes: int = 0
+    """Behind the last whole batch of the last segment."""
+    superseded: bool = False
+    """The newest snapshot is newer than the log, which must be dropped whole."""
+    start_offset: int = 0
+    """Where the log begins once repaired."""
+    notes: list[str] = field(default_factory=list)
+
+
+def survey(disk: Disk, options: LogOptions) -> Survey:
+    """Read and check everything; raises StorageError or CorruptLog and changes nothing."""
+    found = Survey(frozenset(disk.names()))
+    _check_topic(disk, found)
+    found.election = _election(disk, found)
+    _read_snapshots(disk, found)
+    found.saved_epochs = _saved_epochs(disk, found)
+    _read_segments(disk, found, options)
+    _check_epochs(disk, found)
+    _check_together(disk, found)
+    return found
+
+
+def _check_topic(disk: Disk, found: Survey) -> None:
+    if PARTITION_METADATA not in found.names:
+        return
+    where = f"{disk.where}/{PARTITION_METADATA}"
+    try:
+        topic = decode_partition_metadata(read_file(disk, PARTITION_METADATA), where)
+    except FormatError as error:
+        raise CorruptLog(
+            f"{error}; if the directory is the right one, remove this file: it is written anew"
+        ) from None
+    if topic != METADATA_TOPIC_ID:
+        raise CorruptLog(
+            f"{where}: the directory belongs to topic id {uuid_to_text(topic)}, not to the "
+            f"metadata log ({uuid_to_text(METADATA_TOPIC_ID)}); give this node its own "
+            "metadata.log.dir"
+        )
+
+
+def _election(disk: Disk, found: Survey) -> ElectionState | None:
+    if QUORUM_STATE not in found.names:
+        return None
+    where = f"{disk.where}/{QUORUM_STATE}"
+    try:
+        return decode_quorum_state(read_file(disk, QUORUM_STATE), where).election
+    except FormatError as error:
+        raise CorruptLog(
+            f"{error}; it holds this replica's vote, which must not be forgotten: restore the "
+            f"file if a newer version did not write it, or {_ANEW}"
+        ) from None
+
+
+def _read_snapshots(disk: Disk, found: Survey) -> None:
+    ids = sorted(filter(None, map(parse_snapshot_name, found.names)))
+    for snapshot_id in ids:
+        file = disk.open(snapshot_name(snapshot_id))
+        try:
+            info, found.snapshot_control = scan_snapshot(file, snapshot_id)
+        except Damage as damage:
+            raise CorruptLog(
+                f"{disk.where}/{snapshot_name(snapshot_id)}: damaged at byte {damage.position}: "
+                f"{damage.what}; if an intact snapshot is beside it and the log reaches back to "
+                f"that one, move this file away: the log holds all its records; else {_ANEW}"
+            ) from None
+        finally:
+            file.close()
+        found.snapshots.append(info)
+
+
+def _saved_epochs(disk: Disk, found: Survey) -> tuple[tuple[int, int], ...] | None:
+    """None when the file is missing or is not what it should be: the log knows it all."""
+    if LEADER_EPOCH_CHECKPOINT not in found.names:
+        return None
+    try:
+        return decode_leader_epochs(read_file(disk, LEADER_EPOCH_CHECKPOINT))
+    except FormatError as error:
+        found.notes.append(f"{error}: written anew from the log")
+        return None
+
+
+def _read_segments(disk: Disk, found: Survey, options: LogOptions) -> None:
+    bases = sorted(base for base in map(parse_segment_name, found.names) if base is not None)
+    if not bases:
+        return
+    found.scan.end_offset = bases[0]
+    for base in bases:
+        if base != found.scan.end_offset:
+            raise CorruptLog(
+                f"{disk.where}/{segment_name(base)}: the segment before it ends at offset "
+                f"{found.scan.end_offset}, so records are missing between them; restore the "
+                f"missing segment, or {_ANEW}"
+            )
+        segment = Segment(base, disk.open(segment_name(base)), options.index_interval)
+        found.segments.append(segment)
+        size = segment.file.size()
+        try:
+            found.scan.run(segment, size)
+        except Damage as damage:
+            _judge(disk, found, damage, size, last=base == bases[-1])
+
+
+def _judge(disk: Disk, found: Survey, damage: Damage, size: int, *, last: bool) -> None:
+    """A torn tail is noted; anything else is refused."""
+    segment = found.segments[-1]
+    path = f"{disk.where}/{segment.file.name}"
+    at = f"at byte {damage.position}, offset {damage.offset}"
+    beyond = None
+    if last and damage.torn:
+        beyond = find_sound_batch(segment.file, damage.position + 1, size, damage.offset)
+        if beyond is None:
+            found.torn_bytes = size - damage.position
+            found.notes.append(
+                f"{path}: cut a torn tail of {found.torn_bytes} bytes {at}: {damage.what}"
+            )
+            return
+    follows = (
+        "sound records follow" if beyond is None else f"a sound batch follows at byte {beyond}"
+    )
+    if last and not damage.torn:
+        follows = "its checksum is right, so this is no torn write"
+    raise CorruptLog(
+        f"{path}: damaged {at}: {damage.what}; {follows}, so cutting here could lose committed "
+        f"records. Restore the file, or {_ANEW}"
+    )
+
+
+def _check_epochs(disk: Disk, found: Survey) -> None:
+    """An epoch is not covered by a batch's checksum: hold it against what else is known."""
+    saved = found.saved_epochs or ()
+    scan = found.scan
+    for epoch, start, name, position in scan.unannounced:
+        if (epoch, start) not in saved:
+            raise CorruptLog(
+                f"{disk.where}/{name}: damaged at byte {position}, offset {start}: epoch {epoch} "
+                "begins there without a LeaderChange record, and leader-epoch-checkpoint does "
+                f"not know it. Restore the file, or {_ANEW}"
+            )
+    log_start = found.segments[0].base_offset if found.segments else 0
+    for epoch, start in saved:
+        if log_start <= start < scan.end_offset and scan.epoch_at(start) != epoch:
+            raise CorruptLog(
+                f"{disk.where}: leader-epoch-checkpoint says that offset {start} is of epoch "
+                f"{epoch}, the log says {scan.epoch_at(start)}: one of them is damaged. If it is "
+                f"the checkpoint, remove it: it is rebuilt from the log; else {_ANEW}"
+            )
+
+
+def _check_together(disk: Disk, found: Survey) -> None:
+    """KafkaRaftLog.recoverSnapshots and truncateToLatestSnapshot."""
+    newest = found.snapshots[-1].id if found.snapshots else None
+    if not found.segments:
+        found.start_offset = newest.offset if newest else 0
+        return
+    start, end = found.segments[0].base_offset, found.scan.end_offset
+    if start > 0 and (newest is None or newest.offset < start):
+        says = "there is none" if newest is None else f"the newest is {snapshot_name(newest)}"
+        raise CorruptLog(
+            f"{disk.where}: the log begins at offset {start}, which needs a snapshot that reaches "
+            f"there, but {says}; restore the missing .checkpoint file, or {_ANEW}"
+        )
+    found.start_offset = start
+    if newest is None or newest.offset == start == end:
+        return
+    last_epoch = found.scan.last_epoch
+    found.superseded = newest.epoch > last_epoch or (
+        newest.epoch == last_epoch and newest.offset > end
+    )
+    if newest.offset > end and not found.superseded:
+        raise CorruptLog(
+            f"{disk.where}: snapshot {snapshot_name(newest)} reaches beyond the log's end {end}, "
+            f"but the log's last epoch {last_epoch} is newer; {_ANEW}"
+        )
+    if found.superseded:
+        found.start_offset = newest.offset
+        found.notes.append(
+            f"{disk.where}: snapshot {snapshot_name(newest)} is newer than the log, which ended at "
+            f"offset {end}: dropped the log, it goes on behind the snapshot"
+        )
+
+
+def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:
+    """Cut, drop and write what `found` asks for; every step leaves a recoverable directory."""
+    if found.torn_bytes:
+        last = found.segments[-1]
+        last.file.truncate(last.size)
+        last.file.sync()
+    if found.superseded:
+        for segment in reversed(found.segments):
+            segment.remove(disk)
+        disk.sync()
+        found.segments = []
+        found.scan = LogScan(found.start_offset)
+    if not found.segments:
+        found.segments = [create_segment(disk, found.start_offset, options)]
+        found.scan.end_offset = found.start_offset
+    _remove_stale(disk, found)
+    if PARTITION_METADATA not in found.names:
+        replace_file(disk, PARTITION_METADATA, encode_partition_metadata())
+    if (found.saved_epochs or ()) != tuple(found.scan.epochs):
+        replace_file(disk, LEADER_EPOCH_CHECKPOINT, encode_leader_epochs(found.scan.epochs))
+    for segment in found.segments:
+        segment.write_indexes(disk)
+    return Log(disk, options, found.segments, found.scan.epochs)
+
+
+def _remove_stale(disk: Disk, found: Survey) -> None:
+    """Half-made and half-removed files, indexes without a segment, snapshots below the log."""
+    bases = {segment.base_offset for segment in found.segments}
+    stale = [name for name in found.names if _is_stale(name, bases)]
+    old = [info.id for info in found.snapshots if info.id.offset < found.start_offset]
+    found.snapshots = [info for info in found.snapshots if info.id not in old]
+    stale += map(snapshot_name, old)
+    for name in sorted(stale):
+        disk.remove(name)
+        found.notes.append(f"{disk.where}/{name}: removed, no longer of use")
+    if stale:
+        disk.sync()
+
+
+def _is_stale(name: str, bases: set[int]) -> bool:
+    if name.endswith((PART_SUFFIX, DELETED_SUFFIX, ".tmp")):
+        return True
+    stem, dot, suffix = name.partition(".")
+    return f"{dot}{suffix}" in DERIVED_SUFFIXES and stem.isdecimal() and int(stem) not in bases
+
+
+def recovered(found: Survey) -> Recovered:
+    """For the core, once repaired."""
+    scan = found.scan
+    log = RecoveredLog(
+        start_offset=found.start_offset,
+        end_offset=scan.end_offset,
+        epochs=tuple(scan.epochs),
+        snapshots=tuple(info.id for info in found.snapshots),
+        snapshot_control=found.snapshot_control,
+        control_records=tuple(scan.control),
+        batch_ends=tuple(scan.batch_ends),
+    )
+    return Recovered(log, found.election, tuple(found.notes))

@@ -1,0 +1,210 @@
+"""Reading what is on disk batch by batch, every checksum verified, in bounded memory."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import (
+    HEADER_SIZE,
+    BatchView,
+    control_records,
+    iter_batches,
+    read_batch,
+    whole_batches_size,
+)
+from quorate.formats.control import ControlRecord
+from quorate.formats.errors import BatchError, FormatError, IncompleteBatch
+from quorate.formats.snapshot import SnapshotReader
+from quorate.raft.values import ControlState, KRaftVersion, LeaderChange, Voters
+from quorate.storage.api import SnapshotInfo
+from quorate.storage.disk import File
+from quorate.storage.segment import Segment
+
+CHUNK: Final = 4 * 1024 * 1024
+MAX_BATCH_ENDS: Final = 65_536
+"""The core looks at the newest borders only; a huge log must not fill the memory with them."""
+_BATCH_START: Final = re.compile(rb"(?=\x00\x00[\s\S]{6}\x00[\s\S]{7}\x02)")
+"""Base offset below 2**48, length below 16 MiB, epoch, format 2: overlapping matches."""
+
+
+class Damage(Exception):
+    """What is wrong and where: a byte position in the file, and the offset of the batch there."""
+
+    def __init__(self, what: str, position: int, offset: int, *, torn: bool = False) -> None:
+        super().__init__(what)
+        self.what = what
+        self.position = position
+        self.offset = offset
+        self.torn = torn
+        """An interrupted write may look so: the bytes are cut or their checksum is wrong."""
+
+
+def batches(file: File, size: int, start: int = 0, chunk: int = CHUNK) -> Iterator[BatchView]:
+    """Every batch from byte `start` to `size`; raises BatchError where the sound ones end.
+
+    Reads `chunk` bytes at a time, more where a batch is larger.
+    """
+    position, rest, want = start, b"", chunk
+    while position < size:
+        begin = position + len(rest)
+        data = file.read_at(begin, min(want, size - begin))
+        if not data:
+            raise IncompleteBatch(f"the file ends at byte {begin} of {size}", position)
+        buf = rest + data if rest else data
+        whole = _whole(buf)
+        if whole:
+            yield from iter_batches(memoryview(buf)[:whole], position)
+        if whole < len(buf):
+            _check_rest(buf, whole, position, size)
+        rest = buf[whole:]
+        want = chunk if whole else len(buf) * 2
+        position += whole
+
+
+def _whole(buf: bytes) -> int:
+    """Bytes of whole batches, up to the first impossible length."""
+    try:
+        return whole_batches_size(buf)
+    except BatchError as error:
+        return error.position
+
+
+def _check_rest(buf: bytes, start: int, origin: int, size: int) -> None:
+    """Raise what is wrong with the batch at `start` unless more of the file may complete it."""
+    try:
+        read_batch(buf, start, origin)
+    except IncompleteBatch:
+        if origin + len(buf) == size:
+            raise
+
+
+def find_sound_batch(file: File, start: int, size: int, min_offset: int) -> int | None:
+    """Where, from byte `start`, the first whole batch with base offset >= `min_offset` begins.
+
+    None when nothing but remains is there: then what precedes is a torn tail.
+    """
+    position = start
+    while size - position >= HEADER_SIZE:
+        window = file.read_at(position, min(2 * CHUNK, size - position))
+        last = position + len(window) >= size
+        for match in _BATCH_START.finditer(window):
+            at = match.start()
+            if not last and at >= CHUNK:
+                break
+            if _sound(file, window, position, at, size, min_offset):
+                return position + at
+        if last:
+            return None
+        position += CHUNK
+    return None
+
+
+def _sound(file: File, window: bytes, origin: int, at: int, size: int, min_offset: int) -> bool:
+    base_offset = int.from_bytes(window[at : at + 8])
+    length = 12 + int.from_bytes(window[at + 8 : at + 12])
+    if base_offset < min_offset or origin + at + length > size:
+        return False
+    data = window[at : at + length]
+    if len(data) < length:
+        data = file.read_at(origin + at, length)
+    try:
+        read_batch(data, 0).verify()
+    except BatchError:
+        return False
+    return True
+
+
+def _is_sealed(file: File, position: int, size: int) -> bool:
+    """Is there a whole batch whose checksum is right, but which is refused for another reason?"""
+    head = file.read_at(position, HEADER_SIZE)
+    length = 12 + int.from_bytes(head[8:12])
+    if len(head) < HEADER_SIZE or position + length > size:
+        return False
+    try:
+        view = read_batch(file.read_at(position, length), 0)
+    except BatchError:
+        return False
+    return view.magic == 2 and view.crc_matches
+
+
+@dataclass(slots=True)
+class LogScan:
+    """What the batches of a log say, gathered while they pass by."""
+
+    end_offset: int
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    unannounced: list[tuple[int, int, str, int]] = field(default_factory=list)
+    """(epoch, start offset, file, position) of epochs that do not begin with a LeaderChange."""
+    control: list[tuple[int, KRaftVersion | Voters]] = field(default_factory=list)
+    batch_ends: deque[int] = field(default_factory=lambda: deque(maxlen=MAX_BATCH_ENDS))
+
+    @property
+    def last_epoch(self) -> int:
+        return self.epochs[-1][0] if self.epochs else 0
+
+    def run(self, segment: Segment, size: int) -> None:
+        """Take in one segment file; `segment` then ends behind its last sound batch.
+
+        Raises Damage, with all before it taken in.
+        """
+        try:
+            for view in batches(segment.file, size):
+                self._take(segment, view)
+        except BatchError as error:
+            torn = not _is_sealed(segment.file, error.position, size)
+            raise Damage(str(error), error.position, self.end_offset, torn=torn) from None
+
+    def epoch_at(self, offset: int) -> int:
+        """The epoch of the batch that holds `offset`; of the first for what is before."""
+        index = bisect_right(self.epochs, offset, key=lambda entry: entry[1]) - 1
+        return self.epochs[max(index, 0)][0]
+
+    def _take(self, segment: Segment, view: BatchView) -> None:
+        if view.base_offset != self.end_offset:
+            what = f"the batch says base offset {view.base_offset}, expected {self.end_offset}"
+            raise Damage(what, view.position, self.end_offset)
+        if view.epoch < self.last_epoch:
+            what = f"the batch says epoch {view.epoch} after epoch {self.last_epoch}"
+            raise Damage(what, view.position, self.end_offset)
+        records = self._control_of(view) if view.is_control else []
+        if not self.epochs or view.epoch > self.last_epoch:
+            if self.epochs and not (records and isinstance(records[0], LeaderChange)):
+                start = (view.epoch, view.base_offset, segment.file.name, view.position)
+                self.unannounced.append(start)
+            self.epochs.append((view.epoch, view.base_offset))
+        for offset, record in enumerate(records, view.base_offset):
+            if isinstance(record, KRaftVersion | Voters):
+                self.control.append((offset, record))
+        self.end_offset = view.end_offset
+        self.batch_ends.append(view.end_offset)
+        segment.add(view.last_offset, view.size, view.max_timestamp)
+
+    def _control_of(self, view: BatchView) -> list[ControlRecord]:
+        try:
+            return control_records(view)
+        except FormatError as error:
+            raise Damage(str(error), view.position, self.end_offset) from None
+
+
+def scan_snapshot(file: File, snapshot_id: OffsetAndEpoch) -> tuple[SnapshotInfo, ControlState]:
+    """Read a snapshot from header to footer; raises Damage when it is not whole and sound."""
+    size, position, end_offset = file.size(), 0, 0
+    reader = SnapshotReader()
+    try:
+        for view in batches(file, size):
+            position = view.position
+            reader.add(view)
+            end_offset = view.end_offset
+        reader.finish(snapshot_id)
+    except BatchError as error:
+        raise Damage(str(error), error.position, end_offset) from None
+    except FormatError as error:
+        raise Damage(str(error), position, end_offset) from None
+    timestamp = 0 if reader.header is None else reader.header.last_contained_log_timestamp
+    return SnapshotInfo(snapshot_id, size, timestamp), reader.control

@@ -1,0 +1,201 @@
+"""The snapshots beside the log: those that are whole, one in download, some in the making.
+
+A finished snapshot never changes. It gets its name by a rename after its bytes are synced, so
+that a file with that name is whole or damaged by the medium, never half-written
+(`FileRawSnapshotWriter`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from quorate.base.check import check
+from quorate.base.errors import BrokenInvariant
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import control_records, iter_batches
+from quorate.formats.control import SnapshotFooter, SnapshotHeader
+from quorate.formats.errors import FormatError
+from quorate.formats.files import PART_SUFFIX, snapshot_name
+from quorate.storage.api import CorruptLog, SnapshotInfo, StorageError
+from quorate.storage.disk import Disk, File
+from quorate.storage.scan import Damage, scan_snapshot
+
+
+class SnapshotStore:
+    """Reads and own snapshots may come from any thread; the rest belongs to the log's owner."""
+
+    def __init__(self, disk: Disk, infos: Iterable[SnapshotInfo]) -> None:
+        self._disk = disk
+        self._lock = threading.Lock()
+        self._infos = {info.id: info for info in infos}
+        self._files: dict[OffsetAndEpoch, File] = {}
+        self._download: _Download | None = None
+        self._parts = 0
+
+    def all(self) -> tuple[SnapshotInfo, ...]:
+        with self._lock:
+            return tuple(self._infos[snapshot_id] for snapshot_id in sorted(self._infos))
+
+    def size(self, snapshot_id: OffsetAndEpoch) -> int | None:
+        with self._lock:
+            info = self._infos.get(snapshot_id)
+        return None if info is None else info.size
+
+    def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
+        with self._lock:
+            if snapshot_id not in self._infos:
+                raise StorageError(
+                    f"snapshot {snapshot_name(snapshot_id)} is not (any more) in {self._disk.where}"
+                )
+            file = self._files.get(snapshot_id)
+            if file is None:
+                file = self._disk.open(snapshot_name(snapshot_id))
+                self._files[snapshot_id] = file
+        return file.read_at(position, max_bytes)
+
+    # -- our own -----------------------------------------------------------------------------
+    def create(self, snapshot_id: OffsetAndEpoch) -> OwnSnapshot:
+        with self._lock:
+            check(snapshot_id not in self._infos, "a snapshot that exists already", snapshot_id)
+        return OwnSnapshot(self._disk, snapshot_id, self._part_name(snapshot_id), self._publish)
+
+    def _part_name(self, snapshot_id: OffsetAndEpoch) -> str:
+        with self._lock:
+            self._parts += 1
+            stem = snapshot_name(snapshot_id).partition(".")[0]
+            return f"{stem}-{self._parts}{PART_SUFFIX}"
+
+    def _publish(self, part: str, info: SnapshotInfo) -> None:
+        """The synced bytes of `part` become the snapshot; durable on return."""
+        self._disk.set_read_only(part)
+        self._disk.rename(part, snapshot_name(info.id))
+        self._disk.sync()
+        with self._lock:
+            self._infos[info.id] = info
+
+    # -- a download --------------------------------------------------------------------------
+    def write_chunk(self, snapshot_id: OffsetAndEpoch, position: int, chunk: bytes) -> None:
+        if position == 0:
+            self._drop_download()
+            part = self._part_name(snapshot_id)
+            file = self._disk.open(part, create=True)
+            self._download = _Download(snapshot_id, part, file)
+        download = self._download
+        check(
+            download is not None and (download.id, download.size) == (snapshot_id, position),
+            "a chunk that does not continue the download",
+            snapshot_id,
+            position,
+        )
+        assert download is not None
+        download.file.write_at(position, chunk)
+        download.size += len(chunk)
+
+    def abandon_download(self, snapshot_id: OffsetAndEpoch) -> None:
+        if self._download is not None and self._download.id == snapshot_id:
+            self._drop_download()
+
+    def _drop_download(self) -> None:
+        download, self._download = self._download, None
+        if download is not None:
+            download.file.close()
+            self._disk.remove(download.part)
+
+    def publish_download(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Verify, sync, rename; CorruptLog when it is not whole, and then it is thrown away."""
+        download = self._download
+        if download is None or download.id != snapshot_id:
+            raise CorruptLog(f"nothing of snapshot {snapshot_name(snapshot_id)} was downloaded")
+        try:
+            info, _ = scan_snapshot(download.file, snapshot_id)
+        except Damage as damage:
+            self._drop_download()
+            raise CorruptLog(
+                f"the downloaded snapshot {snapshot_name(snapshot_id)} is damaged at byte "
+                f"{damage.position}: {damage.what}; it was thrown away, fetch it again"
+            ) from None
+        download.file.sync()
+        download.file.close()
+        self._download = None
+        self._publish(download.part, info)
+
+    # -- dropping ----------------------------------------------------------------------------
+    def drop_before(self, snapshot_id: OffsetAndEpoch) -> None:
+        with self._lock:
+            old = sorted(known for known in self._infos if known < snapshot_id)
+            for known in old:
+                del self._infos[known]
+                self._files.pop(known, None)
+        for known in old:
+            self._disk.remove(snapshot_name(known))
+
+    def close(self) -> None:
+        with self._lock:
+            self._files.clear()
+        if self._download is not None:
+            self._download.file.close()
+            self._download = None
+
+
+class _Download:
+    __slots__ = ("file", "id", "part", "size")
+
+    def __init__(self, snapshot_id: OffsetAndEpoch, part: str, file: File) -> None:
+        self.id = snapshot_id
+        self.part = part
+        self.file = file
+        self.size = 0
+
+
+class OwnSnapshot:
+    """See SnapshotWriter. A failure here does not touch the log: only this file is given up."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        snapshot_id: OffsetAndEpoch,
+        part: str,
+        publish: Callable[[str, SnapshotInfo], None],
+    ) -> None:
+        self._disk = disk
+        self._id = snapshot_id
+        self._part = part
+        self._publish = publish
+        self._file: File | None = disk.open(part, create=True)
+        self._size = 0
+        self._timestamp: int | None = None
+        self._whole = False
+
+    def append(self, data: bytes) -> None:
+        file = self._open_file()
+        try:
+            for view in iter_batches(data, self._size):
+                if view.is_control:
+                    for record in control_records(view):
+                        if isinstance(record, SnapshotHeader):
+                            self._timestamp = record.last_contained_log_timestamp
+                        self._whole = isinstance(record, SnapshotFooter)
+        except FormatError as error:
+            raise BrokenInvariant(f"bytes for a snapshot are not sound: {error}") from None
+        file.write_at(self._size, data)
+        self._size += len(data)
+
+    def freeze(self) -> None:
+        file = self._open_file()
+        check(self._whole, "a snapshot without header and footer", self._id)
+        file.sync()
+        file.close()
+        self._file = None
+        self._publish(self._part, SnapshotInfo(self._id, self._size, self._timestamp or 0))
+
+    def abort(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            self._disk.remove(self._part)
+
+    def _open_file(self) -> File:
+        if self._file is None:
+            raise BrokenInvariant(f"snapshot {snapshot_name(self._id)} is not being written")
+        return self._file
