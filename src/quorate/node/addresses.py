@@ -7,7 +7,7 @@ The rules are those of Kafka's `SocketServerConfigs`, `AbstractKafkaConfig`, `Qu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from ipaddress import ip_address
 from typing import Final
 
@@ -72,9 +72,12 @@ def _default_protocols(settings: Settings) -> dict[str, str]:
 
 
 def listeners(
-    settings: Settings, key: str, protocols: Mapping[str, str], *, distinct_ports: bool
+    settings: Settings, key: str, protocols: Container[str] | None, *, distinct_ports: bool
 ) -> Listeners | None:
-    """The endpoints of `listeners` or `advertised.listeners`; host "" where none is written."""
+    """The endpoints of `listeners` or `advertised.listeners`; host "" where none is written.
+
+    None when the key is absent. `protocols` are the names that may occur; None: any.
+    """
     entries = settings.distinct(key)
     if entries is None:
         return None
@@ -87,12 +90,12 @@ def listeners(
     return endpoints
 
 
-def _listener(entry: str, protocols: Mapping[str, str]) -> Listener:
+def _listener(entry: str, protocols: Container[str] | None) -> Listener:
     match = _LISTENER.fullmatch(entry)
     if match is None:
         raise ValueError(f"Unable to parse {entry} to a broker endpoint")
     name, host, port = match[1].upper(), match[2], int(match[3])
-    if name not in protocols:
+    if protocols is not None and name not in protocols:
         raise ValueError(f"No security protocol defined for listener {name}")
     if not 0 <= port <= _MAX_PORT:
         raise ValueError(f"Port {port} of {entry} is not between 0 and {_MAX_PORT}")

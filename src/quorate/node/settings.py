@@ -11,8 +11,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final, NoReturn
 
-from jproperties import ParseError, Properties
-
 from quorate.base.errors import QuorateError
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -148,6 +146,8 @@ def parse_properties(data: bytes, source: str) -> dict[str, str]:
 
     Raises ConfigError with the line of the first thing that cannot be parsed.
     """
+    from jproperties import ParseError, Properties  # costs 8 ms that most commands need not pay
+
     properties = Properties()
     try:
         properties.load(BytesIO(data), "iso-8859-1")

@@ -1,0 +1,393 @@
+"""Asking a cluster about itself and changing its voters and features.
+
+The counterpart of the parts of Kafka's `KafkaAdminClient` that Kafka's quorum tools use. With
+`bootstrap.controllers` (KIP-919) requests go to the active controller, with `bootstrap.servers`
+to any broker, which forwards them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeVar
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import METADATA_TOPIC, Address, Listener, Listeners, ReplicaKey
+from quorate.client.connection import (
+    ClientError,
+    ConnectError,
+    Connection,
+    NoAnswer,
+    UnsupportedVersion,
+)
+from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
+from quorate.wire.messages.quorum import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+
+__all__ = [
+    "Admin",
+    "ClientConfig",
+    "ClientError",
+    "Cluster",
+    "ConnectError",
+    "Features",
+    "NoAnswer",
+    "Quorum",
+    "Replica",
+    "RequestFailed",
+    "UnsupportedVersion",
+]
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+_DESCRIBE_CLUSTER: Final = 60
+T = TypeVar("T")
+
+
+class RequestFailed(ClientError):
+    """The cluster answered with an error."""
+
+    def __init__(self, code: int, message: str | None) -> None:
+        self.code = ErrorCode.of(code)
+        super().__init__(f"{message} ({self.code.name})" if message else self.code.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """How to reach a cluster; times in ms. The names are those of Kafka's client keys."""
+
+    bootstrap: tuple[Address, ...]
+    controllers: bool
+    """`bootstrap` are controllers, not brokers."""
+    client_id: str = "quorate-admin"
+    default_api_timeout_ms: int = 60_000
+    request_timeout_ms: int = 30_000
+    retry_backoff_ms: int = 100
+    connect_timeout_ms: int = 10_000
+    unreachable_after_ms: int = 5_000
+    """Give up when by then nobody could be connected to; Kafka waits out the api timeout."""
+
+
+class Cluster(NamedTuple):
+    cluster_id: str
+    controller_id: int
+    """-1 while there is none."""
+    nodes: Mapping[int, Address]
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A voter or observer as the leader sees it; -1 where it knows no time (ms since 1970)."""
+
+    key: ReplicaKey
+    log_end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[Replica, ...]
+    observers: tuple[Replica, ...]
+    listeners: Mapping[int, Listeners]
+    """Of the voters, where the leader tells them (DescribeQuorum version 2)."""
+
+    @property
+    def leader(self) -> Replica:
+        """The leader's own row; ClientError when it is not a voter."""
+        for voter in self.voters:
+            if voter.key.id == self.leader_id:
+                return voter
+        raise ClientError(f"The leader {self.leader_id} is not among the voters")
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Levels (min, max) that a node supports, and the levels in force with their epoch."""
+
+    supported: Mapping[str, tuple[int, int]]
+    finalized: Mapping[str, int] = field(default_factory=dict)
+    epoch: int = -1
+
+
+class Admin:
+    """Blocking calls; each ends within `default_api_timeout_ms` or raises ClientError.
+
+    Leader changes and lost connections are retried. Close it, or use it as a context manager.
+    """
+
+    def __init__(
+        self, config: ClientConfig, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.config = config
+        self._now = monotonic
+        self._open: dict[Address, Connection] = {}
+        self._controller: Address | None = None
+        self._cluster: Cluster | None = None
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._open.values():
+            connection.close()
+        self._open.clear()
+
+    # -- questions ------------------------------------------------------------------------
+    def describe_cluster(self) -> Cluster:
+        """Cluster id, controller and nodes (controllers or brokers, like the bootstrap)."""
+        return self._retry(self._describe_cluster)
+
+    def describe_quorum(self) -> Quorum:
+        """What the leader knows of all replicas."""
+        request = DescribeQuorumRequest(
+            topics=[
+                DescribeQuorumRequest.TopicData(
+                    topic_name=METADATA_TOPIC,
+                    partitions=[DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)],
+                )
+            ]
+        )
+
+        def ask() -> Quorum:
+            node = self._active()
+            answer = node.call(request, DescribeQuorumResponse, self.config.request_timeout_ms)
+            return _quorum(answer)
+
+        return self._retry(ask)
+
+    def describe_features(self) -> Features:
+        """Supported levels of the node that was asked, and the cluster's finalized ones."""
+
+        def ask() -> Features:
+            told = self._active().features
+            return Features(
+                {f.name: (f.min_version, f.max_version) for f in told.supported_features},
+                {f.name: f.max_version_level for f in told.finalized_features},
+                told.finalized_features_epoch,
+            )
+
+        return self._retry(ask)
+
+    # -- changes --------------------------------------------------------------------------
+    def add_voter(
+        self, voter: ReplicaKey, listeners: Sequence[Listener], cluster_id: str | None = None
+    ) -> None:
+        """Make an observer a voter; returns when that is committed.
+
+        Raises RequestFailed with the leader's reason.
+        """
+        request = AddRaftVoterRequest(
+            cluster_id=cluster_id,
+            timeout_ms=self.config.request_timeout_ms,
+            voter_id=voter.id,
+            voter_directory_id=voter.directory_id,
+            listeners=[
+                AddRaftVoterRequest.Listener(name=name, host=host, port=port)
+                for name, host, port in listeners
+            ],
+        )
+
+        def send() -> None:
+            node = self._active()
+            answer = node.call(request, AddRaftVoterResponse, self.config.request_timeout_ms)
+            _check(answer.error_code, answer.error_message)
+
+        self._change(send, lambda: voter in self._voter_keys())
+
+    def remove_voter(self, voter: ReplicaKey, cluster_id: str | None = None) -> None:
+        """Make a voter an observer; returns when that is committed.
+
+        Raises RequestFailed with the leader's reason.
+        """
+        request = RemoveRaftVoterRequest(
+            cluster_id=cluster_id, voter_id=voter.id, voter_directory_id=voter.directory_id
+        )
+
+        def send() -> None:
+            node = self._active()
+            answer = node.call(request, RemoveRaftVoterResponse, self.config.request_timeout_ms)
+            _check(answer.error_code, answer.error_message)
+
+        self._change(send, lambda: voter not in self._voter_keys())
+
+    def update_features(
+        self,
+        levels: Mapping[str, int],
+        upgrade_type: int = 1,
+        validate_only: bool = False,
+    ) -> Mapping[str, RequestFailed | None]:
+        """Set feature levels; the error, or None, of each.
+
+        `upgrade_type`: 1 upgrade, 2 safe downgrade, 3 unsafe downgrade. Raises RequestFailed when
+        the whole request was refused.
+        """
+        from quorate.wire.messages.quotas import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+        request = UpdateFeaturesRequest(
+            timeout_ms=self.config.request_timeout_ms,
+            feature_updates=[
+                UpdateFeaturesRequest.FeatureUpdateKey(
+                    feature=name, max_version_level=level, upgrade_type=upgrade_type
+                )
+                for name, level in levels.items()
+            ],
+            validate_only=validate_only,
+        )
+
+        def send() -> Mapping[str, RequestFailed | None]:
+            node = self._active()
+            answer = node.call(
+                request,
+                UpdateFeaturesResponse,
+                self.config.request_timeout_ms,
+                at_least=1 if validate_only else 0,
+            )
+            _check(answer.error_code, answer.error_message)
+            outcome: dict[str, RequestFailed | None] = dict.fromkeys(levels)
+            for result in answer.results:
+                if result.error_code:
+                    outcome[result.feature] = RequestFailed(result.error_code, result.error_message)
+            return outcome
+
+        return self._retry(send)
+
+    # -- finding nodes --------------------------------------------------------------------
+    def _voter_keys(self) -> set[ReplicaKey]:
+        return {voter.key for voter in self.describe_quorum().voters}
+
+    def _change(self, send: Callable[[], None], is_done: Callable[[], bool]) -> None:
+        """Send until it is answered; after a lost answer ask whether it was done after all."""
+        uncertain = False
+
+        def attempt() -> None:
+            nonlocal uncertain
+            if uncertain and is_done():
+                return
+            try:
+                send()
+            except NoAnswer:
+                uncertain = True
+                raise
+
+        self._retry(attempt)
+
+    def _retry(self, attempt: Callable[[], T]) -> T:
+        """Repeat what may be repeated until the api timeout."""
+        started = self._now()
+        while True:
+            try:
+                return attempt()
+            except (ConnectError, NoAnswer) as error:
+                self._forget()
+                failure: ClientError = error
+            except RequestFailed as error:
+                if not error.code.retriable:
+                    raise
+                self._controller = None
+                failure = error
+            elapsed_ms = (self._now() - started) * 1000
+            limit = self.config.default_api_timeout_ms
+            if isinstance(failure, ConnectError):
+                limit = min(limit, self.config.unreachable_after_ms)
+            if elapsed_ms + self.config.retry_backoff_ms >= limit:
+                raise failure
+            time.sleep(self.config.retry_backoff_ms / 1000)
+
+    def _forget(self) -> None:
+        self.close()
+        self._controller = None
+
+    def _connect(self, address: Address) -> Connection:
+        if address not in self._open:
+            self._open[address] = Connection(
+                address, self.config.client_id, self.config.connect_timeout_ms
+            )
+        return self._open[address]
+
+    def _any_node(self) -> Connection:
+        """A connection to the first node that can be reached; ConnectError names all failures."""
+        failures = []
+        known = tuple(self._cluster.nodes.values()) if self._cluster else ()
+        for address in dict.fromkeys((*self._open, *self.config.bootstrap, *known)):
+            try:
+                return self._connect(address)
+            except ClientError as error:
+                failures.append(str(error))
+        raise ConnectError("; ".join(failures))
+
+    def _active(self) -> Connection:
+        """The active controller, or any broker."""
+        if not self.config.controllers:
+            return self._any_node()
+        if self._controller is None:
+            cluster = self._describe_cluster()
+            if cluster.controller_id not in cluster.nodes:
+                raise RequestFailed(ErrorCode.NOT_CONTROLLER, "No controller is active now")
+            self._controller = cluster.nodes[cluster.controller_id]
+        return self._connect(self._controller)
+
+    def _describe_cluster(self) -> Cluster:
+        node = self._any_node()
+        request = DescribeClusterRequest(
+            endpoint_type=_CONTROLLERS if self.config.controllers else _BROKERS
+        )
+        answer = node.call(
+            request,
+            DescribeClusterResponse,
+            self.config.request_timeout_ms,
+            at_least=1 if self.config.controllers else 0,
+        )
+        _check(answer.error_code, answer.error_message)
+        nodes = {n.broker_id: Address(n.host, n.port) for n in answer.brokers}
+        self._cluster = Cluster(answer.cluster_id, answer.controller_id, nodes)
+        if answer.controller_id in nodes and self.config.controllers:
+            self._controller = nodes[answer.controller_id]
+        return self._cluster
+
+
+def _check(code: int, message: str | None) -> None:
+    if code != ErrorCode.NONE:
+        raise RequestFailed(code, message)
+
+
+def _quorum(answer: DescribeQuorumResponse) -> Quorum:
+    _check(answer.error_code, answer.error_message)
+    partitions = [partition for topic in answer.topics for partition in topic.partitions]
+    if len(partitions) != 1:
+        raise NoAnswer(f"DescribeQuorum told of {len(partitions)} partitions instead of one")
+    partition = partitions[0]
+    _check(partition.error_code, partition.error_message)
+    return Quorum(
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.high_watermark,
+        tuple(map(_replica, partition.current_voters)),
+        tuple(map(_replica, partition.observers)),
+        {
+            node.node_id: tuple(Listener(end.name, end.host, end.port) for end in node.listeners)
+            for node in answer.nodes
+        },
+    )
+
+
+def _replica(state: DescribeQuorumResponse.TopicData.PartitionData.ReplicaState) -> Replica:
+    return Replica(
+        ReplicaKey(state.replica_id, state.replica_directory_id),
+        state.log_end_offset,
+        state.last_fetch_timestamp,
+        state.last_caught_up_timestamp,
+    )
