@@ -1,0 +1,103 @@
+"""The short way of a plain PartitionRecord gives what the long way gives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.base.ids import Uuid
+from quorate.formats.errors import RecordError
+from quorate.formats.records import PartitionRecord, TopicRecord, decode_record, encode_record
+from quorate.metadata.bulk import replay_plain_partition, replay_value
+from quorate.metadata.errors import ReplayError
+from quorate.metadata.image import Image
+from quorate.metadata.replay import ImageDelta, replay
+
+T1 = Uuid(b"\x01" * 16)
+BASE = replay(Image(), TopicRecord(name="t", topic_id=T1))
+
+ids = st.lists(st.integers(-(2**31), 2**31 - 1), max_size=4)
+long_ids = st.lists(st.integers(0, 5), min_size=125, max_size=130)
+int32s = st.integers(-(2**31), 2**31 - 1)
+uuids = st.sampled_from([bytes(16), b"\x07" * 16, b"\x08" * 16]).map(Uuid)
+
+
+@st.composite
+def partition_records(draw):
+    replicas = draw(ids | long_ids)
+    count = len(replicas)
+    rarely = st.just([]) | st.just([]) | ids
+    return PartitionRecord(
+        partition_id=draw(int32s),
+        topic_id=draw(st.just(T1) | st.just(T1) | uuids),
+        replicas=replicas,
+        isr=draw(st.just(replicas) | ids),
+        removing_replicas=draw(rarely),
+        adding_replicas=draw(rarely),
+        leader=draw(int32s),
+        leader_recovery_state=draw(st.sampled_from([0, 0, 0, 1, 2])),
+        leader_epoch=draw(int32s),
+        partition_epoch=draw(int32s),
+        directories=draw(st.lists(uuids, min_size=count, max_size=count) | st.lists(uuids)),
+        eligible_leader_replicas=draw(st.none() | rarely),
+        last_known_elr=draw(st.none() | rarely),
+    )
+
+
+def outcome(way, value):
+    delta = ImageDelta(BASE)
+    try:
+        way(delta, value)
+    except (ReplayError, RecordError) as error:
+        return type(error), str(error)
+    return delta.apply()
+
+
+def long_way(delta, value):
+    delta.replay(decode_record(value)[0])
+
+
+@given(partition_records(), st.integers(0, 2))
+def test_every_partition_record(record, version):
+    if version < 2:
+        record.eligible_leader_replicas = record.last_known_elr = None
+    if version < 1:
+        record.directories = []
+    value = encode_record(record, version)
+    assert outcome(replay_value, value) == outcome(long_way, value)
+
+
+PLAIN = PartitionRecord(
+    partition_id=5,
+    topic_id=T1,
+    replicas=[1, 2, 3],
+    isr=[2, 3],
+    leader=2,
+    leader_epoch=1,
+    partition_epoch=9,
+    directories=[Uuid(b"\x07" * 16)] * 3,
+)
+
+
+@given(st.data())
+def test_damaged_bytes(data):
+    value = bytearray(encode_record(PLAIN, data.draw(st.integers(1, 2))))
+    for _ in range(data.draw(st.integers(0, 3))):
+        value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
+    damaged = bytes(value[: data.draw(st.integers(0, len(value)))]) or b"\x01"
+    assert outcome(replay_value, damaged) == outcome(long_way, damaged)
+    damaged = bytes(value)
+    assert outcome(replay_value, damaged) == outcome(long_way, damaged)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_plain_one_goes_the_short_way(version):
+    delta = ImageDelta(BASE)
+    assert replay_plain_partition(delta, encode_record(PLAIN, version))
+    assert delta.apply() == replay(BASE, PLAIN)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes(value):
+    assert outcome(replay_value, value) == outcome(long_way, value)
