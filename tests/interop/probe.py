@@ -29,6 +29,7 @@ class Connection:
         self._socket = socket.create_connection((host, port), timeout)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation = 0
+        self._asked: Any = None
 
     def __enter__(self) -> Connection:
         return self
@@ -38,8 +39,13 @@ class Connection:
 
     def ask(self, request: Any) -> Any:
         """Send a kio request of any flexible version and return kio's response."""
+        self.send(request)
+        return self.receive()
+
+    def send(self, request: Any) -> None:
         self._correlation += 1
-        header_class, kind = request.__header_schema__, type(request)
+        self._asked = kind = type(request)
+        header_class = kind.__header_schema__
         body = io.BytesIO()
         header = header_class(
             request_api_key=kind.__api_key__,
@@ -50,6 +56,10 @@ class Connection:
         entity_writer(header_class)(body, header)
         entity_writer(kind)(body, request)
         self._socket.sendall(struct.pack(">i", body.tell()) + body.getvalue())
+
+    def receive(self) -> Any:
+        """The response to the last request."""
+        kind = self._asked
         answer = self._read(struct.unpack(">i", self._read(4))[0])
         response_class = load_response_schema(kind.__api_key__, kind.__version__)
         _, position = entity_reader(response_class.__header_schema__)(answer, 0)

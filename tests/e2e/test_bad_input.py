@@ -1,0 +1,167 @@
+"""What a node refuses, and how: a clear message, a right exit code, never a traceback."""
+
+import json
+import re
+import socket
+
+import pytest
+
+from interop.kafka import describe_quorum, new_uuid, wait_for
+from interop.process import HOST, QuorateNode
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def node(tmp_path):
+    """One formatted node that does not run yet."""
+    node = QuorateNode(1, tmp_path / "node1")
+    node.config["controller.quorum.bootstrap.servers"] = node.address
+    node.cluster_id = new_uuid()
+    node.format(node.cluster_id, "--standalone")
+    yield node
+    node.stop()
+
+
+def assert_refuses_to_start(node, *words, code=1):
+    """The process ends by itself with `code`, a log with all `words` and no traceback."""
+    before = len(node.log)
+    node.start()
+    assert node.wait_for_exit() == code, node.log
+    said = node.log[before:]
+    for word in words:
+        assert re.search(re.escape(str(word)), said, re.I), f"no '{word}' in: {said}"
+    assert "Traceback" not in said
+
+
+# The directory
+
+
+def test_an_unformatted_directory(tmp_path):
+    node = QuorateNode(1, tmp_path / "node1")
+    node.config["controller.quorum.bootstrap.servers"] = node.address
+    assert_refuses_to_start(node, "meta.properties", node.data)
+
+
+def test_a_directory_of_another_node(node):
+    node.id = 2
+    assert_refuses_to_start(node, "node.id", "meta.properties")
+
+
+def test_a_directory_in_use(node):
+    node.start()
+    wait_for(lambda: describe_quorum(HOST, node.port), "the first process")
+    second = QuorateNode(1, node.directory, node.config)
+    assert_refuses_to_start(second, "lock", node.data)
+
+
+def test_a_directory_that_cannot_be_written(tmp_path):
+    node = QuorateNode(1, tmp_path / "node1", {"log.dirs": tmp_path / "file" / "data"})
+    (tmp_path / "file").write_text("not a directory")
+    node.config["controller.quorum.bootstrap.servers"] = node.address
+    node.write_properties()
+    run = node.storage_tool("format", "-t", new_uuid(), "-c", str(node.properties), "--standalone")
+    assert run.returncode == 1
+    assert str(tmp_path / "file") in run.stdout + run.stderr
+    assert "Traceback" not in run.stderr
+    assert_refuses_to_start(node, tmp_path / "file")
+
+
+def test_a_port_in_use(node):
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind((HOST, node.port))
+        other.listen()
+        assert_refuses_to_start(node, node.port, "in use")
+
+
+BAD_SETTINGS = {
+    "controller.quorum.voters": ("1@nonsense", "controller.quorum.voters"),
+    "process.roles": ("broker,controller", "process.roles"),
+    "node.id": ("minus one", "node.id"),
+    "controller.quorum.election.timeout.ms": ("soon", "controller.quorum.election.timeout.ms"),
+    "listeners": ("CONTROLLER://127.0.0.1:port", "listeners"),
+}
+
+
+@pytest.mark.parametrize("key", BAD_SETTINGS)
+def test_a_bad_setting(node, key):
+    value, word = BAD_SETTINGS[key]
+    node.config[key] = value
+    assert_refuses_to_start(node, word)
+
+
+# Damaged files
+
+
+@pytest.fixture
+def written(node):
+    """The node after it ran and was killed, with a log of some length."""
+    node.config["metadata.max.idle.interval.ms"] = 20
+    node.start()
+    wait_for(lambda: (v := describe_quorum(HOST, node.port)) and v.high_watermark > 50, "a log", 30)
+    node.kill()
+    return node
+
+
+def flip(path, position):
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0x40
+    path.write_bytes(data)
+
+
+def log_of(node):
+    return node.partition / "00000000000000000000.log"
+
+
+def test_flipped_bytes_in_the_middle_of_the_log(written):
+    log = log_of(written)
+    flip(log, log.stat().st_size // 2)
+    assert_refuses_to_start(written, log.name, "offset", "position")
+
+
+def test_a_torn_tail_is_cut_and_the_node_goes_on(written):
+    log = log_of(written)
+    log.write_bytes(log.read_bytes()[:-7])
+    written.start()
+    wait_for(lambda: (v := describe_quorum(HOST, written.port)) and v.high_watermark > 50, "it")
+    assert "Traceback" not in written.log
+
+
+def test_a_quorum_state_that_is_no_json(written):
+    (written.partition / "quorum-state").write_text('{"leaderId": 1, "lead')
+    assert_refuses_to_start(written, "quorum-state")
+
+
+def test_a_quorum_state_of_a_newer_version(written):
+    path = written.partition / "quorum-state"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"data_version": 9}))
+    assert_refuses_to_start(written, "quorum-state", "version", "9")
+
+
+def test_a_damaged_snapshot(written):
+    snapshot = written.partition / "00000000000000000000-0000000000.checkpoint"
+    snapshot.chmod(0o644)
+    flip(snapshot, snapshot.stat().st_size - 40)
+    assert_refuses_to_start(written, snapshot.name)
+
+
+def test_meta_properties_without_its_cluster(written):
+    (written.data / "meta.properties").write_text("version=1\nnode.id=1\n")
+    assert_refuses_to_start(written, "meta.properties", "cluster.id")
+
+
+def test_a_log_that_can_grow_no_more(node, tmp_path):
+    """As on a full disk: the node says which file and why, and what it confirmed stays."""
+    node.config["metadata.max.idle.interval.ms"] = 5
+    full = ["sh", "-c", 'ulimit -f 64; exec "$@"', "sh", *node.server_command()]
+    node.server_command = lambda *args: full
+    node.start()
+    wait_for(lambda: re.search(r"(?i)too large|no space", node.log), "the disk to be full", 60)
+    wait_for(lambda: not describe_quorum(HOST, node.port), "the node to stop leading")
+    assert "00000000000000000000.log" in node.log
+    assert "Traceback" not in node.log
+    node.stop()
+    del node.server_command
+    node.start()
+    wait_for(lambda: (v := describe_quorum(HOST, node.port)) and v.high_watermark > 100, "it")

@@ -1,0 +1,156 @@
+"""Peers that send nonsense, or sense at the wrong time: refused, and nobody else notices."""
+
+import re
+import socket
+import struct
+import uuid
+
+import pytest
+from kio.schema.add_raft_voter.v1 import request as add_voter
+from kio.schema.errors import ErrorCode
+from kio.schema.vote.v2 import request as vote
+
+from interop.kafka import Quorum, new_uuid, wait_for
+from interop.probe import Connection
+from interop.process import HOST, QuorateNode, free_port
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("peers")]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A lone voter that works, for what comes over the network."""
+    with Quorum(tmp_path_factory.mktemp("running"), {1: "quorate"}) as quorum:
+        quorum.format()
+        quorum.start()
+        quorum.leader()
+        yield quorum
+
+
+def assert_still_works(quorum):
+    quorum.write(3)
+    assert "Traceback" not in quorum.nodes[1].log
+
+
+def closes(peer, timeout=10.0):
+    """True when the node closes this connection within `timeout` seconds."""
+    peer.settimeout(timeout)
+    try:
+        while peer.recv(4096):
+            pass
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+GARBAGE = {
+    "text": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "two gibibytes": struct.pack(">i", 2**31 - 1) + b"\0" * 64,
+    "a negative length": struct.pack(">i", -5) + b"\0" * 64,
+    "an empty frame": struct.pack(">i", 0),
+    "an unknown api": struct.pack(">ihhih", 10, 9999, 0, 1, -1),
+    "half a header": struct.pack(">ih", 2, 1),
+    "a body of noise": struct.pack(">ihhih", 10 + 64, 1, 17, 1, -1) + b"\xff" * 64,
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_a_peer_that_sends_garbage(running, name):
+    with socket.create_connection((HOST, running.nodes[1].port)) as peer:
+        peer.sendall(GARBAGE[name])
+        assert closes(peer)
+    assert_still_works(running)
+
+
+def test_half_a_frame_and_silence(running):
+    with socket.create_connection((HOST, running.nodes[1].port)) as peer:
+        peer.sendall(struct.pack(">i", 1000) + b"\0" * 500)
+        assert_still_works(running)
+
+
+def test_many_silent_connections(running):
+    peers = [socket.create_connection((HOST, running.nodes[1].port)) for _ in range(200)]
+    assert_still_works(running)
+    for peer in peers:
+        peer.close()
+
+
+def ask(running, request):
+    with Connection(HOST, running.nodes[1].port, 10.0) as connection:
+        return connection.ask(request)
+
+
+def vote_request(cluster_id, directory_id, epoch):
+    partition = vote.PartitionData(
+        partition_index=0,
+        replica_epoch=epoch,
+        replica_id=2,
+        replica_directory_id=uuid.uuid4(),
+        voter_directory_id=directory_id,
+        last_offset_epoch=epoch,
+        last_offset=10**6,
+        pre_vote=True,
+    )
+    topic = vote.TopicData(topic_name="__cluster_metadata", partitions=(partition,))
+    return vote.VoteRequest(cluster_id=cluster_id, voter_id=1, topics=(topic,))
+
+
+def test_a_request_for_another_cluster(running):
+    answer = ask(running, vote_request(new_uuid(), None, 9))
+    assert answer.error_code == ErrorCode.inconsistent_cluster_id
+    assert_still_works(running)
+
+
+def test_a_request_for_another_directory(running):
+    answer = ask(running, vote_request(running.cluster_id, uuid.uuid4(), 9))
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.invalid_voter_key
+    assert_still_works(running)
+
+
+def add_request(cluster_id, node_id, port):
+    listener = add_voter.Listener(name="CONTROLLER", host=HOST, port=port)
+    return add_voter.AddRaftVoterRequest(
+        cluster_id=cluster_id,
+        timeout_ms=1000,
+        voter_id=node_id,
+        voter_directory_id=uuid.uuid4(),
+        listeners=(listener,),
+        ack_when_committed=True,
+    )
+
+
+def test_a_voter_change_while_another_is_pending(running):
+    """The first waits for a newcomer that accepts and never answers; the second is told so."""
+    with socket.socket() as silent:
+        port = free_port()
+        silent.bind((HOST, port))
+        silent.listen()
+        first = Connection(HOST, running.nodes[1].port, 10.0)
+        first.send(add_request(running.cluster_id, 7, port))
+        silent.settimeout(10)
+        newcomer, _ = silent.accept()
+        answer = ask(running, add_request(running.cluster_id, 8, free_port()))
+        assert answer.error_code == ErrorCode.request_timed_out
+        assert answer.error_message
+        assert first.receive().error_code == ErrorCode.request_timed_out
+        newcomer.close()
+    assert_still_works(running)
+
+
+def test_a_node_of_another_cluster_is_kept_out(running, tmp_path):
+    """It is told why in its own log, and the quorum goes on without noticing."""
+    before = running.wait_for_commit_by_all()
+    stranger = QuorateNode(5, tmp_path / "node5")
+    stranger.config["controller.quorum.bootstrap.servers"] = running.nodes[1].address
+    stranger.format(new_uuid(), "--no-initial-controllers")
+    try:
+        stranger.start()
+        wait_for(lambda: re.search(r"(?i)inconsistent.cluster.id", stranger.log), "the refusal")
+        view = running.wait_for_commit_by_all()
+        assert view.epoch == before.epoch
+        assert 5 not in view.observers
+        assert "Traceback" not in stranger.log
+    finally:
+        stranger.stop()
