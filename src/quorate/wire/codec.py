@@ -81,3 +81,8 @@ def _compiled(cls: type[Message], version: int) -> tuple[Encoder, Decoder]:
     pair = scope[encoder_name], scope[decoder_name]
     _CODECS[cls, version] = pair
     return pair
+
+
+def is_compiled() -> bool:
+    """True when the codecs run as machine code (`quorate.wire.build`), False in pure Python."""
+    return False

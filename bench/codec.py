@@ -1,0 +1,170 @@
+"""Measure the codec: Fetch v17 and a Metadata v13 response of 1000 topics, beside Java's.
+
+    python -m bench.codec [--java] [--json] [--seconds 1.0]
+
+Prints messages per second of our encoder and decoder, pure Python or compiled, whichever is in
+use; with --java also those of kafka-clients on the same messages in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+from quorate.base.ids import METADATA_TOPIC_ID, Uuid
+from quorate.wire.codec import decode, encode, is_compiled
+from quorate.wire.messages import FetchRequest, FetchResponse, MetadataResponse
+from quorate.wire.schema import Message
+
+HOME = Path(__file__).parents[1]
+FETCH_VERSION, METADATA_VERSION = 17, 13
+TOPICS, PARTITIONS = 1000, 3
+Rates = dict[str, float]
+
+
+def fetch_request() -> FetchRequest:
+    """What a voter sends all day."""
+    topic = FetchRequest.FetchTopic
+    return FetchRequest(
+        cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
+        replica_state=FetchRequest.ReplicaState(replica_id=2),
+        max_wait_ms=500,
+        max_bytes=1_048_576,
+        topics=[
+            topic(
+                topic_id=METADATA_TOPIC_ID,
+                partitions=[
+                    topic.FetchPartition(
+                        current_leader_epoch=7,
+                        fetch_offset=123_456,
+                        last_fetched_epoch=7,
+                        replica_directory_id=Uuid(bytes(range(16))),
+                    )
+                ],
+            )
+        ],
+    )
+
+
+def fetch_response() -> FetchResponse:
+    """What the leader answers: 1 KiB of records."""
+    topic = FetchResponse.FetchableTopicResponse
+    leader = topic.PartitionData.LeaderIdAndEpoch(leader_id=1, leader_epoch=7)
+    return FetchResponse(
+        responses=[
+            topic(
+                topic_id=METADATA_TOPIC_ID,
+                partitions=[
+                    topic.PartitionData(
+                        high_watermark=123_456,
+                        log_start_offset=0,
+                        current_leader=leader,
+                        records=bytes(1024),
+                    )
+                ],
+            )
+        ],
+        node_endpoints=[FetchResponse.NodeEndpoint(node_id=1, host="localhost", port=9093)],
+    )
+
+
+def metadata_response() -> MetadataResponse:
+    """A cluster of three brokers with 1000 topics of three partitions."""
+    topic = MetadataResponse.MetadataResponseTopic
+    return MetadataResponse(
+        brokers=[
+            MetadataResponse.MetadataResponseBroker(node_id=i, host=f"broker-{i}", port=9092)
+            for i in range(3)
+        ],
+        cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
+        controller_id=1,
+        topics=[
+            topic(
+                name=f"topic-{number:04}",
+                topic_id=Uuid(number.to_bytes(16, "big")),
+                partitions=[
+                    topic.MetadataResponsePartition(
+                        partition_index=index,
+                        leader_id=index,
+                        leader_epoch=5,
+                        replica_nodes=[0, 1, 2],
+                        isr_nodes=[0, 1, 2],
+                    )
+                    for index in range(PARTITIONS)
+                ],
+            )
+            for number in range(TOPICS)
+        ],
+    )
+
+
+def cases() -> dict[str, tuple[Message, int]]:
+    return {
+        "FetchRequest v17": (fetch_request(), FETCH_VERSION),
+        "FetchResponse v17": (fetch_response(), FETCH_VERSION),
+        "MetadataResponse v13, 1000 topics": (metadata_response(), METADATA_VERSION),
+    }
+
+
+def rate(work: Callable[[], object], seconds: float) -> float:
+    """Calls per second: the best of five rounds that together take `seconds`."""
+    work()
+    best = 0.0
+    for _ in range(5):
+        count, start, now = 0, perf_counter(), 0.0
+        while now < seconds / 5:
+            work()
+            count += 1
+            now = perf_counter() - start
+        best = max(best, count / now)
+    return best
+
+
+def ours(seconds: float) -> Rates:
+    rates = {}
+    for name, (message, version) in cases().items():
+        cls, wire = type(message), encode(message, version)
+        rates[f"{name} encode"] = rate(lambda: encode(message, version), seconds)  # noqa: B023
+        rates[f"{name} decode"] = rate(lambda: decode(cls, version, wire), seconds)  # noqa: B023
+    return rates
+
+
+def java(seconds: float) -> Rates:
+    """kafka-clients on the same bytes; each message goes to it as hex on one line."""
+    lines = [
+        f"{name}\t{type(message).__name__}Data\t{version}\t{encode(message, version).hex()}"
+        for name, (message, version) in cases().items()
+    ]
+    command = ["java", "-cp", str(HOME / ".kafka" / "libs" / "*")]
+    command += [str(HOME / "bench" / "java" / "CodecBench.java"), str(seconds)]
+    done = subprocess.run(command, input="\n".join(lines), text=True, stdout=-1, check=True)
+    found: Rates = json.loads(done.stdout)
+    return found
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="bench.codec", description="Measure the codec.")
+    parser.add_argument("--java", action="store_true", help="compare with kafka-clients")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--seconds", type=float, default=1.0, help="time for each measure")
+    options = parser.parse_args(arguments)
+    mine = ours(options.seconds)
+    theirs = java(options.seconds) if options.java else {}
+    if options.json:
+        print(json.dumps({"compiled": is_compiled(), "quorate": mine, "java": theirs}))
+        return
+    print(f"{'messages per second':45}{'quorate':>12}{'java':>12}{'ratio':>8}")
+    for name, value in mine.items():
+        other = theirs.get(name)
+        beside = f"{other:12,.0f}{value / other:8.2f}" if other else ""
+        print(f"{name:45}{value:12,.0f}{beside}")
+    print("codec:", "compiled" if is_compiled() else "pure Python")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
