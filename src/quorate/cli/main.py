@@ -6,6 +6,7 @@ tool pays for its own modules only.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,8 @@ INTERRUPTED: Final = 130
 USAGE: Final = 1
 """Kafka's tools end with 1 where click would with 2."""
 DEFECT: Final = 70
+_COLLECT_EVERY: Final = 20_000
+"""New objects between two runs of the garbage collector; Python's own number is 700."""
 
 
 class Tool(NamedTuple):
@@ -153,8 +156,19 @@ def _explain(error: Exception) -> int:
 
 
 def main() -> NoReturn:
-    """The console script."""
-    sys.exit(run(sys.argv[1:]))
+    """The console script.
+
+    Starting and ending take a good part of a short command's time: the collector is told to look
+    less often (imports make much that stays), and what is left is not torn down piece by piece.
+    """
+    gc.set_threshold(_COLLECT_EVERY)
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            continue
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -122,10 +122,17 @@ def _endpoint(listener: Listener) -> str:
 
 
 def _java_list(replicas: list[dict[str, Any]]) -> str:
-    """The list as Kafka's tool writes it: JSON with one blank after each comma and colon."""
-    import json
-
-    return json.dumps(replicas, ensure_ascii=False)
+    """The list as Kafka's tool writes it: much like JSON, nothing escaped."""
+    shown = []
+    for facts in replicas:
+        text = f'"id": {facts["id"]}'
+        if "directoryId" in facts:
+            text += f', "directoryId": "{facts["directoryId"]}"'
+        if "endpoints" in facts:
+            endpoints = ", ".join(f'"{endpoint}"' for endpoint in facts["endpoints"])
+            text += f', "endpoints": [{endpoints}]'
+        shown.append(f"{{{text}}}")
+    return f"[{', '.join(shown)}]"
 
 
 def _describe_replication(admin: Admin, human_readable: bool, as_json: bool) -> None:
@@ -190,12 +197,12 @@ def _print_json(facts: Any) -> None:
 @click.pass_obj
 def add_controller(options: dict[str, Any], dry_run: bool) -> None:
     """Make the controller of the --command-config file a voter."""
-    if options["command_config"] is None:
+    admin, settings = open_admin(options)
+    if settings is None:
         raise QuorumToolError(
             "You must supply the configuration file of the controller you are adding when using "
             "add-controller."
         )
-    admin, settings = open_admin(options)
     with admin:
         key, listeners = _controller_of(settings)
         if not dry_run:

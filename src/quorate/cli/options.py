@@ -41,14 +41,13 @@ def connection_options(config_help: str) -> Callable[[Any], Any]:
     return add
 
 
-def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings]:
-    """The client for the given options, and the properties of `--command-config`.
+def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
+    """The client for the given options, and the properties of `--command-config`, if any.
 
     Raises UsageError unless exactly one bootstrap list is given, and ConfigError.
     """
     from quorate.client.admin import Admin
     from quorate.client.config import client_config
-    from quorate.node.settings import Settings, read_settings
 
     servers, controllers = options["bootstrap_server"], options["bootstrap_controller"]
     if servers is not None and controllers is not None:
@@ -60,5 +59,9 @@ def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings]:
             "one of the arguments --bootstrap-server --bootstrap-controller is required"
         )
     path = options["command_config"]
-    settings = Settings({}, {}) if path is None else read_settings(path)
+    settings = None
+    if path is not None:
+        from quorate.node.settings import read_settings
+
+        settings = read_settings(path)
     return Admin(client_config(settings, servers, controllers)), settings

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from quorate.base.errors import ErrorCode
@@ -59,8 +58,7 @@ class RequestFailed(ClientError):
         super().__init__(f"{message} ({self.code.name})" if message else self.code.name)
 
 
-@dataclass(frozen=True, slots=True)
-class ClientConfig:
+class ClientConfig(NamedTuple):
     """How to reach a cluster; times in ms. The names are those of Kafka's client keys."""
 
     bootstrap: tuple[Address, ...]
@@ -82,8 +80,7 @@ class Cluster(NamedTuple):
     nodes: Mapping[int, Address]
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(NamedTuple):
     """A voter or observer as the leader sees it; -1 where it knows no time (ms since 1970)."""
 
     key: ReplicaKey
@@ -92,8 +89,7 @@ class Replica:
     last_caught_up_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Quorum:
+class Quorum(NamedTuple):
     leader_id: int
     leader_epoch: int
     high_watermark: int
@@ -111,13 +107,12 @@ class Quorum:
         raise ClientError(f"The leader {self.leader_id} is not among the voters")
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(NamedTuple):
     """Levels (min, max) that a node supports, and the levels in force with their epoch."""
 
     supported: Mapping[str, tuple[int, int]]
-    finalized: Mapping[str, int] = field(default_factory=dict)
-    epoch: int = -1
+    finalized: Mapping[str, int]
+    epoch: int
 
 
 class Admin:

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from quorate.base.ids import Address, Listener, Listeners
+from quorate.node.host_port import MAX_PORT, parse_host_port
 from quorate.node.settings import Settings
 
 WILDCARD: Final = "0.0.0.0"
@@ -25,18 +26,6 @@ VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP: Final = "controller.quorum.bootstrap.servers"
 
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)", re.ASCII)
-_HOST_PORT: Final = re.compile(
-    r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)", re.ASCII
-)
-_MAX_PORT: Final = 65535
-
-
-def parse_host_port(text: str) -> Address | None:
-    """`host:port`, with or without brackets and a protocol; None when it is something else."""
-    match = _HOST_PORT.fullmatch(text)
-    if match is None or int(match[2]) > _MAX_PORT:
-        return None
-    return Address(match[1], int(match[2]))
 
 
 def security_protocols(settings: Settings) -> dict[str, str]:
@@ -97,8 +86,8 @@ def _listener(entry: str, protocols: Container[str] | None) -> Listener:
     name, host, port = match[1].upper(), match[2], int(match[3])
     if protocols is not None and name not in protocols:
         raise ValueError(f"No security protocol defined for listener {name}")
-    if not 0 <= port <= _MAX_PORT:
-        raise ValueError(f"Port {port} of {entry} is not between 0 and {_MAX_PORT}")
+    if not 0 <= port <= MAX_PORT:
+        raise ValueError(f"Port {port} of {entry} is not between 0 and {MAX_PORT}")
     return Listener(name, host, port)
 
 

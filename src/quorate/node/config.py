@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from quorate.base.ids import Address, Listener, Listeners, ReplicaKey, Uuid
 from quorate.node import addresses
+from quorate.node.host_port import parse_host_port
 from quorate.node.settings import ConfigError, Settings, read_settings
 from quorate.raft.values import RaftConfig, Voter
 
@@ -199,7 +200,7 @@ def _metrics_listener(settings: Settings) -> Address | None:
     text = settings.text(_METRICS)
     if not text:
         return None
-    address = addresses.parse_host_port(text)
+    address = parse_host_port(text)
     if address is None:
         settings.invalid(_METRICS, text, "It should be of the form host:port")
     return address
