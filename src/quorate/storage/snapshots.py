@@ -44,7 +44,8 @@ class SnapshotStore:
 
     def read(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> bytes:
         with self._lock:
-            if snapshot_id not in self._infos:
+            info = self._infos.get(snapshot_id)
+            if info is None:
                 raise StorageError(
                     f"snapshot {snapshot_name(snapshot_id)} is not (any more) in {self._disk.where}"
                 )
@@ -52,7 +53,7 @@ class SnapshotStore:
             if file is None:
                 file = self._disk.open(snapshot_name(snapshot_id))
                 self._files[snapshot_id] = file
-        return file.read_at(position, max_bytes)
+        return file.read_at(position, max(min(max_bytes, info.size - position), 0))
 
     # -- our own -----------------------------------------------------------------------------
     def create(self, snapshot_id: OffsetAndEpoch) -> OwnSnapshot:

@@ -1,0 +1,325 @@
+"""What every storage promises (`storage.api`), over real files and over memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.base.errors import BrokenInvariant
+from quorate.base.ids import ZERO_UUID, OffsetAndEpoch, ReplicaKey, Uuid
+from quorate.raft.values import ControlState, ElectionState, KRaftVersion, Voters
+from quorate.storage.api import AppendedBatch, CorruptLog, StorageError
+from storage.builders import (
+    ALL,
+    CONTROL,
+    VOTER,
+    bootstrap,
+    data,
+    download,
+    joined,
+    leader_change,
+    log_of,
+    read_all,
+    snapshot_bytes,
+    write_snapshot,
+)
+
+SNAPSHOT = OffsetAndEpoch(10, 1)
+
+
+def test_a_new_directory_holds_an_empty_log(place):
+    found = place.open()
+    assert (found.log.start_offset, found.log.end_offset) == (0, 0)
+    assert (found.log.epochs, found.log.snapshots, found.election) == ((), (), None)
+    assert found.notes == ()
+    assert (place.storage.size, read_all(place.storage)) == (0, b"")
+
+
+def test_what_was_appended_is_read_back_and_recovered(place):
+    place.open()
+    log = [bootstrap(0, 1), data(3), data(4, count=3)]
+    place.storage.append(log)
+    assert read_all(place.storage) == joined(log)
+    place.storage.sync()
+    found = place.reopen().log
+    assert (found.start_offset, found.end_offset, found.epochs) == (0, 7, ((1, 0),))
+    assert found.control_records == ((1, KRaftVersion(1)), (2, Voters((VOTER,))))
+    assert found.batch_ends == (3, 4, 7)
+    assert read_all(place.storage) == joined(log)
+    assert place.storage.size == len(joined(log))
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["from memory", "from disk"])
+def test_a_read_gives_whole_batches_within_its_bounds(place, again):
+    place.open()
+    log = [leader_change(0, 1), data(1, count=4), *[data(offset) for offset in range(5, 40)]]
+    place.storage.append(log)
+    if again:
+        place.reopen()
+    storage = place.storage
+    one = len(log[2].data)
+    assert storage.read(1, ALL, 1) == log[1].data, "at least one batch"
+    assert storage.read(3, ALL, 1) == log[1].data, "the batch that holds the offset"
+    assert storage.read(1, 4, ALL) == b"", "a batch that reaches beyond the end"
+    assert storage.read(1, 5, ALL) == log[1].data
+    assert storage.read(5, 8, ALL) == joined(log[2:5])
+    assert storage.read(20, ALL, 3 * one) == joined(log[17:20])
+    assert storage.read(20, ALL, 3 * one - 1) == joined(log[17:19])
+    assert storage.read(6, ALL, 20 * one) == joined(log[3:23]), "across segments"
+    assert storage.read(39, ALL, ALL) == log[-1].data
+    assert storage.read(40, ALL, ALL) == b"", "the log's end"
+    assert storage.read(41, ALL, ALL) == b"", "an offset that was truncated meanwhile"
+
+
+@pytest.mark.parametrize("end", range(26))
+def test_truncation_drops_every_batch_that_reaches_the_offset(place, end):
+    place.open()
+    log = [*log_of(10), data(10, count=5), *[data(offset) for offset in range(15, 25)]]
+    place.storage.append(log)
+    place.storage.truncate(end)
+    kept = [batch for batch in log if batch.last_offset < end]
+    expected_end = kept[-1].last_offset + 1 if kept else 0
+    assert (place.storage.end_offset, read_all(place.storage)) == (expected_end, joined(kept))
+    more = [leader_change(expected_end, 2), data(expected_end + 1, 2)]
+    place.storage.append(more)
+    assert read_all(place.storage) == joined(kept + more)
+    found = place.reopen().log
+    assert found.end_offset == expected_end + 2
+    assert found.epochs == (((1, 0), (2, expected_end)) if kept else ((2, 0),))
+    assert read_all(place.storage) == joined(kept + more)
+
+
+def test_truncation_at_every_place_of_a_long_segment(tmp_path, place):
+    place.open()
+    log = log_of(12, size=70)
+    for end in range(12, 0, -1):
+        place.storage.append(log[place.storage.end_offset :])
+        place.storage.truncate(end)
+        assert read_all(place.storage) == joined(log[:end])
+    assert place.reopen().log.end_offset == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "version", "voters", "read_back"),
+    [
+        (ElectionState(3, 2, None), 1, (), ElectionState(3, 2, None)),
+        (
+            ElectionState(4, -1, ReplicaKey(7, Uuid(bytes(range(16))))),
+            1,
+            (),
+            ElectionState(4, -1, ReplicaKey(7, Uuid(bytes(range(16))))),
+        ),
+        (
+            ElectionState(5, -1, ReplicaKey(7, Uuid(bytes(range(16))))),
+            0,
+            (1, 7),
+            ElectionState(5, -1, ReplicaKey(7, ZERO_UUID)),
+        ),
+    ],
+)
+def test_the_vote_survives(place, state, version, voters, read_back):
+    place.open()
+    place.storage.save_election(ElectionState(1, 1, None), 1, ())
+    place.storage.save_election(state, version, voters)
+    assert place.reopen().election == read_back
+
+
+def test_a_snapshot_of_our_own_appears_when_it_is_frozen(place):
+    place.open()
+    place.storage.append(log_of(12))
+    whole = snapshot_bytes(SNAPSHOT)
+    writer = place.storage.create_snapshot(SNAPSHOT)
+    writer.append(whole)
+    assert place.storage.snapshots() == ()
+    writer.freeze()
+    writer.abort()
+    (info,) = place.storage.snapshots()
+    assert (info.id, info.size, info.last_contained_log_timestamp) == (SNAPSHOT, len(whole), 5010)
+    assert place.storage.snapshot_size(SNAPSHOT) == len(whole)
+    assert place.storage.read_snapshot(SNAPSHOT, 0, 50) == whole[:50]
+    assert place.storage.read_snapshot(SNAPSHOT, 50, ALL) == whole[50:]
+    assert place.storage.read_snapshot(SNAPSHOT, len(whole), 10) == b""
+    found = place.reopen()
+    assert (found.log.snapshots, found.log.snapshot_control) == ((SNAPSHOT,), CONTROL)
+    assert place.storage.snapshots() == (info,)
+    assert (found.log.start_offset, found.log.end_offset) == (0, 12)
+
+
+def test_an_aborted_snapshot_leaves_nothing(place):
+    place.open()
+    writer = place.storage.create_snapshot(SNAPSHOT)
+    writer.append(snapshot_bytes(SNAPSHOT))
+    writer.abort()
+    assert place.storage.snapshots() == ()
+    assert place.storage.snapshot_size(SNAPSHOT) is None
+    with pytest.raises(StorageError, match="not \\(any more\\) in"):
+        place.storage.read_snapshot(SNAPSHOT, 0, 1)
+    found = place.reopen()
+    assert (found.log.snapshots, found.notes) == ((), ())
+
+
+def test_half_a_snapshot_cannot_be_frozen(place):
+    place.open()
+    writer = place.storage.create_snapshot(SNAPSHOT)
+    with pytest.raises(BrokenInvariant, match="without header and footer"):
+        writer.freeze()
+    writer.abort()
+
+
+def test_an_unfinished_snapshot_is_removed_at_the_next_start(place):
+    place.open()
+    place.storage.create_snapshot(SNAPSHOT).append(snapshot_bytes(SNAPSHOT))
+    download(place.storage, OffsetAndEpoch(20, 2), snapshot_bytes(OffsetAndEpoch(20, 2)))
+    found = place.reopen()
+    assert found.log.snapshots == ()
+    assert [note.split()[-5:] for note in found.notes] == [["removed,", "no", "longer", "of", "use"]] * 2
+
+
+def test_a_downloaded_snapshot_replaces_the_log(place):
+    place.open()
+    place.storage.append(log_of(30))
+    write_snapshot(place.storage, SNAPSHOT)
+    newer = OffsetAndEpoch(100, 3)
+    download(place.storage, newer, snapshot_bytes(newer))
+    place.storage.install_snapshot(newer)
+    assert (place.storage.start_offset, place.storage.end_offset) == (100, 100)
+    assert (place.storage.size, read_all(place.storage)) == (0, b"")
+    assert [info.id for info in place.storage.snapshots()] == [newer]
+    more = [leader_change(100, 4), data(101, 4)]
+    place.storage.append(more)
+    found = place.reopen()
+    assert (found.log.start_offset, found.log.end_offset) == (100, 102)
+    assert (found.log.epochs, found.log.snapshots) == (((4, 100),), (newer,))
+    assert found.log.snapshot_control == ControlState(1, (VOTER,))
+    assert read_all(place.storage) == joined(more)
+
+
+def test_a_download_can_begin_anew_and_be_abandoned(place):
+    place.open()
+    whole = snapshot_bytes(SNAPSHOT)
+    place.storage.write_chunk(SNAPSHOT, 0, b"something else")
+    download(place.storage, SNAPSHOT, whole)
+    place.storage.abandon_download(OffsetAndEpoch(99, 9))
+    place.storage.install_snapshot(SNAPSHOT)
+    assert place.storage.read_snapshot(SNAPSHOT, 0, ALL) == whole
+    other = OffsetAndEpoch(20, 2)
+    download(place.storage, other, snapshot_bytes(other))
+    place.storage.abandon_download(other)
+    with pytest.raises(CorruptLog, match="nothing of snapshot"):
+        place.storage.install_snapshot(other)
+    assert place.reopen().log.snapshots == (SNAPSHOT,)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda whole: whole[:-1],
+        lambda whole: whole[: whole.rindex(b"two")],
+        lambda whole: whole + b"x",
+        lambda whole: whole + whole,
+        lambda whole: whole[:100] + bytes([whole[100] ^ 1]) + whole[101:],
+        lambda whole: b"",
+        lambda whole: joined(log_of(3)),
+        lambda whole: snapshot_bytes(OffsetAndEpoch(10, 2)),
+    ],
+    ids=["cut", "half", "more", "twice", "flipped", "empty", "a log", "another epoch"],
+)
+def test_a_damaged_download_is_refused_and_the_log_stays(place, harm):
+    place.open()
+    log = log_of(5)
+    place.storage.append(log)
+    place.storage.write_chunk(SNAPSHOT, 0, harm(snapshot_bytes(SNAPSHOT)))
+    with pytest.raises(CorruptLog, match="00000000000000000010-0000000001.checkpoint"):
+        place.storage.install_snapshot(SNAPSHOT)
+    place.storage.append([data(5)])
+    place.storage.sync()
+    assert read_all(place.storage) == joined([*log, data(5)])
+    found = place.reopen()
+    assert (found.log.snapshots, found.log.end_offset, found.notes) == ((), 6, ())
+
+
+def test_cleaning_drops_older_snapshots_and_whole_segments(place):
+    place.open()
+    log = log_of(60)
+    place.storage.append(log)
+    before = place.storage.size
+    older, kept = OffsetAndEpoch(20, 1), OffsetAndEpoch(45, 1)
+    write_snapshot(place.storage, older)
+    write_snapshot(place.storage, kept)
+    place.storage.clean(kept)
+    assert (place.storage.start_offset, place.storage.end_offset) == (45, 60)
+    assert [info.id for info in place.storage.snapshots()] == [kept]
+    assert place.storage.size < before / 2
+    assert place.storage.read(44, ALL, ALL) == b""
+    assert read_all(place.storage) == joined(log[45:])
+    found = place.reopen().log
+    assert 30 < found.start_offset <= 45, "that of the first segment that is kept"
+    assert (found.end_offset, found.snapshots) == (60, (kept,))
+    assert found.epochs == ((1, found.start_offset),)
+    assert read_all(place.storage) == joined(log[found.start_offset :])
+
+
+def test_cleaning_to_the_logs_end_keeps_the_last_segment(place):
+    place.open()
+    log = log_of(60)
+    place.storage.append(log)
+    at_end = OffsetAndEpoch(60, 1)
+    write_snapshot(place.storage, at_end)
+    place.storage.clean(at_end)
+    assert (place.storage.start_offset, read_all(place.storage)) == (60, b"")
+    place.storage.append([data(60)])
+    assert read_all(place.storage) == data(60).data
+    assert place.reopen().log.end_offset == 61
+
+
+def test_epochs_are_recovered_from_the_log(place):
+    place.open()
+    log = [*log_of(5, 1), *log_of(5, 3, 5), *log_of(20, 4, 10)]
+    place.storage.append(log)
+    assert place.reopen().log.epochs == ((1, 0), (3, 5), (4, 10))
+    place.storage.truncate(12)
+    assert place.reopen().log.epochs == ((1, 0), (3, 5), (4, 10))
+    place.storage.truncate(10)
+    assert place.reopen().log.epochs == ((1, 0), (3, 5))
+
+
+def test_bytes_that_are_not_what_they_should_be_are_not_appended(place):
+    place.open()
+    place.storage.append(log_of(3))
+    good = data(3)
+    for wrong in (
+        AppendedBatch(3, 3, 1, good.data[:-1]),
+        AppendedBatch(3, 3, 1, good.data[:-1] + b"x"),
+        AppendedBatch(3, 4, 1, good.data),
+        AppendedBatch(3, 3, 2, good.data),
+        data(4),
+        data(2),
+        data(3, epoch=0),
+    ):
+        with pytest.raises(BrokenInvariant, match="an appended batch"):
+            place.storage.append([wrong])
+        place.reopen()
+        assert read_all(place.storage) == joined(log_of(3))
+
+
+def test_nothing_works_before_open_and_after_close(place):
+    for _ in range(2):
+        for call in (
+            lambda: place.storage.append([]),
+            lambda: place.storage.sync(),
+            lambda: place.storage.read(0, 1, 1),
+            lambda: place.storage.snapshots(),
+            lambda: place.storage.end_offset,
+            lambda: place.storage.save_election(ElectionState(), 1, ()),
+        ):
+            with pytest.raises(StorageError, match="is not open|is closed"):
+                call()
+        place.open()
+        place.storage.close()
+        place.storage.close()
+
+
+def test_a_directory_is_opened_by_one_only(place):
+    place.open()
+    with pytest.raises(StorageError, match=r"cannot lock .*another node uses this directory"):
+        place._make().open()
+    assert place.reopen().log.end_offset == 0
