@@ -1,0 +1,223 @@
+"""How a replica takes each role, and what it settles when it leaves one (`QuorumState`)."""
+
+from __future__ import annotations
+
+from quorate.base.check import check
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Listeners, ReplicaKey
+from quorate.raft.answers import refuse
+from quorate.raft.messages import AddVoterResponse, RemoveVoterResponse
+from quorate.raft.progress import Progress
+from quorate.raft.ready import AbandonSnapshot
+from quorate.raft.reconfig_state import AskingVersions, Change
+from quorate.raft.roles import (
+    Ballot,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from quorate.raft.state import State, remaining_or_new
+from quorate.raft.values import Batch, ControlRecord, ElectionState, KRaftVersion, LeaderChange
+from quorate.raft.values import Voters as VotersRecord
+
+CHECK_QUORUM_FACTOR = 1.5
+SUSPICION_STEP_MS = 50
+RANK_STEP_MS = 30
+
+
+def start(s: State) -> None:
+    """The first role, from quorum-state and log (`QuorumState.initialize`)."""
+    election = s.election
+    if s.log.last_epoch > election.epoch:
+        s.note(f"quorum-state has epoch {election.epoch}, the log {s.log.last_epoch}: log's taken")
+        s.save(ElectionState(s.log.last_epoch))
+        s.role = Unattached(remaining_or_new(s))
+    elif election.leader_id == s.me.id:
+        others = {voter_id for voter_id in s.voters.ids if voter_id != s.me.id}
+        s.role = Resigned(s.election_timeout(), others)
+    elif election.voted is not None and s.is_voter and _names_me(s, election.voted):
+        ballot = Ballot(s.voters, granted={s.me.id})
+        s.role = Candidate(ballot, s.election_timeout())
+    else:
+        endpoints = s.endpoints_of(election.leader_id, ())
+        if election.leader_id >= 0 and s.usable(endpoints) is not None:
+            s.role = _new_follower(s, endpoints)
+        else:
+            s.role = Unattached(remaining_or_new(s))
+    s.note(f"epoch {s.epoch}: starts as {type(s.role).__name__.lower()}, voters {s.voters}")
+    if s.controls.own and len(s.controls.static_voters) > 0:
+        s.note("the configured static voters are ignored: the log has its own voter set")
+    if s.voters.is_only_voter(s.me) and isinstance(s.role, Unattached | Resigned):
+        become_prospective(s, "only voter")
+
+
+def _names_me(s: State, key: ReplicaKey) -> bool:
+    """Is this vote one for me? A v0 file keeps no directory id: the node id decides."""
+    return key.id == s.me.id and key.directory_id in (bytes(16), s.me.directory_id)
+
+
+# -- taking a role -----------------------------------------------------------------------------
+def become_unattached(s: State, epoch: int, leader_id: int = -1, why: str = "") -> None:
+    """In a higher epoch, or in the same one after a lost pre-vote."""
+    old = s.role
+    deadline = remaining_or_new(s)
+    voted = s.election.voted if epoch == s.epoch else None
+    s.save(ElectionState(epoch, leader_id, voted))
+    s.enter(Unattached(deadline), why)
+    _settle(s, old)
+
+
+def become_follower(
+    s: State, epoch: int, leader_id: int, endpoints: Listeners, *, suspicion: int = 0
+) -> None:
+    """Of a leader with a usable address that is not this node."""
+    check(leader_id not in (-1, s.me.id), "follower of itself or nobody", leader_id)
+    check(s.usable(endpoints) is not None, "follower of a leader without address", leader_id)
+    old = s.role
+    voted = s.election.voted if epoch == s.epoch else None
+    s.save(ElectionState(epoch, leader_id, voted))
+    role = _new_follower(s, endpoints)
+    if suspicion:
+        role.suspicion = suspicion
+        pause = suspicion_pause(s, suspicion) + RANK_STEP_MS * rank_without(s, leader_id)
+        role.fetch_deadline = s.now + min(pause, s.config.fetch_timeout_ms)
+    s.enter(role)
+    _settle(s, old)
+
+
+def _new_follower(s: State, endpoints: Listeners) -> Follower:
+    deadline = s.now + s.config.fetch_timeout_ms
+    return Follower(endpoints, deadline, deadline)
+
+
+def become_prospective(s: State, why: str, *, suspicion: int = 0) -> None:
+    """Ask whether an election could be won; epoch, leader and vote stay."""
+    check(s.is_voter, "prospective without being a voter", s.me)
+    old = s.role
+    ballot = Ballot(s.voters, granted={s.me.id})
+    deadline = s.election_timeout()
+    if suspicion:
+        deadline = min(deadline, s.now + 2 * suspicion_pause(s, suspicion))
+    s.enter(Prospective(ballot, deadline, s.leader_endpoints, suspicion), why)
+    _settle(s, old)
+
+
+def become_candidate(s: State, why: str = "") -> None:
+    """Vote for this node in the next epoch; the vote counts once it is durable."""
+    check(s.is_voter, "candidate without being a voter", s.me)
+    old = s.role
+    s.save(ElectionState(s.epoch + 1, -1, s.me))
+    s.enter(Candidate(Ballot(s.voters), s.election_timeout()), why)
+    _settle(s, old)
+
+
+def become_leader(s: State, granting: set[int]) -> None:
+    """Lead the epoch: append its first batch (`LeaderState.appendStartOfEpochControlRecords`)."""
+    check(s.is_voter, "leader without being a voter", s.me)
+    old = s.role
+    s.save(ElectionState(s.epoch, s.me.id))
+    volatile = None
+    if s.controls.version == 0:
+        volatile = s.voters.update_ignoring_directory(s.own_voter)
+    role = Leader(
+        epoch_start=s.log.end_offset,
+        progress=Progress(s.me, s.voters),
+        check_deadline=s.now + int(s.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR),
+        begin_deadline=s.now,
+        volatile_voters=volatile,
+    )
+    role.progress.own.end_offset = s.durable.end_offset
+    records: list[ControlRecord] = [LeaderChange(s.me.id, s.voters.ids, tuple(sorted(granting)))]
+    if s.controls.version > 0:
+        bootstrap_only = s.controls.voters_offset == -1
+        if bootstrap_only or s.voters.needs_update(s.own_voter):
+            voters = s.voters.update(s.own_voter)
+            check(voters is not None, "the leader is not in its voter set", s.me)
+            assert voters is not None
+            records += [KRaftVersion(s.controls.version), VotersRecord(voters.voters)]
+    s.enter(role)
+    _settle(s, old)
+    append_control(s, role, tuple(records))
+
+
+def become_resigned(s: State, why: str) -> None:
+    """Lead no more, and tell the voters whom to elect: those most advanced first."""
+    role = s.role
+    assert isinstance(role, Leader)
+    successors = role.progress.by_descending_end()
+    others = {voter_id for voter_id in s.voters.ids if voter_id != s.me.id}
+    s.enter(Resigned(s.election_timeout(), others, successors), why)
+    _settle(s, role)
+
+
+def _settle(s: State, old: Role) -> None:
+    """Forget what was asked in the old role, answer what is still owed from it."""
+    s.requests.reset()
+    if isinstance(old, Leader):
+        for parked in old.parked:
+            refuse(s, parked.reply_to, parked.request, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if old.change is not None:
+            answer_change(s, old.change, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    elif isinstance(old, Follower) and old.download is not None:
+        s.out.write(AbandonSnapshot(old.download.snapshot_id))
+
+
+def answer_change(s: State, change: Change, error: ErrorCode, message: str | None = None) -> None:
+    """Tell the asker what became of its voter change, unless it was told already."""
+    if isinstance(change, AskingVersions):
+        s.out.reply(change.reply_to, AddVoterResponse(error, message))
+    elif change.reply_to is not None:
+        response = RemoveVoterResponse if change.removal else AddVoterResponse
+        s.out.reply(change.reply_to, response(error, message))
+
+
+# -- the log, as every role appends to it ------------------------------------------------------
+def append_batch(s: State, batch: Batch) -> None:
+    """Append; control records rule at once."""
+    s.log.append(batch.base_offset, batch.end_offset, batch.epoch)
+    for index, record in enumerate(batch.control):
+        if s.controls.apply(batch.base_offset + index, record) and s.controls.voters_offset == (
+            batch.base_offset + index
+        ):
+            s.note(f"offset {batch.base_offset + index}: voters {s.voters}")
+    s.out.append(batch)
+    s.durable.appended(batch.end_offset)
+
+
+def append_control(s: State, role: Leader, records: tuple[ControlRecord, ...]) -> Batch:
+    """As leader, append control records as one batch."""
+    base = s.log.end_offset
+    batch = Batch(base, base + len(records) - 1, s.epoch, 0, control=records)
+    append_batch(s, batch)
+    role.progress.set_voters(s.voters)
+    role.recount = True
+    return batch
+
+
+# -- suspicion: the leader's connection broke --------------------------------------------------
+def rank_without(s: State, leader_id: int) -> int:
+    """This node's place among the voters other than the leader, by id."""
+    others = [voter_id for voter_id in s.voters.ids if voter_id != leader_id]
+    return others.index(s.me.id) if s.me.id in others else len(others)
+
+
+def suspicion_pause(s: State, rounds: int) -> int:
+    """How long to wait before the next round, doubling, with chance: ms."""
+    step = SUSPICION_STEP_MS << min(rounds - 1, 10)
+    return min(step + int(s.random() * step), s.config.fetch_timeout_ms)
+
+
+def suspect_leader(s: State, role: Follower) -> None:
+    """The leader's connection broke: run for its place soon, the lowest voter id first.
+
+    As if the leader had sent EndQuorumEpoch with the other voters by id. Until a Fetch succeeds
+    this node vouches for the leader no more and so grants pre-votes.
+    """
+    role.has_fetched = False
+    role.suspicion += 1
+    wait = RANK_STEP_MS * rank_without(s, s.leader_id)
+    role.fetch_deadline = min(role.fetch_deadline, s.now + wait)

@@ -1,0 +1,116 @@
+"""Requests in flight: one per peer, with timeout and backoff (`RequestManager`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from quorate.base.ids import Address
+from quorate.raft.messages import Request
+
+
+@dataclass(slots=True)
+class InFlight:
+    """What was asked of whom."""
+
+    correlation: int
+    to: int
+    request: Request
+    expires_ms: int
+
+
+class Requests:
+    """At most one request in flight per node; after a failure the node rests for the backoff.
+
+    Bootstrap servers have the ids -2, -3, ... in their configured order, or, where there are
+    none, the static voters' own ids.
+    """
+
+    __slots__ = (
+        "_backoff",
+        "_backoff_ms",
+        "_by_correlation",
+        "_by_node",
+        "_next",
+        "bootstrap",
+        "resets",
+    )
+
+    def __init__(self, bootstrap: tuple[tuple[int, Address], ...], backoff_ms: int) -> None:
+        self.bootstrap = bootstrap
+        self._backoff_ms = backoff_ms
+        self._by_node: dict[int, InFlight] = {}
+        self._by_correlation: dict[int, InFlight] = {}
+        self._backoff: dict[int, int] = {}
+        self._next = 0
+        self.resets = 0
+        """How often everything was forgotten: tells whether an answer changed the role."""
+
+    def reset(self) -> None:
+        """Forget everything; answers under way will be ignored."""
+        self.resets += 1
+        self._by_node.clear()
+        self._by_correlation.clear()
+        self._backoff.clear()
+
+    def forget(self, node_id: int) -> None:
+        """Forget what is under way to one node."""
+        flight = self._by_node.pop(node_id, None)
+        if flight is not None:
+            del self._by_correlation[flight.correlation]
+        self._backoff.pop(node_id, None)
+
+    def sent(self, to: int, request: Request, expires_ms: int) -> int:
+        """Book a request; its correlation id."""
+        self.forget(to)
+        self._next += 1
+        flight = InFlight(self._next, to, request, expires_ms)
+        self._by_node[to] = self._by_correlation[self._next] = flight
+        return self._next
+
+    def take(self, correlation: int) -> InFlight | None:
+        """The request that this answer belongs to, no longer in flight; None when stale."""
+        flight = self._by_correlation.pop(correlation, None)
+        if flight is not None:
+            del self._by_node[flight.to]
+        return flight
+
+    def fail(self, node_id: int, now_ms: int) -> None:
+        """The node answered badly or not at all: leave it alone for the backoff."""
+        self._backoff[node_id] = now_ms + self._backoff_ms
+
+    # -- state of a node ---------------------------------------------------------------------
+    def ready(self, node_id: int, now_ms: int) -> bool:
+        """May a request be sent to it?"""
+        flight = self._by_node.get(node_id)
+        if flight is not None and now_ms < flight.expires_ms:
+            return False
+        return now_ms >= self._backoff.get(node_id, now_ms)
+
+    def timed_out(self, node_id: int, now_ms: int) -> bool:
+        flight = self._by_node.get(node_id)
+        return flight is not None and now_ms >= flight.expires_ms
+
+    def backing_off(self, node_id: int, now_ms: int) -> bool:
+        return now_ms < self._backoff.get(node_id, now_ms)
+
+    def any_in_flight(self, now_ms: int) -> bool:
+        return any(now_ms < flight.expires_ms for flight in self._by_node.values())
+
+    def ready_bootstrap(
+        self, random: Callable[[], float], now_ms: int
+    ) -> tuple[int, Address] | None:
+        """A bootstrap server that may be asked, from a random one on; None while one is asked."""
+        if not self.bootstrap or self.any_in_flight(now_ms):
+            return None
+        start = int(random() * len(self.bootstrap))
+        for server in self.bootstrap[start:] + self.bootstrap[:start]:
+            if self.ready(server[0], now_ms):
+                return server
+        return None
+
+    def wake_ms(self, now_ms: int) -> int | None:
+        """The next time at which a request expires or a backoff ends."""
+        times = [t for t in self._backoff.values() if t > now_ms]
+        times += [f.expires_ms for f in self._by_node.values() if f.expires_ms > now_ms]
+        return min(times) if times else None

@@ -1,0 +1,48 @@
+"""Snapshots of this replica's own state: when one may be made, and when older ones may go."""
+
+from __future__ import annotations
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.raft.inputs import CleanTo, SnapshotCreated
+from quorate.raft.log_index import LogIndex
+from quorate.raft.ready import Clean
+from quorate.raft.state import State
+
+
+def snapshot_problem(log: LogIndex, high_watermark: int, snapshot_id: OffsetAndEpoch) -> str | None:
+    """Why no snapshot with this id may be made; None: it may (`KafkaRaftLog.createNewSnapshot`)."""
+    offset, epoch = snapshot_id
+    if snapshot_id in log.snapshots:
+        return "it exists already"
+    if offset < log.start_offset:
+        return f"it is before the log's start {log.start_offset}"
+    if offset > high_watermark:
+        return f"it is above the high watermark {high_watermark}"
+    place = log.validate(offset, epoch)
+    if place is not None:
+        return f"the log has no such offset and epoch: {place}"
+    if not log.is_border(offset):
+        return "it is inside a batch"
+    return None
+
+
+def on_created(s: State, event: SnapshotCreated) -> None:
+    """A snapshot that may not be is not told to anybody; it stays on disk until cleaned."""
+    problem = snapshot_problem(s.log, s.high_watermark, event.snapshot_id)
+    if problem is not None:
+        s.note(f"snapshot {tuple(event.snapshot_id)} ignored: {problem}")
+        return
+    s.log.add_snapshot(event.snapshot_id)
+    s.controls.compact(event.snapshot_id.offset)
+
+
+def on_clean(s: State, event: CleanTo) -> None:
+    """`KafkaRaftLog.deleteBeforeSnapshot`: the newest snapshot always stays."""
+    log = s.log
+    wanted = event.snapshot_id
+    if wanted not in log.snapshots or wanted.offset <= log.start_offset:
+        s.note(f"nothing to clean before {tuple(wanted)}")
+        return
+    log.clean(wanted)
+    s.out.write(Clean(wanted))
+    s.note(f"log starts at {wanted.offset}, older snapshots dropped")

@@ -1,0 +1,215 @@
+"""The state of a replica that the parts of the core share, and its moves between roles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from quorate.base.check import check
+from quorate.base.ids import Address, LeaderAndEpoch, Listeners, OffsetAndEpoch, ReplicaKey
+from quorate.raft.durable import Durable
+from quorate.raft.history import Controls
+from quorate.raft.log_index import LogIndex
+from quorate.raft.messages import Request
+from quorate.raft.outbox import Outbox
+from quorate.raft.ready import SaveElection, Send
+from quorate.raft.requests import Requests
+from quorate.raft.roles import (
+    LEGAL_MOVES,
+    NEVER,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from quorate.raft.values import ElectionState, RaftConfig, RecoveredLog, Voter
+from quorate.raft.voters import VoterSet, address_of
+
+
+class State:
+    """One replica. Each fact has one owner: see the class of each attribute."""
+
+    __slots__ = (
+        "config",
+        "controls",
+        "durable",
+        "election",
+        "high_watermark",
+        "installing",
+        "listener",
+        "log",
+        "me",
+        "now",
+        "out",
+        "random",
+        "requests",
+        "role",
+        "shutdown_deadline",
+        "told",
+    )
+
+    def __init__(
+        self,
+        config: RaftConfig,
+        election: ElectionState | None,
+        log: RecoveredLog,
+        random: Callable[[], float],
+    ) -> None:
+        self.config = config
+        self.me = ReplicaKey(config.node_id, config.directory_id)
+        self.listener = config.listeners[0].name if config.listeners else None
+        self.random = random
+        self.now = 0
+        self.log = LogIndex(log)
+        self.controls = Controls(VoterSet(config.static_voters), log)
+        self.durable = Durable(log.end_offset)
+        self.out = Outbox(self.durable)
+        self.requests = Requests(self._bootstrap(), config.retry_backoff_ms)
+        self.election = election or ElectionState()
+        self.role: Role = Unattached(NEVER)
+        newest = self.log.newest_snapshot
+        self.high_watermark = newest.offset if newest is not None and newest.offset > 0 else -1
+        """Known to be committed (exclusive); -1 unknown. A snapshot holds committed records."""
+        self.installing: OffsetAndEpoch | None = None
+        """The snapshot whose InstallSnapshot has not been answered: the log stands still."""
+        self.shutdown_deadline: int | None = None
+        self.told = LeaderAndEpoch(-1, -1)
+        """The last Ready.leader."""
+
+    def _bootstrap(self) -> tuple[tuple[int, Address], ...]:
+        if self.config.bootstrap_servers:
+            servers = self.config.bootstrap_servers
+            return tuple((-2 - i, Address(*server)) for i, server in enumerate(servers))
+        found = []
+        for voter in self.controls.voters.voters:
+            address = address_of(voter.listeners, self.listener)
+            if address is not None and voter.key.id != self.config.node_id:
+                found.append((voter.key.id, address))
+        return tuple(found)
+
+    # -- facts -------------------------------------------------------------------------------
+    @property
+    def epoch(self) -> int:
+        return self.election.epoch
+
+    @property
+    def leader_id(self) -> int:
+        return self.election.leader_id
+
+    @property
+    def voters(self) -> VoterSet:
+        return self.controls.voters
+
+    @property
+    def is_voter(self) -> bool:
+        return self.controls.voters.is_voter(self.me)
+
+    @property
+    def leader_and_epoch(self) -> LeaderAndEpoch:
+        """As answers tell it."""
+        return LeaderAndEpoch(self.election.leader_id, self.election.epoch)
+
+    @property
+    def leader_endpoints(self) -> Listeners:
+        """As answers tell them; empty where not known."""
+        role = self.role
+        if isinstance(role, Follower | Prospective):
+            return role.leader_endpoints
+        return self.config.listeners if isinstance(role, Leader | Resigned) else ()
+
+    @property
+    def visible_leader(self) -> LeaderAndEpoch:
+        """As the state machine sees it: a resigned leader leads no more."""
+        if isinstance(self.role, Resigned):
+            return LeaderAndEpoch(-1, self.election.epoch)
+        return self.leader_and_epoch
+
+    @property
+    def own_voter(self) -> Voter:
+        """This node's entry as it should stand in the voter set."""
+        config = self.config
+        return Voter(self.me, config.listeners, config.min_kraft_version, config.max_kraft_version)
+
+    @property
+    def committed_floor(self) -> int:
+        """No truncation may go below this: committed, or no longer in the log."""
+        newest = self.log.newest_snapshot
+        return max(self.high_watermark, self.log.start_offset, newest.offset if newest else 0)
+
+    def usable(self, listeners: Listeners) -> Address | None:
+        return address_of(listeners, self.listener)
+
+    def endpoints_of(self, leader_id: int, given: Listeners) -> Listeners:
+        """The endpoints of a leader: as given, else as the voter set has them."""
+        if leader_id < 0:
+            return ()
+        return given if self.usable(given) is not None else self.voters.listeners(leader_id)
+
+    # -- small deeds -------------------------------------------------------------------------
+    def note(self, text: str) -> None:
+        self.out.notes.append(text)
+
+    def send(self, to: int, address: Address, request: Request) -> int:
+        """Send now; its correlation id. The caller made sure that the node is ready."""
+        timeout = self.config.request_timeout_ms
+        correlation = self.requests.sent(to, request, self.now + timeout)
+        self.out.sends.append(Send(correlation, to, address, request, timeout))
+        return correlation
+
+    def commit(self, offset: int) -> None:
+        """Raise the high watermark; it never falls."""
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            self.out.high_watermark = offset
+
+    def election_timeout(self) -> int:
+        """A deadline: election timeout plus up to as much again by chance."""
+        timeout = self.config.election_timeout_ms
+        return self.now + timeout + int(self.random() * timeout)
+
+    def save(self, election: ElectionState) -> None:
+        """A new epoch, leader or vote: durable before it is spoken of."""
+        if election == self.election:
+            return
+        check(election.epoch >= self.election.epoch, "epoch fell", self.election, election)
+        self.election = election
+        self.out.write(SaveElection(election, self.controls.version, self.voters.ids))
+        self.durable.saved_election()
+
+    def enter(self, role: Role, why: str = "") -> None:
+        """Take a role. What the old one still owes is settled by the caller, after this."""
+        move = (type(self.role), type(role))
+        check(move in LEGAL_MOVES, "illegal move", move[0].__name__, move[1].__name__)
+        self.role = role
+        self.note(f"epoch {self.epoch}: {self._title(role)}{why and f' ({why})'}")
+
+    def _title(self, role: Role) -> str:
+        if isinstance(role, Follower):
+            kind = "follower" if self.is_voter else "observer"
+            return f"{kind} of {self.leader_id}"
+        title = type(role).__name__.lower()
+        voted = self.election.voted
+        if isinstance(role, Unattached | Prospective) and voted is not None:
+            return f"{title}, voted for {voted}"
+        return title
+
+    def vote_for(self, key: ReplicaKey) -> None:
+        self.save(replace(self.election, voted=key))
+
+
+def remaining_or_new(state: State) -> int:
+    """The election deadline of an Unattached role: what is left of the present one, or a new one.
+
+    `QuorumState.transitionToUnattached`.
+    """
+    role = state.role
+    if not state.is_voter:
+        return NEVER
+    if isinstance(role, Candidate | Unattached | Resigned) and role.election_deadline < NEVER:
+        return role.election_deadline
+    if isinstance(role, Prospective) and not role.ballot.lost:
+        return role.election_deadline
+    return state.election_timeout()
