@@ -1,0 +1,132 @@
+"""Feeds a state machine with what is committed, in slices.
+
+Reads the newest snapshot first where the log does not go back far enough, then the log up to the
+high watermark: from the tail in memory, else by read jobs. One slice a step, so that a long replay
+never keeps a replica from answering its peers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quorate.base.errors import BrokenInvariant
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import (
+    BatchView,
+    iter_batches,
+    values,
+    whole_batches_size,
+)
+from quorate.formats.snapshot import SnapshotReader
+from quorate.node.jobs import Job, LogRead, ReadLog, ReadSnapshot, SnapshotRead
+from quorate.node.machine import Entry, Machine
+from quorate.node.tail import Tail
+
+BOOTSTRAP: Final = OffsetAndEpoch(0, 0)
+_SLICE: Final = 64 * 1024
+_READ: Final = 1024 * 1024
+
+
+class Applier:
+    """Where the state machine stands: `applied` is the end offset (exclusive) and its epoch.
+
+    `timestamp_ms` is the newest batch's time, `bytes_applied` the log's bytes since the last
+    snapshot was begun or loaded.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.applied = BOOTSTRAP
+        self.timestamp_ms = 0
+        self.bytes_applied = 0
+        self.loading: OffsetAndEpoch | None = None
+        self._reader = SnapshotReader()
+        self._position = 0
+        self._rest = b""
+        self._reading = False
+        self._data = b""
+
+    def load(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Begin anew with this snapshot."""
+        self.loading = snapshot_id
+        self._reader = SnapshotReader()
+        self._position = 0
+        self._rest = self._data = b""
+        self._reading = False
+
+    def advance(self, high_watermark: int, tail: Tail, token: int, jobs: list[Job]) -> bool:
+        """Apply one slice; True when there is more to do at once.
+
+        `token` goes into a read job, when one is needed; its result comes back by `took`.
+        """
+        if self._reading:
+            return False
+        if self.loading is not None:
+            self._reading = True
+            jobs.append(ReadSnapshot(token, self.loading, self._position, _READ))
+            return False
+        if not self._data:
+            if self.applied.offset >= high_watermark:
+                return False
+            data = tail.read(self.applied.offset, high_watermark, _SLICE)
+            if data is None:
+                self._reading = True
+                jobs.append(ReadLog(token, self.applied.offset, high_watermark, _READ))
+                return False
+            self._data = data
+        self._apply_log_slice()
+        return bool(self._data) or self.applied.offset < high_watermark
+
+    def took(self, result: LogRead | SnapshotRead) -> None:
+        """The result of the read job that `advance` asked for."""
+        self._reading = False
+        if isinstance(result, LogRead):
+            self._data = result.data
+        elif self.loading is not None:
+            self._take_snapshot(self.loading, result)
+
+    def _apply_log_slice(self) -> None:
+        done = 0
+        for view in iter_batches(self._data, verify=False):
+            if view.end_offset > self.applied.offset:
+                self._apply(view)
+            self.applied = OffsetAndEpoch(view.end_offset, view.epoch)
+            self.bytes_applied += view.size
+            done += view.size
+            if done >= _SLICE:
+                break
+        if not done:
+            raise BrokenInvariant(f"no batch at offset {self.applied.offset} of the committed log")
+        self._data = self._data[done:]
+
+    def _take_snapshot(self, snapshot_id: OffsetAndEpoch, result: SnapshotRead) -> None:
+        if result.size is None:
+            raise BrokenInvariant(f"snapshot {snapshot_id} vanished while it was loaded")
+        data = self._rest + result.data
+        self._position += len(result.data)
+        size = whole_batches_size(data)
+        for view in iter_batches(data[:size], verify=False):
+            found = self._reader.add(view)
+            header = self._reader.header
+            if view.base_offset == 0 and header is not None:
+                self.timestamp_ms = header.last_contained_log_timestamp
+                self._machine.begin_load(snapshot_id, self.timestamp_ms)
+            if found:
+                self._machine.load(found)
+        self._rest = data[size:]
+        if self._position >= result.size:
+            self._end_load(snapshot_id)
+
+    def _end_load(self, snapshot_id: OffsetAndEpoch) -> None:
+        self._reader.finish(snapshot_id)
+        self._machine.end_load()
+        self.loading = None
+        self.applied = snapshot_id
+        self.bytes_applied = 0
+
+    def _apply(self, view: BatchView) -> None:
+        self.timestamp_ms = view.max_timestamp
+        found = () if view.is_control else values(view)
+        self._machine.apply(
+            Entry(view.base_offset, view.last_offset, view.epoch, view.max_timestamp, found)
+        )

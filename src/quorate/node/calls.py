@@ -1,0 +1,65 @@
+"""A request on its way through a node, and what handlers may do with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from quorate.base.errors import ErrorCode, QuorateError
+from quorate.node.translate import Asked
+from quorate.wire.header import WireRequest, decode_request, encode_response
+from quorate.wire.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.wire.schema import Message
+
+ENVELOPE: Final = 58
+_LENGTH: Final = 4
+
+
+class Unserved(QuorateError):
+    """A request that this node does not answer: the connection is closed, as Kafka does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request: `token` is the driver's, `listener` the name it came on, upper case.
+
+    `envelope` is the call around it when a broker passed it on.
+    """
+
+    token: int
+    request: WireRequest
+    listener: str
+    envelope: Call | None = None
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(self.request.response_version, self.listener)
+
+    @property
+    def message(self) -> Message:
+        """The decoded request; ApiVersions in an unknown version has none."""
+        assert self.request.message is not None
+        return self.request.message
+
+    def encode(self, answer: Message) -> bytes:
+        """The frame that answers this call."""
+        request = self.request
+        frame = encode_response(
+            answer, request.api_key, request.response_version, request.correlation_id
+        )
+        if self.envelope is None:
+            return frame
+        return self.envelope.encode(EnvelopeResponse(response_data=frame[_LENGTH:]))
+
+
+def unwrap(call: Call) -> Call:
+    """The request inside an Envelope. Raises WireError when its bytes are no request."""
+    message = call.message
+    assert isinstance(message, EnvelopeRequest)
+    return Call(call.token, decode_request(message.request_data), call.listener, call)
+
+
+def envelope_error(call: Call, error: ErrorCode) -> bytes:
+    """The frame that refuses the Envelope around `call`."""
+    assert call.envelope is not None
+    return call.envelope.encode(EnvelopeResponse(error_code=error))

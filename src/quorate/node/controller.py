@@ -1,0 +1,251 @@
+"""A controller without sockets, threads or clocks: Kafka's requests in, Kafka's answers out.
+
+`step` takes calls, answers of peers and results of the disk, and says what to send, what to write
+and when to call again. Driven by the server, and by a simulator just the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Address, LeaderAndEpoch
+from quorate.metadata.image import Image
+from quorate.node.calls import ENVELOPE, Call, Unserved, envelope_error, unwrap
+from quorate.node.handlers import FORWARDABLE, HANDLERS, Done
+from quorate.node.jobs import Job
+from quorate.node.machine import Now
+from quorate.node.metadata_machine import MetadataMachine, Registrant
+from quorate.node.registration import Registration
+from quorate.node.replica import Answer, Committed, Input, Replica, Submit
+from quorate.node.translate import response_to_wire
+from quorate.raft import inputs
+from quorate.raft.describe import QuorumDescription
+from quorate.raft.messages import Request
+from quorate.raft.ready import Refused, Send
+from quorate.raft.values import ControlState
+from quorate.wire.errors import WireError
+from quorate.wire.messages import ControllerRegistrationRequest, ControllerRegistrationResponse
+from quorate.wire.schema import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The answer to a RegistrationSend; None: there was none."""
+
+    response: ControllerRegistrationResponse | None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationSend:
+    """Ask the active controller to write our registration, on a connection of its own."""
+
+    to: int
+    address: Address
+    request: ControllerRegistrationRequest
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A call that cannot be answered: close its connection."""
+
+    token: int
+    reason: str
+
+
+NodeInput = Call | Registered | Input
+
+
+@dataclass(slots=True)
+class NodeEffects:
+    """What to do now; `jobs` in order, everything else in any order."""
+
+    answers: list[tuple[int, bytes]] = field(default_factory=list)
+    """(token of the call, frame)."""
+    closed: list[Closed] = field(default_factory=list)
+    sends: list[Send] = field(default_factory=list)
+    registrations: list[RegistrationSend] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    leader: LeaderAndEpoch | None = None
+    notes: list[str] = field(default_factory=list)
+    wake_at_ms: int | None = None
+    stopped: bool = False
+    faulted: str | None = None
+
+
+class Controller:
+    """One node of a quorum that keeps Kafka's metadata."""
+
+    def __init__(self, replica: Replica, machine: MetadataMachine, registrant: Registrant) -> None:
+        self.replica = replica
+        self.machine = machine
+        self.node_id = replica.config.node_id
+        self.cluster_id = replica.config.cluster_id
+        self.unstable_features = registrant.unstable_features
+        self.now = Now(0, 0)
+        self._registration = Registration(registrant)
+        self._next = 0
+        self._asked: dict[int, Call] = {}
+        self._waiting: dict[int, tuple[Call, Done]] = {}
+        self._inbox: list[Input] = []
+
+    def step(self, happened: Iterable[NodeInput], now: Now) -> NodeEffects:
+        """Take everything that happened. Raises QuorateError where the machine does."""
+        self.now = now
+        effects = NodeEffects()
+        self._take(happened, effects)
+        while True:
+            taken, self._inbox = self._inbox, []
+            done = self.replica.step(taken, now)
+            effects.sends.extend(done.sends)
+            effects.jobs.extend(done.jobs)
+            effects.notes.extend(done.notes)
+            effects.leader = done.leader or effects.leader
+            effects.stopped, effects.faulted = done.stopped, done.faulted
+            self._answer(done.answers, effects)
+            self._settle(done.outcomes, effects)
+            if not self._inbox or effects.stopped or effects.faulted:
+                break
+        self._register(effects)
+        effects.wake_at_ms = _earliest(done.wake_at_ms, self._registration.wake_at_ms)
+        return effects
+
+    # -- the ways in and out ------------------------------------------------------------------
+    def _take(self, happened: Iterable[NodeInput], effects: NodeEffects) -> None:
+        for item in happened:
+            if isinstance(item, Call):
+                self._call(item, effects)
+            elif isinstance(item, Registered):
+                self._registered(item, effects)
+            else:
+                self._inbox.append(item)
+
+    def _call(self, call: Call, effects: NodeEffects) -> None:
+        try:
+            call = self._unwrapped(call)
+            handler = HANDLERS.get(call.request.api_key)
+            if handler is None:
+                raise Unserved(f"api key {call.request.api_key} is not served by this node")
+            answer = handler(self, call)
+        except Unserved as error:
+            effects.closed.append(Closed(call.token, str(error)))
+            return
+        if answer is not None:
+            self._reply(call, answer, effects)
+
+    def _unwrapped(self, call: Call) -> Call:
+        if call.request.api_key != ENVELOPE:
+            return call
+        try:
+            inner = unwrap(call)
+        except WireError as error:
+            raise Unserved(f"the request in an Envelope cannot be read: {error}") from None
+        if inner.request.api_key not in FORWARDABLE:
+            raise Unserved(f"api key {inner.request.api_key} is not served in an Envelope")
+        return inner
+
+    def _reply(self, call: Call, answer: Message, effects: NodeEffects) -> None:
+        error = getattr(answer, "error_code", ErrorCode.NONE)
+        if call.envelope is not None and error == ErrorCode.NOT_CONTROLLER:
+            frame = envelope_error(call, ErrorCode.NOT_CONTROLLER)
+        else:
+            frame = call.encode(answer)
+        effects.answers.append((call.token, frame))
+
+    def _answer(self, answers: Sequence[Answer], effects: NodeEffects) -> None:
+        for answer in answers:
+            call = self._asked.pop(answer.reply_to)
+            message = response_to_wire(answer.response, answer.data, call.asked)
+            self._reply(call, message, effects)
+
+    def _settle(self, outcomes: Sequence[Committed | Refused], effects: NodeEffects) -> None:
+        for outcome in outcomes:
+            call, done = self._waiting.pop(outcome.token)
+            message = done(outcome)
+            if message is not None:
+                self._reply(call, message, effects)
+
+    def _token(self) -> int:
+        self._next += 1
+        return self._next
+
+    # -- registration -------------------------------------------------------------------------
+    def _register(self, effects: NodeEffects) -> None:
+        if self.replica.is_loading:
+            return
+        ask = self._registration.poll(self.image, self._other_leader(), self.now)
+        if ask is not None:
+            effects.registrations.append(
+                RegistrationSend(ask.to, ask.address, ask.request, ask.timeout_ms)
+            )
+
+    def _other_leader(self) -> tuple[int, Address] | None:
+        core = self.replica.core
+        leader_id = core.leader.leader_id
+        endpoints = core.leader_endpoints
+        if leader_id in (-1, self.node_id) or not endpoints:
+            return None
+        name = self.replica.config.listeners[0].name if self.replica.config.listeners else None
+        found = next((end for end in endpoints if end.name == name), endpoints[0])
+        return leader_id, found.address
+
+    def _registered(self, item: Registered, effects: NodeEffects) -> None:
+        response = item.response
+        succeeded = response is not None and response.error_code == ErrorCode.NONE
+        if response is not None and not succeeded:
+            effects.notes.append(
+                "The active controller refused our registration: "
+                f"{ErrorCode.of(response.error_code).name} {response.error_message or ''}".rstrip()
+            )
+        self._registration.done(succeeded, self.now)
+
+    # -- what handlers see and do (handlers.Host) ---------------------------------------------
+    @property
+    def image(self) -> Image:
+        return self.machine.image
+
+    @property
+    def image_offset(self) -> int:
+        return self.machine.provenance.offset
+
+    @property
+    def applied_control(self) -> ControlState:
+        return self.replica.applied_control
+
+    @property
+    def control(self) -> ControlState:
+        return self.replica.core.voters
+
+    @property
+    def leader_id(self) -> int:
+        return self.replica.core.leader.leader_id
+
+    @property
+    def is_active(self) -> bool:
+        return self.replica.leading_epoch is not None
+
+    def describe(self) -> QuorumDescription | None:
+        return self.replica.core.describe(self.now.monotonic_ms)
+
+    def ask_core(self, call: Call, request: Request) -> None:
+        token = self._token()
+        self._asked[token] = call
+        self._inbox.append(inputs.Received(token, request))
+
+    def submit(self, call: Call, values: list[bytes], done: Done) -> None:
+        token = self._token()
+        self._waiting[token] = (call, done)
+        self._inbox.append(Submit(token, values))
+
+    def upgrade_kraft_version(
+        self, call: Call, version: int, validate_only: bool, done: Done
+    ) -> None:
+        token = self._token()
+        self._waiting[token] = (call, done)
+        self._inbox.append(inputs.UpgradeKRaftVersion(token, version, validate_only))
+
+
+def _earliest(*times: int | None) -> int | None:
+    return min((time for time in times if time is not None), default=None)

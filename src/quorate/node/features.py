@@ -1,0 +1,207 @@
+"""Feature levels: what ApiVersions tells, and which updates the active controller accepts.
+
+Rules and texts: `FeatureControlManager`, `QuorumFeatures`, `DefaultApiVersionManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from quorate.base.errors import ErrorCode, QuorateError
+from quorate.formats.records import FeatureLevelRecord
+from quorate.formats.versions import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureError,
+    feature,
+    metadata_changed_between,
+    metadata_version_of,
+    supported_features,
+)
+from quorate.metadata.image import Features, Image, VersionRange
+from quorate.wire.messages import ApiVersionsResponse, UpdateFeaturesRequest
+
+UPGRADE: Final = 1
+SAFE_DOWNGRADE: Final = 2
+UNSAFE_DOWNGRADE: Final = 3
+
+
+class UpdateRefused(QuorateError):
+    """An update of a feature is not possible: `error` and the message go to the client."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+def finalized_levels(features: Features, kraft_version: int) -> dict[str, int]:
+    """Level by name, without those at 0."""
+    levels = dict(features.levels)
+    if features.metadata_version is not None:
+        levels[METADATA_VERSION] = int(features.metadata_version)
+    levels.pop(KRAFT_VERSION, None)
+    if kraft_version:
+        levels[KRAFT_VERSION] = kraft_version
+    return {name: level for name, level in levels.items() if level}
+
+
+def api_versions(
+    apis: Iterable[tuple[int, int, int]],
+    version: int,
+    image: Image,
+    image_offset: int,
+    kraft_version: int,
+    unstable: bool,
+) -> ApiVersionsResponse:
+    """The answer to ApiVersions; `apis` are (key, lowest, highest version).
+
+    Up to version 3 a feature whose lowest level is 0 must not be listed (KIP-1022).
+    """
+    cls = ApiVersionsResponse
+    levels = finalized_levels(image.features, kraft_version)
+    return cls(
+        api_keys=[
+            cls.ApiVersion(api_key=key, min_version=low, max_version=high)
+            for key, low, high in apis
+        ],
+        supported_features=[
+            cls.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in supported_features(unstable).items()
+            if high > 0 and (low > 0 or version >= 4)
+        ],
+        finalized_features_epoch=image_offset,
+        finalized_features=[
+            cls.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in levels.items()
+        ],
+    )
+
+
+def decide_update(
+    request: UpdateFeaturesRequest,
+    image: Image,
+    kraft_version: int,
+    node_id: int,
+    voter_ids: Iterable[int],
+    unstable: bool,
+) -> tuple[list[FeatureLevelRecord], int | None]:
+    """The records to write, and the kraft.version to upgrade to (None: not asked for).
+
+    Raises UpdateRefused for the first feature that cannot be updated.
+    """
+    current = finalized_levels(image.features, kraft_version)
+    wanted = {update.feature: update.max_version_level for update in request.feature_updates}
+    proposed = current | wanted
+    found: list[FeatureLevelRecord] = []
+    upgrade: int | None = None
+    for update in request.feature_updates:
+        name, level, kind = update.feature, update.max_version_level, update.upgrade_type
+        reason = _unsupported(name, level, image, node_id, voter_ids, unstable)
+        _check_direction(name, level, current.get(name, 0), kind, reason)
+        if name == KRAFT_VERSION:
+            if kind == UPGRADE:
+                upgrade = level
+            elif level != kraft_version:
+                _refuse(name, level, "Can't downgrade the version of this feature.")
+            continue
+        if name == METADATA_VERSION:
+            _check_metadata_version(current[name], level, kind)
+        else:
+            try:
+                feature(name).check(level, proposed)
+            except FeatureError as error:
+                _refuse(name, level, str(error))
+        found.append(FeatureLevelRecord(name=name, feature_level=level))
+    return found, upgrade
+
+
+def _check_direction(
+    name: str, level: int, current: int, kind: int, unsupported: str | None
+) -> None:
+    if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        _refuse(name, level, "The controller does not support the given upgrade type.")
+    if level < 0:
+        _refuse(name, level, "A feature version cannot be less than 0.")
+    if unsupported is not None:
+        _refuse(name, level, unsupported)
+    if level < current and kind == UPGRADE:
+        _refuse(
+            name,
+            level,
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade.",
+        )
+    if level > current and kind != UPGRADE:
+        _refuse(name, level, "Can't downgrade to a newer version.")
+
+
+def _check_metadata_version(current: int, level: int, kind: int) -> None:
+    try:
+        old, new = metadata_version_of(current), metadata_version_of(level)
+    except FeatureError as error:
+        raise UpdateRefused(
+            ErrorCode.INVALID_UPDATE_VERSION, f"Invalid metadata.version {level}. {error}"
+        ) from None
+    if new < old and metadata_changed_between(old, new):
+        reason = (
+            "Unsafe metadata downgrade is not supported in this version."
+            if kind == UNSAFE_DOWNGRADE
+            else "Refusing to perform the requested downgrade because it might delete metadata "
+            "information."
+        )
+        raise UpdateRefused(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"Unsupported metadata.version downgrade from {current} to {level}. {reason}",
+        )
+
+
+def _unsupported(
+    name: str,
+    level: int,
+    image: Image,
+    node_id: int,
+    voter_ids: Iterable[int],
+    unstable: bool,
+) -> str | None:
+    """Why some node does not support `level`; None when all do."""
+    own = supported_features(unstable).get(name)
+    if own is None:
+        return f"Local controller {node_id} does not support this feature."
+    if reason := _outside(level, f"Local controller {node_id}", own):
+        return reason
+    for broker_id, broker in image.cluster.brokers.items():
+        if reason := _outside(level, f"Broker {broker_id}", _range_of(name, broker.features)):
+            return reason
+    version = image.features.metadata_version
+    if version is None or not version.controller_registration:
+        return None
+    for controller_id, controller in image.cluster.controllers.items():
+        theirs = _range_of(name, controller.features)
+        reason = _outside(level, f"Controller {controller_id}", theirs)
+        if reason and controller_id != node_id:
+            return reason
+    for voter_id in voter_ids:
+        if voter_id != node_id and voter_id not in image.cluster.controllers:
+            return f"controller {voter_id} has not registered, and may not support this feature"
+    return None
+
+
+def _range_of(name: str, features: Iterable[VersionRange]) -> tuple[int, int]:
+    return next(((item.min, item.max) for item in features if item.name == name), (0, 0))
+
+
+def _outside(level: int, who: str, supported: tuple[int, int]) -> str | None:
+    low, high = supported
+    if low <= level <= high:
+        return None
+    if high == 0:
+        return f"{who} does not support this feature."
+    return f"{who} only supports versions {low}-{high}"
+
+
+def _refuse(name: str, level: int, reason: str) -> None:
+    raise UpdateRefused(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Invalid update version {level} for feature {name}. {reason}",
+    )

@@ -1,0 +1,391 @@
+"""What a controller answers: one function for each api that this node serves.
+
+A handler returns the answer, or None when it comes later. Which api may be passed on inside an
+Envelope, and the texts of errors, are those of `ControllerApis` and `QuorumController`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Final, Protocol
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import METADATA_TOPIC, Uuid
+from quorate.formats.records import RegisterControllerRecord, encode_record
+from quorate.metadata.image import Image
+from quorate.node import features
+from quorate.node.calls import ENVELOPE, Call
+from quorate.node.machine import Now
+from quorate.node.replica import Committed
+from quorate.node.translate import request_from_wire
+from quorate.raft.describe import QuorumDescription, ReplicaDescription
+from quorate.raft.messages import Request
+from quorate.raft.ready import Refused
+from quorate.raft.values import ControlState
+from quorate.wire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from quorate.wire.registry import CONTROLLER_API_VERSIONS
+from quorate.wire.schema import Message
+
+CONTROLLERS: Final = 2
+"""DescribeCluster's endpoint type; 1 is brokers."""
+
+Done = Callable[[Committed | Refused], Message | None]
+"""Makes the answer of an outcome; None when there is more to wait for."""
+
+
+class Host(Protocol):
+    """What a handler may look at and do: the node."""
+
+    node_id: int
+    cluster_id: str
+    unstable_features: bool
+    now: Now
+
+    @property
+    def image(self) -> Image: ...
+
+    @property
+    def image_offset(self) -> int:
+        """Of the last record in the image; -1 for none."""
+
+    @property
+    def applied_control(self) -> ControlState: ...
+
+    @property
+    def control(self) -> ControlState:
+        """kraft.version and voters in force, committed or not."""
+
+    @property
+    def leader_id(self) -> int: ...
+
+    @property
+    def is_active(self) -> bool: ...
+
+    def describe(self) -> QuorumDescription | None: ...
+
+    def ask_core(self, call: Call, request: Request) -> None:
+        """Its response answers `call`."""
+
+    def submit(self, call: Call, values: list[bytes], done: Done) -> None:
+        """Append records; `done` makes the answer to `call` when they are committed or not."""
+
+    def upgrade_kraft_version(
+        self, call: Call, version: int, validate_only: bool, done: Done
+    ) -> None: ...
+
+
+Handler = Callable[[Host, Call], Message | None]
+
+
+def _ask_core(host: Host, call: Call) -> Message | None:
+    request = request_from_wire(call.message, call.request.version)
+    if isinstance(request, Message):
+        return request
+    host.ask_core(call, request)
+    return None
+
+
+# -- versions and nodes -------------------------------------------------------------------------
+def _api_versions(host: Host, call: Call) -> Message:
+    message = call.request.message
+    if message is None:
+        low, high = CONTROLLER_API_VERSIONS[18]
+        own = ApiVersionsResponse.ApiVersion(api_key=18, min_version=low, max_version=high)
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
+    assert isinstance(message, ApiVersionsRequest)
+    version = call.request.version
+    if version >= 3 and not (
+        _is_name(message.client_software_name) and _is_name(message.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return features.api_versions(
+        served(),
+        version,
+        host.image,
+        host.image_offset,
+        host.applied_control.kraft_version,
+        host.unstable_features,
+    )
+
+
+def _is_name(text: str) -> bool:
+    """KIP-511: letters, digits, `.` and `-`, neither first nor last a sign."""
+    return (
+        bool(text)
+        and all(char.isascii() and (char.isalnum() or char in ".-") for char in text)
+        and text[0].isalnum()
+        and text[-1].isalnum()
+    )
+
+
+def _describe_cluster(host: Host, call: Call) -> Message:
+    message = call.message
+    assert isinstance(message, DescribeClusterRequest)
+    version = host.image.features.metadata_version
+    if version is None or not version.controller_registration:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            error_message="Direct-to-controller communication is not supported with the current "
+            "MetadataVersion.",
+        )
+    if message.endpoint_type != CONTROLLERS:
+        return _wrong_endpoint_type(message.endpoint_type, call.request.version)
+    nodes = []
+    for controller_id, controller in sorted(host.image.cluster.controllers.items()):
+        for endpoint in controller.listeners:
+            if endpoint.name.upper() == call.listener:
+                nodes.append(
+                    DescribeClusterResponse.DescribeClusterBroker(
+                        broker_id=controller_id, host=endpoint.host, port=endpoint.port
+                    )
+                )
+    known = any(node.broker_id == host.leader_id for node in nodes)
+    return DescribeClusterResponse(
+        endpoint_type=CONTROLLERS,
+        cluster_id=host.cluster_id,
+        controller_id=host.leader_id if known else -1,
+        brokers=nodes,
+    )
+
+
+def _wrong_endpoint_type(endpoint_type: int, version: int) -> Message:
+    if endpoint_type == 1:
+        error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        text = (
+            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of "
+            "type BROKER"
+        )
+    else:
+        error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        text = f"Unsupported endpoint type {endpoint_type}"
+    if version == 0:
+        error = ErrorCode.INVALID_REQUEST
+    return DescribeClusterResponse(error_code=error, error_message=text)
+
+
+# -- the quorum ---------------------------------------------------------------------------------
+def _describe_quorum(host: Host, call: Call) -> Message:
+    message = call.message
+    assert isinstance(message, DescribeQuorumRequest)
+    topics = message.topics
+    ours = (
+        len(topics) == 1
+        and topics[0].topic_name == METADATA_TOPIC
+        and [partition.partition_index for partition in topics[0].partitions] == [0]
+    )
+    if not ours:
+        return _quorum_errors(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    found = host.describe()
+    if found is None:
+        return _quorum_errors(message, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    topic = DescribeQuorumResponse.TopicData
+    partition = topic.PartitionData(
+        leader_id=found.leader_id,
+        leader_epoch=found.epoch,
+        high_watermark=found.high_watermark,
+        current_voters=[_replica_state(host, found, state) for state in found.voters],
+        observers=[_replica_state(host, found, state) for state in found.observers],
+    )
+    node = DescribeQuorumResponse.Node
+    return DescribeQuorumResponse(
+        topics=[topic(topic_name=METADATA_TOPIC, partitions=[partition])],
+        nodes=[
+            node(
+                node_id=voter.key.id,
+                listeners=[
+                    node.Listener(name=end.name, host=end.host, port=end.port)
+                    for end in voter.listeners
+                ],
+            )
+            for voter in found.nodes
+        ],
+    )
+
+
+def _replica_state(
+    host: Host, found: QuorumDescription, state: ReplicaDescription
+) -> DescribeQuorumResponse.TopicData.PartitionData.ReplicaState:
+    """Times on the wire are since 1970; -1 for never. The leader's own are the present."""
+    since_1970 = host.now.wall_ms - host.now.monotonic_ms
+
+    def wall(time_ms: int) -> int:
+        if state.key.id == found.leader_id:
+            return host.now.wall_ms
+        return time_ms + since_1970 if time_ms >= 0 else -1
+
+    return DescribeQuorumResponse.TopicData.PartitionData.ReplicaState(
+        replica_id=state.key.id,
+        replica_directory_id=state.key.directory_id,
+        log_end_offset=state.log_end_offset,
+        last_fetch_timestamp=wall(state.last_fetch_ms),
+        last_caught_up_timestamp=wall(state.last_caught_up_ms),
+    )
+
+
+def _quorum_errors(message: DescribeQuorumRequest, error: ErrorCode) -> Message:
+    topic = DescribeQuorumResponse.TopicData
+    return DescribeQuorumResponse(
+        topics=[
+            topic(
+                topic_name=asked.topic_name,
+                partitions=[
+                    topic.PartitionData(
+                        partition_index=partition.partition_index,
+                        error_code=error,
+                        error_message=error.name,
+                    )
+                    for partition in asked.partitions
+                ],
+            )
+            for asked in message.topics
+        ]
+    )
+
+
+# -- what the active controller writes ----------------------------------------------------------
+def _register_controller(host: Host, call: Call) -> Message | None:
+    message = call.message
+    assert isinstance(message, ControllerRegistrationRequest)
+    if not host.is_active:
+        return ControllerRegistrationResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    version = host.image.features.metadata_version
+    if version is None or not version.controller_registration:
+        return ControllerRegistrationResponse(
+            error_code=ErrorCode.UNSUPPORTED_VERSION,
+            error_message="The current MetadataVersion is too old to support controller "
+            "registrations.",
+        )
+    record = RegisterControllerRecord(
+        controller_id=message.controller_id,
+        incarnation_id=Uuid(message.incarnation_id),
+        zk_migration_ready=False,
+        end_points=[
+            RegisterControllerRecord.ControllerEndpoint(
+                name=end.name,
+                host=end.host,
+                port=end.port,
+                security_protocol=end.security_protocol,
+            )
+            for end in message.listeners
+        ],
+        features=[
+            RegisterControllerRecord.ControllerFeature(
+                name=item.name,
+                min_supported_version=item.min_supported_version,
+                max_supported_version=item.max_supported_version,
+            )
+            for item in message.features
+        ],
+    )
+
+    def done(outcome: Committed | Refused) -> Message:
+        if isinstance(outcome, Refused):
+            return ControllerRegistrationResponse(
+                error_code=outcome.error, error_message=outcome.message
+            )
+        return ControllerRegistrationResponse()
+
+    host.submit(call, [encode_record(record, 0)], done)
+    return None
+
+
+def _update_features(host: Host, call: Call) -> Message | None:
+    message = call.message
+    assert isinstance(message, UpdateFeaturesRequest)
+    if not host.is_active or host.image.features.metadata_version is None:
+        return UpdateFeaturesResponse(
+            error_code=ErrorCode.NOT_CONTROLLER,
+            error_message="This node is not the active controller.",
+        )
+    control = host.control
+    voter_ids = [voter.key.id for voter in control.voters or ()]
+    try:
+        found, upgrade = features.decide_update(
+            message,
+            host.image,
+            control.kraft_version,
+            host.node_id,
+            voter_ids,
+            host.unstable_features,
+        )
+    except features.UpdateRefused as refused:
+        return _update_failed(refused.error, str(refused))
+    values = [encode_record(record, 0) for record in found]
+
+    def done(outcome: Committed | Refused) -> Message:
+        if isinstance(outcome, Refused):
+            return _update_failed(outcome.error, outcome.message)
+        return _updated(message, call.request.version)
+
+    def upgraded(outcome: Committed | Refused) -> Message | None:
+        if isinstance(outcome, Refused) or not values or message.validate_only:
+            return done(outcome)
+        host.submit(call, values, done)
+        return None
+
+    if upgrade is not None:
+        host.upgrade_kraft_version(call, upgrade, message.validate_only, upgraded)
+        return None
+    if message.validate_only or not values:
+        return _updated(message, call.request.version)
+    host.submit(call, values, done)
+    return None
+
+
+def _update_failed(error: ErrorCode, message: str) -> Message:
+    return UpdateFeaturesResponse(
+        error_code=error,
+        error_message="The update failed for all features since the following feature had an "
+        f"error: {message}",
+    )
+
+
+def _updated(message: UpdateFeaturesRequest, version: int) -> Message:
+    results = []
+    if version <= 1:
+        results = [
+            UpdateFeaturesResponse.UpdatableFeatureResult(
+                feature=update.feature, error_message=None
+            )
+            for update in message.feature_updates
+        ]
+    return UpdateFeaturesResponse(error_message=None, results=results)
+
+
+HANDLERS: Final[dict[int, Handler]] = {
+    1: _ask_core,
+    18: _api_versions,
+    52: _ask_core,
+    53: _ask_core,
+    54: _ask_core,
+    55: _describe_quorum,
+    57: _update_features,
+    59: _ask_core,
+    60: _describe_cluster,
+    70: _register_controller,
+    80: _ask_core,
+    81: _ask_core,
+    82: _ask_core,
+}
+"""By api key; ENVELOPE is unwrapped before it comes here."""
+
+FORWARDABLE: Final = frozenset({55, 57, 80, 81})
+"""Of HANDLERS: those that a broker may pass on in an Envelope."""
+
+
+@cache
+def served() -> tuple[tuple[int, int, int], ...]:
+    """(api key, lowest, highest version) of everything this node answers, by key."""
+    return tuple((key, *CONTROLLER_API_VERSIONS[key]) for key in sorted({*HANDLERS, ENVELOPE}))

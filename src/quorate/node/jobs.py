@@ -1,0 +1,172 @@
+"""Work for the owner of the disk, as data, and what comes back.
+
+The replica decides, the owner of the disk (a thread of the server, or the simulator) performs.
+Jobs are performed in order; one sync may cover many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.raft.ready import (
+    AbandonSnapshot,
+    Clean,
+    InstallSnapshot,
+    SaveElection,
+    SnapshotChunk,
+    Truncate,
+)
+from quorate.raft.values import ControlState
+from quorate.storage.api import AppendedBatch, SnapshotInfo
+
+
+@dataclass(frozen=True, slots=True)
+class AppendBatches:
+    """Encoded batches, final."""
+
+    batches: tuple[AppendedBatch, ...]
+
+
+DiskWrite = (
+    SaveElection
+    | AppendBatches
+    | Truncate
+    | SnapshotChunk
+    | InstallSnapshot
+    | AbandonSnapshot
+    | Clean
+)
+
+
+# -- jobs ---------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The writes of one Ready, in order; answered by Written(seq) once they are durable."""
+
+    seq: int
+    writes: tuple[DiskWrite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLog:
+    """Whole batches from `offset`, none beyond `end`: `Storage.read`; answered by LogRead."""
+
+    token: int
+    offset: int
+    end: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSnapshot:
+    """Bytes [position, position + max_bytes) of a snapshot; answered by SnapshotRead."""
+
+    token: int
+    snapshot_id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSnapshot:
+    """Write a snapshot of our own, beside the log and without delaying it.
+
+    `values` yields the data records, from state that cannot change; it may be consumed on another
+    thread. Answered by SnapshotWritten or SnapshotFailed.
+    """
+
+    snapshot_id: OffsetAndEpoch
+    last_contained_log_timestamp: int
+    control: ControlState
+    values: Iterable[bytes]
+    now_ms: int
+    """Since 1970: the time that its batches carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is on the disk, for retention; answered by Surveyed."""
+
+
+Job = Write | ReadLog | ReadSnapshot | WriteSnapshot | Survey
+
+
+# -- results ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Every Write up to and including `seq` is durable."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The InstallSnapshot in Write(seq) is done; `control` was read from the snapshot."""
+
+    seq: int
+    snapshot_id: OffsetAndEpoch
+    control: ControlState
+
+
+@dataclass(frozen=True, slots=True)
+class InstallRefused:
+    """The download of Write(seq) is damaged and was thrown away."""
+
+    seq: int
+    snapshot_id: OffsetAndEpoch
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogRead:
+    token: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRead:
+    """`size` is that of the whole snapshot; None when there is no such snapshot (any more)."""
+
+    token: int
+    size: int | None
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotWritten:
+    snapshot_id: OffsetAndEpoch
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFailed:
+    snapshot_id: OffsetAndEpoch
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    log_size: int
+    snapshots: tuple[SnapshotInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFailed:
+    """A read, write or sync failed; no later job was performed."""
+
+    reason: str
+
+
+Result = (
+    Written
+    | Installed
+    | InstallRefused
+    | LogRead
+    | SnapshotRead
+    | SnapshotWritten
+    | SnapshotFailed
+    | Surveyed
+    | DiskFailed
+)

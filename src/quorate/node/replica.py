@@ -1,0 +1,451 @@
+"""One whole replica without sockets, threads or clocks: core, log, disk jobs and state machine.
+
+`step` takes everything that happened and says everything to be done. The same class runs under
+the server and under a simulator.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
+from quorate.formats.batch import (
+    encode_batch,
+    encode_control_batch,
+    with_base_offset_and_epoch,
+)
+from quorate.node.applier import BOOTSTRAP, Applier
+from quorate.node.jobs import (
+    AppendBatches,
+    DiskFailed,
+    DiskWrite,
+    Installed,
+    InstallRefused,
+    Job,
+    LogRead,
+    ReadLog,
+    ReadSnapshot,
+    Result,
+    SnapshotFailed,
+    SnapshotRead,
+    SnapshotWritten,
+    Survey,
+    Surveyed,
+    Write,
+    WriteSnapshot,
+    Written,
+)
+from quorate.node.machine import Machine, Now
+from quorate.node.snapshots import CLEAN_INTERVAL_MS, SnapshotPolicy
+from quorate.node.tail import Tail
+from quorate.raft import inputs
+from quorate.raft.core import RaftCore
+from quorate.raft.messages import (
+    FetchResponse,
+    FetchSnapshotResponse,
+    ReadChunk,
+    Response,
+)
+from quorate.raft.ready import (
+    Accepted,
+    Append,
+    Ready,
+    Refused,
+    Reply,
+    Send,
+    Truncate,
+)
+from quorate.raft.values import Batch, ControlState, RaftConfig
+from quorate.storage.api import AppendedBatch, Recovered
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Append these record values as one; answered by Committed or Refused with `token`."""
+
+    token: int
+    values: Sequence[bytes]
+
+
+Input = inputs.Event | Result | Submit
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A Submit (or kraft.version upgrade) is committed and applied: [base_offset, end_offset)."""
+
+    token: int
+    base_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A core response with the bytes that it names: records of a Fetch, or a snapshot's chunk."""
+
+    reply_to: int
+    response: Response
+    data: bytes = b""
+
+
+@dataclass(slots=True)
+class Effects:
+    """What to do now; `jobs` in order, everything else in any order."""
+
+    answers: list[Answer] = field(default_factory=list)
+    sends: list[Send] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    outcomes: list[Committed | Refused] = field(default_factory=list)
+    leader: LeaderAndEpoch | None = None
+    notes: list[str] = field(default_factory=list)
+    wake_at_ms: int | None = None
+    """Call `step` again at this monotonic time at the latest."""
+    stopped: bool = False
+    faulted: str | None = None
+
+
+class Replica:
+    """Owner of a RaftCore. `random` gives floats in [0, 1)."""
+
+    def __init__(
+        self,
+        config: RaftConfig,
+        recovered: Recovered,
+        machine: Machine,
+        random: Callable[[], float],
+        policy: SnapshotPolicy | None = None,
+    ) -> None:
+        self.config = config
+        self.machine = machine
+        self.core = RaftCore(config, recovered.election, recovered.log, random)
+        self.leading_epoch: int | None = None
+        """The epoch in which the machine leads: everything before it is applied."""
+        self._policy = policy or SnapshotPolicy()
+        self._tail = Tail(recovered.log.end_offset)
+        self._high_watermark = 0
+        self._token = 0
+        self._elected: tuple[int, int] | None = None
+        self._submitted: list[Submit] = []
+        self._proposals: dict[int, list[Submit]] = {}
+        self._uncommitted: deque[Committed] = deque()
+        self._wall_ms = 0
+        self._reads: dict[int, Reply] = {}
+        self._applier = Applier(machine)
+        self._apply_token = 0
+        self._newest_snapshot = BOOTSTRAP
+        self._writing_snapshot = False
+        self._snapshot_at: int | None = None
+        self._clean_at: int | None = None
+        snapshots = recovered.log.snapshots
+        if snapshots and snapshots[-1] != BOOTSTRAP:
+            self._newest_snapshot = snapshots[-1]
+            self._applier.load(snapshots[-1])
+
+    @property
+    def applied(self) -> OffsetAndEpoch:
+        """End offset (exclusive) and epoch up to where the machine has applied the log."""
+        return self._applier.applied
+
+    @property
+    def applied_control(self) -> ControlState:
+        """kraft.version and voters as of `applied`."""
+        return self.core.control_at(self._applier.applied.offset)
+
+    @property
+    def is_loading(self) -> bool:
+        """The machine is being filled from a snapshot; its state is not whole."""
+        return self._applier.loading is not None
+
+    def step(self, happened: Iterable[Input], now: Now) -> Effects:
+        """Take everything that happened. Raises QuorateError where the machine does."""
+        effects = Effects()
+        events: list[inputs.Event] = []
+        self._wall_ms = now.wall_ms
+        for item in happened:
+            self._take(item, effects, events, now)
+        self._propose(events, now)
+        more = False
+        while True:
+            ready = self.core.step(events, now.monotonic_ms)
+            events = []
+            self._absorb(ready, effects, events)
+            if effects.faulted or effects.stopped:
+                return effects
+            more = self._apply(effects.jobs) or more
+            self._lead(effects, now)
+            self._propose(events, now)
+            if not events:
+                break
+        self._release(effects)
+        effects.notes.extend(self.machine.notes)
+        self.machine.notes.clear()
+        self._snapshot(effects.jobs, now)
+        self._clean(effects.jobs, now)
+        effects.wake_at_ms = self._wake_at(ready.wake_at_ms, more, now)
+        return effects
+
+    # -- what happened ------------------------------------------------------------------------
+    def _take(self, item: Input, effects: Effects, events: list[inputs.Event], now: Now) -> None:
+        match item:
+            case Submit():
+                if self.leading_epoch is None:
+                    effects.outcomes.append(_not_leading(item.token))
+                else:
+                    self._submitted.append(item)
+            case Written():
+                events.append(inputs.Persisted(item.seq))
+            case LogRead() | SnapshotRead():
+                self._take_read(item, effects)
+            case Installed():
+                self._tail.restart(item.snapshot_id.offset)
+                self._newest_snapshot = item.snapshot_id
+                self._applier.load(item.snapshot_id)
+                events.append(inputs.SnapshotInstalled(item.seq, item.snapshot_id, item.control))
+            case InstallRefused():
+                events.append(inputs.InstallFailed(item.seq, item.snapshot_id, item.reason))
+            case SnapshotWritten():
+                self._writing_snapshot = False
+                if item.snapshot_id > self._newest_snapshot:
+                    self._newest_snapshot = item.snapshot_id
+                    events.append(inputs.SnapshotCreated(item.snapshot_id))
+                effects.notes.append(f"Wrote snapshot {_name(item.snapshot_id)}")
+            case SnapshotFailed():
+                self._writing_snapshot = False
+                effects.notes.append(
+                    f"Could not write snapshot {_name(item.snapshot_id)}: {item.reason}"
+                )
+            case Surveyed():
+                self._take_survey(item, events, now)
+            case DiskFailed():
+                events.append(inputs.StorageFailed(item.reason))
+            case inputs.UpgradeKRaftVersion():
+                token = self._next_token()
+                self._proposals[token] = [Submit(item.token, ())]
+                events.append(replace(item, token=token))
+            case _:
+                events.append(item)
+
+    def _take_read(self, result: LogRead | SnapshotRead, effects: Effects) -> None:
+        if result.token == self._apply_token:
+            self._applier.took(result)
+            return
+        reply = self._reads.pop(result.token, None)
+        if reply is None:
+            return
+        response, data = reply.response, result.data
+        if isinstance(result, SnapshotRead) and isinstance(response, FetchSnapshotResponse):
+            response = _chunk_response(response, result)
+        effects.answers.append(Answer(reply.reply_to, response, data))
+
+    def _take_survey(self, survey: Surveyed, events: list[inputs.Event], now: Now) -> None:
+        snapshot_id = self._policy.clean_to(survey.log_size, survey.snapshots, now.wall_ms)
+        if snapshot_id is not None and self._applier.applied.offset >= snapshot_id.offset:
+            events.append(inputs.CleanTo(snapshot_id))
+            self._clean_at = now.monotonic_ms
+
+    # -- what the core says -------------------------------------------------------------------
+    def _absorb(self, ready: Ready, effects: Effects, events: list[inputs.Event]) -> None:
+        if ready.high_watermark is not None:
+            self._high_watermark = ready.high_watermark
+        if ready.leader is not None:
+            self._leader_changed(ready, effects)
+        if ready.writes:
+            writes = tuple(self._disk_write(write) for write in ready.writes)
+            assert ready.seq is not None
+            effects.jobs.append(Write(ready.seq, writes))
+        for outcome in ready.proposals:
+            self._settle(outcome, effects)
+        for reply in ready.replies:
+            self._answer(reply, effects)
+        effects.sends.extend(ready.sends)
+        effects.notes.extend(ready.notes)
+        effects.stopped = effects.stopped or ready.stopped
+        effects.faulted = effects.faulted or ready.faulted
+
+    def _leader_changed(self, ready: Ready, effects: Effects) -> None:
+        assert ready.leader is not None
+        leader_id, epoch = ready.leader
+        effects.leader = ready.leader
+        self._step_down(effects)
+        if leader_id == self.config.node_id:
+            self._elected = (epoch, ready.epoch_start_offset)
+        else:
+            self.machine.follow(leader_id, epoch)
+
+    def _step_down(self, effects: Effects) -> None:
+        """Whatever is not committed is in doubt now."""
+        self._elected = self.leading_epoch = None
+        effects.outcomes.extend(_not_leading(item.token) for item in self._submitted)
+        effects.outcomes.extend(
+            _not_leading(item.token) for item in self._uncommitted if item.token >= 0
+        )
+        self._submitted.clear()
+        self._uncommitted.clear()
+
+    def _disk_write(self, write: object) -> DiskWrite:
+        if isinstance(write, Append):
+            batches = tuple(map(self._encode, write.batches))
+            self._tail.append(batches)
+            return AppendBatches(batches)
+        if isinstance(write, Truncate):
+            self._tail.truncate(write.end_offset)
+        return write  # type: ignore[return-value]
+
+    def _encode(self, batch: Batch) -> AppendedBatch:
+        payload = batch.payload
+        if isinstance(payload, bytes):
+            data = payload
+            if (
+                not data.startswith(batch.base_offset.to_bytes(8, "big"))
+                or int.from_bytes(data[12:16], "big") != batch.epoch
+            ):
+                data = with_base_offset_and_epoch(data, batch.base_offset, batch.epoch)
+        else:
+            data = encode_control_batch(
+                batch.base_offset, batch.epoch, self._wall_ms, batch.control
+            )
+        return AppendedBatch(batch.base_offset, batch.last_offset, batch.epoch, data)
+
+    def _answer(self, reply: Reply, effects: Effects) -> None:
+        response = reply.response
+        if isinstance(response, FetchResponse) and response.records is not None:
+            wanted = response.records
+            data = self._tail.read(wanted.offset, wanted.end, wanted.max_bytes)
+            if data is None:
+                token = self._next_token()
+                self._reads[token] = reply
+                effects.jobs.append(ReadLog(token, wanted.offset, wanted.end, wanted.max_bytes))
+                return
+            effects.answers.append(Answer(reply.reply_to, response, data))
+        elif isinstance(response, FetchSnapshotResponse) and isinstance(response.chunk, ReadChunk):
+            chunk = response.chunk
+            token = self._next_token()
+            self._reads[token] = reply
+            effects.jobs.append(
+                ReadSnapshot(token, chunk.snapshot_id, chunk.position, chunk.max_bytes)
+            )
+        else:
+            effects.answers.append(Answer(reply.reply_to, response))
+
+    # -- proposals ----------------------------------------------------------------------------
+    def _propose(self, events: list[inputs.Event], now: Now) -> None:
+        """One batch for everything that was submitted; the machine's own batches each alone."""
+        epoch = self.leading_epoch
+        if epoch is None:
+            return
+        for values in self.machine.poll(now, self.core.voters):
+            self._propose_one([Submit(-1, values)], epoch, events, now)
+        if self._submitted:
+            self._propose_one(self._submitted, epoch, events, now)
+            self._submitted = []
+
+    def _propose_one(
+        self, items: list[Submit], epoch: int, events: list[inputs.Event], now: Now
+    ) -> None:
+        values = [value for item in items for value in item.values]
+        data = encode_batch(0, epoch, now.wall_ms, values)
+        token = self._next_token()
+        self._proposals[token] = items
+        events.append(inputs.Propose(token, epoch, len(values), len(data), data))
+
+    def _settle(self, outcome: Accepted | Refused, effects: Effects) -> None:
+        items = self._proposals.pop(outcome.token)
+        if isinstance(outcome, Refused):
+            effects.outcomes.extend(
+                Refused(item.token, outcome.error, outcome.message)
+                for item in items
+                if item.token >= 0
+            )
+            return
+        offset = outcome.base_offset
+        for item in items:
+            end = outcome.end_offset if len(items) == 1 else offset + len(item.values)
+            self._uncommitted.append(Committed(item.token, offset, end))
+            offset = end
+
+    def _release(self, effects: Effects) -> None:
+        """Report what is committed and applied."""
+        applied = self._applier.applied.offset
+        while self._uncommitted and self._uncommitted[0].end_offset <= applied:
+            committed = self._uncommitted.popleft()
+            if committed.token >= 0:
+                effects.outcomes.append(committed)
+
+    # -- the machine --------------------------------------------------------------------------
+    def _apply(self, jobs: list[Job]) -> bool:
+        token = self._next_token()
+        before = len(jobs)
+        more = self._applier.advance(self._high_watermark, self._tail, token, jobs)
+        if len(jobs) > before:
+            self._apply_token = token
+        return more
+
+    def _lead(self, effects: Effects, now: Now) -> None:
+        if self._elected is not None and self._applier.applied.offset > self._elected[1]:
+            self.leading_epoch = self._elected[0]
+            self._elected = None
+            self.machine.lead(self.leading_epoch, now)
+
+    # -- snapshots ----------------------------------------------------------------------------
+    def _snapshot(self, jobs: list[Job], now: Now) -> None:
+        """Begin a snapshot when the policy says so."""
+        applier = self._applier
+        if self._snapshot_at is None or applier.loading is not None:
+            self._snapshot_at = now.monotonic_ms
+            return
+        age = now.monotonic_ms - self._snapshot_at
+        if self._writing_snapshot or not self._policy.is_due(applier.bytes_applied, age):
+            return
+        if self.core.snapshot_problem(applier.applied) is not None:
+            return
+        values = self.machine.freeze()
+        if values is None:
+            return
+        self._writing_snapshot = True
+        self._snapshot_at = now.monotonic_ms
+        applier.bytes_applied = 0
+        jobs.append(
+            WriteSnapshot(
+                applier.applied, applier.timestamp_ms, self.applied_control, values, now.wall_ms
+            )
+        )
+
+    def _clean(self, jobs: list[Job], now: Now) -> None:
+        if self._clean_at is None:
+            self._clean_at = now.monotonic_ms + CLEAN_INTERVAL_MS
+        elif now.monotonic_ms >= self._clean_at:
+            self._clean_at = now.monotonic_ms + CLEAN_INTERVAL_MS
+            jobs.append(Survey())
+
+    # -- small things -------------------------------------------------------------------------
+    def _next_token(self) -> int:
+        self._token += 1
+        return self._token
+
+    def _wake_at(self, core_at: int | None, more: bool, now: Now) -> int | None:
+        if more:
+            return now.monotonic_ms
+        times = [core_at, self._clean_at]
+        if self.leading_epoch is not None:
+            times.append(self.machine.wake_at_ms())
+        return min((time for time in times if time is not None), default=None)
+
+
+def _not_leading(token: int) -> Refused:
+    return Refused(token, ErrorCode.NOT_CONTROLLER, "This node is not the active controller.")
+
+
+def _chunk_response(response: FetchSnapshotResponse, result: SnapshotRead) -> FetchSnapshotResponse:
+    """The size of a snapshot is known only to the disk, so two of Kafka's errors arise here."""
+    if result.size is None:
+        return replace(response, error=ErrorCode.SNAPSHOT_NOT_FOUND, chunk=b"")
+    if not 0 <= response.position < result.size:
+        return replace(response, error=ErrorCode.POSITION_OUT_OF_RANGE, chunk=b"")
+    return replace(response, size=result.size, chunk=b"")
+
+
+def _name(snapshot_id: OffsetAndEpoch) -> str:
+    return f"{snapshot_id.offset:020d}-{snapshot_id.epoch:010d}"

@@ -1,0 +1,58 @@
+"""When a node writes a snapshot, and which of the old ones it drops: Kafka's keys as rules.
+
+Sources: `SnapshotGenerator`, `KafkaRaftLog.maybeClean`, KIP-630.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.storage.api import SnapshotInfo
+
+CLEAN_INTERVAL_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPolicy:
+    """Bytes and ms; the defaults are Kafka's."""
+
+    max_bytes: int = 20_971_520
+    """metadata.log.max.record.bytes.between.snapshots"""
+    max_interval_ms: int = 3_600_000
+    """metadata.log.max.snapshot.interval.ms; 0: never by time"""
+    retention_bytes: int = 104_857_600
+    """metadata.max.retention.bytes; negative: no limit"""
+    retention_ms: int = 604_800_000
+    """metadata.max.retention.ms; negative: no limit"""
+
+    def is_due(self, bytes_applied: int, age_ms: int) -> bool:
+        """`bytes_applied` of log, and `age_ms`, since the last snapshot was begun or loaded."""
+        if bytes_applied == 0:
+            return False
+        return bytes_applied >= self.max_bytes or 0 < self.max_interval_ms <= age_ms
+
+    def clean_to(
+        self, log_size: int, snapshots: Sequence[SnapshotInfo], wall_ms: int
+    ) -> OffsetAndEpoch | None:
+        """The oldest snapshot to keep; None when nothing is to be dropped.
+
+        The newest one is always kept. Too old: dropped as many as are. Too big: one, then the
+        log's size is looked at again.
+        """
+        keep = 0
+        if self.retention_ms >= 0:
+            while (
+                keep < len(snapshots) - 1
+                and wall_ms - snapshots[keep].last_contained_log_timestamp > self.retention_ms
+            ):
+                keep += 1
+        if (
+            keep == 0
+            and len(snapshots) > 1
+            and 0 <= self.retention_bytes < log_size + sum(snapshot.size for snapshot in snapshots)
+        ):
+            keep = 1
+        return snapshots[keep].id if keep else None

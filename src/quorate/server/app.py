@@ -1,0 +1,241 @@
+"""One node as a process: from Kafka's properties file to an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from quorate.base.errors import QuorateError
+from quorate.base.ids import Listener, Listeners, Uuid, uuid_to_text
+from quorate.formats.errors import FormatError
+from quorate.formats.files import BOOTSTRAP_CHECKPOINT
+from quorate.formats.snapshot import read_snapshot
+from quorate.node.config import NodeConfig, check_servable, raft_config, resolved_listeners
+from quorate.node.controller import Controller
+from quorate.node.ensemble import Identity, load_identity
+from quorate.node.metadata_machine import Bootstrap, MetadataMachine, Registrant
+from quorate.node.replica import Replica
+from quorate.node.snapshots import SnapshotPolicy
+from quorate.server.driver import Driver
+from quorate.server.listener import Limits
+from quorate.server.logs import LOG
+from quorate.storage.api import Recovered, Storage
+from quorate.storage.files import FileStorage
+from quorate.storage.log import LogOptions
+
+SHUTDOWN_TIMEOUT_MS: Final = 5_000
+FAULT_EXIT_CODE: Final = 1
+
+
+class CannotListen(QuorateError):
+    """A listener's address is taken or does not exist here."""
+
+
+class NodeFault(QuorateError):
+    """The node stopped itself; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The listening sockets by listener name, and what others should connect to."""
+
+    sockets: dict[str, socket.socket]
+    advertised: Listeners
+
+    def close(self) -> None:
+        for sock in self.sockets.values():
+            sock.close()
+
+
+def run(config: NodeConfig) -> None:
+    """Run a node until SIGTERM or SIGINT.
+
+    Raises ConfigError, IdentityError, StorageError or CannotListen when it cannot start,
+    NodeFault when it stopped itself.
+    """
+    check_servable(config)
+    identity = load_identity(config)
+    for warning in config.warnings:
+        LOG.warning("%s", warning)
+    bound = bind(config)
+    try:
+        _run_on_loop(_serve(config, identity, bound))
+    finally:
+        bound.close()
+
+
+def open_storage(config: NodeConfig) -> Storage:
+    """The metadata log directory; nothing is read before its `open`."""
+    options = LogOptions(
+        segment_bytes=config.segment_bytes,
+        segment_ms=config.metadata_log_segment_ms,
+        tail_bytes=0,
+    )
+    return FileStorage(Path(config.metadata_log_dir), options)
+
+
+def build(
+    config: NodeConfig, identity: Identity, advertised: Listeners, recovered: Recovered
+) -> Controller:
+    """The node itself, with a new incarnation id. Raises FormatError for a bad bootstrap file."""
+    registrant = Registrant(
+        config.node_id,
+        Uuid(secrets.token_bytes(16)),
+        advertised,
+        config.unstable_feature_versions_enable,
+    )
+    machine = MetadataMachine(
+        registrant, read_bootstrap(config), config.metadata_max_idle_interval_ms
+    )
+    replica = Replica(
+        raft_config(config, identity.cluster_id, identity.directory_id, advertised),
+        recovered,
+        machine,
+        random.random,
+        SnapshotPolicy(
+            config.metadata_log_max_record_bytes_between_snapshots,
+            config.metadata_log_max_snapshot_interval_ms,
+            config.metadata_max_retention_bytes,
+            config.metadata_max_retention_ms,
+        ),
+    )
+    return Controller(replica, machine, registrant)
+
+
+def read_bootstrap(config: NodeConfig) -> Bootstrap:
+    """`bootstrap.checkpoint` of the metadata log directory, if there is one."""
+    path = Path(config.metadata_log_dir, BOOTSTRAP_CHECKPOINT)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return Bootstrap()
+    try:
+        bootstrap = Bootstrap(read_snapshot(data).values)
+        bootstrap.records()
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}. Restore the file, or format anew") from None
+    return bootstrap
+
+
+def limits(config: NodeConfig) -> Limits:
+    return Limits(
+        config.socket_request_max_bytes,
+        config.max_connections,
+        config.max_connections_per_ip,
+        config.connections_max_idle_ms,
+        config.socket_listen_backlog_size,
+    )
+
+
+def bind(config: NodeConfig) -> Bound:
+    """Open the listening sockets. Raises CannotListen."""
+    sockets: dict[str, socket.socket] = {}
+    ports: dict[str, int] = {}
+    for listener in config.controller_listeners():
+        try:
+            sockets[listener.name] = _listening_socket(listener, config)
+        except OSError as error:
+            for sock in sockets.values():
+                sock.close()
+            raise CannotListen(_why_not(listener, error)) from None
+        ports[listener.name] = sockets[listener.name].getsockname()[1]
+    hostname = socket.gethostname()
+    return Bound(sockets, resolved_listeners(config, ports, hostname))
+
+
+def _listening_socket(listener: Listener, config: NodeConfig) -> socket.socket:
+    host = listener.host or None
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setblocking(False)
+        sock.bind(address)
+        sock.listen(config.socket_listen_backlog_size)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _why_not(listener: Listener, error: OSError) -> str:
+    where = f"{listener.host or '0.0.0.0'}:{listener.port}"
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"Cannot listen on {where} ({listener.name}): the port is in use. Stop the program "
+            "that has it, or give another port in 'listeners'"
+        )
+    return f"Cannot listen on {where} ({listener.name}): {error.strerror or error}"
+
+
+def _run_on_loop(main: Coroutine[Any, Any, None]) -> None:
+    """asyncio.run on uvloop where it is installed."""
+    factory: Callable[[], asyncio.AbstractEventLoop]
+    try:
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    except ImportError:
+        factory = asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main)
+
+
+async def _serve(config: NodeConfig, identity: Identity, bound: Bound) -> None:
+    loop = asyncio.get_running_loop()
+    storage = open_storage(config)
+    try:
+        recovered = storage.open()
+        for note in recovered.notes:
+            LOG.info("%s", note)
+        controller = build(config, identity, bound.advertised, recovered)
+        ended: asyncio.Future[str | None] = loop.create_future()
+
+        def end(fault: str | None) -> None:
+            if not ended.done():
+                ended.set_result(fault)
+
+        driver = Driver(controller, storage, loop, limits(config), config.queued_max_requests, end)
+        _handle_signals(loop, driver)
+        for name, sock in bound.sockets.items():
+            await driver.acceptor.listen(name, sock)
+        _say_hello(config, identity, bound)
+        driver.start()
+        fault = await ended
+        await asyncio.sleep(0)
+        driver.close()
+        if fault is not None:
+            raise NodeFault(f"Node {config.node_id} stopped: {fault}")
+        LOG.info("Stopped")
+    finally:
+        storage.close()
+
+
+def _handle_signals(loop: asyncio.AbstractEventLoop, driver: Driver) -> None:
+    def leave(name: str) -> None:
+        LOG.info("Received %s, leaving the quorum in good order", name)
+        driver.shutdown(SHUTDOWN_TIMEOUT_MS)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, leave, number.name)
+    loop.add_signal_handler(signal.SIGHUP, LOG.info, "Received SIGHUP: nothing to do")
+
+
+def _say_hello(config: NodeConfig, identity: Identity, bound: Bound) -> None:
+    LOG.info(
+        "Cluster %s, directory %s (%s), listening on %s",
+        identity.cluster_id,
+        uuid_to_text(identity.directory_id),
+        config.metadata_log_dir,
+        ", ".join(f"{name}://{host}:{port}" for name, host, port in bound.advertised),
+    )

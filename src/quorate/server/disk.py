@@ -1,0 +1,94 @@
+"""The disk thread: performs jobs in order, everything that is queued under one sync.
+
+The loop never waits for it: results come back through a callback on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+
+from quorate.base.errors import QuorateError
+from quorate.node.disk import Disk, write_snapshot
+from quorate.node.jobs import Job, Result, WriteSnapshot
+from quorate.storage.api import Storage
+
+
+class SnapshotAbandoned(QuorateError):
+    """The node closes while a snapshot is being written; it is thrown away."""
+
+
+class DiskThread:
+    """Owner of a storage while it runs; `deliver` is called on the loop."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        loop: asyncio.AbstractEventLoop,
+        deliver: Callable[[Sequence[Result]], None],
+    ) -> None:
+        self._storage = storage
+        self._disk = Disk(storage)
+        self._loop = loop
+        self._deliver = deliver
+        self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="quorate-disk", daemon=True)
+        self._snapshots: list[threading.Thread] = []
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Queue jobs; those for the log keep their order."""
+        ordered: list[Job] = []
+        for job in jobs:
+            if isinstance(job, WriteSnapshot):
+                self._begin_snapshot(job)
+            else:
+                ordered.append(job)
+        if ordered:
+            self._queue.put(ordered)
+
+    def close(self) -> None:
+        """Perform what is queued, abandon a snapshot in the making, end the threads."""
+        self._closing.set()
+        self._queue.put(None)
+        self._thread.join()
+        for thread in self._snapshots:
+            thread.join()
+
+    def _run(self) -> None:
+        closing = False
+        while not closing:
+            taken = [self._queue.get()]
+            while not self._queue.empty():
+                taken.append(self._queue.get())
+            closing = None in taken
+            jobs = [job for some in taken if some is not None for job in some]
+            if jobs:
+                self._report(self._disk.perform(jobs))
+
+    def _begin_snapshot(self, job: WriteSnapshot) -> None:
+        self._snapshots = [thread for thread in self._snapshots if thread.is_alive()]
+        thread = threading.Thread(
+            target=self._write_snapshot, args=(job,), name="quorate-snapshot", daemon=True
+        )
+        self._snapshots.append(thread)
+        thread.start()
+
+    def _write_snapshot(self, job: WriteSnapshot) -> None:
+        self._report([write_snapshot(self._storage, job, self._yield_to_the_loop)])
+
+    def _yield_to_the_loop(self) -> None:
+        """Give up the interpreter between batches; stop when the node closes."""
+        if self._closing.is_set():
+            raise SnapshotAbandoned("the node is closing")
+        time.sleep(0.001)
+
+    def _report(self, results: Sequence[Result]) -> None:
+        if results and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._deliver, results)

@@ -1,0 +1,217 @@
+"""Runs a Controller on an asyncio loop: one step for everything that came since the last one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from quorate.base.errors import QuorateError
+from quorate.base.ids import Address
+from quorate.node.calls import Call
+from quorate.node.controller import (
+    Controller,
+    NodeEffects,
+    NodeInput,
+    Registered,
+    RegistrationSend,
+)
+from quorate.node.jobs import Result
+from quorate.node.machine import Now
+from quorate.node.translate_peer import api_key_of, request_to_wire, response_from_wire
+from quorate.raft import inputs
+from quorate.raft.inputs import Failure
+from quorate.raft.ready import Send
+from quorate.server.disk import DiskThread
+from quorate.server.listener import Acceptor, Connection, Limits, Slot
+from quorate.server.logs import LOG
+from quorate.server.peers import Ask, Peer
+from quorate.storage.api import Storage
+from quorate.wire.header import decode_request
+from quorate.wire.messages import ControllerRegistrationResponse
+from quorate.wire.schema import Message
+
+_REGISTRATION: Final = 70
+
+
+def present() -> Now:
+    """The time of both clocks, ms."""
+    return Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
+
+
+class Driver:
+    """Owns the inbox, the timer, the peers, the disk thread and the listeners of one node.
+
+    `ended` is called once, on the loop: with None after a shutdown, else with the fault.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        storage: Storage,
+        loop: asyncio.AbstractEventLoop,
+        limits: Limits,
+        most_queued: int,
+        ended: Callable[[str | None], None],
+    ) -> None:
+        self.acceptor = Acceptor(loop, limits, self._on_frame, self._has_room)
+        self._controller = controller
+        self._loop = loop
+        self._ended = ended
+        self._most_queued = most_queued
+        self._disk = DiskThread(storage, loop, self._deliver)
+        self._inbox: list[NodeInput] = []
+        self._scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._next = 0
+        self._slots: dict[int, Slot] = {}
+        self._peers: dict[tuple[int, str], Peer] = {}
+        self._over = False
+        listeners = controller.replica.config.listeners
+        self._listener = listeners[0].name if listeners else ""
+
+    def start(self) -> None:
+        """Begin to step; the listeners are opened by `acceptor.listen`."""
+        self._disk.start()
+        self._schedule()
+
+    def shutdown(self, timeout_ms: int) -> None:
+        """Leave in good order; `ended(None)` follows."""
+        self.post(inputs.Shutdown(timeout_ms))
+
+    def close(self) -> None:
+        """Close every connection and end the disk thread."""
+        self._over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.acceptor.close()
+        for peer in self._peers.values():
+            peer.close()
+        self._disk.close()
+
+    def post(self, item: NodeInput) -> None:
+        """Something happened; the next step takes it."""
+        self._inbox.append(item)
+        self._schedule()
+
+    # -- one step -----------------------------------------------------------------------------
+    def _schedule(self) -> None:
+        if not self._scheduled and not self._over:
+            self._scheduled = True
+            self._loop.call_soon(self._step)
+
+    def _step(self) -> None:
+        self._scheduled = False
+        if self._over:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        happened, self._inbox = self._inbox, []
+        now = present()
+        try:
+            effects = self._controller.step(happened, now)
+        except QuorateError as error:
+            self._end(str(error))
+            return
+        self._carry_out(effects)
+        if effects.faulted is not None or effects.stopped:
+            self._end(effects.faulted)
+            return
+        if effects.wake_at_ms is not None:
+            delay = max(effects.wake_at_ms - now.monotonic_ms, 0) / 1000
+            self._timer = self._loop.call_later(delay, self._schedule)
+        if self.acceptor.throttled:
+            self.acceptor.unthrottle()
+
+    def _carry_out(self, effects: NodeEffects) -> None:
+        for note in effects.notes:
+            LOG.info("%s", note)
+        if effects.jobs:
+            self._disk.submit(effects.jobs)
+        for send in effects.sends:
+            self._send(send)
+        for ask in effects.registrations:
+            self._send_registration(ask)
+        touched: dict[Connection, None] = {}
+        for token, frame in effects.answers:
+            slot = self._slots.pop(token)
+            slot.data = frame
+            touched[slot.connection] = None
+        for closed in effects.closed:
+            self._slots.pop(closed.token).connection.refuse(QuorateError(closed.reason))
+        for connection in touched:
+            connection.flush()
+
+    def _end(self, fault: str | None) -> None:
+        self._over = True
+        self._ended(fault)
+
+    # -- those who ask us ---------------------------------------------------------------------
+    def _on_frame(self, slot: Slot, frame: bytes) -> None:
+        request = decode_request(frame)
+        self._next += 1
+        self._slots[self._next] = slot
+        self.post(Call(self._next, request, slot.connection.listener))
+
+    def _has_room(self) -> bool:
+        return len(self._inbox) < self._most_queued
+
+    # -- those whom we ask --------------------------------------------------------------------
+    def _send(self, send: Send) -> None:
+        correlation, request = send.correlation, send.request
+
+        def answered(message: Message) -> None:
+            response = response_from_wire(message, self._listener)
+            self.post(inputs.Answered(correlation, response))
+
+        def failed(failure: Failure) -> None:
+            self.post(inputs.SendFailed(correlation, failure))
+
+        self._peer(send.to, "raft", send.address).ask(
+            Ask(
+                api_key_of(request),
+                lambda version: request_to_wire(request, version),
+                answered,
+                failed,
+                send.timeout_ms,
+            )
+        )
+
+    def _send_registration(self, ask: RegistrationSend) -> None:
+        def answered(message: Message) -> None:
+            assert isinstance(message, ControllerRegistrationResponse)
+            self.post(Registered(message))
+
+        self._peer(ask.to, "registration", ask.address).ask(
+            Ask(
+                _REGISTRATION,
+                lambda version: ask.request,
+                answered,
+                lambda failure: self.post(Registered(None)),
+                ask.timeout_ms,
+            )
+        )
+
+    def _peer(self, node_id: int, channel: str, address: Address) -> Peer:
+        peer = self._peers.get((node_id, channel))
+        if peer is not None and peer.address == address:
+            return peer
+        if peer is not None:
+            peer.close()
+        own_id = self._controller.node_id
+        is_raft = channel == "raft"
+
+        def lost() -> None:
+            if is_raft:
+                self.post(inputs.ConnectionLost(node_id))
+
+        peer = Peer(self._loop, address, f"raft-client-{own_id}" if is_raft else str(own_id), lost)
+        self._peers[node_id, channel] = peer
+        return peer
+
+    # -- the disk -----------------------------------------------------------------------------
+    def _deliver(self, results: Sequence[Result]) -> None:
+        self._inbox.extend(results)
+        self._schedule()

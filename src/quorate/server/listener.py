@@ -1,0 +1,233 @@
+"""Accepts connections, cuts frames, keeps answers in the order of their requests.
+
+Kafka's rules: a connection's answers leave in the order in which its requests came; bytes that are
+no request close the connection (`Processor`, `SocketServer`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+from quorate.base.errors import QuorateError
+from quorate.server.logs import LOG
+from quorate.wire.errors import WireError
+from quorate.wire.frame import FrameReader
+
+_MOST_WAITING: Final = 128
+"""Requests of one connection that may wait for an answer before it is no longer read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Kafka's socket keys: bytes, counts, ms."""
+
+    max_request_bytes: int = 104_857_600
+    max_connections: int = 2**31 - 1
+    max_connections_per_ip: int = 2**31 - 1
+    max_idle_ms: int = 600_000
+    backlog: int = 50
+
+
+class Slot:
+    """The place of one answer in a connection's row."""
+
+    __slots__ = ("connection", "data")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.data: bytes | None = None
+
+
+class Connection(asyncio.Protocol):
+    """One client or peer that asks us."""
+
+    def __init__(self, server: Acceptor, listener: str) -> None:
+        self.listener = listener
+        self.peer = "?"
+        self.host = ""
+        self.last_active = 0.0
+        self._server = server
+        self._reader = FrameReader(server.limits.max_request_bytes)
+        self._transport: asyncio.Transport | None = None
+        self._slots: deque[Slot] = deque()
+        self._held: deque[bytes] = deque()
+        self._reading = True
+        self._write_room = True
+
+    # -- asyncio's calls ----------------------------------------------------------------------
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername") or ("?", 0)
+        self.host, self.peer = str(peer[0]), f"{peer[0]}:{peer[1]}"
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.last_active = self._server.time()
+        if not self._server.admit(self):
+            self.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._slots.clear()
+        self._held.clear()
+        self._server.forget(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.last_active = self._server.time()
+        try:
+            frames = self._reader.feed(data)
+        except WireError as error:
+            self.refuse(error)
+            return
+        self._held.extend(frames)
+        self._admit_held()
+
+    def pause_writing(self) -> None:
+        self._write_room = False
+        self._throttle()
+
+    def resume_writing(self) -> None:
+        self._write_room = True
+        self._admit_held()
+
+    # -- requests and answers -----------------------------------------------------------------
+    def _admit_held(self) -> None:
+        """Hand over what came, as far as there is room; then stop or go on reading."""
+        while self._held and self._transport is not None and self._has_room():
+            slot = Slot(self)
+            self._slots.append(slot)
+            try:
+                self._server.on_frame(slot, self._held.popleft())
+            except QuorateError as error:
+                self.refuse(error)
+                return
+        self._throttle()
+
+    def _has_room(self) -> bool:
+        return self._write_room and len(self._slots) < _MOST_WAITING and self._server.has_room()
+
+    def _throttle(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        wanted = not self._held and self._has_room()
+        if wanted and not self._reading:
+            transport.resume_reading()
+        elif self._reading and not wanted:
+            transport.pause_reading()
+            self._server.throttled.add(self)
+        self._reading = wanted
+
+    def flush(self) -> None:
+        """Write every answer whose turn it is, all at once."""
+        ready: list[bytes] = []
+        while self._slots and self._slots[0].data is not None:
+            data = self._slots.popleft().data
+            assert data is not None
+            ready.append(data)
+        if ready and self._transport is not None and not self._transport.is_closing():
+            self.last_active = self._server.time()
+            self._transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
+        if not self._reading:
+            self._admit_held()
+
+    def unthrottle(self) -> None:
+        """There may be room again."""
+        self._admit_held()
+
+    def refuse(self, error: QuorateError) -> None:
+        """Close the connection because of what came over it."""
+        LOG.warning("Closed the connection from %s on %s: %s", self.peer, self.listener, error)
+        self.close()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+class Acceptor:
+    """All listeners of a node. `on_frame(slot, frame)` may raise QuorateError: close."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        limits: Limits,
+        on_frame: Callable[[Slot, bytes], None],
+        has_room: Callable[[], bool],
+    ) -> None:
+        self.limits = limits
+        self.on_frame = on_frame
+        self.has_room = has_room
+        self.time = loop.time
+        self.throttled: set[Connection] = set()
+        self._loop = loop
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[Connection] = set()
+        self._sweep: asyncio.TimerHandle | None = None
+
+    async def listen(self, name: str, sock: socket.socket) -> None:
+        """Serve a bound socket as the listener `name` (upper case)."""
+        server = await self._loop.create_server(
+            lambda: Connection(self, name), sock=sock, backlog=self.limits.backlog
+        )
+        self._servers.append(server)
+        if self._sweep is None:
+            self._schedule_sweep()
+
+    def close(self) -> None:
+        """Accept no more, close what is open."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for server in self._servers:
+            server.close()
+        for connection in list(self._connections):
+            connection.close()
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a new connection; False when there are too many."""
+        limits = self.limits
+        if len(self._connections) >= limits.max_connections:
+            LOG.warning(
+                "Refused the connection from %s: max.connections (%d) reached",
+                connection.peer,
+                limits.max_connections,
+            )
+            return False
+        same = sum(other.host == connection.host for other in self._connections)
+        if same >= limits.max_connections_per_ip:
+            LOG.warning(
+                "Refused the connection from %s: max.connections.per.ip (%d) reached",
+                connection.peer,
+                limits.max_connections_per_ip,
+            )
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self.throttled.discard(connection)
+
+    def unthrottle(self) -> None:
+        """Read again from the connections that had been stopped, as far as there is room."""
+        waiting, self.throttled = self.throttled, set()
+        for connection in waiting:
+            connection.unthrottle()
+
+    def _schedule_sweep(self) -> None:
+        if self.limits.max_idle_ms >= 0:
+            every = max(self.limits.max_idle_ms / 4000, 0.05)
+            self._sweep = self._loop.call_later(min(every, 30.0), self._close_idle)
+
+    def _close_idle(self) -> None:
+        oldest = self.time() - self.limits.max_idle_ms / 1000
+        for connection in list(self._connections):
+            if connection.last_active < oldest:
+                LOG.info("Closed the idle connection from %s", connection.peer)
+                connection.close()
+        self._schedule_sweep()
