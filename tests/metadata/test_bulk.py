@@ -6,13 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metadata.image_strategies import images, metadata_versions
 from quorate.base.ids import Uuid
 from quorate.formats.errors import RecordError
-from quorate.formats.records import PartitionRecord, TopicRecord, decode_record, encode_record
-from quorate.metadata.bulk import replay_plain_partition, replay_value
+from quorate.formats.records import (
+    FeatureLevelRecord,
+    PartitionRecord,
+    TopicRecord,
+    decode_record,
+    encode_record,
+)
+from quorate.metadata.bulk import record_values, replay_plain_partition, replay_value
 from quorate.metadata.errors import ReplayError
 from quorate.metadata.image import Image
-from quorate.metadata.replay import ImageDelta, replay
+from quorate.metadata.replay import ImageDelta, records, replay
 
 T1 = Uuid(b"\x01" * 16)
 BASE = replay(Image(), TopicRecord(name="t", topic_id=T1))
@@ -96,6 +103,24 @@ def test_the_plain_one_goes_the_short_way(version):
     delta = ImageDelta(BASE)
     assert replay_plain_partition(delta, encode_record(PLAIN, version))
     assert delta.apply() == replay(BASE, PLAIN)
+
+
+@given(images(), metadata_versions)
+def test_the_bytes_of_an_image_are_those_of_its_records(image, level):
+    ours, theirs = [], []
+    fast = record_values(image, metadata_version=level, on_loss=lambda e: ours.append(e.loss))
+    slow = records(image, metadata_version=level, on_loss=lambda e: theirs.append(e.loss))
+    assert list(fast) == [encode_record(record, version) for record, version in slow]
+    assert ours == theirs
+
+
+def test_a_plain_partition_is_written_the_short_way(monkeypatch):
+    image = replay(BASE, FeatureLevelRecord(name="metadata.version", feature_level=30))
+    image = replay(image, PLAIN)
+    whole = list(record_values(image))
+    monkeypatch.setattr("quorate.metadata.dump.PartitionRecord", None)
+    assert list(record_values(image)) == whole
+    assert whole[-1] == encode_record(PLAIN, 2)
 
 
 @given(st.binary(max_size=60))

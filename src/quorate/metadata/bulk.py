@@ -1,18 +1,24 @@
-"""From a record's bytes straight into an image: the path of a million partitions.
+"""Between a record's bytes and an image without a record in between: for a million partitions.
 
 Nearly every record of a large snapshot is a PartitionRecord of one plain shape: no reassignment,
-no tagged field, lists under 127 long. Such a one is unpacked by one struct, its lists of ids
-looked up as bytes. Anything else takes the way of every record, with the same result.
+no tagged field, lists under 127 long. Such a one is read and written by one struct, its lists of
+ids looked up by their bytes. Anything else takes the way of every record, with the same result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from quorate.formats.records import decode_record
+from quorate.base.ids import Uuid
+from quorate.formats.records import decode_record, encode_record
+from quorate.formats.versions import MetadataVersion, record_version
+from quorate.metadata import dump
 from quorate.metadata.delta import ImageDelta
-from quorate.metadata.image import RECOVERED, Partition
+from quorate.metadata.dump import OnLoss, refuse_loss
+from quorate.metadata.image import RECOVERED, Image, Partition, Topic
+from quorate.metadata.interning import TABLE_LIMIT
 
 _PARTITION_RECORD: Final = 3
 _FRAME: Final = 3
@@ -79,6 +85,92 @@ def replay_plain_partition(delta: ImageDelta, value: bytes) -> bool:
     )
     delta.topics.put_partition(topic_id, index, partition)
     return True
+
+
+def record_values(
+    image: Image,
+    *,
+    metadata_version: MetadataVersion | None = None,
+    on_loss: OnLoss = refuse_loss,
+) -> Iterator[bytes]:
+    """The records of `image` as bytes, in order: `dump.records` encoded, but several times faster.
+
+    Arguments and errors as of `dump.records`.
+    """
+    writer = dump.Writer(image, metadata_version, on_loss)
+    for record, version in writer.before_topics():
+        yield encode_record(record, version)
+    packer = _Packer(record_version("PartitionRecord", writer.version))
+    for topic in writer.topics():
+        yield encode_record(*writer.topic(topic))
+        for index in sorted(topic.partitions):
+            partition = topic.partitions[index]
+            value = packer.plain_partition(topic, index, partition)
+            yield value or encode_record(*writer.partition(topic, index, partition))
+    for record, version in writer.after_topics():
+        yield encode_record(record, version)
+
+
+class _Packer:
+    """Writes plain partitions; remembers the bytes of the tuples that it met."""
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._frame = bytes((1, _PARTITION_RECORD, version))
+        self._ids: dict[tuple[int, ...], bytes] = {}
+        self._uuids: dict[tuple[Uuid, ...], bytes] = {}
+
+    def plain_partition(self, topic: Topic, index: int, partition: Partition) -> bytes | None:
+        """The value of the partition's record; None unless it has the plain shape."""
+        (
+            replicas,
+            directories,
+            isr,
+            removing,
+            adding,
+            leader,
+            recovery,
+            leader_epoch,
+            partition_epoch,
+            elr,
+            last_known_elr,
+        ) = partition
+        if removing or adding or recovery or elr or last_known_elr or not self._version:
+            return None
+        if len(directories) != len(replicas):
+            return None
+        replicas_length, isr_length = len(replicas) + 1, len(isr) + 1
+        shape = _SHAPES.get((replicas_length, isr_length)) or _shape(replicas_length, isr_length)
+        if shape is None:
+            return None
+        return self._frame + shape.pack(
+            index,
+            topic.id,
+            replicas_length,
+            self._ids.get(replicas) or self._pack_ids(replicas),
+            isr_length,
+            self._ids.get(isr) or self._pack_ids(isr),
+            _EMPTY,
+            _EMPTY,
+            leader,
+            leader_epoch,
+            partition_epoch,
+            replicas_length,
+            self._uuids.get(directories) or self._pack_uuids(directories),
+            0,
+        )
+
+    def _pack_ids(self, ids: tuple[int, ...]) -> bytes:
+        if len(self._ids) >= TABLE_LIMIT:
+            self._ids.clear()
+        packed = self._ids[ids] = b"".join(id.to_bytes(4, "big", signed=True) for id in ids)
+        return packed
+
+    def _pack_uuids(self, uuids: tuple[Uuid, ...]) -> bytes:
+        if len(self._uuids) >= TABLE_LIMIT:
+            self._uuids.clear()
+        packed = self._uuids[uuids] = b"".join(uuids)
+        return packed
 
 
 def _shape(replicas_length: int, isr_length: int) -> Struct | None:

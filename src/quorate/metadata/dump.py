@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from quorate.base.ids import Uuid
 from quorate.formats.records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
@@ -34,7 +33,7 @@ from quorate.metadata.image import (
     Image,
     Partition,
     QuotaEntity,
-    Topics,
+    Topic,
 )
 from quorate.wire.schema import Message
 
@@ -61,23 +60,84 @@ def records(
 
     Raises UnwritableMetadata when the image has no metadata.version.
     """
-    version = image.features.metadata_version if metadata_version is None else metadata_version
-    if version is None:
-        raise UnwritableMetadata(None, "the metadata version itself")
+    writer = Writer(image, metadata_version, on_loss)
+    yield from writer.before_topics()
+    for topic in writer.topics():
+        yield writer.topic(topic)
+        for index in sorted(topic.partitions):
+            yield writer.partition(topic, index, topic.partitions[index])
+    yield from writer.after_topics()
 
-    def lose(loss: str) -> None:
-        on_loss(UnwritableMetadata(version, loss))
 
-    yield from _features(image.features, version)
-    yield from _brokers(image.cluster, version, lose)
-    yield from _controllers(image.cluster, version, lose)
-    yield from _topics(image.topics, version, image.features.elr_enabled, lose)
-    yield from _configs(image)
-    yield from _client_quotas(image)
-    yield from _producer_ids(image)
-    yield from _acls(image)
-    yield from _scram(image, version, lose)
-    yield from _delegation_tokens(image, version, lose)
+class Writer:
+    """An image at a level, part by part (`ImageWriterOptions`)."""
+
+    def __init__(
+        self, image: Image, metadata_version: MetadataVersion | None, on_loss: OnLoss
+    ) -> None:
+        version = image.features.metadata_version if metadata_version is None else metadata_version
+        if version is None:
+            raise UnwritableMetadata(None, "the metadata version itself")
+        self.version = version
+        self._image = image
+        self._on_loss = on_loss
+        self._elr = image.features.elr_enabled
+        self._partition_version = record_version("PartitionRecord", version)
+
+    def lose(self, loss: str) -> None:
+        self._on_loss(UnwritableMetadata(self.version, loss))
+
+    def before_topics(self) -> Iterator[RecordAndVersion]:
+        """Features, brokers, controllers."""
+        yield from _features(self._image.features, self.version)
+        yield from _brokers(self._image.cluster, self.version, self.lose)
+        yield from _controllers(self._image.cluster, self.version, self.lose)
+
+    def topics(self) -> Iterator[Topic]:
+        """By name."""
+        topics = self._image.topics
+        for name in sorted(topics.ids):
+            yield topics.by_id[topics.ids[name]]
+
+    def topic(self, topic: Topic) -> RecordAndVersion:
+        return TopicRecord(name=topic.name, topic_id=topic.id), 0
+
+    def partition(self, topic: Topic, index: int, partition: Partition) -> RecordAndVersion:
+        """The state of a partition, without what the level cannot say."""
+        directories, elr = partition.directories, self._elr
+        if not self.version.directory_assignment:
+            if any(directory != MIGRATING_DIRECTORY for directory in directories):
+                self.lose("the directory assignment state of one or more replicas")
+            directories = ()
+        if elr and not self.version.elr:
+            if partition.elr or partition.last_known_elr:
+                self.lose("the eligible leader replicas of one or more partitions")
+            elr = False
+        record = PartitionRecord(
+            partition_id=index,
+            topic_id=topic.id,
+            replicas=list(partition.replicas),
+            isr=list(partition.isr),
+            removing_replicas=list(partition.removing_replicas),
+            adding_replicas=list(partition.adding_replicas),
+            leader=partition.leader,
+            leader_recovery_state=partition.leader_recovery_state,
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+            directories=list(directories),
+            eligible_leader_replicas=list(partition.elr) or None if elr else None,
+            last_known_elr=list(partition.last_known_elr) or None if elr else None,
+        )
+        return record, self._partition_version
+
+    def after_topics(self) -> Iterator[RecordAndVersion]:
+        """Configs, client quotas, producer ids, ACLs, SCRAM credentials, delegation tokens."""
+        yield from _configs(self._image)
+        yield from _client_quotas(self._image)
+        yield from _producer_ids(self._image)
+        yield from _acls(self._image)
+        yield from _scram(self._image, self.version, self.lose)
+        yield from _delegation_tokens(self._image, self.version, self.lose)
 
 
 Lose = Callable[[str], None]
@@ -168,53 +228,6 @@ def _controllers(
             ],
         )
         yield record, 0
-
-
-def _topics(
-    topics: Topics, version: MetadataVersion, elr: bool, lose: Lose
-) -> Iterator[RecordAndVersion]:
-    level = record_version("PartitionRecord", version)
-    for name in sorted(topics.ids):
-        topic = topics.by_id[topics.ids[name]]
-        yield TopicRecord(name=name, topic_id=topic.id), 0
-        for index in sorted(topic.partitions):
-            partition = topic.partitions[index]
-            yield partition_record(topic.id, index, partition, version, elr, lose), level
-
-
-def partition_record(
-    topic_id: Uuid,
-    index: int,
-    partition: Partition,
-    version: MetadataVersion,
-    elr: bool,
-    lose: Lose,
-) -> PartitionRecord:
-    """The state of a partition, without what `version` cannot say; `elr`: the feature is on."""
-    directories, unplaced = partition.directories, MIGRATING_DIRECTORY
-    if not version.directory_assignment:
-        if any(directory != unplaced for directory in directories):
-            lose("the directory assignment state of one or more replicas")
-        directories = ()
-    if elr and not version.elr:
-        if partition.elr or partition.last_known_elr:
-            lose("the eligible leader replicas of one or more partitions")
-        elr = False
-    return PartitionRecord(
-        partition_id=index,
-        topic_id=topic_id,
-        replicas=list(partition.replicas),
-        isr=list(partition.isr),
-        removing_replicas=list(partition.removing_replicas),
-        adding_replicas=list(partition.adding_replicas),
-        leader=partition.leader,
-        leader_recovery_state=partition.leader_recovery_state,
-        leader_epoch=partition.leader_epoch,
-        partition_epoch=partition.partition_epoch,
-        directories=list(directories),
-        eligible_leader_replicas=list(partition.elr) if elr and partition.elr else None,
-        last_known_elr=list(partition.last_known_elr) if elr and partition.last_known_elr else None,
-    )
 
 
 def _configs(image: Image) -> Iterator[RecordAndVersion]:

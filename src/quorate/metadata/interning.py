@@ -7,7 +7,7 @@ from typing import Final
 
 from quorate.base.ids import Uuid
 
-_LIMIT: Final = 1 << 16
+TABLE_LIMIT: Final = 1 << 16
 """Most entries of a table. A full table starts anew: that costs memory, never correctness."""
 
 
@@ -26,7 +26,7 @@ class Interner:
         wanted = tuple(values)
         found = self._ids.get(wanted)
         if found is None:
-            if len(self._ids) >= _LIMIT:
+            if len(self._ids) >= TABLE_LIMIT:
                 self._ids.clear()
             found = self._ids[wanted] = wanted
         return found
@@ -36,7 +36,7 @@ class Interner:
         wanted = tuple(values)
         found = self._uuid_tuples.get(wanted)
         if found is None:
-            if len(self._uuid_tuples) >= _LIMIT:
+            if len(self._uuid_tuples) >= TABLE_LIMIT:
                 self._uuid_tuples.clear()
             found = tuple(map(self._uuid, wanted))
             self._uuid_tuples[found] = found
@@ -46,7 +46,7 @@ class Interner:
         """The shared tuple of broker ids that `data` packs as big-endian int32."""
         found = self._packed_ids.get(data)
         if found is None:
-            if len(self._packed_ids) >= _LIMIT:
+            if len(self._packed_ids) >= TABLE_LIMIT:
                 self._packed_ids.clear()
             found = self.ids(
                 [
@@ -61,13 +61,13 @@ class Interner:
         """The shared tuple of directory ids that `data` packs, 16 bytes each."""
         found = self._packed_uuids.get(data)
         if found is None:
-            if len(self._packed_uuids) >= _LIMIT:
+            if len(self._packed_uuids) >= TABLE_LIMIT:
                 self._packed_uuids.clear()
             found = self.uuids([Uuid(data[at : at + 16]) for at in range(0, len(data), 16)])
             self._packed_uuids[data] = found
         return found
 
     def _uuid(self, value: Uuid) -> Uuid:
-        if len(self._uuids) >= _LIMIT:
+        if len(self._uuids) >= TABLE_LIMIT:
             self._uuids.clear()
         return self._uuids.setdefault(value, value)

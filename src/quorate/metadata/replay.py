@@ -1,17 +1,26 @@
 """Records to image and back, for one record at a time.
 
 `replay` and `records` are each other's inverse: replaying `records(image)` onto `Image()` gives
-`image`. To apply many records, an ImageDelta is faster; to follow a log, use the Loader.
+`image`. To apply many records, an ImageDelta is faster; to follow a log, use the Loader; to write
+a snapshot, `record_values` gives the bytes of `records` several times faster.
 """
 
 from __future__ import annotations
 
+from quorate.metadata.bulk import record_values
 from quorate.metadata.delta import ImageDelta
 from quorate.metadata.dump import records
 from quorate.metadata.errors import ReplayError, UnwritableMetadata
 from quorate.metadata.image import Image
 
-__all__ = ["ImageDelta", "ReplayError", "UnwritableMetadata", "records", "replay"]
+__all__ = [
+    "ImageDelta",
+    "ReplayError",
+    "UnwritableMetadata",
+    "record_values",
+    "records",
+    "replay",
+]
 
 
 def replay(image: Image, record: object) -> Image:
