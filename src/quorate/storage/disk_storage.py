@@ -71,6 +71,8 @@ class DiskStorage:
 
     def truncate(self, end_offset: int) -> None:
         with self._gate:
+            newest = max((info.id.offset for info in self._snapshots.all()), default=0)
+            check(end_offset >= newest, "a truncation of what a snapshot holds", end_offset, newest)
             self._log.truncate(end_offset)
 
     def sync(self) -> None:

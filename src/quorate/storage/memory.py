@@ -51,16 +51,14 @@ class _Content:
 
     def after_crash(self, random: Random | None, reorder: bool) -> _Content:
         """What a crash leaves: of the unsynced writes none, or as `random` has it the first ones
-        and part of the next; with `reorder` any of them, and holes of zeroes."""
+        and part of the next; with `reorder` each one whole, in part or not at all."""
         left = bytearray(self.durable)
         if random is not None:
-            writes = self.pending if reorder else self.pending[: _up_to(random, len(self.pending))]
-            for position, data in writes:
-                if not reorder or random() < 0.5:
+            whole = _up_to(random, len(self.pending))
+            for index, (position, data) in enumerate(self.pending):
+                if (random() < 0.5) if reorder else (index < whole):
                     _apply(left, position, data)
-            if not reorder and len(writes) < len(self.pending):
-                position, data = self.pending[len(writes)]
-                if data is not None:
+                elif data is not None and (reorder or index == whole):
                     _apply(left, position, data[: _up_to(random, len(data))])
         return _Content(bytes(left))
 

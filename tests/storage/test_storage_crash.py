@@ -1,0 +1,327 @@
+"""The power is cut, or the process killed, before every single step of every operation.
+
+What comes up again is checked against what each operation may leave behind.
+"""
+
+from __future__ import annotations
+
+import random as chance
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.raft.values import ElectionState
+from quorate.storage.api import Recovered, Storage, StorageError
+from quorate.storage.disk import OsDisk
+from quorate.storage.disk_storage import DiskStorage
+from quorate.storage.memory import MemoryDisk, MemoryStorage
+from storage.builders import (
+    SMALL,
+    data,
+    download,
+    joined,
+    leader_change,
+    log_of,
+    read_all,
+    snapshot_bytes,
+    write_snapshot,
+)
+from storage.watched import PowerCut, Steps, WatchedDisk
+
+LOG = log_of(40)
+SNAPSHOTS = (OffsetAndEpoch(10, 1), OffsetAndEpoch(30, 1))
+NEW = OffsetAndEpoch(50, 2)
+OLD_VOTE, NEW_VOTE = ElectionState(1, 1, None), ElectionState(2, -1, None)
+
+
+def prepare(storage: Storage) -> None:
+    storage.open()
+    storage.append(LOG)
+    storage.save_election(OLD_VOTE, 1, ())
+    for snapshot_id in SNAPSHOTS:
+        write_snapshot(storage, snapshot_id)
+    storage.sync()
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`run` is interrupted; `check` says whether what was recovered may be there.
+
+    Every operation also may not have happened at all (`untouched`).
+    """
+
+    name: str
+    run: Callable[[Storage], None]
+    check: Callable[[Storage, Recovered], None]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def log_is(storage: Storage, batches: list) -> bool:
+    return read_all(storage) == joined(batches)
+
+
+APPENDED = [data(offset) for offset in range(40, 55)]
+NEXT_EPOCH = log_of(8, 2, 40)
+
+
+def append(storage: Storage) -> None:
+    storage.append(APPENDED)
+    storage.sync()
+
+
+def append_next_epoch(storage: Storage) -> None:
+    storage.append(NEXT_EPOCH)
+    storage.sync()
+
+
+def is_prefix(rest: list) -> Callable[[Storage, Recovered], None]:
+    def check(storage: Storage, found: Recovered) -> None:
+        assert storage.end_offset >= 40, "synced records are lost"
+        whole = LOG + rest
+        assert log_is(storage, whole[: storage.end_offset])
+        assert found.log.snapshots == SNAPSHOTS
+
+    return check
+
+
+def truncate(storage: Storage) -> None:
+    storage.truncate(32)
+
+
+def truncate_and_go_on(storage: Storage) -> None:
+    storage.truncate(32)
+    storage.append(log_of(12, 2, 32))
+    storage.sync()
+
+
+def is_truncated(storage: Storage, found: Recovered) -> None:
+    end = storage.end_offset
+    assert end >= 32
+    assert found.log.snapshots == SNAPSHOTS
+    old, new = LOG[:end], (LOG[:32] + log_of(12, 2, 32))[:end]
+    assert log_is(storage, old) or log_is(storage, new)
+
+
+def vote(storage: Storage) -> None:
+    storage.save_election(NEW_VOTE, 1, ())
+
+
+def own_snapshot(storage: Storage) -> None:
+    write_snapshot(storage, OffsetAndEpoch(40, 1))
+
+
+def has_all_snapshots(storage: Storage, found: Recovered) -> None:
+    assert log_is(storage, LOG)
+    assert found.log.snapshots[:2] == SNAPSHOTS
+    assert found.log.snapshots[2:] in ((), (OffsetAndEpoch(40, 1),))
+
+
+def install(storage: Storage) -> None:
+    download(storage, NEW, snapshot_bytes(NEW))
+    storage.install_snapshot(NEW)
+
+
+def is_installed(storage: Storage, found: Recovered) -> None:
+    if NEW in found.log.snapshots:
+        assert (storage.start_offset, storage.end_offset) == (50, 50)
+        assert storage.read_snapshot(NEW, 0, 1 << 20) == snapshot_bytes(NEW)
+        assert found.log.snapshots == (NEW,)
+    else:
+        assert log_is(storage, LOG)
+        assert found.log.snapshots == SNAPSHOTS
+
+
+def clean(storage: Storage) -> None:
+    storage.clean(SNAPSHOTS[1])
+
+
+def is_cleaned(storage: Storage, found: Recovered) -> None:
+    assert storage.start_offset <= 30
+    assert log_is(storage, LOG[storage.start_offset :])
+    assert SNAPSHOTS[1] in found.log.snapshots
+    if storage.start_offset <= 10 and len(found.log.snapshots) == 2:
+        assert found.log.snapshots == SNAPSHOTS
+
+
+OPERATIONS = [
+    Operation("append", append, is_prefix(APPENDED)),
+    Operation("append the next epoch", append_next_epoch, is_prefix(NEXT_EPOCH)),
+    Operation("truncate", truncate, is_truncated),
+    Operation("truncate and go on", truncate_and_go_on, is_truncated),
+    Operation("vote", vote, is_prefix([])),
+    Operation("own snapshot", own_snapshot, has_all_snapshots),
+    Operation("install", install, is_installed),
+    Operation("clean", clean, is_cleaned),
+]
+
+
+def steps_of(operation: Operation) -> int:
+    storage = MemoryStorage(options=SMALL)
+    prepare(storage)
+    storage.disk.watch = steps = Steps()
+    operation.run(storage)
+    return len(steps.done)
+
+
+def recover(storage: DiskStorage, operation: Operation) -> None:
+    found = storage.open()
+    assert found.election in ((OLD_VOTE, NEW_VOTE) if operation.run is vote else (OLD_VOTE,))
+    operation.check(storage, found)
+    # and life goes on
+    end, epoch = storage.end_offset, 9
+    storage.append([leader_change(end, epoch)])
+    storage.sync()
+    storage.close()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_a_power_cut_at_every_step_leaves_what_was_synced(operation):
+    steps = steps_of(operation)
+    assert steps >= 2
+    for stop_at in range(steps):
+        for seed in range(12):
+            storage = MemoryStorage(options=SMALL)
+            prepare(storage)
+            storage.disk.watch = Steps(stop_at)
+            with pytest.raises(PowerCut):
+                operation.run(storage)
+            after = storage.crash(chance.Random(seed).random if seed else None)
+            recover(after, operation)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_a_kill_at_every_step_leaves_what_was_synced(operation, tmp_path):
+    """Over real files: what the process wrote stays, the rest never happens."""
+    for stop_at in range(steps_of(operation)):
+        home = tmp_path / str(stop_at)
+        home.mkdir()
+        steps = Steps()
+        disk = OsDisk(home, lambda fd: None, lambda fd: None)
+        storage = DiskStorage(WatchedDisk(disk, steps), SMALL)
+        prepare(storage)
+        steps.stop_at = len(steps.done) + stop_at
+        with pytest.raises(PowerCut):
+            operation.run(storage)
+        disk.unlock()
+        recover(DiskStorage(OsDisk(home), SMALL), operation)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_after_a_failure_at_any_step_nothing_is_done_until_it_is_opened_again(operation):
+    for stop_at in range(steps_of(operation)):
+        storage = MemoryStorage(options=SMALL)
+        prepare(storage)
+        storage.disk.watch = steps = Steps(stop_at, StorageError)
+        with pytest.raises(StorageError):
+            operation.run(storage)
+        steps.stop_at = -1
+        if operation.run is not own_snapshot:
+            done = len(steps.done)
+            for call in (
+                lambda: storage.append([]),
+                storage.sync,
+                lambda: storage.truncate(35),
+                lambda: storage.read(0, 1, 1),
+                lambda: storage.save_election(NEW_VOTE, 1, ()),
+                lambda: storage.clean(SNAPSHOTS[1]),
+            ):
+                with pytest.raises(StorageError, match="not used any more since this failed"):
+                    call()
+            assert len(steps.done) == done
+        storage.close()
+        recover(MemoryStorage(storage.disk, SMALL), operation)
+
+
+def test_a_snapshot_that_cannot_be_written_does_not_touch_the_log():
+    storage = MemoryStorage(options=SMALL)
+    prepare(storage)
+    storage.disk.watch = steps = Steps(1, StorageError)
+    writer = storage.create_snapshot(OffsetAndEpoch(40, 1))
+    with pytest.raises(StorageError):
+        writer.append(snapshot_bytes(OffsetAndEpoch(40, 1)))
+    steps.stop_at = -1
+    writer.abort()
+    append(storage)
+    assert log_is(storage, LOG + APPENDED)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_recovery_itself_may_be_interrupted_at_every_step(seed):
+    """A torn tail, a snapshot newer than the log, stale files: repaired in the end."""
+    random = chance.Random(seed)
+    storage = MemoryStorage(options=SMALL)
+    prepare(storage)
+    storage.append(APPENDED)
+    storage.create_snapshot(OffsetAndEpoch(55, 1)).append(snapshot_bytes(OffsetAndEpoch(55, 1)))
+    disk = storage.disk
+    for name in disk.names():
+        if name.endswith("index"):
+            disk.put(name, b"rubbish")
+    if seed % 2:
+        disk.put("00000000000000000050-0000000002.checkpoint", snapshot_bytes(NEW))
+    disk.put("leader-epoch-checkpoint", b"")
+    disk = disk.crash(random.random)
+    stop_at = 0
+    while True:
+        disk.watch = Steps(stop_at)
+        storage = MemoryStorage(disk, SMALL)
+        try:
+            found = storage.open()
+        except PowerCut:
+            disk = disk.crash(random.random)
+            stop_at += 1
+            continue
+        break
+    assert stop_at > 3
+    assert found.election == OLD_VOTE
+    if seed % 2:
+        is_installed(storage, found)
+        assert found.log.snapshots == (NEW,)
+    else:
+        assert storage.end_offset >= 40
+        assert log_is(storage, (LOG + APPENDED)[: storage.end_offset])
+
+
+def test_lost_and_reordered_writes_are_recovered_or_refused_never_served():
+    """Writes of one group may reach a medium in any order: a hole with sound batches behind it
+    cannot be told from damage, so it is refused."""
+    outcomes = set()
+    for seed in range(300):
+        random = chance.Random(seed)
+        storage = MemoryStorage(options=SMALL)
+        prepare(storage)
+        for batch in APPENDED[: random.randrange(1, 8)]:
+            storage.append([batch])
+        after = storage.crash(random.random, reorder=True)
+        try:
+            found = after.open()
+        except StorageError as error:
+            assert "damaged at byte" in str(error)
+            outcomes.add("refused")
+            continue
+        is_prefix(APPENDED)(after, found)
+        outcomes.add("cut" if found.notes else "whole")
+    assert outcomes == {"refused", "cut", "whole"}
+
+
+def test_a_dead_storage_stays_dead():
+    storage = MemoryStorage(options=SMALL)
+    prepare(storage)
+    storage.crash()
+    with pytest.raises(StorageError, match="the power is off"):
+        append(storage)
+
+
+def test_nothing_unsynced_survives_a_plain_crash():
+    storage = MemoryStorage()
+    storage.open()
+    storage.append(LOG)
+    storage.sync()
+    storage.append(APPENDED)
+    after = storage.crash()
+    assert after.open().log.end_offset == 40
+    assert isinstance(after.disk, MemoryDisk)
