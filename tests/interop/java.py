@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from interop.process import Node, run_tool
@@ -21,6 +22,8 @@ STORAGE = "kafka.tools.StorageTool"
 METADATA_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
+
+QUICK_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 # Lines at ERROR that a Java node writes about things the tests do on purpose; each with why.
 ALLOWED_ERRORS: tuple[tuple[str, str], ...] = (
@@ -42,22 +45,17 @@ def libs() -> Path:
     return folder
 
 
-def java_command(main: str, *args: str, heap_mb: int = 256, log4j: Path = TOOL_LOG4J) -> list[str]:
-    """The command line that runs one of Kafka's main classes, tuned for a quick start."""
+def java_command(
+    main: str, *args: str, log4j: Path = TOOL_LOG4J, jvm: Sequence[str] | None = None
+) -> list[str]:
+    """The command line that runs one of Kafka's main classes.
+
+    `jvm`: options for the JVM in place of those that make it start quickly and stay small.
+    """
     assert shutil.which("java"), "no java on the PATH: the interop tests need Java 17 or later"
-    return [
-        *_jvm(heap_mb, _class_archive()),
-        f"-Dlog4j2.configurationFile={log4j}",
-        "-cp",
-        f"{libs()}/*",
-        main,
-        *args,
-    ]
-
-
-def _jvm(heap_mb: int, archive: Path | None) -> list[str]:
-    shared = [f"-XX:SharedArchiveFile={archive}"] if archive else []
-    return ["java", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *shared]
+    options = [*QUICK_JVM, f"-XX:SharedArchiveFile={_class_archive()}"] if jvm is None else jvm
+    logging = f"-Dlog4j2.configurationFile={log4j}"
+    return ["java", *options, logging, "-cp", f"{libs()}/*", main, *args]
 
 
 @functools.cache
@@ -73,7 +71,8 @@ def _class_archive() -> Path:
             making = archive.with_suffix(".part")
             subprocess.run(
                 [
-                    *_jvm(256, None),
+                    "java",
+                    *QUICK_JVM,
                     f"-XX:ArchiveClassesAtExit={making}",
                     f"-Dlog4j2.configurationFile={TOOL_LOG4J}",
                     "-cp",
@@ -96,9 +95,10 @@ def java_tool(main: str, *args: str, timeout: float = 60.0) -> subprocess.Comple
 
 class JavaNode(Node):
     kind = "java"
+    jvm: Sequence[str] | None = None
 
     def server_command(self, *args: str) -> list[str]:
-        return java_command(SERVER, str(self.properties), *args, log4j=LOG4J)
+        return java_command(SERVER, str(self.properties), *args, log4j=LOG4J, jvm=self.jvm)
 
     def storage_tool(self, *args: str) -> subprocess.CompletedProcess[str]:
         return java_tool(STORAGE, *args)

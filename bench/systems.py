@@ -1,0 +1,179 @@
+"""The systems that are measured, each as three processes on loopback with a disk of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))  # the harness that the tests run their processes with
+
+from bench.clients import EtcdClient, KafkaClient, QuotaClient, RegistrationClient  # noqa: E402
+from bench.load import Client  # noqa: E402
+
+from interop.java import java_command  # noqa: E402
+from interop.kafka import Quorum  # noqa: E402
+from interop.process import Node, free_port, run_tool, wait_for  # noqa: E402
+
+__all__ = ["SYSTEMS", "Absent", "Etcd", "Kafka", "Quorate", "System", "java_command", "run_tool"]
+
+IDS = (1, 2, 3)
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Absent(Exception):
+    """A system is not on this machine; the text says how to get it."""
+
+
+def cpu_seconds(node: Node) -> float:
+    """Processor time that a running node has used so far."""
+    assert node.process is not None
+    fields = Path(f"/proc/{node.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def memory_mb(node: Node) -> float:
+    """Resident memory of a running node."""
+    assert node.process is not None
+    for line in Path(f"/proc/{node.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("no VmRSS in the status of the process")
+
+
+class System:
+    """Three nodes; the leader takes puts. Use as a context manager: it stops them all."""
+
+    name = "?"
+    nodes: Mapping[int, Node]
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def leader(self) -> Node:
+        """The node that leads now, as soon as one does."""
+        raise NotImplementedError
+
+    async def client(self, port: int) -> Client:
+        raise NotImplementedError
+
+    def clients_for(self, outstanding: int) -> int:
+        """How many connections carry that many outstanding puts best."""
+        return outstanding
+
+    def port_of(self, node: Node) -> int:
+        return node.port
+
+    async def connect(self, outstanding: int) -> list[Client]:
+        port = self.port_of(self.leader())
+        return [await self.client(port) for _ in range(self.clients_for(outstanding))]
+
+    def __enter__(self) -> System:
+        self.start()
+        self.leader()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes.values():
+            node.stop()
+
+
+class _KRaft(System):
+    kind = "?"
+    putter: type[KafkaClient] = KafkaClient
+
+    def __init__(self, root: Path, config: Mapping[str, Any] | None = None) -> None:
+        self.quorum = Quorum(root / self.name, dict.fromkeys(IDS, self.kind), config=config)
+        self.nodes = self.quorum.nodes
+
+    def start(self) -> None:
+        self.quorum.format()
+        self.quorum.start()
+
+    def leader(self) -> Node:
+        return self.quorum.leader()
+
+    async def client(self, port: int) -> Client:
+        return await self.putter.connect(port)
+
+
+class Kafka(_KRaft):
+    """Kafka's controllers at their defaults; a put is AlterClientQuotas."""
+
+    name, kind, putter = "kafka", "java", QuotaClient
+
+    def __init__(self, root: Path, config: Mapping[str, Any] | None = None) -> None:
+        super().__init__(root, config)
+        for node in self.quorum.java_nodes:
+            node.jvm = ("-Xmx1g", "-XX:+UseG1GC")  # as Kafka's own scripts start it
+
+
+class Quorate(_KRaft):
+    """Ours at its defaults; a put is a ControllerRegistration."""
+
+    name, kind, putter = "quorate", "quorate", RegistrationClient
+
+
+class _EtcdNode(Node):
+    kind = "etcd"
+
+    def write_properties(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def server_command(self, *args: str) -> list[str]:
+        peers, client = self.config["peers"], f"http://{self.address}"
+        words = {
+            "name": f"n{self.id}",
+            "data-dir": self.data,
+            "listen-client-urls": client,
+            "advertise-client-urls": client,
+            "listen-peer-urls": peers[self.id],
+            "initial-advertise-peer-urls": peers[self.id],
+            "initial-cluster": ",".join(f"n{i}={url}" for i, url in peers.items()),
+            "initial-cluster-state": "new",
+            "log-level": "error",
+        }
+        return ["etcd", *(f"--{key}={value}" for key, value in words.items()), *args]
+
+
+class Etcd(System):
+    """Debian's etcd at its defaults; a put is KV/Put over gRPC."""
+
+    name = "etcd"
+
+    def __init__(self, root: Path, config: Mapping[str, Any] | None = None) -> None:
+        if not (shutil.which("etcd") and shutil.which("etcdctl")):
+            raise Absent("etcd is not installed: apt-get install etcd-server etcd-client")
+        peers = {i: f"http://127.0.0.1:{free_port()}" for i in IDS}
+        self.nodes = {i: _EtcdNode(i, root / f"etcd{i}", {"peers": peers}) for i in IDS}
+
+    def start(self) -> None:
+        for node in self.nodes.values():
+            node.start()
+
+    def leader(self) -> Node:
+        def found() -> Node | None:
+            for node in self.nodes.values():
+                words = ["--endpoints", node.address, "--command-timeout", "1s"]
+                if not node.answers:
+                    continue
+                run = run_tool(["env", "ETCDCTL_API=3", "etcdctl", *words, "endpoint", "status"])
+                cells = [cell.strip() for cell in run.stdout.split(",")]
+                if run.returncode == 0 and len(cells) > 4 and cells[4] == "true":
+                    return node
+            return None
+
+        return wait_for(found, "etcd's leader")
+
+    async def client(self, port: int) -> Client:
+        return await EtcdClient.connect(port)
+
+    def clients_for(self, outstanding: int) -> int:
+        return min(outstanding, 4)
+
+
+SYSTEMS: dict[str, type[System]] = {"quorate": Quorate, "etcd": Etcd, "kafka": Kafka}
