@@ -219,10 +219,13 @@ def read_batches(
 
 
 def _whole_batch(read: Callable[[int, int], bytes], piece: bytes, position: int, end: int) -> bytes:
-    if len(piece) < PREFIX_SIZE:
-        return piece
-    size = PREFIX_SIZE + int(_PREFIX.unpack_from(piece)[1])
-    return piece if size > end - position else read(position, size)
+    size = batch_size(piece)
+    return piece if size is None or size > end - position else read(position, size)
+
+
+def batch_size(buf: Buffer) -> int | None:
+    """Bytes of the batch at the front of `buf`, whole or not; None when too little is there."""
+    return None if len(buf) < PREFIX_SIZE else PREFIX_SIZE + int(_PREFIX.unpack_from(buf)[1])
 
 
 def whole_batches_size(buf: Buffer, origin: int = 0) -> int:
@@ -274,7 +277,7 @@ def raw_records(view: BatchView) -> list[tuple[bytes | None, bytes | None]]:
     return out
 
 
-def values(view: BatchView) -> list[bytes]:
+def values(view: BatchView) -> list[bytes]:  # noqa: C901 - the hot loop: no calls in it
     """The value of every record of a data batch; their offsets count up from base_offset.
 
     Raises BatchError as raw_records does, and for a key or a missing or empty value.
@@ -301,8 +304,15 @@ def values(view: BatchView) -> list[bytes]:
             delta = data[position + 2]
             position += 3
             if delta >= 0x80:
-                delta = delta & 0x7F | data[position] << 7
+                more = data[position]
                 position += 1
+                delta = delta & 0x7F | (more & 0x7F) << 7
+                if more >= 0x80:
+                    more = data[position]
+                    position += 1
+                    if more >= 0x80:
+                        return _values_slowly(view)
+                    delta |= more << 14
             # -1 in zigzag: no key
             if delta != index << 1 or data[position] != 1:
                 return _values_slowly(view)

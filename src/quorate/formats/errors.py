@@ -28,3 +28,8 @@ class IncompleteBatch(BatchError):
 
 class RecordError(FormatError):
     """A record's value is damaged, of an unknown type, or of a version that 4.3.1 lacks."""
+
+    def __init__(self, what: str, detail: str = "") -> None:
+        super().__init__(f"{what}: {detail}" if detail else what)
+        self.summary = what
+        """Without the detail: what Kafka's tools print."""

@@ -120,7 +120,7 @@ def decode_record(value: bytes) -> tuple[Message, int]:
         record, position = codec.decode_prefix(cls, version, value, position)
     except WireError as error:
         raise RecordError(
-            f"Failed to deserialize record with type {cls.schema.key}: {error}"
+            f"Failed to deserialize record with type {cls.schema.key}", str(error)
         ) from None
     if position != len(value):
         raise RecordError(

@@ -1,0 +1,271 @@
+"""`quorate dump-log`: the records of log segments, snapshots and indexes as text.
+
+Flags, output and exit codes are those of Kafka's kafka-dump-log (`DumpLogSegments`). Files are
+only read, and without the directory's lock, so that a live node's can be looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+
+import click
+
+from quorate.cli.dump_index import (
+    IndexChecks,
+    IndexFaults,
+    base_offset,
+    dump_index,
+    dump_time_index,
+)
+from quorate.cli.options import CONTEXT, json_option
+from quorate.formats.batch import PIECE_SIZE, BatchView, batch_size, read_batch
+from quorate.formats.dump import (
+    DumpError,
+    DumpOptions,
+    RecordDump,
+    batch_json,
+    batch_line,
+)
+from quorate.formats.errors import BatchError, IncompleteBatch
+from quorate.formats.files import (
+    BOOTSTRAP_CHECKPOINT,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+)
+from quorate.formats.quick_json import RecordPrinter
+
+NO_LIMIT: Final = 0x7FFFFFFF
+_FLUSH_LINES: Final = 1000
+_UP_TO_MAGIC: Final = 17
+"""Kafka looks for no batch in fewer bytes than these at the end of a file."""
+_SNAPSHOT_NAME: Final = re.compile(r"(\d{20}).(\d{10}).*\.checkpoint")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    records: DumpOptions
+    index: IndexChecks
+    deep: bool
+    as_json: bool
+    max_bytes: int
+
+
+@dataclass(slots=True)
+class Output:
+    """Lines on their way to standard output, written in large pieces."""
+
+    stream: IO[bytes]
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, line: str) -> None:
+        if len(self.lines) >= _FLUSH_LINES:
+            self.flush()
+        self.lines.append(line)
+
+    def extend(self, lines: list[str]) -> None:
+        self.lines += lines
+        if len(self.lines) >= _FLUSH_LINES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self.lines:
+            self.lines.append("")
+            self.stream.write("\n".join(self.lines).encode(errors="replace"))
+            self.lines.clear()
+            self.stream.flush()
+
+
+class Dump:
+    """One run of the tool over all its files."""
+
+    def __init__(self, options: Options, output: Output) -> None:
+        self._options = options
+        self._output = output
+        self._printer = RecordPrinter()
+        self._faults = IndexFaults()
+        self._gaps: dict[str, dict[int, int]] = {}
+
+    def run(self, paths: list[str]) -> None:
+        """Dump every file; raises DumpError or OSError at the first that cannot be read on."""
+        try:
+            for path in paths:
+                self._file(os.path.normpath(path))
+        finally:
+            self._output.flush()
+        for line in self._faults.lines():
+            click.echo(line, err=True)
+        for path, pairs in self._gaps.items():
+            click.echo(f"Non-consecutive offsets in {path}", err=True)
+            for before in sorted(pairs):
+                click.echo(f"  {before} is followed by {pairs[before]}", err=True)
+
+    def _file(self, path: str) -> None:
+        name = os.path.basename(path)
+        suffix = os.path.splitext("x" + name)[1]
+        self._say(f"Dumping {path}")
+        if suffix in (LOG_SUFFIX, SNAPSHOT_SUFFIX):
+            title, facts = _title(path, name, suffix)
+            self._say(title, facts | {"path": path})
+            self._batches(path)
+        elif suffix == INDEX_SUFFIX:
+            self._index(dump_index(path, self._options.index, self._faults))
+        elif suffix == TIME_INDEX_SUFFIX:
+            self._index(dump_time_index(path, self._options.index, self._faults))
+        else:
+            self._output.flush()
+            click.echo(f"Ignoring unknown file {path}", err=True)
+
+    def _say(self, line: str, facts: dict[str, object] | None = None) -> None:
+        """A line of text, or with --json the facts in it."""
+        if not self._options.as_json:
+            self._output.lines.append(line)
+        elif facts is not None:
+            self._output.lines.append(json.dumps(facts, separators=(",", ":")))
+
+    def _index(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            self._output.add(line)
+
+    def _batches(self, path: str) -> None:
+        options, output = self._options, self._output
+        records = RecordDump(options.records, self._printer)
+        line_of = batch_json if options.as_json else batch_line
+        records_of = records.json_lines if options.as_json else records.lines
+        with open(path, "rb") as file:
+            size = min(os.fstat(file.fileno()).st_size, options.max_bytes)
+            position = 0
+            try:
+                for view in batches_of(file.fileno(), size, path):
+                    output.add(line_of(view))
+                    if options.deep:
+                        for lines in records_of(view):
+                            output.extend(lines)
+                    position = view.position + view.size
+            finally:
+                if records.gaps:
+                    self._gaps[os.path.abspath(path)] = records.gaps
+        if position < size and options.max_bytes == NO_LIMIT:
+            left = size - position
+            self._say(
+                f"Found {left} invalid bytes at the end of {os.path.basename(path)}",
+                {"kind": "trailing", "bytes": left, "position": position},
+            )
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="""\b
+Examples:
+  quorate dump-log --cluster-metadata-decoder --files 00000000000000000000.log
+  quorate dump-log --cluster-metadata-decoder --json --files a.log,b.checkpoint""",
+)
+@click.option(
+    "--files", required=True, metavar="FILE,...", help="Logs, snapshots and indexes to print."
+)
+@click.option(
+    "--cluster-metadata-decoder", "decode", is_flag=True, help="Records are cluster metadata."
+)
+@click.option(
+    "--skip-record-metadata", is_flag=True, help="Leave out offsets, sizes and control records."
+)
+@click.option("--print-data-log", is_flag=True, help="Print the records; implied by a decoder.")
+@click.option("--deep-iteration", is_flag=True, help="Read the records, not only batch headers.")
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(0, NO_LIMIT),
+    default=NO_LIMIT,
+    metavar="BYTES",
+    help="Read at most this much of each file.",
+)
+@click.option("--verify-index-only", is_flag=True, help="Check indexes without printing them.")
+@click.option(
+    "--index-sanity-check", is_flag=True, help="Check indexes only as a node does at its start."
+)
+@click.option(
+    "--max-message-size",
+    type=click.IntRange(1, NO_LIMIT),
+    default=5 * 1024 * 1024,
+    show_default=True,
+    metavar="BYTES",
+    help="Largest batch that an index entry may point at.",
+)
+@json_option
+def dump_log(files: str, as_json: bool, **flags: Any) -> None:
+    """Print the batches and records of log segments and snapshots (Kafka's kafka-dump-log)."""
+    print_data = flags["decode"] or flags["print_data_log"]
+    options = Options(
+        DumpOptions(flags["decode"], print_data, flags["skip_record_metadata"]),
+        IndexChecks(
+            flags["verify_index_only"], flags["index_sanity_check"], flags["max_message_size"]
+        ),
+        flags["deep_iteration"] or print_data or as_json,
+        as_json,
+        flags["max_bytes"],
+    )
+    Dump(options, Output(click.get_binary_stream("stdout"))).run(files.split(","))
+
+
+def batches_of(fd: int, size: int, path: str) -> Iterator[BatchView]:
+    """The whole batches in the first `size` bytes of a file, damaged or not, read by pieces.
+
+    Ends before an incomplete one. Raises DumpError where no batch can begin.
+    """
+    position = 0
+    while position < size:
+        piece = os.pread(fd, min(PIECE_SIZE, size - position), position)
+        start = 0
+        while (view := _batch(piece, start, position, path)) is not None:
+            yield view
+            start += view.size
+        if start:
+            position += start
+            continue
+        # a batch larger than a piece, or an incomplete one at the end
+        needed = batch_size(piece)
+        if needed is None or needed > size - position or needed <= len(piece):
+            return
+        view = _batch(os.pread(fd, needed, position), 0, position, path)
+        if view is None:
+            return
+        yield view
+        position += view.size
+
+
+def _batch(piece: bytes, start: int, position: int, path: str) -> BatchView | None:
+    """The batch at `start`; None when the piece ends first."""
+    if len(piece) - start <= _UP_TO_MAGIC:
+        return None
+    try:
+        view = read_batch(piece, start, position)
+    except IncompleteBatch:
+        return None
+    except BatchError as error:
+        raise DumpError(f"{path}: {error}") from None
+    if view.magic != 2:
+        raise DumpError(
+            f"{path}: batch at byte {view.position} has format {view.magic}: only format 2 is "
+            "supported, and a metadata log never holds another"
+        )
+    return view
+
+
+def _title(path: str, name: str, suffix: str) -> tuple[str, dict[str, object]]:
+    """The second line of a file's dump, and the facts in it; raises DumpError."""
+    if suffix == LOG_SUFFIX:
+        start = base_offset(path)
+        return f"Log starting offset: {start}", {"kind": "log", "startOffset": start}
+    if name == BOOTSTRAP_CHECKPOINT:
+        return "KRaft bootstrap snapshot", {"kind": "bootstrap"}
+    match = _SNAPSHOT_NAME.fullmatch(name)
+    if match is None:
+        raise DumpError(f"{path}: a snapshot's file name says its end offset and epoch")
+    end, epoch = int(match[1]), int(match[2])
+    facts: dict[str, object] = {"kind": "snapshot", "endOffset": end, "epoch": epoch}
+    return f"Snapshot end offset: {end}, epoch: {epoch}", facts

@@ -1,0 +1,307 @@
+"""Batches and records as the lines that Kafka's dump-log prints (`DumpLogSegments`).
+
+Damaged batches are printed as far as they can be read, as Kafka does; `DumpError` ends the dump
+where Kafka's tool dies of an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from quorate.base.errors import QuorateError
+from quorate.formats.batch import HEADER_SIZE, BatchView, values
+from quorate.formats.control import ControlMessage, ControlType, control_type, decode_message
+from quorate.formats.errors import BatchError, RecordError
+from quorate.formats.json_text import text, to_json
+from quorate.formats.quick_json import RecordPrinter
+from quorate.formats.varint import read_signed
+
+_CONTROL_WORDS: Final = {
+    "LeaderChangeMessage": "LeaderChange:",
+    "SnapshotHeaderRecord": "SnapshotHeader",
+    "SnapshotFooterRecord": "SnapshotFooter",
+    "KRaftVersionRecord": "KRaftVersion",
+    "VotersRecord": "KRaftVoters",
+}
+_UNKNOWN_TYPE: Final = "Unknown metadata id"
+_PIECE_RECORDS: Final = 1000
+_MAX_INT32: Final = 0x7FFFFFFF
+
+
+class DumpError(QuorateError):
+    """The file cannot be read on; what came before was printed."""
+
+
+@dataclass(slots=True)
+class LooseRecord:
+    """A record of any batch, also one that a metadata log may not hold."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    header_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    decode: bool = True
+    """Values are metadata records (`--cluster-metadata-decoder`), else text."""
+    print_data: bool = True
+    skip_record_metadata: bool = False
+
+
+def batch_line(view: BatchView) -> str:
+    """The line of a batch."""
+    delete_horizon = f"OptionalLong[{view.base_timestamp}]" if view.attributes & 0x40 else ""
+    sequence = view.base_sequence
+    last = -1 if sequence == -1 else _sequence(sequence, view.last_offset_delta)
+    return (
+        f"baseOffset: {view.base_offset} lastOffset: {view.last_offset} count: {view.count} "
+        f"baseSequence: {sequence} lastSequence: {last} producerId: {view.producer_id} "
+        f"producerEpoch: {view.producer_epoch} partitionLeaderEpoch: {view.epoch} "
+        f"isTransactional: {_bool(view.attributes & 0x10)} isControl: {_bool(view.is_control)} "
+        f"deleteHorizonMs: {delete_horizon or 'OptionalLong.empty'} position: {view.position} "
+        f"{_time_word(view)}: {view.max_timestamp} size: {view.size} magic: {view.magic} "
+        f"compresscodec: {view.compression} crc: {view.crc} isvalid: {_bool(view.crc_matches)}"
+    )
+
+
+def batch_json(view: BatchView) -> str:
+    """The facts of a batch as a JSON object."""
+    return (
+        f'{{"kind":"batch","baseOffset":{view.base_offset},"lastOffset":{view.last_offset},'
+        f'"count":{view.count},"partitionLeaderEpoch":{view.epoch},'
+        f'"isControl":{_bool(view.is_control)},"position":{view.position},'
+        f'"timestamp":{view.max_timestamp},"size":{view.size},"magic":{view.magic},'
+        f'"compression":"{view.compression}","crc":{view.crc},'
+        f'"valid":{_bool(view.crc_matches)}}}'
+    )
+
+
+class RecordDump:
+    """Prints the records of one file, batch after batch.
+
+    `gaps` tells where offsets do not follow one another: the offset before, and the one after.
+    """
+
+    def __init__(self, options: DumpOptions, printer: RecordPrinter) -> None:
+        self.gaps: dict[int, int] = {}
+        self._options = options
+        self._print = printer.print
+        self._last_offset = -1
+
+    def lines(self, view: BatchView) -> Iterator[list[str]]:
+        """A line for each record, in pieces; raises DumpError at the first that cannot be read."""
+        found = None
+        if self._options.decode and not view.is_control:
+            found = sound_values(view)
+        if found is None:
+            for record in loose_records(view):
+                self._follow(record.offset)
+                yield [self._line(view, record)]
+            return
+        self._follow(view.base_offset)
+        self._last_offset = view.last_offset
+        for start in range(0, len(found), _PIECE_RECORDS):
+            yield self._sound_lines(view, start, found[start : start + _PIECE_RECORDS])
+
+    def json_lines(self, view: BatchView) -> Iterator[list[str]]:
+        """A JSON object for each record, in pieces; raises DumpError as lines does."""
+        for record in loose_records(view):
+            self._follow(record.offset)
+            head = f'{{"kind":"record","offset":{record.offset},"timestamp":{record.timestamp},'
+            yield [head + self._json_members(view, record) + "}"]
+
+    def _follow(self, offset: int) -> None:
+        if offset != self._last_offset + 1:
+            self.gaps[self._last_offset] = offset
+        self._last_offset = offset
+
+    def _sound_lines(self, view: BatchView, start: int, found: list[bytes]) -> list[str]:
+        """The quick way for records of a data batch as Kafka writes it."""
+        offset = view.base_offset + start
+        payloads = [""] * len(found)
+        if self._options.print_data:
+            payloads = self._payloads(offset, found)
+        if self._options.skip_record_metadata:
+            return payloads
+        time = f"{_time_word(view)}: {view.base_timestamp}"
+        return [
+            f"| offset: {offset + index} {time} keySize: -1 valueSize: {len(value)} "
+            f"sequence: -1 headerKeys: []{payloads[index][1:]}"
+            for index, value in enumerate(found)
+        ]
+
+    def _payloads(self, offset: int, found: list[bytes]) -> list[str]:
+        """`| payload: ...` for each value."""
+        print_value = self._print
+        try:
+            return ["| payload: " + print_value(value) for value in found]
+        except RecordError:
+            return [
+                "| payload: " + self._payload(LooseRecord(offset + index, 0, None, value))
+                for index, value in enumerate(found)
+            ]
+
+    def _json_members(self, view: BatchView, record: LooseRecord) -> str:
+        try:
+            if view.is_control:
+                message = decode_message(record.key, record.value)
+                name = ControlType(control_type(record.key)).name
+                return f'"type":"{name}","version":0,"data":{to_json(message, 0)}'
+            if self._options.decode:
+                return self._print(record.value or b"")[1:-1]
+        except RecordError as error:
+            return f'"error":{text(str(error))}'
+        return f'"key":{_json_or_null(record.key)},"value":{_json_or_null(record.value)}'
+
+    def _line(self, view: BatchView, record: LooseRecord) -> str:
+        line = ""
+        if not self._options.skip_record_metadata:
+            line = _metadata(view, record)
+            if view.is_control:
+                return f"{line} {_control_text(view, record)}"
+        if self._options.print_data and not view.is_control:
+            prefix = " " if line else "| "
+            if record.key is not None and not self._options.decode:
+                line += f"{prefix}key: {_plain(record.key)}"
+                prefix = " "
+            if self._options.decode:
+                line += f"{prefix}payload: {self._payload(record)}"
+            elif record.value is not None:
+                line += f"{prefix}payload: {_plain(record.value)}"
+        return line
+
+    def _payload(self, record: LooseRecord) -> str:
+        try:
+            return self._print(record.value or b"")
+        except RecordError as error:
+            return _in_words_of_kafka(record.offset, error)
+
+
+def sound_values(view: BatchView) -> list[bytes] | None:
+    """The values of a data batch that is as it should be; None for any other."""
+    if view.attributes or view.base_sequence != -1 or view.count != view.last_offset_delta + 1:
+        return None
+    try:
+        return values(view)
+    except BatchError:
+        return None
+
+
+def loose_records(view: BatchView) -> Iterator[LooseRecord]:
+    """Every record as far as it can be read; raises DumpError at the first that cannot."""
+    if view.compression != "none":
+        raise DumpError(
+            f"batch at byte {view.position}: {view.compression} compressed records are not "
+            "supported: a metadata log never holds them"
+        )
+    data, position = view.data, HEADER_SIZE
+    for index in range(view.count):
+        try:
+            record, position = _read_loose(view, position)
+        except (IndexError, ValueError) as error:
+            raise DumpError(
+                f"batch at byte {view.position}: record {index} is cut or malformed: {error}"
+            ) from None
+        yield record
+    if position != len(data):
+        raise DumpError(
+            f"batch at byte {view.position}: {len(data) - position} bytes are left after "
+            f"{view.count} records"
+        )
+
+
+def _read_loose(view: BatchView, position: int) -> tuple[LooseRecord, int]:
+    data = view.data
+    length, position = read_signed(data, position)
+    stop = position + length
+    if length <= 0 or stop > len(data):
+        raise ValueError(f"length {length}")
+    timestamp_delta, position = read_signed(data, position + 1, 10)
+    offset_delta, position = read_signed(data, position)
+    key, position = _read_bytes(data, position, stop)
+    value, position = _read_bytes(data, position, stop)
+    count, position = read_signed(data, position)
+    if not 0 <= count <= stop - position:
+        raise ValueError(f"{count} headers")
+    keys = []
+    for _ in range(count):
+        name, position = _read_bytes(data, position, stop)
+        _, position = _read_bytes(data, position, stop)
+        keys.append(_plain(name or b""))
+    if position != stop:
+        raise ValueError(f"{stop - position} bytes are left in it")
+    timestamp = view.base_timestamp + timestamp_delta
+    if view.attributes & 0x08:
+        timestamp = view.max_timestamp
+    return LooseRecord(view.base_offset + offset_delta, timestamp, key, value, tuple(keys)), stop
+
+
+def _read_bytes(data: bytes, position: int, stop: int) -> tuple[bytes | None, int]:
+    size, position = read_signed(data, position)
+    if size < 0:
+        return None, position
+    if position + size > stop:
+        raise ValueError(f"a field of {size} bytes passes its end")
+    return data[position : position + size], position + size
+
+
+def _metadata(view: BatchView, record: LooseRecord) -> str:
+    sequence = -1
+    if view.base_sequence >= 0:
+        sequence = _sequence(view.base_sequence, record.offset - view.base_offset)
+    return (
+        f"| offset: {record.offset} {_time_word(view)}: {record.timestamp} "
+        f"keySize: {_size(record.key)} valueSize: {_size(record.value)} "
+        f"sequence: {sequence} headerKeys: [{','.join(record.header_keys)}]"
+    )
+
+
+def _control_text(view: BatchView, record: LooseRecord) -> str:
+    """What stands behind the metadata of a control record; raises DumpError when it is damaged."""
+    try:
+        message: ControlMessage = decode_message(record.key, record.value)
+    except RecordError as error:
+        try:
+            type_id = control_type(record.key)
+        except RecordError:
+            type_id = -1
+        if type_id in ControlType.__members__.values() or type_id < 0:
+            raise DumpError(f"batch at byte {view.position}: {error}") from None
+        return f"controlType: UNKNOWN({type_id})"
+    return f"{_CONTROL_WORDS[type(message).__name__]} {to_json(message, 0)}"
+
+
+def _in_words_of_kafka(offset: int, error: RecordError) -> str:
+    what = error.summary
+    if what.startswith(_UNKNOWN_TYPE):
+        what = f"org.apache.kafka.common.errors.UnsupportedVersionException: {what}"
+    return f"Error at {offset}, skipping. {what}"
+
+
+def _sequence(base: int, delta: int) -> int:
+    return base + delta if base <= _MAX_INT32 - delta else base + delta - _MAX_INT32 - 1
+
+
+def _time_word(view: BatchView) -> str:
+    return "LogAppendTime" if view.attributes & 0x08 else "CreateTime"
+
+
+def _bool(value: int) -> str:
+    return "true" if value else "false"
+
+
+def _size(field: bytes | None) -> int:
+    return -1 if field is None else len(field)
+
+
+def _plain(field: bytes) -> str:
+    return field.decode(errors="replace")
+
+
+def _json_or_null(field: bytes | None) -> str:
+    return "null" if field is None else text(_plain(field))
