@@ -171,7 +171,9 @@ def test_an_unfinished_snapshot_is_removed_at_the_next_start(place):
     download(place.storage, OffsetAndEpoch(20, 2), snapshot_bytes(OffsetAndEpoch(20, 2)))
     found = place.reopen()
     assert found.log.snapshots == ()
-    assert [note.split()[-5:] for note in found.notes] == [["removed,", "no", "longer", "of", "use"]] * 2
+    assert [note.split()[-5:] for note in found.notes] == [
+        ["removed,", "no", "longer", "of", "use"]
+    ] * 2
 
 
 def test_a_downloaded_snapshot_replaces_the_log(place):

@@ -86,5 +86,3 @@ def fail(deed: str) -> Callable[[str, str], None]:
             raise StorageError(f"cannot {doing} {name}: injected")
 
     return watch
-
-

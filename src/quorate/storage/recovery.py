@@ -169,11 +169,12 @@ def _judge(disk: Disk, found: Survey, damage: Damage, size: int, *, last: bool) 
                 f"{path}: cut a torn tail of {found.torn_bytes} bytes {at}: {damage.what}"
             )
             return
-    follows = (
-        "sound records follow" if beyond is None else f"a sound batch follows at byte {beyond}"
-    )
-    if last and not damage.torn:
+    if beyond is not None:
+        follows = f"a sound batch follows at byte {beyond}"
+    elif last:
         follows = "its checksum is right, so this is no torn write"
+    else:
+        follows = "sound segments follow"
     raise CorruptLog(
         f"{path}: damaged {at}: {damage.what}; {follows}, so cutting here could lose committed "
         f"records. Restore the file, or {_ANEW}"
@@ -268,7 +269,8 @@ def _remove_stale(disk: Disk, found: Survey) -> None:
     stale += map(snapshot_name, old)
     for name in sorted(stale):
         disk.remove(name)
-        found.notes.append(f"{disk.where}/{name}: removed, no longer of use")
+        if not name.endswith(DERIVED_SUFFIXES):
+            found.notes.append(f"{disk.where}/{name}: removed, no longer of use")
     if stale:
         disk.sync()
 

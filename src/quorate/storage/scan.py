@@ -29,8 +29,9 @@ from quorate.storage.segment import Segment
 CHUNK: Final = 4 * 1024 * 1024
 MAX_BATCH_ENDS: Final = 65_536
 """The core looks at the newest borders only; a huge log must not fill the memory with them."""
-_BATCH_START: Final = re.compile(rb"(?=\x00\x00[\s\S]{6}\x00[\s\S]{7}\x02)")
-"""Base offset below 2**48, length below 16 MiB, epoch, format 2: overlapping matches."""
+_MAGIC_AT: Final = 16
+_LIKE_A_BATCH: Final = re.compile(rb"\x02(?<=\x00\x00[\s\S]{6}\x00[\s\S]{7}\x02)")
+"""Found by the format byte, looking back at a base offset < 2**48 and a length < 16 MiB."""
 
 
 class Damage(Exception):
@@ -93,8 +94,8 @@ def find_sound_batch(file: File, start: int, size: int, min_offset: int) -> int 
     while size - position >= HEADER_SIZE:
         window = file.read_at(position, min(2 * CHUNK, size - position))
         last = position + len(window) >= size
-        for match in _BATCH_START.finditer(window):
-            at = match.start()
+        for match in _LIKE_A_BATCH.finditer(window):
+            at = match.start() - _MAGIC_AT
             if not last and at >= CHUNK:
                 break
             if _sound(file, window, position, at, size, min_offset):

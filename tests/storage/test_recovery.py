@@ -1,0 +1,304 @@
+"""Damaged, torn and foreign directories: cut where a write was interrupted, refused elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import with_base_offset_and_epoch
+from quorate.raft.values import ElectionState
+from quorate.storage.api import CorruptLog, StorageError
+from quorate.storage.memory import MemoryDisk, MemoryStorage
+from storage.builders import (
+    SMALL,
+    data,
+    joined,
+    leader_change,
+    log_of,
+    read_all,
+    snapshot_bytes,
+    write_snapshot,
+)
+
+LOG_FILE = "00000000000000000000.log"
+EPOCHS = "leader-epoch-checkpoint"
+SNAPSHOT = OffsetAndEpoch(2, 1)
+SNAPSHOT_FILE = "00000000000000000002-0000000001.checkpoint"
+BATCHES = [*log_of(3), *log_of(3, 4, 3)]
+WHOLE = joined(BATCHES)
+STARTS = [len(joined(BATCHES[:count])) for count in range(len(BATCHES) + 1)]
+
+
+def disk_with(batches=BATCHES) -> MemoryDisk:
+    """A closed directory with these batches, a snapshot and a vote; one segment."""
+    storage = MemoryStorage()
+    storage.open()
+    storage.append(batches)
+    write_snapshot(storage, SNAPSHOT)
+    storage.save_election(ElectionState(4, 1, None), 1, ())
+    storage.sync()
+    storage.close()
+    return storage.disk
+
+
+def opened(disk: MemoryDisk) -> tuple[MemoryStorage, tuple[str, ...]]:
+    storage = MemoryStorage(disk)
+    return storage, storage.open().notes
+
+
+def harmed(name: str, content: bytes) -> MemoryDisk:
+    disk = disk_with()
+    disk.put(name, content)
+    return disk
+
+
+def test_a_log_cut_at_any_byte_ends_with_its_last_whole_batch():
+    for size in range(len(WHOLE)):
+        storage, notes = opened(harmed(LOG_FILE, WHOLE[:size]))
+        whole = max(start for start in STARTS if start <= size)
+        if size < STARTS[2]:  # now the snapshot is newer than the log, which is dropped
+            assert (storage.start_offset, storage.end_offset) == (2, 2)
+            assert "is newer than the log" in notes[-1]
+            continue
+        assert read_all(storage) == WHOLE[:whole]
+        assert storage.size == whole
+        torn = f"cut a torn tail of {size - whole} bytes at byte {whole}, offset"
+        assert [torn in note for note in notes] == ([] if size == whole else [True])
+        storage.append([leader_change(storage.end_offset, 5)])
+        storage.close()
+        assert opened(storage.disk)[1] == ()
+
+
+@pytest.mark.parametrize("filler", [b"\0" * 5000, b"rubbish" * 700, BATCHES[-1].data[:-1]])
+@pytest.mark.parametrize("kept", [0, 1, 30, 80])
+def test_whatever_an_interrupted_write_left_is_cut(kept, filler):
+    tail = data(6, 4).data[:kept] + filler
+    storage, notes = opened(harmed(LOG_FILE, WHOLE + tail))
+    assert read_all(storage) == WHOLE
+    assert f"cut a torn tail of {len(tail)} bytes at byte {len(WHOLE)}, offset 6" in notes[0]
+
+
+def test_a_large_torn_tail_is_searched_quickly_for_sound_batches():
+    late = data(7, 4).data
+    for gap in (4 * 1024 * 1024 - 30, 8 * 1024 * 1024, 9_000_001):
+        with pytest.raises(CorruptLog, match=f"a sound batch follows at byte {len(WHOLE) + gap}"):
+            opened(harmed(LOG_FILE, WHOLE + b"\0" * gap + late))
+
+
+@pytest.mark.parametrize("bit", [0, 3, 7])
+def test_no_flipped_bit_of_the_log_is_ever_served(bit):
+    """Each is cut as a torn tail (in the last batch) or refused by name, byte and offset."""
+    cut = refused = 0
+    for position in range(len(WHOLE)):
+        flipped = bytearray(WHOLE)
+        flipped[position] ^= 1 << bit
+        try:
+            storage, notes = opened(harmed(LOG_FILE, bytes(flipped)))
+        except CorruptLog as error:
+            refused += 1
+            assert "__cluster_metadata-0" in str(error)
+            assert "let the replica join anew" in str(error)
+            continue
+        cut += 1
+        assert position >= STARTS[-2], "only the last batch may be taken for torn"
+        assert read_all(storage) == WHOLE[: STARTS[-2]]
+        assert "cut a torn tail" in notes[0]
+    assert refused >= STARTS[-2]
+    assert cut + refused == len(WHOLE)
+    assert cut > 0
+
+
+def test_damage_before_the_last_segment_is_refused_even_at_a_segments_end():
+    storage = MemoryStorage(options=SMALL)
+    storage.open()
+    storage.append(log_of(40))
+    storage.close()
+    content = storage.disk.content(LOG_FILE)
+    storage.disk.put(LOG_FILE, content[:-5])
+    with pytest.raises(CorruptLog, match=f"{LOG_FILE}: damaged at byte .*sound segments follow"):
+        opened(storage.disk)
+
+
+def test_a_missing_segment_is_noticed():
+    storage = MemoryStorage(options=SMALL)
+    storage.open()
+    storage.append(log_of(60))
+    storage.close()
+    segments = sorted(name for name in storage.disk.names() if name.endswith(".log"))
+    assert len(segments) > 3
+    storage.disk.remove(segments[1])
+    with pytest.raises(CorruptLog, match=f"{segments[2]}: .*records are missing between"):
+        opened(storage.disk)
+
+
+def test_a_log_that_begins_late_needs_a_snapshot_that_reaches_there():
+    storage = MemoryStorage(options=SMALL)
+    storage.open()
+    storage.append(log_of(60))
+    storage.close()
+    segments = sorted(name for name in storage.disk.names() if name.endswith(".log"))
+    storage.disk.remove(segments[0])
+    with pytest.raises(CorruptLog, match=r"begins at offset \d+, which needs a snapshot .* none;"):
+        opened(storage.disk)
+    storage.disk.put(SNAPSHOT_FILE, snapshot_bytes(SNAPSHOT))
+    with pytest.raises(CorruptLog, match=f"the newest is {SNAPSHOT_FILE}"):
+        opened(storage.disk)
+
+
+def test_a_snapshot_newer_than_the_log_replaces_it():
+    newer = OffsetAndEpoch(9, 7)
+    disk = harmed("00000000000000000009-0000000007.checkpoint", snapshot_bytes(newer))
+    storage = MemoryStorage(disk)
+    found = storage.open()
+    assert (found.log.start_offset, found.log.end_offset) == (9, 9)
+    assert (found.log.snapshots, found.log.epochs) == ((newer,), ())
+    assert "is newer than the log, which ended at offset 6" in found.notes[0]
+    assert f"{SNAPSHOT_FILE}: removed" in found.notes[1]
+
+
+def test_a_snapshot_beyond_the_log_but_of_an_older_epoch_is_refused():
+    disk = harmed(
+        "00000000000000000009-0000000003.checkpoint", snapshot_bytes(OffsetAndEpoch(9, 3))
+    )
+    with pytest.raises(CorruptLog, match="reaches beyond the log's end 6"):
+        opened(disk)
+
+
+def test_no_segment_at_all_begins_behind_the_newest_snapshot():
+    disk = disk_with()
+    for name in disk.names():
+        if name.startswith("00000000000000000000."):
+            disk.remove(name)
+    storage, _ = opened(disk)
+    assert (storage.start_offset, storage.end_offset) == (2, 2)
+
+
+def test_no_flipped_bit_or_cut_of_a_snapshot_is_ever_served():
+    whole = snapshot_bytes(SNAPSHOT)
+    broken = [whole[:size] for size in range(len(whole))]
+    for position in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[position] ^= 1 << (position % 8)
+        broken.append(bytes(flipped))
+    for content in broken:
+        with pytest.raises(CorruptLog, match=f"{SNAPSHOT_FILE}: damaged at byte .*move this file"):
+            opened(harmed(SNAPSHOT_FILE, content))
+
+
+def test_a_damaged_vote_is_refused_or_is_still_a_vote():
+    """JSON has no checksum: a flip may turn one vote into another, but never into a traceback."""
+    disk = disk_with()
+    content = disk.content("quorum-state")
+    refused = 0
+    for position in range(len(content)):
+        for bit in range(8):
+            flipped = bytearray(content)
+            flipped[position] ^= 1 << bit
+            disk.put("quorum-state", bytes(flipped))
+            storage = MemoryStorage(disk)
+            try:
+                assert isinstance(storage.open().election, ElectionState)
+                storage.close()
+            except CorruptLog as error:
+                assert "quorum-state: " in str(error)
+                assert "this replica's vote, which must not be forgotten" in str(error)
+                refused += 1
+    assert refused > 6 * len(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "not a line of JSON"),
+        (b'{"leaderId":1,"leaderEpoch":', "not a line of JSON"),
+        (b'{"leaderId":1,"leaderEpoch":1,"data_version":2}', "data_version 2 is not supported"),
+    ],
+)
+def test_a_vote_that_cannot_be_read_is_refused(content, why):
+    with pytest.raises(CorruptLog, match=f"quorum-state: {why}"):
+        opened(harmed("quorum-state", content))
+
+
+def test_the_epoch_of_a_batch_is_held_against_what_else_is_known():
+    """No checksum covers it. Every change of it is refused, up or down, in any batch."""
+    for index, batch in enumerate(BATCHES):
+        for epoch in set(range(8)) - {batch.epoch}:
+            content = bytearray(WHOLE)
+            content[STARTS[index] + 12 : STARTS[index] + 16] = epoch.to_bytes(4)
+            with pytest.raises(CorruptLog, match="epoch"):
+                opened(harmed(LOG_FILE, bytes(content)))
+
+
+def test_a_base_offset_that_does_not_follow_is_refused():
+    last = with_base_offset_and_epoch(BATCHES[-1].data, 6, 4)
+    with pytest.raises(CorruptLog, match="says base offset 6, expected 5; its checksum is right"):
+        opened(harmed(LOG_FILE, WHOLE[: STARTS[-2]] + last))
+
+
+@pytest.mark.parametrize("content", [b"", b"0\n1\n", b"1\n0\n", b"x", b"0\n1\n1 2 3\n", b"\xff"])
+def test_leader_epochs_that_cannot_be_read_are_rebuilt_from_the_log(content):
+    storage, notes = opened(harmed(EPOCHS, content))
+    assert storage.disk.content(EPOCHS) == b"0\n2\n1 0\n4 3\n"
+    assert all("written anew from the log" in note for note in notes)
+
+
+def test_missing_leader_epochs_and_partition_metadata_are_written():
+    disk = disk_with()
+    disk.remove(EPOCHS)
+    disk.remove("partition.metadata")
+    storage, notes = opened(disk)
+    assert storage.disk.content(EPOCHS) == b"0\n2\n1 0\n4 3\n"
+    assert storage.disk.content("partition.metadata").endswith(b"topic_id: AAAAAAAAAAAAAAAAAAAAAQ")
+    assert notes == ()
+
+
+def test_leader_epochs_beyond_the_log_are_dropped():
+    storage, _ = opened(harmed(EPOCHS, b"0\n3\n1 0\n4 3\n9 6\n"))
+    assert storage.disk.content(EPOCHS) == b"0\n2\n1 0\n4 3\n"
+
+
+def test_leader_epochs_that_contradict_the_log_are_refused():
+    with pytest.raises(CorruptLog, match="says that offset 4 is of epoch 5, the log says 4"):
+        opened(harmed(EPOCHS, b"0\n2\n1 0\n5 4\n"))
+
+
+def test_a_directory_of_another_topic_is_refused():
+    foreign = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg"
+    with pytest.raises(CorruptLog, match="belongs to topic id AAAAAAAAAAAAAAAAAAAAAg"):
+        opened(harmed("partition.metadata", foreign))
+    with pytest.raises(CorruptLog, match="partition.metadata.*remove this file"):
+        opened(harmed("partition.metadata", b"rubbish"))
+
+
+def test_a_refused_directory_is_not_changed():
+    for name, content in (
+        (LOG_FILE, WHOLE[:90] + b"x" * 8 + WHOLE[98:]),
+        (SNAPSHOT_FILE, b""),
+        ("quorum-state", b""),
+        (EPOCHS, b"0\n2\n1 0\n5 4\n"),
+    ):
+        disk = harmed(name, content)
+        disk.put("00000000000000000001-0000000001-7.checkpoint.part", b"stale")
+        before = {each: disk.content(each) for each in disk.names()}
+        with pytest.raises(StorageError):
+            opened(disk)
+        assert {each: disk.content(each) for each in disk.names()} == before
+
+
+def test_stale_files_are_removed_and_foreign_ones_are_left():
+    disk = disk_with()
+    stale = (
+        "00000000000000000005-0000000001-7.checkpoint.part",
+        "00000000000000000005-0000000001.checkpoint.deleted",
+        "00000000000000000005.log.deleted",
+        "00000000000000000005.index",
+        "00000000000000000005.timeindex",
+        "00000000000000000005.snapshot",
+        "quorum-state.tmp",
+    )
+    for name in (*stale, "notes.txt"):
+        disk.put(name, b"x")
+    storage, notes = opened(disk)
+    assert len(notes) == 4, notes
+    assert set(storage.disk.names()).isdisjoint(stale)
+    assert "notes.txt" in storage.disk.names()
