@@ -88,7 +88,11 @@ def _run_tool(name: str, arguments: list[str]) -> int:
     module, _, attribute = TOOLS[name].place.partition(":")
     command: click.Command = getattr(import_module(module), attribute)
     try:
-        result = command.main(arguments, f"quorate {name}", standalone_mode=False)
+        # Not click's own main: it would take a closed pipe for a failure.
+        with command.make_context(f"quorate {name}", arguments) as context:
+            result = command.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.ClickException as error:
         error.show()
         return USAGE

@@ -76,7 +76,7 @@ def verify(ensemble: Ensemble, cluster_id: str | None = None, node_id: int | Non
                 f"Stored node id {meta.node_id} doesn't match previous node id {node_id} in "
                 f"{path}. If you moved your data, make sure your configured node id matches. If "
                 "you intend to create a new node, you should remove all data in your data "
-                "directories."
+                f"directories. (node.id is {meta.node_id} there, {node_id} here)"
             )
         if meta.directory_id is not None:
             _check_directory_id(meta.directory_id, directory, seen)
