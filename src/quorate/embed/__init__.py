@@ -1,1 +1,28 @@
-"""A replicated state machine for other programs."""
+"""A replicated state machine for other programs: durable, elected, with members that change.
+
+    from quorate.embed import Member, create
+
+    founders = {1: "127.0.0.1:7001", 2: "127.0.0.1:7002", 3: "127.0.0.1:7003"}
+    create("data-1", 1, "counters", founders)  # once
+    async with await Member.start("data-1", Counter(), founders[1]) as member:
+        print(await member.propose(b"+1"))
+
+`propose` returns when the entry is synced to the disks of a majority and applied here.
+"""
+
+from quorate.embed.errors import InDoubt, MemberStopped, NotLeader
+from quorate.embed.founding import create
+from quorate.embed.local import LocalCluster, local_cluster
+from quorate.embed.machine import StateMachine
+from quorate.embed.member import Member
+
+__all__ = [
+    "InDoubt",
+    "LocalCluster",
+    "Member",
+    "MemberStopped",
+    "NotLeader",
+    "StateMachine",
+    "create",
+    "local_cluster",
+]

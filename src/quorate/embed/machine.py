@@ -40,21 +40,22 @@ class OpaqueMachine:
 
     def __init__(self, machine: StateMachine) -> None:
         self._machine = machine
-        self._chunks: list[bytes] | None = None
+        self._chunks: list[bytes] = []
         self._leads = False
         self.results: dict[int, object] = {}
+        self.notes: list[str] = []
 
-    def begin_load(self, snapshot_id: OffsetAndEpoch) -> None:
+    def begin_load(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> None:
         self._chunks = []
 
+    def load(self, values: Sequence[bytes]) -> None:
+        self._chunks.extend(values)
+
     def end_load(self) -> None:
-        chunks, self._chunks = self._chunks, None
-        self._machine.restore(chunks or [])
+        chunks, self._chunks = self._chunks, []
+        self._machine.restore(chunks)
 
     def apply(self, entry: Entry) -> None:
-        if self._chunks is not None:
-            self._chunks.extend(entry.values)
-            return
         apply, offset = self._machine.apply, entry.base_offset
         if not self._leads:
             for value in entry.values:

@@ -280,7 +280,9 @@ class Replica:
         self._elected = self.leading_epoch = None
         effects.outcomes.extend(_not_leading(item.token) for item in self._submitted)
         effects.outcomes.extend(
-            _not_leading(item.token) for item in self._uncommitted if item.token >= 0
+            _not_leading(item.token, in_doubt=True)
+            for item in self._uncommitted
+            if item.token >= 0
         )
         self._submitted.clear()
         self._uncommitted.clear()
@@ -434,8 +436,9 @@ class Replica:
         return min((time for time in times if time is not None), default=None)
 
 
-def _not_leading(token: int) -> Refused:
-    return Refused(token, ErrorCode.NOT_CONTROLLER, "This node is not the active controller.")
+def _not_leading(token: int, in_doubt: bool = False) -> Refused:
+    text = "This node is not the active controller."
+    return Refused(token, ErrorCode.NOT_CONTROLLER, text, in_doubt)
 
 
 def _chunk_response(response: FetchSnapshotResponse, result: SnapshotRead) -> FetchSnapshotResponse:

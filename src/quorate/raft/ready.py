@@ -106,6 +106,8 @@ class Refused:
     token: int
     error: ErrorCode
     message: str
+    in_doubt: bool = False
+    """It was appended before leadership was lost: it may or may not commit."""
 
 
 @dataclass(frozen=True, slots=True)

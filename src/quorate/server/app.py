@@ -100,14 +100,18 @@ def build(
         recovered,
         machine,
         random.random,
-        SnapshotPolicy(
-            config.metadata_log_max_record_bytes_between_snapshots,
-            config.metadata_log_max_snapshot_interval_ms,
-            config.metadata_max_retention_bytes,
-            config.metadata_max_retention_ms,
-        ),
+        snapshot_policy(config),
     )
     return Controller(replica, machine, registrant)
+
+
+def snapshot_policy(config: NodeConfig) -> SnapshotPolicy:
+    return SnapshotPolicy(
+        config.metadata_log_max_record_bytes_between_snapshots,
+        config.metadata_log_max_snapshot_interval_ms,
+        config.metadata_max_retention_bytes,
+        config.metadata_max_retention_ms,
+    )
 
 
 def read_bootstrap(config: NodeConfig) -> Bootstrap:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
 from quorate.node.calls import Call
 from quorate.node.controller import (
-    Controller,
     NodeEffects,
     NodeInput,
     Registered,
@@ -19,6 +18,7 @@ from quorate.node.controller import (
 )
 from quorate.node.jobs import Result
 from quorate.node.machine import Now
+from quorate.node.replica import Replica
 from quorate.node.translate_peer import api_key_of, request_to_wire, response_from_wire
 from quorate.raft import inputs
 from quorate.raft.inputs import Failure
@@ -40,6 +40,15 @@ def present() -> Now:
     return Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
 
 
+class Node(Protocol):
+    """What a driver steps: a Controller, or a program's own node."""
+
+    node_id: int
+    replica: Replica
+
+    def step(self, happened: Iterable[NodeInput], now: Now) -> NodeEffects: ...
+
+
 class Driver:
     """Owns the inbox, the timer, the peers, the disk thread and the listeners of one node.
 
@@ -48,7 +57,7 @@ class Driver:
 
     def __init__(
         self,
-        controller: Controller,
+        controller: Node,
         storage: Storage,
         loop: asyncio.AbstractEventLoop,
         limits: Limits,

@@ -1,0 +1,23 @@
+"""What a proposal may end with."""
+
+from __future__ import annotations
+
+from quorate.base.errors import QuorateError
+
+
+class NotLeader(QuorateError):
+    """Nothing was appended: propose to the leader. `leader_id` is -1 while there is none."""
+
+    def __init__(self, leader_id: int, address: str | None) -> None:
+        where = f"member {leader_id} at {address} does" if address else "nobody is known to"
+        super().__init__(f"This member does not lead; {where}")
+        self.leader_id = leader_id
+        self.address = address
+
+
+class InDoubt(QuorateError):
+    """Leadership was lost after the entry was appended: it may or may not commit."""
+
+
+class MemberStopped(QuorateError):
+    """The member was stopped, or stopped itself; the message says why."""

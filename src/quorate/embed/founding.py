@@ -1,0 +1,90 @@
+"""Making a member's directory: as a founder, or to join later."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from quorate.base.errors import QuorateError
+from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
+from quorate.node import formatter
+from quorate.node.config import NodeConfig, config_of
+from quorate.node.dynamic_voters import DynamicVoter
+from quorate.node.settings import Settings
+
+LISTENER: Final = "CONTROLLER"
+
+
+def create(
+    directory: Path | str,
+    node_id: int,
+    cluster: str,
+    founders: Mapping[int, str] | None = None,
+) -> None:
+    """Make the directory of a new member, durably; once, before its first start.
+
+    `founders` maps the ids of the first members to their `host:port`; every founder names the
+    same ones. Without it the directory is for a member that joins later: start it with
+    `contacts`, then have a member call `add_member`.
+
+    A founder that lost its disk must not be founded again: it would have forgotten its votes and
+    what it acknowledged. Remove it from the cluster and let it join as a new member.
+
+    Raises QuorateError when the directory is in use, or `node_id` is not among the founders.
+    """
+    if founders is not None and node_id not in founders:
+        raise QuorateError(f"Member {node_id} is not among the founders {sorted(founders)}")
+    cluster_id = uuid_to_text(_derived("cluster", cluster))
+    voters = tuple(
+        DynamicVoter(
+            ReplicaKey(founder, _derived("directory", f"{cluster}/{founder}")), parse_address(text)
+        )
+        for founder, text in sorted((founders or {}).items())
+    )
+    config = member_config(directory, node_id, "127.0.0.1:0", contacts=("127.0.0.1:1",))
+    request = formatter.Request(cluster_id=cluster_id, initial_controllers=voters)
+    formatter.write(formatter.plan(config, request))
+
+
+def member_config(
+    directory: Path | str,
+    node_id: int,
+    listen: str,
+    *,
+    advertise: str | None = None,
+    contacts: tuple[str, ...] = (),
+    settings: Mapping[str, str] | None = None,
+) -> NodeConfig:
+    """A node's configuration in Kafka's keys; `settings` adds to it or overrides it."""
+    values = {
+        "node.id": str(node_id),
+        "process.roles": "controller",
+        "listeners": f"{LISTENER}://{listen}",
+        "controller.listener.names": LISTENER,
+        "controller.quorum.bootstrap.servers": ",".join(contacts) or listen,
+        "log.dirs": str(directory),
+    }
+    if advertise is not None:
+        values["advertised.listeners"] = f"{LISTENER}://{advertise}"
+    values.update(settings or {})
+    return config_of(Settings(values, {}))
+
+
+def parse_address(text: str) -> Address:
+    """`host:port`. Raises QuorateError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise QuorateError(f"'{text}' is not an address: write host:port")
+    return Address(host.strip("[]"), int(port))
+
+
+def _derived(kind: str, name: str) -> Uuid:
+    """An id that every founder computes alike, never one of Kafka's reserved ones."""
+    counter = 0
+    while True:
+        digest = hashlib.sha256(f"quorate/{kind}/{name}/{counter}".encode()).digest()[:16]
+        if any(digest[:8]) and not uuid_to_text(Uuid(digest)).startswith("-"):
+            return Uuid(digest)
+        counter += 1

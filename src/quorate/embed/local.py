@@ -1,0 +1,275 @@
+"""A cluster in memory, for tests: real members, real frames, real recovery; no socket, no disk.
+
+async with local_cluster(3, Counter) as cluster:
+    assert await cluster.propose(b"+1") == 1
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from quorate.base.errors import QuorateError
+from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
+from quorate.embed.errors import MemberStopped, NotLeader
+from quorate.embed.founding import LISTENER
+from quorate.embed.machine import OpaqueMachine, StateMachine
+from quorate.embed.member import Member
+from quorate.embed.node import EmbeddedNode
+from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
+from quorate.node.calls import Call
+from quorate.node.controller import NodeInput
+from quorate.node.disk import Disk, write_snapshot
+from quorate.node.jobs import Job, Result, WriteSnapshot
+from quorate.node.replica import Replica
+from quorate.node.snapshots import SnapshotPolicy
+from quorate.node.translate_peer import api_key_of, request_to_wire, response_from_wire
+from quorate.raft import inputs
+from quorate.raft.ready import Send
+from quorate.raft.values import ControlState, RaftConfig, Voter
+from quorate.server.driver import present
+from quorate.storage.memory import MemoryStorage
+from quorate.wire.header import decode_request, decode_response, encode_request
+from quorate.wire.registry import APIS
+
+_HOST: Final = "memory"
+_LENGTH: Final = 4
+_CLUSTER_ID: Final = "local-cluster-in-memory"
+
+
+class MemoryDriver:
+    """What `server.driver.Driver` is over sockets and files, over a LocalCluster."""
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        node: EmbeddedNode,
+        storage: MemoryStorage,
+        ended: Callable[[str | None], None],
+    ) -> None:
+        self.node = node
+        self.storage = storage
+        self._cluster = cluster
+        self._disk = Disk(storage)
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._inbox: list[NodeInput] = []
+        self._scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._callers: dict[int, Callable[[bytes], None]] = {}
+        self._next = 0
+        self.over = False
+
+    def start(self) -> None:
+        self._schedule()
+
+    def post(self, item: NodeInput) -> None:
+        self._inbox.append(item)
+        self._schedule()
+
+    def shutdown(self, timeout_ms: int) -> None:
+        self.post(inputs.Shutdown(timeout_ms))
+
+    def close(self) -> None:
+        self.over = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def receive(self, frame: bytes, answer: Callable[[bytes], None]) -> None:
+        """A request frame of a peer."""
+        self._next += 1
+        self._callers[self._next] = answer
+        self.post(Call(self._next, decode_request(frame), LISTENER))
+
+    def _schedule(self) -> None:
+        if not self._scheduled and not self.over:
+            self._scheduled = True
+            self._loop.call_soon(self._step)
+
+    def _step(self) -> None:
+        self._scheduled = False
+        if self.over:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        happened, self._inbox = self._inbox, []
+        now = present()
+        try:
+            effects = self.node.step(happened, now)
+        except QuorateError as error:
+            self._end(str(error))
+            return
+        self._inbox.extend(self._perform(effects.jobs))
+        for send in effects.sends:
+            self._cluster.carry(self, send)
+        for token, frame in effects.answers:
+            self._callers.pop(token)(frame[_LENGTH:])
+        if effects.stopped or effects.faulted is not None:
+            self._end(effects.faulted)
+            return
+        if self._inbox:
+            self._schedule()
+        if effects.wake_at_ms is not None:
+            delay = max(effects.wake_at_ms - now.monotonic_ms, 0) / 1000
+            self._timer = self._loop.call_later(delay, self._schedule)
+
+    def _perform(self, jobs: Sequence[Job]) -> list[Result]:
+        results = self._disk.perform([j for j in jobs if not isinstance(j, WriteSnapshot)])
+        for job in jobs:
+            if isinstance(job, WriteSnapshot):
+                results.append(write_snapshot(self.storage, job))
+        return results
+
+    def _end(self, fault: str | None) -> None:
+        self.close()
+        self._ended(fault)
+
+
+class LocalCluster:
+    """Members by id. Not made by hand: see `local_cluster`."""
+
+    def __init__(self, machine: Callable[[], StateMachine], config: RaftConfig) -> None:
+        self.members: dict[int, Member] = {}
+        self._machine = machine
+        self._config = config
+        self._drivers: dict[int, MemoryDriver] = {}
+        self._disks: dict[int, MemoryStorage] = {}
+        self._cut: set[frozenset[int]] = set()
+
+    # -- what a test does ---------------------------------------------------------------------
+    async def leader(self) -> Member:
+        """The member that takes proposals, as soon as there is one."""
+        while True:
+            for member in self.members.values():
+                if member.leads and not self._drivers[member.node_id].over:
+                    return member
+            await asyncio.sleep(0.005)
+
+    async def propose(self, entry: bytes) -> object:
+        """Propose to whoever leads; NotLeader is retried, InDoubt is not."""
+        while True:
+            try:
+                return await (await self.leader()).propose(entry)
+            except (NotLeader, MemberStopped):
+                continue
+
+    async def join(self, node_id: int) -> Member:
+        """Start one more member; `add_member` on the leader makes it a voter."""
+        self._start(node_id, MemoryStorage())
+        return self.members[node_id]
+
+    def address(self, node_id: int) -> str:
+        return f"{_HOST}:{node_id}"
+
+    def crash(self, node_id: int) -> None:
+        """As kill -9 with a power cut: what was not synced is lost."""
+        driver = self._drivers[node_id]
+        driver.close()
+        self.members[node_id]._end("crashed")
+        self._disks[node_id] = driver.storage.crash()
+
+    def restart(self, node_id: int) -> Member:
+        """Start a crashed member on what its disk kept."""
+        self._start(node_id, self._disks[node_id])
+        return self.members[node_id]
+
+    def cut(self, one: int, other: int) -> None:
+        """No message passes between these two, until `heal`."""
+        self._cut.add(frozenset((one, other)))
+
+    def heal(self) -> None:
+        self._cut.clear()
+
+    # -- the network --------------------------------------------------------------------------
+    def carry(self, sender: MemoryDriver, send: Send) -> None:
+        """A request to a member, its answer back; nobody there: as a refused connection."""
+        correlation, key = send.correlation, api_key_of(send.request)
+        receiver = self._drivers.get(send.address.port)
+        if receiver is None or receiver.over:
+            sender.post(inputs.SendFailed(correlation, inputs.Failure.DISCONNECTED))
+            sender.post(inputs.ConnectionLost(send.address.port))
+            return
+        ends = frozenset((sender.node.node_id, receiver.node.node_id))
+        version = APIS[key].max_version
+        message = request_to_wire(send.request, version)
+        frame = encode_request(message, version, correlation, "local")[_LENGTH:]
+
+        def answered(answer: bytes) -> None:
+            if ends not in self._cut and not sender.over:
+                _, response = decode_response(answer, key, version)
+                sender.post(inputs.Answered(correlation, response_from_wire(response, LISTENER)))
+
+        if ends not in self._cut:
+            receiver.receive(frame, answered)
+
+    # -- members ------------------------------------------------------------------------------
+    def found(self, count: int) -> None:
+        voters = tuple(
+            Voter(_key(i), (Listener(LISTENER, _HOST, i),), 0, 1) for i in range(1, count + 1)
+        )
+        for voter in voters:
+            storage = MemoryStorage()
+            storage.open()
+            writer = storage.create_snapshot(BOOTSTRAP_SNAPSHOT_ID)
+            for data in encode_snapshot(BOOTSTRAP_SNAPSHOT_ID, ControlState(1, voters), 0, (), 0):
+                writer.append(data)
+            writer.freeze()
+            storage.close()
+            self._start(voter.key.id, storage)
+
+    def _start(self, node_id: int, storage: MemoryStorage) -> None:
+        key = _key(node_id)
+        config = RaftConfig(
+            cluster_id=_CLUSTER_ID,
+            node_id=node_id,
+            directory_id=key.directory_id,
+            listeners=(Listener(LISTENER, _HOST, node_id),),
+            bootstrap_servers=tuple(Address(_HOST, i) for i in self.members or (node_id,)),
+            election_timeout_ms=self._config.election_timeout_ms,
+            fetch_timeout_ms=self._config.fetch_timeout_ms,
+        )
+        machine = OpaqueMachine(self._machine())
+        replica = Replica(config, storage.open(), machine, random.Random().random, SnapshotPolicy())
+        member = Member.around(key, replica, machine)
+        driver = MemoryDriver(self, member.node, storage, member._end)
+        member.drive(driver)
+        self.members[node_id] = member
+        self._drivers[node_id] = driver
+        driver.start()
+
+    async def stop(self) -> None:
+        for driver in self._drivers.values():
+            driver.close()
+        for member in self.members.values():
+            member._end(None)
+
+
+def _key(node_id: int) -> ReplicaKey:
+    return ReplicaKey(node_id, Uuid(b"local-member" + node_id.to_bytes(4, "big")))
+
+
+@asynccontextmanager
+async def local_cluster(
+    count: int,
+    machine: Callable[[], StateMachine],
+    *,
+    election_timeout_ms: int = 200,
+    fetch_timeout_ms: int = 400,
+) -> AsyncIterator[LocalCluster]:
+    """`count` members with a state machine each, founded and started; times in ms."""
+    config = RaftConfig(
+        _CLUSTER_ID,
+        0,
+        election_timeout_ms=election_timeout_ms,
+        fetch_timeout_ms=fetch_timeout_ms,
+    )
+    cluster = LocalCluster(machine, config)
+    cluster.found(count)
+    try:
+        yield cluster
+    finally:
+        await cluster.stop()

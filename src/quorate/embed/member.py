@@ -1,0 +1,297 @@
+"""A member of a replicated state machine, on the running asyncio loop."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from quorate.base.errors import ErrorCode, QuorateError
+from quorate.base.ids import Address, Listener, ReplicaKey
+from quorate.embed.errors import InDoubt, MemberStopped, NotLeader
+from quorate.embed.founding import LISTENER, member_config, parse_address
+from quorate.embed.machine import OpaqueMachine, StateMachine
+from quorate.embed.node import EmbeddedNode
+from quorate.formats.files import META_PROPERTIES
+from quorate.formats.meta_properties import decode_meta_properties
+from quorate.node.config import raft_config
+from quorate.node.controller import NodeInput
+from quorate.node.ensemble import load_identity
+from quorate.node.replica import Committed, Replica, Submit
+from quorate.raft.inputs import Resign
+from quorate.raft.messages import (
+    AddVoterRequest,
+    AddVoterResponse,
+    RemoveVoterRequest,
+    RemoveVoterResponse,
+    Request,
+    Response,
+)
+from quorate.raft.ready import Refused
+from quorate.server import app
+from quorate.server.driver import Driver
+from quorate.storage.api import Storage
+
+
+class AnyDriver(Protocol):
+    """Who steps the node: the server's driver, or one in memory."""
+
+    def post(self, item: NodeInput) -> None: ...
+
+    def shutdown(self, timeout_ms: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Member:
+    """One member. Start it with `await Member.start(...)`; an async context manager stops it.
+
+    Everything happens on the loop that started it. `node_id` and `key` name it.
+    """
+
+    def __init__(self, key: ReplicaKey) -> None:
+        self.node_id = key.id
+        self.key = key
+        self.node: EmbeddedNode
+        self._next = 0
+        self._pending: dict[int, asyncio.Future[object]] = {}
+        self._asked: dict[int, asyncio.Future[Response]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._driver: AnyDriver | None = None
+        self._ended: asyncio.Future[str | None] = self._loop.create_future()
+        self._why: str | None = None
+        self._storage: Storage | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        directory: Path | str,
+        machine: StateMachine,
+        listen: str,
+        *,
+        advertise: str | None = None,
+        contacts: tuple[str, ...] = (),
+        settings: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Start the member of a directory that `create` made.
+
+        `listen` is the `host:port` to bind, `advertise` what others connect to when it differs.
+        `contacts` are addresses of members, for one that joins. `settings` are Kafka's keys
+        (`controller.quorum.*`, `metadata.log.*`).
+
+        Raises QuorateError: not a member's directory, damaged, in use, or the port is.
+        """
+        meta = _meta(Path(directory))
+        config = member_config(
+            directory, meta, listen, advertise=advertise, contacts=contacts, settings=settings
+        )
+        identity = load_identity(config)
+        bound = app.bind(config)
+        storage = app.open_storage(config)
+        try:
+            recovered = storage.open()
+        except QuorateError:
+            bound.close()
+            raise
+        opaque = OpaqueMachine(machine)
+        replica = Replica(
+            raft_config(config, identity.cluster_id, identity.directory_id, bound.advertised),
+            recovered,
+            opaque,
+            random.Random(secrets.randbits(64)).random,
+            app.snapshot_policy(config),
+        )
+        member = cls.around(ReplicaKey(config.node_id, identity.directory_id), replica, opaque)
+        driver = Driver(
+            member.node,
+            storage,
+            asyncio.get_running_loop(),
+            app.limits(config),
+            config.queued_max_requests,
+            member._end,
+        )
+        for name, sock in bound.sockets.items():
+            await driver.acceptor.listen(name, sock)
+        member.drive(driver)
+        member._storage = storage
+        driver.start()
+        return member
+
+    @classmethod
+    def around(cls, key: ReplicaKey, replica: Replica, machine: OpaqueMachine) -> Self:
+        """A member of this replica, to be driven by `drive`."""
+        member = cls(key)
+        member.node = EmbeddedNode(replica, machine, member._settle, member._answered)
+        return member
+
+    def drive(self, driver: AnyDriver) -> None:
+        self._driver = driver
+
+    # -- the state machine --------------------------------------------------------------------
+    def propose_nowait(self, entry: bytes) -> asyncio.Future[object]:
+        """As `propose`, as a future; proposals of one turn of the loop share one sync."""
+        future: asyncio.Future[object] = self._loop.create_future()
+        if self._driver is None or self._why is not None:
+            future.set_exception(MemberStopped(self._why or "The member was stopped"))
+            return future
+        self._next += 1
+        self._pending[self._next] = future
+        self._driver.post(Submit(self._next, (entry,)))
+        return future
+
+    async def propose(self, entry: bytes) -> object:
+        """What the machine's `apply` returned, once the entry is durable on a majority.
+
+        Raises NotLeader (nothing was appended), InDoubt, or MemberStopped.
+        """
+        return await self.propose_nowait(entry)
+
+    async def barrier(self) -> None:
+        """Return once everything committed before this call is applied here: linearizable reads.
+
+        Costs a commit of one empty entry, which the machine sees. Raises as `propose`.
+        """
+        await self.propose_nowait(b"")
+
+    # -- the cluster --------------------------------------------------------------------------
+    @property
+    def leader_id(self) -> int:
+        """-1 while none is known."""
+        return self.node.replica.core.leader.leader_id
+
+    @property
+    def leads(self) -> bool:
+        """This member leads and has applied everything of earlier epochs: it takes proposals."""
+        return self.node.is_active
+
+    @property
+    def members(self) -> tuple[ReplicaKey, ...]:
+        """The voters in force."""
+        return tuple(voter.key for voter in self.node.control.voters or ())
+
+    @property
+    def applied_offset(self) -> int:
+        """End offset (exclusive) of what the machine has applied."""
+        return self.node.replica.applied.offset
+
+    async def add_member(self, key: ReplicaKey, address: str) -> None:
+        """Make a started joiner a voter; on the leader. Raises QuorateError with the reason."""
+        listener = Listener(LISTENER, *parse_address(address))
+        response = await self._ask(AddVoterRequest(None, key, (listener,)))
+        assert isinstance(response, AddVoterResponse)
+        _raise(response.error, response.message)
+
+    async def remove_member(self, key: ReplicaKey) -> None:
+        """Make a voter an observer; on the leader, which may remove itself."""
+        response = await self._ask(RemoveVoterRequest(None, key))
+        assert isinstance(response, RemoveVoterResponse)
+        _raise(response.error, response.message)
+
+    def resign(self) -> None:
+        """Give up leadership, so that another member takes it."""
+        if self._driver is not None:
+            self._driver.post(Resign(self.node.replica.core.epoch))
+
+    async def stop(self, timeout_s: float = 5.0) -> None:
+        """Leave in good order: the others elect a new leader at once."""
+        driver = self._driver
+        if driver is None:
+            return
+        if not self._ended.done():
+            driver.shutdown(int(timeout_s * 1000))
+            await asyncio.wait([self._ended], timeout=timeout_s + 1)
+        self._driver = None
+        await asyncio.sleep(0)
+        driver.close()
+        if self._storage is not None:
+            self._storage.close()
+        self._fail_all("The member was stopped")
+
+    async def wait_stopped(self) -> None:
+        """Return when the member stopped; raises MemberStopped when it did so by itself."""
+        fault = await asyncio.shield(self._ended)
+        if fault is not None:
+            raise MemberStopped(fault)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    # -- outcomes -----------------------------------------------------------------------------
+    def _settle(self, outcome: Committed | Refused) -> None:
+        future = self._pending.pop(outcome.token, None)
+        if isinstance(outcome, Committed):
+            result = self.node.machine.results.pop(outcome.base_offset, None)
+            if future is not None and not future.done():
+                future.set_result(result)
+        elif future is not None and not future.done():
+            future.set_exception(self._refusal(outcome))
+
+    def _refusal(self, outcome: Refused) -> QuorateError:
+        if outcome.in_doubt:
+            return InDoubt(
+                "Leadership was lost after the entry was appended: it may or may not commit"
+            )
+        if outcome.error in (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+            address = self._leader_address()
+            return NotLeader(self.leader_id, str(address) if address else None)
+        return QuorateError(outcome.message)
+
+    def _leader_address(self) -> Address | None:
+        endpoints = self.node.replica.core.leader_endpoints
+        return endpoints[0].address if endpoints else None
+
+    async def _ask(self, request: Request) -> Response:
+        if self._driver is None or self._why is not None:
+            raise MemberStopped(self._why or "The member was stopped")
+        received = self.node.ask(request)
+        future: asyncio.Future[Response] = self._loop.create_future()
+        self._asked[received.reply_to] = future
+        self._driver.post(received)
+        return await future
+
+    def _answered(self, token: int, response: Response) -> None:
+        future = self._asked.pop(token, None)
+        if future is not None and not future.done():
+            future.set_result(response)
+
+    def _end(self, fault: str | None) -> None:
+        self._why = fault or "The member was stopped"
+        self._fail_all(self._why)
+        if not self._ended.done():
+            self._ended.set_result(fault)
+
+    def _fail_all(self, why: str) -> None:
+        waiting: list[asyncio.Future[Any]] = [*self._pending.values(), *self._asked.values()]
+        self._pending.clear()
+        self._asked.clear()
+        for future in waiting:
+            if not future.done():
+                future.set_exception(MemberStopped(why))
+
+
+def _meta(directory: Path) -> int:
+    """The node id that the directory was made for."""
+    path = directory / META_PROPERTIES
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise QuorateError(
+            f"{directory} is not a member's directory: make it with quorate.embed.create"
+        ) from None
+    except OSError as error:
+        raise QuorateError(f"{path}: {error.strerror or error}") from None
+    node_id = decode_meta_properties(data, str(path)).node_id
+    if node_id is None:
+        raise QuorateError(f"{path} has no node.id")
+    return node_id
+
+
+def _raise(error: ErrorCode, message: str | None) -> None:
+    if error != ErrorCode.NONE:
+        raise QuorateError(f"{message or 'refused'} ({error.name})")
