@@ -266,7 +266,7 @@ def test_a_directory_of_another_topic_is_refused():
     foreign = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg"
     with pytest.raises(CorruptLog, match="belongs to topic id AAAAAAAAAAAAAAAAAAAAAg"):
         opened(harmed("partition.metadata", foreign))
-    with pytest.raises(CorruptLog, match="partition.metadata.*remove this file"):
+    with pytest.raises(CorruptLog, match=r"partition\.metadata.*remove this file"):
         opened(harmed("partition.metadata", b"rubbish"))
 
 

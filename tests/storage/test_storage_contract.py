@@ -230,7 +230,7 @@ def test_a_damaged_download_is_refused_and_the_log_stays(place, harm):
     log = log_of(5)
     place.storage.append(log)
     place.storage.write_chunk(SNAPSHOT, 0, harm(snapshot_bytes(SNAPSHOT)))
-    with pytest.raises(CorruptLog, match="00000000000000000010-0000000001.checkpoint"):
+    with pytest.raises(CorruptLog, match=r"00000000000000000010-0000000001\.checkpoint"):
         place.storage.install_snapshot(SNAPSHOT)
     place.storage.append([data(5)])
     place.storage.sync()
@@ -313,7 +313,7 @@ def test_nothing_works_before_open_and_after_close(place):
             lambda: place.storage.end_offset,
             lambda: place.storage.save_election(ElectionState(), 1, ()),
         ):
-            with pytest.raises(StorageError, match="is not open|is closed"):
+            with pytest.raises(StorageError, match=r"is not open|is closed"):
                 call()
         place.open()
         place.storage.close()

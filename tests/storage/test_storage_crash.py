@@ -221,19 +221,23 @@ def test_after_a_failure_at_any_step_nothing_is_done_until_it_is_opened_again(op
         steps.stop_at = -1
         if operation.run is not own_snapshot:
             done = len(steps.done)
-            for call in (
-                lambda: storage.append([]),
-                storage.sync,
-                lambda: storage.truncate(35),
-                lambda: storage.read(0, 1, 1),
-                lambda: storage.save_election(NEW_VOTE, 1, ()),
-                lambda: storage.clean(SNAPSHOTS[1]),
-            ):
-                with pytest.raises(StorageError, match="not used any more since this failed"):
-                    call()
+            refuses_everything(storage)
             assert len(steps.done) == done
         storage.close()
         recover(MemoryStorage(storage.disk, SMALL), operation)
+
+
+def refuses_everything(storage: Storage) -> None:
+    for call in (
+        lambda: storage.append([]),
+        storage.sync,
+        lambda: storage.truncate(35),
+        lambda: storage.read(0, 1, 1),
+        lambda: storage.save_election(NEW_VOTE, 1, ()),
+        lambda: storage.clean(SNAPSHOTS[1]),
+    ):
+        with pytest.raises(StorageError, match="not used any more since this failed"):
+            call()
 
 
 def test_a_snapshot_that_cannot_be_written_does_not_touch_the_log():
