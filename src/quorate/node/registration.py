@@ -37,6 +37,7 @@ class Registration:
         self._registrant = registrant
         self._pending = False
         self._failures = 0
+        self._not_before = 0
         self.wake_at_ms: int | None = None
 
     def poll(self, image: Image, leader: tuple[int, Address] | None, now: Now) -> Ask | None:
@@ -49,8 +50,10 @@ class Registration:
             or not version.controller_registration
             or self._registrant.is_registered_in(image)
         ):
+            self.wake_at_ms = None
             return None
-        if self.wake_at_ms is not None and now.monotonic_ms < self.wake_at_ms:
+        if now.monotonic_ms < self._not_before:
+            self.wake_at_ms = self._not_before
             return None
         self._pending = True
         self.wake_at_ms = None
@@ -61,7 +64,7 @@ class Registration:
         self._pending = False
         self._failures = 0 if succeeded else self._failures + 1
         delay = min(BACKOFF_MS << min(self._failures, 20), MAX_BACKOFF_MS)
-        self.wake_at_ms = now.monotonic_ms + (TIMEOUT_MS if succeeded else delay)
+        self._not_before = now.monotonic_ms + (TIMEOUT_MS if succeeded else delay)
 
     def _request(self) -> ControllerRegistrationRequest:
         record = self._registrant.record()

@@ -74,7 +74,7 @@ class Progress:
         old = dict(self.voters)
         rows: dict[int, Row] = {}
         for key in voters.keys:
-            row = self.find(key) or Row(key)
+            row = self.find(key) or self._observer_for(key) or Row(key)
             old.pop(key.id, None) if old.get(key.id) is row else None
             self.observers.pop(key, None)
             if row.key != key:
@@ -85,6 +85,10 @@ class Progress:
         for row in old.values():
             self.observers.setdefault(row.key, row)
         self._check_quorum &= rows.keys()
+
+    def _observer_for(self, entry: ReplicaKey) -> Row | None:
+        """The row that a voter entry names without its directory id: this node's, if it may be."""
+        return self.own if matches(entry, self.me) and self.me in self.observers else None
 
     def majority_end(self) -> int:
         """The greatest offset that a majority of the voters holds; -1 while unknown.
