@@ -1,0 +1,221 @@
+"""A small replicated key-value store that speaks Redis's protocol (RESP).
+
+    M=1=127.0.0.1:7001,2=127.0.0.1:7002,3=127.0.0.1:7003
+    python examples/kv.py found data-1 1 --members $M
+    python examples/kv.py serve data-1 --raft 127.0.0.1:7001 --port 6401
+    redis-cli -p 6401 set greeting hello
+
+SET and DEL are answered when they are synced to the disks of a majority. GET reads what this
+member has applied; after SYNC, everything that was acknowledged before it. A member that does not
+lead says `-MOVED 0 host:port` with the leader's raft address.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import sys
+from collections import deque
+from collections.abc import Iterable
+from typing import cast
+
+from immutables import Map
+
+from quorate.base.errors import QuorateError
+from quorate.embed import Member, NotLeader, create
+
+
+class Store:
+    """Keys and values; an entry is `S<key length>:<key><value>` or `D<key>`, or empty."""
+
+    def __init__(self) -> None:
+        self.data: Map[bytes, bytes] = Map()
+
+    def apply(self, offset: int, entry: bytes) -> bytes:
+        kind, rest = entry[:1], entry[1:]
+        if kind == b"S":
+            length, _, text = rest.partition(b":")
+            size = int(length)
+            self.data = self.data.set(text[:size], text[size:])
+        elif kind == b"D":
+            if rest not in self.data:
+                return b":0\r\n"
+            self.data = self.data.delete(rest)
+            return b":1\r\n"
+        return b"+OK\r\n"
+
+    def snapshot(self) -> Iterable[bytes]:
+        return (b"%d:%b%b" % (len(k), k, v) for k, v in self.data.items())
+
+    def restore(self, chunks: Iterable[bytes]) -> None:
+        with Map().mutate() as made:
+            for chunk in chunks:
+                length, _, text = chunk.partition(b":")
+                made[text[: int(length)]] = text[int(length) :]
+            self.data = made.finish()
+
+
+class ProtocolError(Exception):
+    """What the client sent is not RESP."""
+
+
+def take_command(buffer: bytes, at: int) -> tuple[list[bytes], int] | None:
+    """The next array of bulk strings and where it ends; None when it is not all there."""
+    if at >= len(buffer):
+        return None
+    if buffer[at : at + 1] != b"*":
+        raise ProtocolError("expected an array of bulk strings")
+    count, at = take_number(buffer, at)
+    words: list[bytes] = []
+    for _ in range(count):
+        if at < 0 or at >= len(buffer):
+            return None
+        if buffer[at : at + 1] != b"$":
+            raise ProtocolError("expected a bulk string")
+        size, at = take_number(buffer, at)
+        if at < 0 or len(buffer) < at + size + 2:
+            return None
+        words.append(buffer[at : at + size])
+        at += size + 2
+    return None if at < 0 else (words, at)
+
+
+def take_number(buffer: bytes, at: int) -> tuple[int, int]:
+    """The number after the sign at `at`, and where the next line begins (-1: not all there)."""
+    end = buffer.find(b"\r\n", at)
+    if end < 0:
+        return 0, -1
+    text = buffer[at + 1 : end]
+    if not text.isdigit() or len(text) > 9:
+        raise ProtocolError("expected a length")
+    return int(text), end + 2
+
+
+class Client(asyncio.Protocol):
+    """One connection; answers leave in the order of the commands."""
+
+    def __init__(self, member: Member, store: Store) -> None:
+        self.member = member
+        self.store = store
+        self.rest = b""
+        self.answers: deque[asyncio.Future[object] | bytes] = deque()
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        buffer, at = self.rest + data if self.rest else data, 0
+        try:
+            while (taken := take_command(buffer, at)) is not None:
+                words, at = taken
+                self.answer(words)
+        except ProtocolError as error:
+            self.answers.append(b"-ERR Protocol error: %b\r\n" % str(error).encode())
+            self.flush()
+            self.transport.close()
+            return
+        self.rest = buffer[at:]
+        self.flush()
+
+    def answer(self, words: list[bytes]) -> None:
+        match words[0].upper() if words else b"", words[1:]:
+            case b"SET", [key, value]:
+                self.propose(b"S%d:%b%b" % (len(key), key, value))
+            case b"DEL", [key]:
+                self.propose(b"D" + key)
+            case b"SYNC", []:
+                self.propose(b"")
+            case b"GET", [key]:
+                value = self.store.data.get(key)
+                self.answers.append(
+                    b"$-1\r\n" if value is None else b"$%d\r\n%b\r\n" % (len(value), value)
+                )
+            case b"PING", []:
+                self.answers.append(b"+PONG\r\n")
+            case name, _:
+                self.answers.append(b"-ERR unknown command or wrong arguments: %b\r\n" % name[:40])
+
+    def propose(self, entry: bytes) -> None:
+        future = self.member.propose_nowait(entry)
+        self.answers.append(future)
+        future.add_done_callback(self.flush)
+
+    def flush(self, _: object = None) -> None:
+        """Write every answer whose turn it is."""
+        ready: list[bytes] = []
+        while self.answers:
+            answer = self.answers[0]
+            if isinstance(answer, asyncio.Future):
+                if not answer.done():
+                    break
+                answer = result_of(answer)
+            self.answers.popleft()
+            ready.append(answer)
+        if ready and not self.transport.is_closing():
+            self.transport.write(b"".join(ready))
+
+
+def result_of(future: asyncio.Future[object]) -> bytes:
+    try:
+        result = future.result()
+    except NotLeader as error:
+        return f"-MOVED 0 {error.address or '?'}\r\n".encode()
+    except QuorateError as error:
+        return f"-ERR {error}\r\n".encode()
+    assert isinstance(result, bytes)
+    return result
+
+
+async def serve(directory: str, raft: str, port: int, contacts: tuple[str, ...]) -> None:
+    store = Store()
+    loop = asyncio.get_running_loop()
+    async with await Member.start(directory, store, raft, contacts=contacts) as member:
+        server = await loop.create_server(lambda: Client(member, store), "127.0.0.1", port)
+        print(f"member {member.node_id} serves on 127.0.0.1:{port}", flush=True)
+        async with server:
+            await member.wait_stopped()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A replicated key-value store.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    found = verbs.add_parser("found", help="make a member's directory, once")
+    found.add_argument("directory")
+    found.add_argument("id", type=int)
+    found.add_argument(
+        "--members", help="the founders: 1=host:port,2=host:port; none to join later"
+    )
+    run = verbs.add_parser("serve", help="run a member")
+    run.add_argument("directory")
+    run.add_argument("--raft", required=True, help="host:port for the other members")
+    run.add_argument("--port", type=int, required=True, help="port for clients")
+    run.add_argument("--contacts", default="", help="members' addresses, to join")
+    given = parser.parse_args()
+    try:
+        if given.verb == "found":
+            pairs = [part.split("=", 1) for part in (given.members or "").split(",") if part]
+            founders = {int(number): address for number, address in pairs}
+            create(given.directory, given.id, "kv-example", founders or None)
+            return
+        contacts = tuple(part for part in given.contacts.split(",") if part)
+        with contextlib.suppress(KeyboardInterrupt):
+            run_loop(serve(given.directory, given.raft, given.port, contacts))
+    except (QuorateError, ValueError) as error:
+        sys.exit(str(error))
+
+
+def run_loop(main: object) -> None:
+    try:
+        import uvloop
+
+        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    except ImportError:
+        runner = asyncio.Runner()
+    with runner:
+        runner.run(main)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()
