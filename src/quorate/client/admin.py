@@ -46,7 +46,9 @@ __all__ = [
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
-_DESCRIBE_CLUSTER: Final = 60
+UPGRADE: Final = 1
+SAFE_DOWNGRADE: Final = 2
+UNSAFE_DOWNGRADE: Final = 3
 T = TypeVar("T")
 
 
@@ -55,6 +57,7 @@ class RequestFailed(ClientError):
 
     def __init__(self, code: int, message: str | None) -> None:
         self.code = ErrorCode.of(code)
+        self.reason = message or self.code.name
         super().__init__(f"{message} ({self.code.name})" if message else self.code.name)
 
 
@@ -164,11 +167,14 @@ class Admin:
 
         return self._retry(ask)
 
-    def describe_features(self) -> Features:
-        """Supported levels of the node that was asked, and the cluster's finalized ones."""
+    def describe_features(self, node_id: int | None = None) -> Features:
+        """Levels that a node supports (default: whoever answers first), and the finalized ones.
+
+        Raises ClientError when there is no node of that id.
+        """
 
         def ask() -> Features:
-            told = self._active().features
+            told = (self._active() if node_id is None else self._node(node_id)).features
             return Features(
                 {f.name: (f.min_version, f.max_version) for f in told.supported_features},
                 {f.name: f.max_version_level for f in told.finalized_features},
@@ -219,15 +225,51 @@ class Admin:
 
         self._change(send, lambda: voter not in self._voter_keys())
 
+    def alter_client_quota(
+        self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]
+    ) -> None:
+        """Set quotas of one entity (None: its default), or remove those that are None.
+
+        Returns when that is committed. Raises RequestFailed with the controller's reason.
+        """
+        from quorate.wire.messages.quotas import (
+            AlterClientQuotasRequest,
+            AlterClientQuotasResponse,
+        )
+
+        entry = AlterClientQuotasRequest.EntryData
+        request = AlterClientQuotasRequest(
+            entries=[
+                entry(
+                    entity=[
+                        entry.EntityData(entity_type=kind, entity_name=name)
+                        for kind, name in entity.items()
+                    ],
+                    ops=[
+                        entry.OpData(key=key, value=value or 0.0, remove=value is None)
+                        for key, value in quotas.items()
+                    ],
+                )
+            ]
+        )
+
+        def send() -> None:
+            node = self._active()
+            answer = node.call(request, AlterClientQuotasResponse, self.config.request_timeout_ms)
+            for told in answer.entries:
+                _check(told.error_code, told.error_message)
+
+        self._retry(send)
+
     def update_features(
         self,
         levels: Mapping[str, int],
-        upgrade_type: int = 1,
+        upgrade_type: int = UPGRADE,
         validate_only: bool = False,
     ) -> Mapping[str, RequestFailed | None]:
         """Set feature levels; the error, or None, of each.
 
-        `upgrade_type`: 1 upgrade, 2 safe downgrade, 3 unsafe downgrade. Raises RequestFailed when
+        `upgrade_type` is UPGRADE, SAFE_DOWNGRADE or UNSAFE_DOWNGRADE. Raises RequestFailed when
         the whole request was refused.
         """
         from quorate.wire.messages.quotas import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -265,7 +307,7 @@ class Admin:
         return {voter.key for voter in self.describe_quorum().voters}
 
     def _change(self, send: Callable[[], None], is_done: Callable[[], bool]) -> None:
-        """Send until it is answered; after a lost answer ask whether it was done after all."""
+        """Send until it is answered; after a lost answer ask first whether it was done after all."""
         uncertain = False
 
         def attempt() -> None:
@@ -276,6 +318,9 @@ class Admin:
                 send()
             except NoAnswer:
                 uncertain = True
+                raise
+            except RequestFailed as error:
+                uncertain |= error.code == ErrorCode.REQUEST_TIMED_OUT
                 raise
 
         self._retry(attempt)
@@ -334,6 +379,13 @@ class Admin:
                 raise RequestFailed(ErrorCode.NOT_CONTROLLER, "No controller is active now")
             self._controller = cluster.nodes[cluster.controller_id]
         return self._connect(self._controller)
+
+    def _node(self, node_id: int) -> Connection:
+        nodes = self._describe_cluster().nodes
+        if node_id not in nodes:
+            known = ", ".join(map(str, sorted(nodes)))
+            raise ClientError(f"The cluster has no node {node_id}; it has {known}")
+        return self._connect(nodes[node_id])
 
     def _describe_cluster(self) -> Cluster:
         node = self._any_node()

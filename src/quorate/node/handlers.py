@@ -17,6 +17,7 @@ from quorate.metadata.image import Image
 from quorate.node import features
 from quorate.node.calls import ENVELOPE, Call
 from quorate.node.machine import Now
+from quorate.node.quota_handler import alter_client_quotas
 from quorate.node.replica import Committed
 from quorate.node.translate import request_from_wire
 from quorate.raft.describe import QuorumDescription, ReplicaDescription
@@ -367,6 +368,7 @@ def _updated(message: UpdateFeaturesRequest, version: int) -> Message:
 HANDLERS: Final[dict[int, Handler]] = {
     1: _ask_core,
     18: _api_versions,
+    49: alter_client_quotas,
     52: _ask_core,
     53: _ask_core,
     54: _ask_core,
@@ -381,7 +383,7 @@ HANDLERS: Final[dict[int, Handler]] = {
 }
 """By api key; ENVELOPE is unwrapped before it comes here."""
 
-FORWARDABLE: Final = frozenset({55, 57, 80, 81})
+FORWARDABLE: Final = frozenset({49, 55, 57, 80, 81})
 """Of HANDLERS: those that a broker may pass on in an Envelope."""
 
 
