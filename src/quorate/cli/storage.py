@@ -13,19 +13,14 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
+from quorate.cli.feature_facts import feature_dependencies, name_and_level, version_mapping
 from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 from quorate.formats.versions import (
-    FEATURES,
     LATEST_PRODUCTION,
     METADATA_VERSION,
     MINIMUM,
-    Feature,
-    FeatureError,
-    metadata_version_of,
     parse_metadata_version,
 )
-
-_SHORT = range(-(2**15), 2**15)
 
 
 class StorageToolError(QuorateError):
@@ -141,7 +136,7 @@ def format_(config_path: str, cluster_id: str, as_json: bool, **options: Any) ->
     request = formatter.Request(
         cluster_id=cluster_id,
         release_version=release and parse_metadata_version(release, unstable),
-        feature_levels=dict(map(_name_and_level, options["features"])),
+        feature_levels=dict(map(name_and_level, options["features"])),
         initial_controllers=_initial_controllers(config, options),
         scram=options["add_scram"],
         ignore_formatted=options["ignore_formatted"],
@@ -175,26 +170,6 @@ def _check_exclusive(options: dict[str, Any]) -> None:
     given = [name for name, present in flags if present]
     if len(given) > 1:
         raise click.UsageError(f"argument {given[1]}: not allowed with argument {given[0]}")
-
-
-def _name_and_level(text: str) -> tuple[str, int]:
-    name, equals, level = (part.strip() for part in text.partition("="))
-    if not equals:
-        raise StorageToolError(f"Can't parse feature=level string {text}: equals sign not found.")
-    number = _short(level)
-    if number is None:
-        raise StorageToolError(
-            f"Can't parse feature=level string {text}: unable to parse {level} as a short."
-        )
-    return name, number
-
-
-def _short(text: str) -> int | None:
-    try:
-        number = int(text) if text.lstrip("+-").isdecimal() else None
-    except ValueError:
-        return None
-    return number if number in _SHORT else None
 
 
 def _initial_controllers(config: Any, options: dict[str, Any]) -> tuple[Any, ...]:
@@ -343,80 +318,5 @@ def _meta_facts(meta: Any) -> dict[str, str]:
     return {key: str(value) for key, value in facts.items() if value is not None}
 
 
-@storage.command("version-mapping", context_settings=CONTEXT)
-@click.option(
-    "--release-version",
-    "-r",
-    metavar="VERSION",
-    help=f"The release to look up; at least {MINIMUM}, by default {LATEST_PRODUCTION}.",
-)
-@json_option
-def version_mapping(release_version: str | None, as_json: bool) -> None:
-    """Show the feature levels that go with a release."""
-    text = release_version or str(LATEST_PRODUCTION)
-    version = parse_metadata_version(text, unstable=True)
-    levels = {name: feature.default_level(version) for name, feature in FEATURES.items()}
-    if as_json:
-        click.echo(json.dumps({METADATA_VERSION: int(version)} | levels, indent=2))
-        return
-    click.echo(f"{METADATA_VERSION}={version:d} ({text})")
-    for name, level in levels.items():
-        click.echo(f"{name}={level}")
-
-
-@storage.command("feature-dependencies", context_settings=CONTEXT)
-@click.option(
-    "--feature",
-    "-f",
-    "features",
-    multiple=True,
-    required=True,
-    metavar="NAME=LEVEL",
-    help="A feature and its level, e.g. metadata.version=30. May be given several times.",
-)
-@json_option
-def feature_dependencies(features: Sequence[str], as_json: bool) -> None:
-    """Show which other features a feature's level needs."""
-    facts = []
-    for text in features:
-        name, level, needs = _dependencies(text)
-        facts.append({"feature": name, "level": level, "requires": needs})
-        if as_json:
-            continue
-        shown = f"{name}={level}"
-        if name == METADATA_VERSION:
-            shown += f" ({metadata_version_of(level)})"
-        click.echo(f"{shown} requires:" if needs else f"{shown} has no dependencies.")
-        for other, needed in needs.items():
-            release = f" ({metadata_version_of(needed)})" if other == METADATA_VERSION else ""
-            click.echo(f"    {other}={needed}{release}")
-    if as_json:
-        click.echo(json.dumps(facts, indent=2))
-
-
-def _dependencies(text: str) -> tuple[str, int, dict[str, int]]:
-    name, equals, level_text = (part.strip() for part in text.partition("="))
-    if not equals:
-        raise StorageToolError(
-            f"Invalid feature format: {text}. Expected format: 'feature=version' "
-            "(e.g. 'group.version=1')"
-        )
-    level = _short(level_text)
-    if level is None:
-        raise StorageToolError(f"Invalid version format: {level_text} for feature {name}")
-    if name == METADATA_VERSION:
-        try:
-            metadata_version_of(level)
-        except FeatureError:
-            raise StorageToolError(f"Unknown {METADATA_VERSION} {level}") from None
-        return name, level, {}
-    feature: Feature | None = FEATURES.get(name)
-    if feature is None:
-        raise StorageToolError(f"Unknown feature: {name}")
-    if not 0 <= level <= feature.max_level:
-        raise StorageToolError(f"Feature level {level} is not supported for feature {name}")
-    return (
-        name,
-        level,
-        {other: int(needed) for other, needed in feature.dependencies[level].items()},
-    )
+storage.add_command(version_mapping)
+storage.add_command(feature_dependencies)

@@ -1,0 +1,133 @@
+"""The command itself: help, versions, errors, and how quickly it starts."""
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+
+import click
+import pytest
+
+from quorate import __version__
+from quorate.base.errors import BrokenInvariant, QuorateError
+from quorate.cli import main
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    """Replace the storage tool by a function."""
+
+    def tool(behaviour):
+        command = click.command()(behaviour)
+        monkeypatch.setattr("quorate.cli.storage.storage", command)
+
+    return tool
+
+
+def test_help_names_every_tool(quorate):
+    for arguments in (["--help"], ["-h"]):
+        outcome = quorate(*arguments)
+        assert outcome.code == 0
+        assert all(f"  {name} " in outcome.out for name in main.TOOLS)
+
+
+def test_without_arguments_there_is_help_and_a_failure(quorate):
+    outcome = quorate()
+    assert (outcome.code, outcome.out.startswith("Usage: quorate TOOL")) == (1, True)
+
+
+def test_version(quorate):
+    assert quorate("--version").out == f"quorate {__version__}\n"
+
+
+def test_an_unknown_tool_is_refused_with_the_likely_one(quorate):
+    outcome = quorate("storag", "format")
+    assert outcome.code == 1
+    assert "there is no tool 'storag'; did you mean 'storage'?" in outcome.err
+    assert "'quorate --help' lists them" in quorate("xyzzy").err
+
+
+@pytest.mark.parametrize("name", main.TOOLS)
+def test_every_tool_is_there_and_explains_itself(quorate, name):
+    module, _, attribute = main.TOOLS[name].place.partition(":")
+    assert isinstance(getattr(import_module(module), attribute), click.Command)
+    outcome = quorate(name, "--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"Usage: quorate {name}")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (QuorateError("what, where, what to do"), 1, "what, where, what to do\n"),
+        (BrokenInvariant("a defect"), 70, "a defect\n"),
+        (PermissionError(13, "Permission denied", "file"), 1, "file: Permission denied\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (click.Abort(), 130, ""),
+        (ValueError("odd"), 70, "Internal error, please report it: ValueError: odd"),
+    ],
+)
+def test_an_error_is_one_clear_line(quorate, tool, monkeypatch, error, code, said):
+    monkeypatch.delenv("QUORATE_DEBUG", raising=False)
+
+    def fail():
+        raise error
+
+    tool(fail)
+    outcome = quorate("storage")
+    assert (outcome.code, outcome.out) == (code, "")
+    assert outcome.err.startswith(said)
+    assert "Traceback" not in outcome.err
+
+
+def test_the_traceback_is_there_for_those_who_ask(quorate, tool, monkeypatch):
+    def fail():
+        raise QuorateError("why")
+
+    tool(fail)
+    monkeypatch.setenv("QUORATE_DEBUG", "1")
+    outcome = quorate("storage")
+    assert outcome.code == 1
+    assert "Traceback" in outcome.err
+
+
+def test_a_tools_own_exit_code_is_kept(quorate, tool):
+    tool(lambda: 3)
+    assert quorate("storage").code == 3
+
+
+def test_wrong_usage_ends_like_kafkas_tools(quorate):
+    outcome = quorate("storage", "format", "--nonsense")
+    assert outcome.code == 1
+    assert "No such option" in outcome.err
+
+
+def test_a_reader_that_leaves_is_no_error():
+    command = [sys.executable, "-m", "quorate.cli.main", "storage", "version-mapping"]
+    read, write = os.pipe()
+    os.close(read)
+    run = subprocess.run(command, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
+def test_help_imports_nothing_that_takes_time():
+    code = (
+        "import sys; from quorate.cli.main import run; run(['--help']);"
+        "print([m for m in ('click', 'rich', 'asyncio', 'dataclasses', 'typing') "
+        "if m in sys.modules and m != 'typing'])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_quorum_tool_imports_no_event_loop():
+    code = (
+        "import sys; from quorate.cli.main import run;"
+        "run(['metadata-quorum', '--bootstrap-controller', 'localhost:1', 'describe']);"
+        "import quorate.client.admin, quorate.client.config;"
+        "print([m for m in ('rich', 'asyncio', 'uvloop', 'jproperties', 'logging') "
+        "if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,247 @@
+"""Finding the active controller, retrying what may be retried, and never doing a change twice."""
+
+import pytest
+
+from client.fake_node import HANG_UP, FakeNode
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
+from quorate.client.admin import (
+    Admin,
+    ClientConfig,
+    ClientError,
+    ConnectError,
+    RequestFailed,
+    UnsupportedVersion,
+)
+from quorate.wire.messages import (
+    AddRaftVoterResponse,
+    ApiVersionsResponse,
+    DescribeClusterResponse,
+    DescribeQuorumResponse,
+    RemoveRaftVoterResponse,
+    UpdateFeaturesResponse,
+)
+
+PARTITION = DescribeQuorumResponse.TopicData.PartitionData
+KEYS = [ReplicaKey(node_id, Uuid(bytes([node_id]) * 16)) for node_id in range(5)]
+LISTENER = Listener("CONTROLLER", "h", 9)
+
+
+def cluster(*nodes, leader=1):
+    """DescribeCluster's answer: controllers 1, 2, ... at these fakes."""
+    return DescribeClusterResponse(
+        cluster_id="c",
+        controller_id=leader,
+        endpoint_type=2,
+        brokers=[
+            DescribeClusterResponse.DescribeClusterBroker(
+                broker_id=node_id, host=node.address.host, port=node.address.port
+            )
+            for node_id, node in enumerate(nodes, 1)
+        ],
+    )
+
+
+def quorum(*voters, error=ErrorCode.NONE):
+    return DescribeQuorumResponse(
+        topics=[
+            DescribeQuorumResponse.TopicData(
+                topic_name="__cluster_metadata",
+                partitions=[
+                    PARTITION(
+                        error_code=error,
+                        leader_id=1,
+                        leader_epoch=7,
+                        high_watermark=100,
+                        current_voters=[
+                            PARTITION.ReplicaState(
+                                replica_id=key.id,
+                                replica_directory_id=key.directory_id,
+                                log_end_offset=100,
+                            )
+                            for key in voters
+                        ],
+                    )
+                ],
+            )
+        ]
+    )
+
+
+@pytest.fixture
+def admin():
+    """Make an Admin that does not wait long; all are closed at the end."""
+    made = []
+
+    def admin(*nodes, **changes):
+        values = {
+            "bootstrap": tuple(getattr(node, "address", node) for node in nodes),
+            "controllers": True,
+            "retry_backoff_ms": 1,
+            "default_api_timeout_ms": 2000,
+            "unreachable_after_ms": 50,
+        }
+        made.append(Admin(ClientConfig(**values | changes)))
+        return made[-1]
+
+    yield admin
+    for each in made:
+        each.close()
+
+
+def test_a_question_goes_to_the_active_controller(admin):
+    with FakeNode({}) as one, FakeNode({"DescribeQuorumRequest": [quorum(KEYS[1])]}) as two:
+        one.answers["DescribeClusterRequest"] = [cluster(one, two, leader=2)]
+        found = admin(one).describe_quorum()
+    assert (found.leader_id, found.leader_epoch, found.high_watermark) == (1, 7, 100)
+    assert found.leader.key == KEYS[1]
+    assert found.leader.last_fetch_ms == -1
+
+
+def test_a_leader_that_moved_is_found_again(admin):
+    stale = quorum(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    with (
+        FakeNode({"DescribeQuorumRequest": [stale]}) as one,
+        FakeNode({"DescribeQuorumRequest": [quorum(KEYS[1])]}) as two,
+    ):
+        one.answers["DescribeClusterRequest"] = [
+            cluster(one, two, leader=1),
+            cluster(one, two, leader=-1),
+            cluster(one, two, leader=2),
+        ]
+        assert admin(one).describe_quorum().leader_epoch == 7
+        assert len(one.asked("DescribeClusterRequest")) == 3
+
+
+def test_a_broken_connection_is_made_again_and_the_other_bootstrap_node_is_tried(admin):
+    with FakeNode({"DescribeClusterRequest": [HANG_UP]}) as one, FakeNode({}) as two:
+        two.answers["DescribeClusterRequest"] = [cluster(one, two, leader=2)]
+        two.answers["DescribeQuorumRequest"] = [HANG_UP, quorum(KEYS[1])]
+        gone = Address("127.0.0.1", 1)
+        client = admin(gone, two)
+        assert client.describe_quorum().leader_id == 1
+        assert len(two.asked("DescribeQuorumRequest")) == 2
+
+
+def test_nobody_there_ends_soon_and_names_every_address(admin):
+    with pytest.raises(ConnectError) as caught:
+        admin(Address("127.0.0.1", 1), Address("127.0.0.1", 2)).describe_cluster()
+    assert "127.0.0.1:1" in str(caught.value)
+    assert "127.0.0.1:2" in str(caught.value)
+
+
+def test_no_leader_ends_with_the_api_timeout(admin):
+    with FakeNode({}) as one:
+        one.answers["DescribeClusterRequest"] = [cluster(one, leader=-1)]
+        with pytest.raises(RequestFailed, match="No controller is active now") as caught:
+            admin(one, default_api_timeout_ms=50).describe_quorum()
+    assert caught.value.code == ErrorCode.NOT_CONTROLLER
+
+
+def test_what_cannot_be_repeated_is_refused_at_once(admin):
+    refusal = AddRaftVoterResponse(
+        error_code=ErrorCode.DUPLICATE_VOTER, error_message="there is one"
+    )
+    with FakeNode({"AddRaftVoterRequest": [refusal]}) as one:
+        one.answers["DescribeClusterRequest"] = [cluster(one)]
+        with pytest.raises(RequestFailed, match=r"there is one \(DUPLICATE_VOTER\)"):
+            admin(one).add_voter(KEYS[2], [LISTENER])
+        assert len(one.asked("AddRaftVoterRequest")) == 1
+
+
+def test_what_is_asked_when_a_voter_is_added(admin):
+    with FakeNode({"AddRaftVoterRequest": [AddRaftVoterResponse()]}) as one:
+        one.answers["DescribeClusterRequest"] = [cluster(one)]
+        admin(one).add_voter(KEYS[2], [LISTENER], cluster_id="c")
+        (request,) = one.asked("AddRaftVoterRequest")
+    assert (request.cluster_id, request.voter_id, request.voter_directory_id) == ("c", *KEYS[2])
+    assert request.ack_when_committed is True
+    assert [(one.name, one.host, one.port) for one in request.listeners] == [LISTENER]
+
+
+def test_a_lost_answer_is_not_taken_for_a_refusal(admin):
+    """The node died after adding: the retry finds the voter there and does not ask again."""
+    with FakeNode({"AddRaftVoterRequest": [HANG_UP]}) as one:
+        one.answers["DescribeClusterRequest"] = [cluster(one)]
+        one.answers["DescribeQuorumRequest"] = [quorum(KEYS[1], KEYS[2])]
+        admin(one).add_voter(KEYS[2], [LISTENER])
+        assert len(one.asked("AddRaftVoterRequest")) == 1
+
+
+def test_a_timed_out_change_that_was_made_after_all_is_a_success(admin):
+    late = RemoveRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
+    with FakeNode({"RemoveRaftVoterRequest": [late]}) as one:
+        one.answers["DescribeClusterRequest"] = [cluster(one)]
+        one.answers["DescribeQuorumRequest"] = [quorum(KEYS[1], KEYS[2]), quorum(KEYS[1])]
+        admin(one).remove_voter(KEYS[2])
+        assert len(one.asked("RemoveRaftVoterRequest")) == 2
+        assert len(one.asked("DescribeQuorumRequest")) == 2
+
+
+def test_brokers_are_asked_directly_for_they_forward(admin):
+    with FakeNode({"DescribeQuorumRequest": [quorum(KEYS[1])]}) as broker:
+        assert admin(broker, controllers=False).describe_quorum().leader_id == 1
+        assert broker.asked("DescribeClusterRequest") == []
+
+
+def test_a_broker_cannot_stand_in_for_a_controller(admin):
+    with (
+        FakeNode({}, {60: (0, 0)}) as broker,
+        pytest.raises(UnsupportedVersion, match="does not support DescribeCluster in version 1"),
+    ):
+        admin(broker).describe_cluster()
+
+
+def told(**levels):
+    return ApiVersionsResponse(
+        api_keys=[ApiVersionsResponse.ApiVersion(api_key=60, min_version=0, max_version=2)],
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(
+                name="kraft.version", min_version=0, max_version=1
+            )
+        ],
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level)
+            for name, level in levels.items()
+        ],
+        finalized_features_epoch=5,
+    )
+
+
+def test_features_of_any_node_or_of_a_certain_one(admin):
+    with FakeNode({"ApiVersionsRequest": [told(a=1)]}) as one, FakeNode({}) as two:
+        two.answers["ApiVersionsRequest"] = [told(a=2)]
+        one.answers["DescribeClusterRequest"] = [cluster(one, two)]
+        client = admin(one)
+        assert client.describe_features() == ({"kraft.version": (0, 1)}, {"a": 1}, 5)
+        assert client.describe_features(2).finalized == {"a": 2}
+        with pytest.raises(ClientError, match="The cluster has no node 3; it has 1, 2"):
+            client.describe_features(3)
+
+
+def test_feature_updates_fail_one_by_one_or_together(admin):
+    result = UpdateFeaturesResponse.UpdatableFeatureResult
+    mixed = UpdateFeaturesResponse(
+        results=[
+            result(feature="a"),
+            result(feature="b", error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message="no"),
+        ]
+    )
+    whole = UpdateFeaturesResponse(error_code=ErrorCode.INVALID_REQUEST, error_message="none")
+    with FakeNode({"UpdateFeaturesRequest": [mixed, whole]}, {57: (0, 1), 60: (0, 2)}) as one:
+        one.answers["DescribeClusterRequest"] = [cluster(one)]
+        client = admin(one)
+        outcome = client.update_features({"a": 1, "b": 2}, validate_only=True)
+        assert outcome["a"] is None
+        assert (outcome["b"].code, outcome["b"].reason) == (ErrorCode.INVALID_UPDATE_VERSION, "no")
+        with pytest.raises(RequestFailed, match="none"):
+            client.update_features({"a": 1})
+        first, second = one.asked("UpdateFeaturesRequest")
+    assert (first.validate_only, second.validate_only) == (True, False)
+
+
+def test_an_answer_about_something_else_is_no_answer(admin):
+    with FakeNode({"DescribeQuorumRequest": [DescribeQuorumResponse()]}) as one:
+        one.answers["DescribeClusterRequest"] = [cluster(one)]
+        with pytest.raises(ClientError, match="told of 0 partitions"):
+            admin(one, default_api_timeout_ms=20).describe_quorum()

@@ -1,0 +1,125 @@
+"""One connection: versions, and nodes that do not answer as they should."""
+
+import socket
+
+import pytest
+
+from client.fake_node import HANG_UP, SILENCE, FakeNode
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Address
+from quorate.client.connection import ConnectError, Connection, NoAnswer, UnsupportedVersion
+from quorate.wire.header import encode_response
+from quorate.wire.messages import (
+    ApiVersionsResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+
+def connect(node, timeout_ms=2000):
+    return Connection(node.address, "test", timeout_ms)
+
+
+def ask(connection, timeout_ms=2000, at_least=0):
+    return connection.call(DescribeClusterRequest(), DescribeClusterResponse, timeout_ms, at_least)
+
+
+def test_an_answer():
+    with FakeNode({"DescribeClusterRequest": [DescribeClusterResponse(cluster_id="c")]}) as node:
+        with connect(node) as connection:
+            assert ask(connection).cluster_id == "c"
+            assert ask(connection).cluster_id == "c"
+        first = node.requests[0]
+        assert (first.api_key, first.version, first.client_id) == (18, 4, "test")
+        assert first.message.client_software_name == "quorate"
+
+
+@pytest.mark.parametrize(("offered", "used"), [((0, 0), 0), ((0, 1), 1), ((1, 99), 2)])
+def test_the_newest_version_that_both_know_is_used(offered, used):
+    answers = {"DescribeClusterRequest": [DescribeClusterResponse(cluster_id="c")]}
+    with FakeNode(answers, {60: offered}) as node, connect(node) as connection:
+        assert ask(connection).cluster_id == "c"
+        assert node.requests[-1].version == used
+
+
+@pytest.mark.parametrize("offered", [{}, {60: (3, 4)}])
+def test_a_request_that_the_node_does_not_know(offered):
+    with FakeNode({}, offered) as node, connect(node) as connection:
+        with pytest.raises(UnsupportedVersion, match="does not support DescribeCluster"):
+            ask(connection)
+        assert len(node.requests) == 1
+
+
+def test_a_node_too_old_for_what_is_meant():
+    with FakeNode({}, {60: (0, 0)}) as node, connect(node) as connection:
+        with pytest.raises(UnsupportedVersion, match="in version 1 or later"):
+            ask(connection, at_least=1)
+        assert connection.supports(60, 0)
+        assert not connection.supports(60, 1)
+
+
+def test_a_node_that_does_not_know_our_api_versions_is_asked_again_in_version_0():
+    key = ApiVersionsResponse.ApiVersion(api_key=60, min_version=0, max_version=2)
+    answers = {
+        "ApiVersionsRequest": [
+            ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION),
+            ApiVersionsResponse(api_keys=[key]),
+        ]
+    }
+    with FakeNode(answers) as node, connect(node) as connection:
+        assert connection.supports(60, 2)
+        assert [request.version for request in node.requests] == [4, 0]
+
+
+def test_a_node_that_refuses_to_tell_its_versions():
+    refusal = ApiVersionsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    with (
+        FakeNode({"ApiVersionsRequest": [refusal]}) as node,
+        pytest.raises(NoAnswer, match="CLUSTER_AUTHORIZATION_FAILED"),
+    ):
+        connect(node)
+
+
+def test_nobody_there():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = Address(*server.getsockname()[:2])
+    with pytest.raises(ConnectError, match=f"Cannot connect to {address}: Connection refused"):
+        Connection(address, "test", 1000)
+
+
+def test_a_name_that_does_not_exist():
+    with pytest.raises(ConnectError, match=r"Cannot connect to nowhere.invalid:1: "):
+        Connection(Address("nowhere.invalid", 1), "test", 1000)
+
+
+BAD_ANSWERS = {
+    "hang up": (HANG_UP, "broke: the node closed it"),
+    "silence": (SILENCE, "did not answer within 100 ms"),
+    "half a frame": (b"\0\0\0\x20half", "did not answer within 100 ms"),
+    "garbage": (b"HTTP/1.1 400 Bad Request\r\n\r\n", "sent what is no answer"),
+    "2 GiB": (b"\x7f\xff\xff\xff", "sent what is no answer"),
+    "negative": (b"\xff\xff\xff\xff", "sent what is no answer"),
+    "cut short": (b"\0\0\0\x06\0\0\0\x01\0\0", "sent what is no answer"),
+    "another's": (
+        encode_response(ApiVersionsResponse(), 18, 4, 99),
+        "answered something that was not asked",
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "message"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)
+def test_a_node_that_does_not_speak_the_protocol(answer, message):
+    with FakeNode({"ApiVersionsRequest": [answer]}) as node, pytest.raises(NoAnswer, match=message):
+        connect(node, timeout_ms=100)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"), [BAD_ANSWERS["hang up"], BAD_ANSWERS["silence"]], ids=["end", "silence"]
+)
+def test_a_node_that_stops_answering_later(answer, message):
+    with (
+        FakeNode({"DescribeClusterRequest": [answer]}) as node,
+        connect(node) as connection,
+        pytest.raises(NoAnswer, match=message),
+    ):
+        ask(connection, timeout_ms=100)

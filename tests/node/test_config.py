@@ -1,0 +1,300 @@
+"""A node's configuration: what Kafka's file means, and how wrong ones are refused."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
+from quorate.node.config import (
+    ConfigError,
+    check_servable,
+    load_config,
+    raft_config,
+    resolved_listeners,
+)
+from quorate.node.settings import parse_properties, read_settings
+
+GOOD = {
+    "process.roles": "controller",
+    "node.id": "1",
+    "listeners": "CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "log.dirs": "data",
+}
+BROKER = GOOD | {"process.roles": "broker", "listeners": "PLAINTEXT://localhost:9092"}
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(base=GOOD, *overrides, **changes):
+        values = dict(base) | {key.replace("_", "."): value for key, value in changes.items()}
+        path = tmp_path / "server.properties"
+        lines = [f"{key}={value}\n" for key, value in values.items() if value is not None]
+        path.write_text("".join(lines))
+        return load_config(path, overrides)
+
+    return load
+
+
+def refusal(load, *args, **changes) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(*args, **changes)
+    return str(caught.value)
+
+
+def test_the_least_configuration_has_kafkas_defaults(load):
+    config = load()
+    assert (config.node_id, config.roles, config.log_dirs) == (1, {"controller"}, ("data",))
+    assert config.metadata_log_dir == "data"
+    assert config.bootstrap_servers == (Address("localhost", 9093),)
+    assert config.static_voters == ()
+    assert config.warnings == ()
+    raft = raft_config(config, "cluster", Uuid(bytes(16)))
+    assert (raft.election_timeout_ms, raft.fetch_timeout_ms) == (1000, 2000)
+    assert (raft.election_backoff_max_ms, raft.request_timeout_ms) == (1000, 2000)
+    assert (raft.retry_backoff_ms, raft.fetch_max_bytes, raft.auto_join) == (20, 1048576, False)
+    assert config.segment_bytes == 1073741824
+    assert config.metadata_max_retention_bytes == 104857600
+    assert config.metadata_log_max_record_bytes_between_snapshots == 20971520
+
+
+def test_every_numeric_key_reaches_its_field(load):
+    values = {
+        "controller.quorum.election.timeout.ms": 11,
+        "controller.quorum.fetch.timeout.ms": 12,
+        "controller.quorum.election.backoff.max.ms": 13,
+        "controller.quorum.append.linger.ms": 14,
+        "controller.quorum.request.timeout.ms": 15,
+        "controller.quorum.retry.backoff.ms": 16,
+        "controller.quorum.fetch.max.bytes": 17,
+        "controller.quorum.fetch.snapshot.max.bytes": 18,
+        "metadata.log.max.record.bytes.between.snapshots": 2**40,
+        "metadata.log.max.snapshot.interval.ms": 0,
+        "metadata.log.segment.bytes": 8 * 1024 * 1024,
+        "metadata.log.segment.ms": 20,
+        "metadata.max.retention.bytes": -1,
+        "metadata.max.retention.ms": 2**41,
+        "metadata.max.idle.interval.ms": 0,
+        "socket.request.max.bytes": 21,
+        "connections.max.idle.ms": 22,
+        "max.connections": 23,
+    }
+    config = load(GOOD | {key: str(value) for key, value in values.items()})
+    for key, value in values.items():
+        assert getattr(config, key.replace(".", "_")) == value, key
+
+
+def test_an_override_wins_over_the_file(load):
+    config = load(GOOD, "node.id=7", "controller.quorum.fetch.timeout.ms = 5")
+    assert (config.node_id, config.controller_quorum_fetch_timeout_ms) == (7, 5)
+
+
+def test_broker_id_stands_in_for_node_id(load):
+    assert load(GOOD | {"broker.id": "3", "node.id": None}).node_id == 3
+    assert "You must set `node.id` to the same value as `broker.id`" in refusal(
+        load, GOOD | {"broker.id": "3"}
+    )
+
+
+def test_static_voters_are_sorted_and_carry_the_default_listener(load):
+    config = load(
+        GOOD
+        | {
+            "controller.quorum.voters": "2@b:9094,1@[::1]:9093",
+            "controller.quorum.bootstrap.servers": None,
+        }
+    )
+    assert [voter.key for voter in config.static_voters] == [ReplicaKey(1), ReplicaKey(2)]
+    assert config.static_voters[0].listeners == (Listener("CONTROLLER", "::1", 9093),)
+
+
+@pytest.mark.parametrize(
+    ("listeners", "advertised", "expected"),
+    [
+        ("CONTROLLER://localhost:9093", None, ("localhost", 9093)),
+        ("CONTROLLER://0.0.0.0:9093", "CONTROLLER://out.example:19093", ("out.example", 19093)),
+        ("CONTROLLER://0.0.0.0:9093", None, ("me", 9093)),
+        ("CONTROLLER://:0", None, ("me", 4444)),
+        ("CONTROLLER://[::1]:9093", None, ("::1", 9093)),
+    ],
+)
+def test_what_a_controller_advertises(load, listeners, advertised, expected):
+    config = load(GOOD | {"listeners": listeners, "advertised.listeners": advertised})
+    resolved = resolved_listeners(config, {"CONTROLLER": 4444}, "me")
+    assert resolved == (Listener("CONTROLLER", *expected),)
+
+
+def test_a_wildcard_listener_takes_its_address_from_the_static_voters(load):
+    config = load(
+        GOOD
+        | {"listeners": "CONTROLLER://0.0.0.0:9093", "controller.quorum.voters": "1@host:19093"}
+    )
+    assert config.advertised_listeners == (Listener("CONTROLLER", "host", 19093),)
+
+
+REFUSALS = [
+    ({"node.id": None}, 'Missing required configuration "node.id" which has no default value.'),
+    ({"node.id": "x"}, "Invalid value x for configuration node.id: Not a number of type INT"),
+    ({"node.id": "-1"}, "Invalid value -1 for configuration node.id: Value must be at least 0"),
+    ({"node.id": "1_0"}, "Not a number of type INT"),
+    ({"node.id": "2147483648"}, "Not a number of type INT"),
+    ({"metadata.log.segment.ms": "x"}, "Not a number of type LONG"),
+    ({"metadata.log.segment.bytes": "8388607"}, "Value must be at least 8388608"),
+    ({"controller.quorum.fetch.max.bytes": "0"}, "Value must be at least 1"),
+    (
+        {"controller.quorum.auto.join.enable": "yes"},
+        "Expected value to be either true or false",
+    ),
+    ({"process.roles": None}, 'Missing required configuration "process.roles"'),
+    ({"process.roles": ""}, "Valid values include: [broker, controller]"),
+    (
+        {"process.roles": "king"},
+        "Invalid value king for configuration process.roles: "
+        "String must be one of: broker, controller",
+    ),
+    ({"process.roles": "controller,controller"}, "values must not be duplicated"),
+    ({"controller.listener.names": None}, 'configuration "controller.listener.names"'),
+    ({"controller.listener.names": "OTHER"}, "No security protocol defined for listener"),
+    ({"listeners": "nonsense"}, "Unable to parse nonsense to a broker endpoint"),
+    ({"listeners": "CONTROLLER://h:99999"}, "is not between 0 and 65535"),
+    (
+        {"listeners": "CONTROLLER://a:1,PLAINTEXT://b:2"},
+        "must only contain KRaft controller listeners",
+    ),
+    ({"listeners": "CONTROLLER://a:1,controller://b:2"}, "must have a different name"),
+    (
+        {"listeners": "CONTROLLER://a:1,C2://b:1", "controller.listener.names": "CONTROLLER,C2"},
+        "must have a different port",
+    ),
+    ({"controller.listener.names": "CONTROLLER,PLAINTEXT"}, "must only contain values appearing"),
+    (
+        {"listener.security.protocol.map": "CONTROLLER:FOO"},
+        "Invalid security protocol `FOO` defined in listener.security.protocol.map",
+    ),
+    ({"listener.security.protocol.map": "nonsense"}, "is not of the form NAME:PROTOCOL"),
+    (
+        {"advertised.listeners": "CONTROLLER://0.0.0.0:1"},
+        "cannot use the nonroutable meta-address 0.0.0.0",
+    ),
+    ({"controller.quorum.bootstrap.servers": None}, "either controller.quorum.bootstrap.servers"),
+    (
+        {"controller.quorum.bootstrap.servers": "nonsense"},
+        "Failed to parse host name from nonsense",
+    ),
+    ({"controller.quorum.bootstrap.servers": "h:70000"}, "Failed to parse host port from h:70000"),
+    ({"controller.quorum.voters": "1"}, "should be in the form `{id}@{host}:{port}`"),
+    ({"controller.quorum.voters": "a@h:1"}, "Failed to parse voter ID as an integer from a"),
+    ({"controller.quorum.voters": "1@h"}, "Failed to parse host name from entry 1@h"),
+    ({"controller.quorum.voters": "1@h:70000"}, "Failed to parse host port from entry 1@h:70000"),
+    ({"controller.quorum.voters": "1@0.0.0.0:1"}, "Host string (0.0.0.0) is not routeable"),
+    (
+        {"controller.quorum.voters": "2@h:1,3@h:2"},
+        "the node id 1 must be included in the set of voters controller.quorum.voters=Set(2, 3)",
+    ),
+    ({"controller.quorum.voters": "1@h:1,1@h:2"}, "names voter 1 twice"),
+    ({"log.dirs": ""}, "Configuration 'log.dirs' must not be empty"),
+    ({"log.dirs": "a,a"}, "values must not be duplicated"),
+    ({"queued.max.request.bytes": "5"}, "must be larger or equal to socket.request.max.bytes"),
+    ({"quorate.metrics.listener": "nonsense"}, "It should be of the form host:port"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSALS, ids=[str(c) for c, _ in REFUSALS])
+def test_a_wrong_value_is_refused_with_what_is_right(load, change, message):
+    assert message in refusal(load, GOOD | change)
+
+
+BROKER_REFUSALS = [
+    ({"controller.quorum.voters": "1@h:1"}, "the node id 1 must not be included"),
+    (
+        {"controller.quorum.auto.join.enable": "true"},
+        "is only supported when process.roles contains the 'controller' role",
+    ),
+    (
+        {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"},
+        "Controller listener with name CONTROLLER defined in controller.listener.names not found",
+    ),
+    (
+        {"listeners": "PLAINTEXT://h:1,CONTROLLER://h:2"},
+        "must not contain a value appearing in the 'listeners' configuration",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BROKER_REFUSALS, ids=lambda c: str(c)[:40])
+def test_a_broker_only_file_has_its_own_rules(load, change, message):
+    assert load(BROKER).is_controller is False
+    assert message in refusal(load, BROKER | change)
+
+
+def test_a_refusal_says_where_the_value_was_set(load, tmp_path):
+    path = tmp_path / "server.properties"
+    assert refusal(load, GOOD | {"node.id": "x"}).endswith(f"({path}, line 2)")
+    assert refusal(load, GOOD, "node.id=y").endswith("(--override node.id=y)")
+
+
+def test_the_last_of_two_lines_is_the_one_that_counts(tmp_path):
+    path = tmp_path / "p"
+    path.write_text("node.id=1\n# node.id=5\nnode.id : x\n")
+    settings = read_settings(path)
+    assert (settings.text("node.id"), settings.where("node.id")) == ("x", f"{path}, line 3")
+
+
+def test_unknown_keys_are_named_and_typing_errors_pointed_out(load):
+    warnings = load(
+        GOOD | {"controller.quorum.voter": "1@h:1", "num.io.threads": "3", "log.retention.ms": "1"}
+    ).warnings
+    assert len(warnings) == 2
+    assert (
+        "controller.quorum.voter is ignored; did you mean controller.quorum.voters?"
+        in (warnings[0])
+    )
+    assert warnings[1].endswith("log.retention.ms, num.io.threads")
+
+
+@pytest.mark.parametrize("override", ["node.id", "=1", ""])
+def test_an_override_without_a_value_is_refused(load, override):
+    assert "must have the form key=value" in refusal(load, GOOD, override)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="No such file or directory"):
+        load_config(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match="Is a directory"):
+        load_config(tmp_path)
+
+
+def test_a_broken_escape_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "p"
+    path.write_text("a=1\nb=\\u00zz\n")
+    with pytest.raises(ConfigError, match=r"Not a properties file.*line 2"):
+        read_settings(path)
+
+
+def test_quorate_serves_controllers_in_plain_text_only(load):
+    check_servable(load())
+    with pytest.raises(ConfigError, match="contains 'broker', but Quorate runs controllers only"):
+        check_servable(load(BROKER))
+    secure = GOOD | {"listener.security.protocol.map": "CONTROLLER:SASL_SSL"}
+    with pytest.raises(ConfigError, match="uses SASL_SSL, but Quorate speaks PLAINTEXT only"):
+        check_servable(load(secure))
+
+
+@given(st.dictionaries(st.text(st.characters(codec="latin-1"), min_size=1), st.text("ab\\:=# \t")))
+def test_whatever_java_escapes_comes_back(values):
+    def escape(text: str) -> str:
+        return "".join(f"\\u{ord(char):04x}" for char in text)
+
+    text = "".join(f"{escape(key)}={escape(value)}\n" for key, value in values.items())
+    assert parse_properties(text.encode("latin-1"), "p") == values
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_in_a_properties_file_raise_anything_but_config_errors(tmp_path_factory, data):
+    path: Path = tmp_path_factory.getbasetemp() / "fuzz.properties"
+    path.write_bytes(data)
+    with pytest.raises(ConfigError):
+        load_config(path)
