@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -97,10 +98,11 @@ def next_commands(quorum: Supervisor) -> list[str]:
     log = quorum.home(node) / "data" / "__cluster_metadata-0" / f"{0:020d}.log"
     connect = f"--bootstrap-controller {quorum.bootstrap}"
     victim = min(quorum.processes)
+    program = "quorate" if shutil.which("quorate") else sys.argv[0]
     return [
-        f"quorate metadata-quorum {connect} describe --status",
-        f"quorate metadata-quorum {connect} describe --replication --human-readable",
-        f"quorate dump-log --cluster-metadata-decoder --files {log}",
+        f"{program} metadata-quorum {connect} describe --status",
+        f"{program} metadata-quorum {connect} describe --replication --human-readable",
+        f"{program} dump-log --cluster-metadata-decoder --files {log}",
         f"kill -9 {quorum.processes[victim].pid}    # controller {victim}: see the quorum go on",
     ]
 
@@ -125,21 +127,24 @@ def _watch_table(quorum: Supervisor, admin: Admin) -> None:
     with Live(console=Console(), auto_refresh=False, transient=False) as live:
         while True:
             found = look(admin)
-            live.update(Group(_table(quorum, found), commands), refresh=True)
+            headline = Text(_headline(quorum, found), style="bold")
+            live.update(Group(headline, _table(quorum, found), commands), refresh=True)
             time.sleep(_REFRESH_S)
+
+
+def _headline(quorum: Supervisor, found: Quorum | None) -> str:
+    if found is None:
+        return f"cluster {quorum.cluster_id}   no leader at the moment"
+    return (
+        f"cluster {quorum.cluster_id}   leader {found.leader_id}   "
+        f"epoch {found.leader_epoch}   high watermark {found.high_watermark}"
+    )
 
 
 def _table(quorum: Supervisor, found: Quorum | None) -> Table:
     from rich.table import Table
 
-    if found is None:
-        title = f"cluster {quorum.cluster_id}: no leader at the moment"
-    else:
-        title = (
-            f"cluster {quorum.cluster_id}   leader {found.leader_id}   "
-            f"epoch {found.leader_epoch}   high watermark {found.high_watermark}"
-        )
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table()
     for name in ("node", "role", "address", "process", "log end", "lag"):
         table.add_column(name, justify="right" if name in ("log end", "lag") else "left")
     rows = _rows(found)
