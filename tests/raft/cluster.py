@@ -201,6 +201,14 @@ class Node:
         self.core = None
         self.pending = []
         self.wake = None
+        network = self.cluster.network
+        network[:] = [m for m in network if not (m.response and m.to == self.id)]
+
+    @property
+    def spoken(self) -> bool:
+        """Is its epoch durable, so that it may have told anybody?"""
+        writes = [write for _, writes in self.pending for write in writes]
+        return not any(isinstance(write, SaveElection) for write in writes)
 
     def step(self, *events: Event) -> Ready:
         assert self.core is not None, f"{self.id} is down"
@@ -415,7 +423,8 @@ class Cluster:
 
     # -- letting things happen -----------------------------------------------------------------
     def persist(self) -> bool:
-        return any([node.persist() for node in self.running])
+        done = [node.persist() for node in self.running]
+        return any(done)
 
     def settle(self) -> Cluster:
         """Persist and deliver until nothing moves; the clock stands still."""

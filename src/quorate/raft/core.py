@@ -186,10 +186,16 @@ class RaftCore:
         return self._finish(s)
 
     def _finish(self, s: State) -> Ready:
-        leader = s.visible_leader
-        if leader != s.told:
-            s.told = s.out.leader = leader
         role = s.role
+        told, present = s.told, s.election
+        if (
+            told.epoch != present.epoch
+            or told.leader_id != present.leader_id
+            or isinstance(role, Resigned)
+        ):
+            leader = s.visible_leader
+            if leader != told:
+                s.told = s.out.leader = leader
         return s.out.ready(
             epoch_start=role.epoch_start if isinstance(role, Leader) else -1,
             wake_at_ms=self._wake if self._wake < NEVER else None,
@@ -298,7 +304,7 @@ class RaftCore:
             return
         s.requests.forget(node_id)
         s.requests.fail(node_id, s.now)
-        if s.is_voter and role.suspicion == 0:
+        if s.electable and role.suspicion == 0:
             s.note(f"connection to leader {node_id} lost")
             moves.suspect_leader(s, role)
 

@@ -88,10 +88,11 @@ def _vote(s: State, key: ReplicaKey) -> None:
     s.vote_for(key)
     role = s.role
     if isinstance(role, Prospective):
-        ballot = Ballot(s.voters, granted={s.me.id})
+        ballot = Ballot(s.voters)
+        ballot.record(s.me.id, True)
         s.role = Prospective(ballot, s.election_timeout(), role.leader_endpoints)
     elif isinstance(role, Unattached):
-        role.election_deadline = s.election_timeout() if s.is_voter else NEVER
+        role.election_deadline = s.election_timeout() if s.electable else NEVER
 
 
 # -- asking for votes --------------------------------------------------------------------------

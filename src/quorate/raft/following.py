@@ -199,7 +199,7 @@ def on_install_failed(s: State, event: InstallFailed) -> None:
 # -- time and requests -------------------------------------------------------------------------
 def poll_unattached(s: State, role: Unattached) -> int:
     """Look for a leader; as a voter, for one's own chance too."""
-    if not s.is_voter:
+    if not s.electable:
         role.election_deadline = NEVER
     elif role.election_deadline >= NEVER:
         role.election_deadline = s.election_timeout()
@@ -215,7 +215,7 @@ def poll_follower(s: State, role: Follower) -> int:
     """Fetch; as a voter, run for the leader's place when it has been silent for too long."""
     if s.shutdown_deadline is not None:
         return NEVER
-    voter = s.is_voter
+    voter = s.electable
     if voter and s.now >= role.fetch_deadline and s.installing is None:
         why = "connection to the leader lost" if role.suspicion else "fetch timeout"
         become_prospective(s, why, suspicion=role.suspicion)

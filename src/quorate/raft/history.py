@@ -39,6 +39,10 @@ class History(Generic[T]):
         """(offset, value) of the newest entry."""
         return (self._offsets[-1], self._values[-1]) if self._offsets else None
 
+    def before_last(self) -> T | None:
+        """The value that the newest entry replaced."""
+        return self._values[-2] if len(self._values) > 1 else None
+
     def at(self, offset: int) -> T | None:
         """The value set at or before `offset`."""
         index = bisect_right(self._offsets, offset)
@@ -107,6 +111,11 @@ class Controls:
         """Offset of the newest Voters record; -1 in the bootstrap snapshot; None without one."""
         last = self._voters.last()
         return None if last is None else last[0]
+
+    @property
+    def replaced_voters(self) -> VoterSet | None:
+        """The voter set that the newest Voters record replaced, where that is still known."""
+        return self._voters.before_last()
 
     @property
     def version_offset(self) -> int | None:

@@ -227,7 +227,7 @@ def poll_leader(s: State, role: Leader) -> int:
     """Resign when it is time, expire what waited too long, remind silent voters of the epoch."""
     if s.shutdown_deadline is not None:
         role.resign = "shutdown"
-    elif s.now >= role.check_deadline and len(role.progress.voters) > 1:
+    elif s.now >= role.check_deadline and not s.voters.is_only_voter(s.me):
         role.resign = "no fetch from a majority of the voters"
     if role.resign is not None:
         become_resigned(s, role.resign)
@@ -237,7 +237,7 @@ def poll_leader(s: State, role: Leader) -> int:
     if s.now >= role.begin_deadline and s.durable.election:
         _send_begin(s, role)
     wake = role.begin_deadline
-    if len(role.progress.voters) > 1:
+    if not s.voters.is_only_voter(s.me):
         wake = min(wake, role.check_deadline)
     if role.change is not None:
         wake = min(wake, role.change.deadline)

@@ -93,7 +93,7 @@ class LogIndex:
         gives itself, at the first known start.
         """
         if not self._epochs or epoch >= self._epochs[-1]:
-            return self.end
+            return OffsetAndEpoch(self.end_offset, self.last_epoch)
         higher = bisect_right(self._epochs, epoch)
         found = self._epochs[higher - 1] if higher else epoch
         return OffsetAndEpoch(self._starts[higher], found)
@@ -106,6 +106,9 @@ class LogIndex:
         """
         if offset == 0 and self.start_offset == 0:
             return None
+        if self._epochs and epoch == self._epochs[-1] and self._starts[-1] < offset:
+            end_offset = self.end_offset
+            return None if offset <= end_offset else Diverging(OffsetAndEpoch(end_offset, epoch))
         if self.snapshots:
             earliest = self.snapshots[0]
             if (

@@ -39,9 +39,8 @@ def start(s: State) -> None:
     elif election.leader_id == s.me.id:
         others = {voter_id for voter_id in s.voters.ids if voter_id != s.me.id}
         s.role = Resigned(s.election_timeout(), others)
-    elif election.voted is not None and s.is_voter and _names_me(s, election.voted):
-        ballot = Ballot(s.voters, granted={s.me.id})
-        s.role = Candidate(ballot, s.election_timeout())
+    elif election.voted is not None and s.electable and _names_me(s, election.voted):
+        s.role = Candidate(Ballot(s.voters), s.election_timeout())
     else:
         endpoints = s.endpoints_of(election.leader_id, ())
         if election.leader_id >= 0 and s.usable(endpoints) is not None:
@@ -96,9 +95,10 @@ def _new_follower(s: State, endpoints: Listeners) -> Follower:
 
 def become_prospective(s: State, why: str, *, suspicion: int = 0) -> None:
     """Ask whether an election could be won; epoch, leader and vote stay."""
-    check(s.is_voter, "prospective without being a voter", s.me)
+    check(s.electable, "prospective without being a voter", s.me)
     old = s.role
-    ballot = Ballot(s.voters, granted={s.me.id})
+    ballot = Ballot(s.voters)
+    ballot.record(s.me.id, True)
     deadline = s.election_timeout()
     if suspicion:
         deadline = min(deadline, s.now + 2 * suspicion_pause(s, suspicion))
@@ -108,7 +108,7 @@ def become_prospective(s: State, why: str, *, suspicion: int = 0) -> None:
 
 def become_candidate(s: State, why: str = "") -> None:
     """Vote for this node in the next epoch; the vote counts once it is durable."""
-    check(s.is_voter, "candidate without being a voter", s.me)
+    check(s.electable, "candidate without being a voter", s.me)
     old = s.role
     s.save(ElectionState(s.epoch + 1, -1, s.me))
     s.enter(Candidate(Ballot(s.voters), s.election_timeout()), why)
@@ -117,7 +117,7 @@ def become_candidate(s: State, why: str = "") -> None:
 
 def become_leader(s: State, granting: set[int]) -> None:
     """Lead the epoch: append its first batch (`LeaderState.appendStartOfEpochControlRecords`)."""
-    check(s.is_voter, "leader without being a voter", s.me)
+    check(s.electable, "leader without being a voter", s.me)
     old = s.role
     s.save(ElectionState(s.epoch, s.me.id))
     volatile = None
@@ -132,7 +132,7 @@ def become_leader(s: State, granting: set[int]) -> None:
     )
     role.progress.own.end_offset = s.durable.end_offset
     records: list[ControlRecord] = [LeaderChange(s.me.id, s.voters.ids, tuple(sorted(granting)))]
-    if s.controls.version > 0:
+    if s.controls.version > 0 and s.is_voter:
         bootstrap_only = s.controls.voters_offset == -1
         if bootstrap_only or s.voters.needs_update(s.own_voter):
             voters = s.voters.update(s.own_voter)

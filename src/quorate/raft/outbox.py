@@ -8,8 +8,6 @@ from quorate.raft.messages import Response
 from quorate.raft.ready import Accepted, Append, Ready, Refused, Reply, Send, Write
 from quorate.raft.values import Batch
 
-IDLE = Ready()
-
 
 class Outbox:
     """Writes in order, messages, notes; and replies held back until what they promise is durable.
@@ -54,7 +52,7 @@ class Outbox:
     def flush(self) -> None:
         if self._batches:
             self.writes.append(Append(tuple(self._batches)))
-            self._batches.clear()
+            self._batches = []
 
     def reply(self, reply_to: int, response: Response) -> None:
         durable = self._durable
@@ -79,10 +77,16 @@ class Outbox:
         return held
 
     def discard(self) -> None:
-        """Forget what this step has collected."""
-        self._batches.clear()
-        for collected in (self.writes, self.sends, self.replies, self.proposals):
-            collected.clear()
+        """Forget what this step has collected, but the notes."""
+        self._batches = []
+        if self.writes:
+            self.writes = []
+        if self.sends:
+            self.sends = []
+        if self.replies:
+            self.replies = []
+        if self.proposals:
+            self.proposals = []
         self.high_watermark = self.leader = None
 
     def ready(
@@ -105,5 +109,6 @@ class Outbox:
             faulted,
         )
         self.discard()
-        self.notes.clear()
+        if self.notes:
+            self.notes = []
         return ready

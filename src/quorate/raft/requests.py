@@ -111,6 +111,8 @@ class Requests:
 
     def wake_ms(self, now_ms: int) -> int | None:
         """The next time at which a request expires or a backoff ends."""
+        if not self._by_node and not self._backoff:
+            return None
         times = [t for t in self._backoff.values() if t > now_ms]
         times += [f.expires_ms for f in self._by_node.values() if f.expires_ms > now_ms]
         return min(times) if times else None

@@ -108,6 +108,22 @@ class State:
         return self.controls.voters.is_voter(self.me)
 
     @property
+    def electable(self) -> bool:
+        """May this replica run for leader?
+
+        As a voter; and as one that was a voter before the newest set, while that set is not
+        known to be committed: it may hold the only record of its own removal, and then nobody
+        else can be elected (Raft, section 4.2.2; Kafka's observers never run).
+        """
+        controls = self.controls
+        if controls.voters.is_voter(self.me):
+            return True
+        offset, replaced = controls.voters_offset, controls.replaced_voters
+        if offset is None or replaced is None or offset < self.high_watermark:
+            return False
+        return replaced.is_voter(self.me)
+
+    @property
     def leader_and_epoch(self) -> LeaderAndEpoch:
         """As answers tell it."""
         return LeaderAndEpoch(self.election.leader_id, self.election.epoch)
@@ -123,9 +139,10 @@ class State:
     @property
     def visible_leader(self) -> LeaderAndEpoch:
         """As the state machine sees it: a resigned leader leads no more."""
+        election = self.election
         if isinstance(self.role, Resigned):
-            return LeaderAndEpoch(-1, self.election.epoch)
-        return self.leader_and_epoch
+            return LeaderAndEpoch(-1, election.epoch)
+        return LeaderAndEpoch(election.leader_id, election.epoch)
 
     @property
     def own_voter(self) -> Voter:
@@ -206,7 +223,7 @@ def remaining_or_new(state: State) -> int:
     `QuorumState.transitionToUnattached`.
     """
     role = state.role
-    if not state.is_voter:
+    if not state.electable:
         return NEVER
     if isinstance(role, Candidate | Unattached | Resigned) and role.election_deadline < NEVER:
         return role.election_deadline
