@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
@@ -209,7 +210,7 @@ def dump_log(files: str, as_json: bool, **flags: Any) -> None:
         as_json,
         flags["max_bytes"],
     )
-    Dump(options, Output(click.get_binary_stream("stdout"))).run(files.split(","))
+    Dump(options, Output(sys.stdout.buffer)).run(files.split(","))
 
 
 def batches_of(fd: int, size: int, path: str) -> Iterator[BatchView]:
