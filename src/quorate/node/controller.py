@@ -6,17 +6,21 @@ and when to call again. Driven by the server, and by a simulator just the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch
 from quorate.metadata.image import Image
+from quorate.node.ahead import Ahead
 from quorate.node.calls import ENVELOPE, Call, Unserved, envelope_error, unwrap
-from quorate.node.handlers import FORWARDABLE, HANDLERS, Done
+from quorate.node.handlers import ALTER_CLIENT_QUOTAS, FORWARDABLE, HANDLERS
+from quorate.node.host import ControllerHost, Done
 from quorate.node.jobs import Job
 from quorate.node.machine import Now
 from quorate.node.metadata_machine import MetadataMachine, Registrant
+from quorate.node.quota_handler import alter_client_quotas
 from quorate.node.registration import Registration
 from quorate.node.replica import Answer, Committed, Input, Replica, Submit
 from quorate.node.translate import response_to_wire
@@ -75,6 +79,12 @@ class NodeEffects:
     faulted: str | None = None
 
 
+_HANDLERS: Final[dict[int, Callable[[ControllerHost, Call], Message | None]]] = {
+    **HANDLERS,
+    ALTER_CLIENT_QUOTAS: alter_client_quotas,
+}
+
+
 class Controller:
     """One node of a quorum that keeps Kafka's metadata."""
 
@@ -85,6 +95,7 @@ class Controller:
         self.cluster_id = replica.config.cluster_id
         self.unstable_features = registrant.unstable_features
         self.now = Now(0, 0)
+        self.quotas = Ahead()
         self._registration = Registration(registrant)
         self._next = 0
         self._asked: dict[int, Call] = {}
@@ -125,7 +136,7 @@ class Controller:
     def _call(self, call: Call, effects: NodeEffects) -> None:
         try:
             call = self._unwrapped(call)
-            handler = HANDLERS.get(call.request.api_key)
+            handler = _HANDLERS.get(call.request.api_key)
             if handler is None:
                 raise Unserved(f"api key {call.request.api_key} is not served by this node")
             answer = handler(self, call)

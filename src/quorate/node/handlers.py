@@ -6,24 +6,19 @@ Envelope, and the texts of errors, are those of `ControllerApis` and `QuorumCont
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Final, Protocol
+from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import METADATA_TOPIC, Uuid
 from quorate.formats.records import RegisterControllerRecord, encode_record
-from quorate.metadata.image import Image
 from quorate.node import features
 from quorate.node.calls import ENVELOPE, Call
-from quorate.node.machine import Now
-from quorate.node.quota_handler import alter_client_quotas
+from quorate.node.host import Done, Handler, Host
 from quorate.node.replica import Committed
 from quorate.node.translate import request_from_wire
 from quorate.raft.describe import QuorumDescription, ReplicaDescription
-from quorate.raft.messages import Request
 from quorate.raft.ready import Refused
-from quorate.raft.values import ControlState
 from quorate.wire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -39,55 +34,10 @@ from quorate.wire.messages import (
 from quorate.wire.registry import CONTROLLER_API_VERSIONS
 from quorate.wire.schema import Message
 
+__all__ = ["FORWARDABLE", "HANDLERS", "Done", "Handler", "Host", "served"]
+
 CONTROLLERS: Final = 2
 """DescribeCluster's endpoint type; 1 is brokers."""
-
-Done = Callable[[Committed | Refused], Message | None]
-"""Makes the answer of an outcome; None when there is more to wait for."""
-
-
-class Host(Protocol):
-    """What a handler may look at and do: the node."""
-
-    node_id: int
-    cluster_id: str
-    unstable_features: bool
-    now: Now
-
-    @property
-    def image(self) -> Image: ...
-
-    @property
-    def image_offset(self) -> int:
-        """Of the last record in the image; -1 for none."""
-
-    @property
-    def applied_control(self) -> ControlState: ...
-
-    @property
-    def control(self) -> ControlState:
-        """kraft.version and voters in force, committed or not."""
-
-    @property
-    def leader_id(self) -> int: ...
-
-    @property
-    def is_active(self) -> bool: ...
-
-    def describe(self) -> QuorumDescription | None: ...
-
-    def ask_core(self, call: Call, request: Request) -> None:
-        """Its response answers `call`."""
-
-    def submit(self, call: Call, values: list[bytes], done: Done) -> None:
-        """Append records; `done` makes the answer to `call` when they are committed or not."""
-
-    def upgrade_kraft_version(
-        self, call: Call, version: int, validate_only: bool, done: Done
-    ) -> None: ...
-
-
-Handler = Callable[[Host, Call], Message | None]
 
 
 def _ask_core(host: Host, call: Call) -> Message | None:
@@ -368,7 +318,6 @@ def _updated(message: UpdateFeaturesRequest, version: int) -> Message:
 HANDLERS: Final[dict[int, Handler]] = {
     1: _ask_core,
     18: _api_versions,
-    49: alter_client_quotas,
     52: _ask_core,
     53: _ask_core,
     54: _ask_core,
@@ -381,13 +330,19 @@ HANDLERS: Final[dict[int, Handler]] = {
     81: _ask_core,
     82: _ask_core,
 }
-"""By api key; ENVELOPE is unwrapped before it comes here."""
+"""By api key, for any node; ENVELOPE is unwrapped before it comes here."""
 
-FORWARDABLE: Final = frozenset({49, 55, 57, 80, 81})
+ALTER_CLIENT_QUOTAS: Final = 49
+"""Served by a controller alone (`quota_handler`)."""
+
+FORWARDABLE: Final = frozenset({ALTER_CLIENT_QUOTAS, 55, 57, 80, 81})
 """Of HANDLERS: those that a broker may pass on in an Envelope."""
 
 
 @cache
 def served() -> tuple[tuple[int, int, int], ...]:
     """(api key, lowest, highest version) of everything this node answers, by key."""
-    return tuple((key, *CONTROLLER_API_VERSIONS[key]) for key in sorted({*HANDLERS, ENVELOPE}))
+    return tuple(
+        (key, *CONTROLLER_API_VERSIONS[key])
+        for key in sorted({*HANDLERS, ALTER_CLIENT_QUOTAS, ENVELOPE})
+    )

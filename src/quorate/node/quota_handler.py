@@ -1,44 +1,38 @@
-"""AlterClientQuotas at the active node.
-
-Decided on the committed image: a change that is still on its way is not seen by the next one.
-"""
+"""AlterClientQuotas (KIP-546) on the active controller; the rules are `controller.quotas`."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.quotas import Alteration, Outcome, alter
 from quorate.formats.records import encode_record
 from quorate.node.calls import Call
+from quorate.node.host import ControllerHost
 from quorate.node.replica import Committed
 from quorate.raft.ready import Refused
 from quorate.wire.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 from quorate.wire.schema import Message
 
-if TYPE_CHECKING:
-    from quorate.node.handlers import Host
 
-_Entity = tuple[tuple[str, str | None], ...]
-
-
-def alter_client_quotas(host: Host, call: Call) -> Message | None:
-    """Answered when the records are committed; at once when there are none to write."""
+def alter_client_quotas(host: ControllerHost, call: Call) -> Message | None:
+    """Decide, append, and answer when it is committed."""
     message = call.message
     assert isinstance(message, AlterClientQuotasRequest)
     alterations = [_alteration(entry) for entry in message.entries]
-    entities = [alteration.entity for alteration in alterations]
     if not host.is_active:
-        return _all(entities, ErrorCode.NOT_CONTROLLER, "This node is not the active controller.")
-    records, outcomes = alter(host.image.client_quotas, alterations)
-    if message.validate_only or not records:
-        return _answer(outcomes)
+        return _all_failed(alterations, ErrorCode.NOT_CONTROLLER, "")
+    committed = host.image.client_quotas
+    records, outcomes = alter(host.quotas.over(committed), alterations)
+    if message.validate_only:
+        return _response(outcomes)
+    host.quotas.begin(committed, records)
 
     def done(outcome: Committed | Refused) -> Message:
+        host.quotas.settle()
         if isinstance(outcome, Refused):
-            return _all(entities, outcome.error, outcome.message)
-        return _answer(outcomes)
+            return _all_failed(alterations, outcome.error, outcome.message)
+        return _response(outcomes)
 
+    # Without a record to write the answer still waits for what was decided on before.
     host.submit(call, [encode_record(record, 0) for record in records], done)
     return None
 
@@ -50,19 +44,19 @@ def _alteration(entry: AlterClientQuotasRequest.EntryData) -> Alteration:
     )
 
 
-def _all(entities: list[_Entity], error: ErrorCode, text: str) -> Message:
-    return _answer([Outcome(entity, error, text) for entity in entities])
+def _all_failed(alterations: list[Alteration], error: ErrorCode, text: str) -> Message:
+    return _response([Outcome(item.entity, error, text or None) for item in alterations])
 
 
-def _answer(outcomes: list[Outcome]) -> Message:
-    entry = AlterClientQuotasResponse.EntryData
+def _response(outcomes: list[Outcome]) -> Message:
+    data = AlterClientQuotasResponse.EntryData
     return AlterClientQuotasResponse(
         entries=[
-            entry(
+            data(
                 error_code=outcome.error,
                 error_message=outcome.message,
                 entity=[
-                    entry.EntityData(entity_type=kind, entity_name=name)
+                    data.EntityData(entity_type=kind, entity_name=name)
                     for kind, name in outcome.entity
                 ],
             )

@@ -64,7 +64,10 @@ from quorate.storage.api import AppendedBatch, Recovered
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Append these record values as one; answered by Committed or Refused with `token`."""
+    """Append these record values as one; answered by Committed or Refused with `token`.
+
+    Without values it only waits for everything that was submitted before.
+    """
 
     token: int
     values: Sequence[bytes]
@@ -199,34 +202,45 @@ class Replica:
                 events.append(inputs.Persisted(item.seq))
             case LogRead() | SnapshotRead():
                 self._take_read(item, effects)
-            case Installed():
-                self._tail.restart(item.snapshot_id.offset)
-                self._newest_snapshot = item.snapshot_id
-                self._applier.load(item.snapshot_id)
-                events.append(inputs.SnapshotInstalled(item.seq, item.snapshot_id, item.control))
-            case InstallRefused():
-                events.append(inputs.InstallFailed(item.seq, item.snapshot_id, item.reason))
-            case SnapshotWritten():
-                self._writing_snapshot = False
-                if item.snapshot_id > self._newest_snapshot:
-                    self._newest_snapshot = item.snapshot_id
-                    events.append(inputs.SnapshotCreated(item.snapshot_id))
-                effects.notes.append(f"Wrote snapshot {_name(item.snapshot_id)}")
-            case SnapshotFailed():
-                self._writing_snapshot = False
-                effects.notes.append(
-                    f"Could not write snapshot {_name(item.snapshot_id)}: {item.reason}"
-                )
             case Surveyed():
                 self._take_survey(item, events, now)
             case DiskFailed():
                 events.append(inputs.StorageFailed(item.reason))
+            case Installed() | InstallRefused() | SnapshotWritten() | SnapshotFailed():
+                self._take_snapshot(item, effects, events)
             case inputs.UpgradeKRaftVersion():
                 token = self._next_token()
                 self._proposals[token] = [Submit(item.token, ())]
                 events.append(replace(item, token=token))
             case _:
                 events.append(item)
+
+    def _take_snapshot(
+        self,
+        item: Installed | InstallRefused | SnapshotWritten | SnapshotFailed,
+        effects: Effects,
+        events: list[inputs.Event],
+    ) -> None:
+        snapshot_id = item.snapshot_id
+        match item:
+            case Installed():
+                self._tail.restart(snapshot_id.offset)
+                self._newest_snapshot = snapshot_id
+                self._applier.load(snapshot_id)
+                events.append(inputs.SnapshotInstalled(item.seq, snapshot_id, item.control))
+            case InstallRefused():
+                events.append(inputs.InstallFailed(item.seq, snapshot_id, item.reason))
+            case SnapshotWritten():
+                self._writing_snapshot = False
+                effects.notes.append(f"Wrote snapshot {_name(snapshot_id)}")
+                if snapshot_id > self._newest_snapshot:
+                    self._newest_snapshot = snapshot_id
+                    events.append(inputs.SnapshotCreated(snapshot_id))
+            case SnapshotFailed():
+                self._writing_snapshot = False
+                effects.notes.append(
+                    f"Could not write snapshot {_name(snapshot_id)}: {item.reason}"
+                )
 
     def _take_read(self, result: LogRead | SnapshotRead, effects: Effects) -> None:
         if result.token == self._apply_token:
@@ -280,9 +294,7 @@ class Replica:
         self._elected = self.leading_epoch = None
         effects.outcomes.extend(_not_leading(item.token) for item in self._submitted)
         effects.outcomes.extend(
-            _not_leading(item.token, in_doubt=True)
-            for item in self._uncommitted
-            if item.token >= 0
+            _not_leading(item.token, in_doubt=True) for item in self._uncommitted if item.token >= 0
         )
         self._submitted.clear()
         self._uncommitted.clear()
@@ -348,6 +360,10 @@ class Replica:
         self, items: list[Submit], epoch: int, events: list[inputs.Event], now: Now
     ) -> None:
         values = [value for item in items for value in item.values]
+        if not values:
+            end = self.core.log_end.offset
+            self._uncommitted.extend(Committed(item.token, end, end) for item in items)
+            return
         data = encode_batch(0, epoch, now.wall_ms, values)
         token = self._next_token()
         self._proposals[token] = items
