@@ -207,12 +207,13 @@ def loose_records(view: BatchView) -> Iterator[LooseRecord]:
             raise DumpError(
                 f"batch at byte {view.position}: record {index} is cut or malformed: {error}"
             ) from None
+        if index == view.count - 1 and position != len(data):
+            # as Kafka's iterator: before it gives out the last record
+            raise DumpError(
+                f"batch at byte {view.position}: {len(data) - position} bytes are left after "
+                f"{view.count} records"
+            )
         yield record
-    if position != len(data):
-        raise DumpError(
-            f"batch at byte {view.position}: {len(data) - position} bytes are left after "
-            f"{view.count} records"
-        )
 
 
 def _read_loose(view: BatchView, position: int) -> tuple[LooseRecord, int]:
