@@ -123,12 +123,13 @@ def describe_quorum(host: str, port: int, timeout: float = 2.0) -> View | None:
 
 
 def _replicas(rows: Any) -> dict[int, Replica]:
+    """By node id; of a node that was there under two directory ids, the one heard last."""
     return {
         row.replica_id: Replica(
             Uuid(row.replica_directory_id.bytes if row.replica_directory_id else bytes(16)),
             row.log_end_offset,
         )
-        for row in rows
+        for row in sorted(rows, key=lambda row: row.last_fetch_timestamp)
     }
 
 
