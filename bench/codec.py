@@ -2,8 +2,9 @@
 
     python -m bench.codec [--java] [--json] [--seconds 1.0]
 
-Prints messages per second of our encoder and decoder, pure Python or compiled, whichever is in
-use; with --java also those of kafka-clients on the same messages in the same run.
+Prints messages per second of our encoder and decoder, in C or in Python, whichever is in use
+(QUORATE_PURE_PYTHON=1 picks Python); with --java also those of kafka-clients on the same messages
+in the same run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from time import perf_counter
 
 from quorate.base.ids import METADATA_TOPIC_ID, Uuid
-from quorate.wire.codec import decode, encode, is_compiled
+from quorate.wire.codec import NATIVE, decode, encode
 from quorate.wire.messages import FetchRequest, FetchResponse, MetadataResponse
 from quorate.wire.schema import Message
 
@@ -156,14 +157,14 @@ def main(arguments: list[str]) -> None:
     mine = ours(options.seconds)
     theirs = java(options.seconds) if options.java else {}
     if options.json:
-        print(json.dumps({"compiled": is_compiled(), "quorate": mine, "java": theirs}))
+        print(json.dumps({"native": NATIVE, "quorate": mine, "java": theirs}))
         return
     print(f"{'messages per second':45}{'quorate':>12}{'java':>12}{'ratio':>8}")
     for name, value in mine.items():
         other = theirs.get(name)
         beside = f"{other:12,.0f}{value / other:8.2f}" if other else ""
         print(f"{name:45}{value:12,.0f}{beside}")
-    print("codec:", "compiled" if is_compiled() else "pure Python")
+    print("codec:", "C" if NATIVE else "pure Python")
 
 
 if __name__ == "__main__":

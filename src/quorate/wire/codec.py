@@ -1,22 +1,20 @@
 """Messages to bytes and back.
 
-The codec of a (class, version) is generated and compiled when it is first used, then kept.
+Two codecs do the same from the same declarations: one in Python, generated for each version of a
+message, and one in C where it has been built (see `native`). QUORATE_PURE_PYTHON=1 in the
+environment leaves the one in C out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from quorate.wire.errors import EncodeError, WireError
+from quorate.wire import generated, native
+from quorate.wire.errors import WireError
 from quorate.wire.schema import Message
 
 M = TypeVar("M", bound=Message)
 Buffer = bytes | bytearray | memoryview
-Encoder = Callable[[Any, bytearray], None]
-Decoder = Callable[[bytes, int], tuple[Any, int]]
-
-_CODECS: Final[dict[tuple[type[Message], int], tuple[Encoder, Decoder]]] = {}
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -25,21 +23,7 @@ def encode(message: Message, version: int) -> bytes:
     Raises EncodeError when a value does not fit its type or the version does not exist;
     UnsupportedFieldError when a field is set that the version lacks and that is not ignorable.
     """
-    out = bytearray()
-    encode_into(out, message, version)
-    return bytes(out)
-
-
-def encode_into(out: bytearray, message: Message, version: int) -> None:
-    """Like `encode`, appending to `out`."""
-    cls = type(message)
-    pair = _CODECS.get((cls, version))
-    if pair is None:
-        low, high = cls.schema.versions
-        if not low <= version <= high:
-            raise EncodeError(f"{cls.schema.name} has versions {low} to {high}, not {version}")
-        pair = _compiled(cls, version)
-    pair[0](message, out)
+    return generated.encode(message, version)
 
 
 def decode(cls: type[M], version: int, data: Buffer) -> M:
@@ -47,7 +31,7 @@ def decode(cls: type[M], version: int, data: Buffer) -> M:
 
     Raises WireError when the bytes are not a `cls` of `version`.
     """
-    message, pos = decode_prefix(cls, version, data, 0)
+    message, pos = generated.decode_prefix(cls, version, bytes(data), 0)
     if pos != len(data):
         raise WireError(
             f"{cls.schema.name} v{version}: it ends at byte {pos}, but {len(data)} were given"
@@ -60,29 +44,12 @@ def decode_prefix(cls: type[M], version: int, data: Buffer, pos: int) -> tuple[M
 
     Raises WireError when the bytes are not a `cls` of `version`.
     """
-    pair = _CODECS.get((cls, version))
-    if pair is None:
-        low, high = cls.schema.versions
-        if not low <= version <= high:
-            raise WireError(f"{cls.schema.name} has versions {low} to {high}, not {version}")
-        pair = _compiled(cls, version)
-    if not isinstance(data, bytes):
-        data = bytes(data)
-    return pair[1](data, pos)
+    return generated.decode_prefix(cls, version, bytes(data), pos)
 
 
-def _compiled(cls: type[Message], version: int) -> tuple[Encoder, Decoder]:
-    from quorate.wire import codegen  # only where a codec is made: it costs start-up time
+NATIVE: Final = native.start(encode, decode, decode_prefix)
+"""True when the codec in C is in use."""
 
-    scope: dict[str, Any] = {struct.__name__: struct for struct in codegen.structs(cls)}
-    source = codegen.HEADER + codegen.source_for(cls, version)
-    exec(compile(source, f"<codec of {cls.__name__} v{version}>", "exec"), scope)
-    encoder_name, decoder_name = codegen.names(cls, version)
-    pair = scope[encoder_name], scope[decoder_name]
-    _CODECS[cls, version] = pair
-    return pair
-
-
-def is_compiled() -> bool:
-    """True when the codecs run as machine code (`quorate.wire.build`), False in pure Python."""
-    return False
+if NATIVE:
+    # They replace ours instead of being called by them: the call would cost as much as the work.
+    encode, decode, decode_prefix = native.functions()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from struct import Struct as Layout
 from typing import Final
 
-from quorate.wire.codec import decode_prefix, encode_into
+from quorate.wire.codec import decode_prefix, encode
 from quorate.wire.errors import EncodeError, WireError
 from quorate.wire.messages.headers import RequestHeader, ResponseHeader
 from quorate.wire.registry import API_VERSIONS, APIS, Api
@@ -137,11 +137,8 @@ def _api_of(message: Message, kind: str) -> Api:
 
 
 def _frame(header: Message, header_version: int, message: Message, version: int) -> bytes:
-    out = bytearray(4)
-    encode_into(out, header, header_version)
-    encode_into(out, message, version)
-    _LENGTH.pack_into(out, 0, len(out) - 4)
-    return bytes(out)
+    head, body = encode(header, header_version), encode(message, version)
+    return b"".join((_LENGTH.pack(len(head) + len(body)), head, body))
 
 
 def _check_end(api: Api, version: int, frame: bytes, pos: int) -> None:

@@ -1,0 +1,68 @@
+"""The codec in C, if it has been built (`python -m quorate.wire.build`).
+
+It only knows the straight road. What it has not learned yet, and every fault, it hands to the
+codec in Python, which decides; so both always agree, and errors have one owner.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final, TypeVar
+
+from quorate.wire.schema import Message
+
+FORMAT: Final = 1
+"""Of the programs (program.py). An extension that was built for another one is left out."""
+
+M = TypeVar("M", bound=Message)
+_learned: Final[set[tuple[type[Message], int]]] = set()
+_native: ModuleType
+
+
+def start(
+    encode: Callable[[Message, int], bytes],
+    decode: Callable[..., Any],
+    decode_prefix: Callable[..., Any],
+) -> bool:
+    """Load the extension, with the functions it falls back on; False when there is none."""
+    global _native
+    if os.environ.get("QUORATE_PURE_PYTHON") == "1":
+        return False
+    try:
+        _native = import_module("quorate.wire._native")
+    except ImportError:
+        return False
+    if _native.FORMAT != FORMAT:
+        return False
+
+    def slow_encode(message: Message, version: int) -> bytes:
+        wire = encode(message, version)
+        _learn(type(message), version)
+        return wire
+
+    def slow_decode(cls: type[M], version: int, data: Any, *pos: int) -> Any:
+        if not isinstance(data, bytes):
+            again = _native.decode_prefix if pos else _native.decode
+            return again(cls, version, bytes(data), *pos)
+        found = (decode_prefix if pos else decode)(cls, version, data, *pos)
+        _learn(cls, version)
+        return found
+
+    _native.fall_back(slow_encode, slow_decode)
+    return True
+
+
+def functions() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """`encode`, `decode` and `decode_prefix` in C."""
+    return _native.encode, _native.decode, _native.decode_prefix
+
+
+def _learn(cls: type[Message], version: int) -> None:
+    if (cls, version) not in _learned:
+        from quorate.wire.program import program_for  # only where needed: start-up time
+
+        _learned.add((cls, version))
+        _native.learn(cls, version, program_for(cls, version))
