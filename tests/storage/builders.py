@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
-from quorate.formats.batch import encode_batch, encode_control_batch
+from quorate.formats.batch import BatchView, encode_batch, encode_control_batch, values
 from quorate.formats.snapshot import encode_snapshot
 from quorate.raft.values import (
     ControlRecord,
@@ -32,9 +32,19 @@ CONTROL = ControlState(1, (VOTER,))
 
 def data(base: int, epoch: int = 1, count: int = 1, size: int = 20) -> AppendedBatch:
     """A batch of `count` records whose bytes tell where they belong."""
-    values = [f"{base + i}/{epoch}:".encode().ljust(size, b"v") for i in range(count)]
-    encoded = encode_batch(base, epoch, 1000 + base, values)
+    records = [f"{base + i}/{epoch}:".encode().ljust(size, b"v") for i in range(count)]
+    encoded = encode_batch(base, epoch, 1000 + base, records)
     return AppendedBatch(base, base + count - 1, epoch, encoded)
+
+
+def is_as_built(view: BatchView) -> bool:
+    """Does every record say the offset and epoch of the batch that it is in?"""
+    if view.is_control:
+        return True
+    return all(
+        value.startswith(f"{offset}/{view.epoch}:".encode())
+        for offset, value in enumerate(values(view), view.base_offset)
+    )
 
 
 def control(base: int, epoch: int, *records: ControlRecord) -> AppendedBatch:
@@ -62,8 +72,8 @@ def joined(batches: Sequence[AppendedBatch]) -> bytes:
     return b"".join(batch.data for batch in batches)
 
 
-def snapshot_bytes(id: OffsetAndEpoch, values: Sequence[bytes] = (b"one", b"two")) -> bytes:
-    return b"".join(encode_snapshot(id, CONTROL, 5000 + id.offset, values, 9000))
+def snapshot_bytes(id: OffsetAndEpoch, records: Sequence[bytes] = (b"one", b"two")) -> bytes:
+    return b"".join(encode_snapshot(id, CONTROL, 5000 + id.offset, records, 9000))
 
 
 def write_snapshot(storage: Storage, id: OffsetAndEpoch) -> bytes:

@@ -280,7 +280,7 @@ def test_recovery_itself_may_be_interrupted_at_every_step(seed):
             stop_at += 1
             continue
         break
-    assert stop_at > 3
+    assert stop_at > 5
     assert found.election == OLD_VOTE
     if seed % 2:
         is_installed(storage, found)

@@ -234,4 +234,4 @@ def test_random_operations_agree_with_the_twin(machine):
 def test_many_random_operations_agree_with_the_twin(machine):
     from hypothesis.stateful import run_state_machine_as_test
 
-    run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=300))
+    run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=150))

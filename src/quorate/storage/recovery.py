@@ -257,6 +257,10 @@ def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:
         replace_file(disk, LEADER_EPOCH_CHECKPOINT, encode_leader_epochs(found.scan.epochs))
     for segment in found.segments:
         segment.write_indexes(disk)
+        # A process that was killed may have left all this in the system's cache only. From now
+        # on it counts as durable, so it has to be.
+        segment.file.sync()
+    disk.sync()
     return Log(disk, options, found.segments, found.scan.epochs)
 
 
