@@ -1,5 +1,6 @@
 """The house rules: floors, sizes, and what no file may name."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -50,3 +51,10 @@ def test_links_in_the_docs_lead_somewhere():
             if "://" not in target and not (page.parent / target).exists():
                 broken.append(f"{page.relative_to(ROOT)} -> {target}")
     assert broken == []
+
+
+def test_the_drawing_of_the_roles_is_of_todays_moves():
+    spec = importlib.util.spec_from_file_location("draw_states", ROOT / "tools/draw_states.py")
+    drawing = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(drawing)
+    assert drawing.PAGE.read_text() == drawing.page(), "run: python tools/draw_states.py"

@@ -1,0 +1,28 @@
+"""Draws docs/states.md from the core's table of legal moves: python tools/draw_states.py"""
+
+from pathlib import Path
+
+from quorate.raft.roles import LEGAL_MOVES, Unattached
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "states.md"
+HEAD = """# The roles of a replica and the legal moves between them
+
+Drawn by `python tools/draw_states.py` from `LEGAL_MOVES` in
+`src/quorate/raft/roles.py`; a move that is not here is a broken invariant and stops the replica. What a role means: [glossary](glossary.md).
+
+```mermaid
+stateDiagram-v2
+"""
+
+
+def page() -> str:
+    """The whole page as text."""
+    lines = [f"    [*] --> {Unattached.__name__}: first start"]
+    lines += [
+        f"    {old.__name__} --> {new.__name__}: {why}" for (old, new), why in LEGAL_MOVES.items()
+    ]
+    return HEAD + "\n".join(lines) + "\n```\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
