@@ -1,5 +1,6 @@
 """dump-log prints what Kafka's tool prints: the samples' dumps are the oracle."""
 
+import io
 import json
 import os
 import struct
@@ -8,12 +9,23 @@ from pathlib import Path
 import pytest
 
 from formats.samples import DATA, DUMPED_FILES, dump_of, named, short
+from quorate.cli.dump_batches import (
+    BatchOptions,
+    LogDump,
+    Output,
+    Progress,
+    can_share,
+    dump_alone,
+    dump_shared,
+)
 from quorate.formats.batch import (
+    PIECE_SIZE,
     encode_batch,
     encode_control_batch,
     encode_keyed_batch,
     iter_batches,
 )
+from quorate.formats.dump import DumpError, DumpOptions
 from quorate.formats.records import (
     ConfigRecord,
     NoOpRecord,
@@ -178,7 +190,7 @@ def test_a_length_that_cannot_be_one_ends_the_dump(quorate, log):
     code, out, err = quorate("dump-log", DECODE, "--files", path)
     assert code == 1
     assert len(out.splitlines()) == 4
-    assert err.startswith(f"{path}: length 0 is less than") and f"byte {len(whole)}" in err
+    assert err.startswith(f"{path}: the 12 bytes of the batch at byte {len(whole)} are fewer")
 
 
 def test_records_that_cannot_be_parted_end_the_dump(quorate, log):
@@ -269,6 +281,79 @@ def test_many_records_of_many_shapes(quorate, log):
     lines = quorate("dump-log", *flags, "--files", path).out.splitlines()[3:]
     said = [json.loads(line.removeprefix("| payload: "))["data"]["name"] for line in lines]
     assert said == [decode_record(value)[0].name for value in values]
+
+
+def shared_and_alone(path, tmp_path, flags):
+    """What several processes and what one print of the same file, and how they ended."""
+    results = []
+    for way in (dump_shared, dump_alone):
+        out, progress, error = tmp_path / way.__name__, Progress(), None
+        with path.open("rb") as file, out.open("wb") as stream:
+            size = path.stat().st_size
+            try:
+                way(LogDump(str(path), file.fileno(), size, flags), Output(stream), progress)
+            except DumpError as raised:
+                error = str(raised)
+        results.append((out.read_bytes(), error, None if error else progress))
+    return results
+
+
+@pytest.fixture(scope="module")
+def large():
+    """Six pieces of a log, with a gap in the offsets in the middle of one and between two."""
+    value = encode_record(ConfigRecord(name="k", value="v" * 5000), 0)
+    batches = [encode_batch(n * 40 + (n > 50) + (n > 62), 1, 5, [value] * 40) for n in range(120)]
+    assert sum(map(len, batches)) > 5 * PIECE_SIZE
+    return b"".join(batches)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_several_processes_print_the_same_as_one(tmp_path, log, large, as_json):
+    flags = BatchOptions(DumpOptions(), True, as_json)
+    shared, alone = shared_and_alone(log(large), tmp_path, flags)
+    assert shared == alone
+    assert alone[2].position == len(large) and len(alone[2].trail.gaps) == 2
+
+
+@pytest.mark.parametrize("place", [0.1, 0.5, 0.99])
+@pytest.mark.parametrize("damage", ["length", "format", "record", "torn"])
+def test_several_processes_end_at_damage_as_one_does(tmp_path, log, large, place, damage):
+    data = bytearray(large)
+    size = len(large) // 120
+    start = next(v.position for v in iter_batches(large) if v.position >= place * len(large) - size)
+    if damage == "torn":
+        del data[start + 100 :]
+    else:
+        at = {"length": 8, "format": 16, "record": 62}[damage]
+        data[start + at] = {"length": 0x80, "format": 1, "record": 0x01}[damage]
+    flags = BatchOptions(DumpOptions(), True, False)
+    shared, alone = shared_and_alone(log(bytes(data)), tmp_path, flags)
+    assert shared == alone
+    assert (alone[1] is None) == (damage == "torn")
+
+
+def test_a_process_that_dies_is_reported(tmp_path, log, large, monkeypatch):
+    def die(*_: object) -> None:
+        os._exit(9)
+
+    monkeypatch.setattr(LogDump, "print", die)
+    dump_flags = BatchOptions(DumpOptions(), True, False)
+    path = log(large)
+    with path.open("rb") as file, (tmp_path / "out").open("wb") as stream:
+        dump = LogDump(str(path), file.fileno(), len(large), dump_flags)
+        with pytest.raises(DumpError, match="was killed"):
+            dump_shared(dump, Output(stream), Progress())
+
+
+def test_a_large_file_is_shared_when_there_is_somewhere_to_write(log, large, tmp_path):
+    path = log(large)
+    with path.open("rb") as file, (tmp_path / "out").open("wb") as stream:
+        dump_flags = BatchOptions(DumpOptions(), True, False)
+        small = LogDump(str(path), file.fileno(), len(large), dump_flags)
+        big = LogDump(str(path), file.fileno(), 1 << 30, dump_flags)
+        assert not can_share(small, Output(stream))
+        assert can_share(big, Output(stream)) == ((os.cpu_count() or 1) > 1)
+        assert not can_share(big, Output(io.BytesIO()))
 
 
 INDEXED = tuple(encode_batch(offset, 1, 100 + offset, [NO_OP] * 2) for offset in (0, 2, 4))

@@ -11,11 +11,20 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import click
 
+from quorate.cli.dump_batches import (
+    BatchOptions,
+    LogDump,
+    Output,
+    Progress,
+    can_share,
+    dump_alone,
+    dump_shared,
+)
 from quorate.cli.dump_index import (
     IndexChecks,
     IndexFaults,
@@ -24,15 +33,7 @@ from quorate.cli.dump_index import (
     dump_time_index,
 )
 from quorate.cli.options import CONTEXT, json_option
-from quorate.formats.batch import PIECE_SIZE, BatchView, batch_size, read_batch
-from quorate.formats.dump import (
-    DumpError,
-    DumpOptions,
-    RecordDump,
-    batch_json,
-    batch_line,
-)
-from quorate.formats.errors import BatchError, IncompleteBatch
+from quorate.formats.dump import DumpError, DumpOptions
 from quorate.formats.files import (
     BOOTSTRAP_CHECKPOINT,
     INDEX_SUFFIX,
@@ -40,47 +41,16 @@ from quorate.formats.files import (
     SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
 )
-from quorate.formats.quick_json import RecordPrinter
 
 NO_LIMIT: Final = 0x7FFFFFFF
-_FLUSH_LINES: Final = 1000
-_UP_TO_MAGIC: Final = 17
-"""Kafka looks for no batch in fewer bytes than these at the end of a file."""
 _SNAPSHOT_NAME: Final = re.compile(r"(\d{20}).(\d{10}).*\.checkpoint")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    records: DumpOptions
+    batches: BatchOptions
     index: IndexChecks
-    deep: bool
-    as_json: bool
     max_bytes: int
-
-
-@dataclass(slots=True)
-class Output:
-    """Lines on their way to standard output, written in large pieces."""
-
-    stream: IO[bytes]
-    lines: list[str] = field(default_factory=list)
-
-    def add(self, line: str) -> None:
-        if len(self.lines) >= _FLUSH_LINES:
-            self.flush()
-        self.lines.append(line)
-
-    def extend(self, lines: list[str]) -> None:
-        self.lines += lines
-        if len(self.lines) >= _FLUSH_LINES:
-            self.flush()
-
-    def flush(self) -> None:
-        if self.lines:
-            self.lines.append("")
-            self.stream.write("\n".join(self.lines).encode(errors="replace"))
-            self.lines.clear()
-            self.stream.flush()
 
 
 class Dump:
@@ -89,7 +59,6 @@ class Dump:
     def __init__(self, options: Options, output: Output) -> None:
         self._options = options
         self._output = output
-        self._printer = RecordPrinter()
         self._faults = IndexFaults()
         self._gaps: dict[str, dict[int, int]] = {}
 
@@ -125,7 +94,7 @@ class Dump:
 
     def _say(self, line: str, facts: dict[str, object] | None = None) -> None:
         """A line of text, or with --json the facts in it."""
-        if not self._options.as_json:
+        if not self._options.batches.as_json:
             self._output.lines.append(line)
         elif facts is not None:
             self._output.lines.append(json.dumps(facts, separators=(",", ":")))
@@ -136,27 +105,23 @@ class Dump:
 
     def _batches(self, path: str) -> None:
         options, output = self._options, self._output
-        records = RecordDump(options.records, self._printer)
-        line_of = batch_json if options.as_json else batch_line
-        records_of = records.json_lines if options.as_json else records.lines
         with open(path, "rb") as file:
             size = min(os.fstat(file.fileno()).st_size, options.max_bytes)
-            position = 0
+            dump = LogDump(path, file.fileno(), size, options.batches)
+            progress = Progress()
             try:
-                for view in batches_of(file.fileno(), size, path):
-                    output.add(line_of(view))
-                    if options.deep:
-                        for lines in records_of(view):
-                            output.extend(lines)
-                    position = view.position + view.size
+                if can_share(dump, output):
+                    dump_shared(dump, output, progress)
+                else:
+                    dump_alone(dump, output, progress)
             finally:
-                if records.gaps:
-                    self._gaps[os.path.abspath(path)] = records.gaps
-        if position < size and options.max_bytes == NO_LIMIT:
-            left = size - position
+                if progress.trail.gaps:
+                    self._gaps[os.path.abspath(path)] = progress.trail.gaps
+        if progress.position < size and options.max_bytes == NO_LIMIT:
+            left = size - progress.position
             self._say(
                 f"Found {left} invalid bytes at the end of {os.path.basename(path)}",
-                {"kind": "trailing", "bytes": left, "position": position},
+                {"kind": "trailing", "bytes": left, "position": progress.position},
             )
 
 
@@ -202,59 +167,17 @@ def dump_log(files: str, as_json: bool, **flags: Any) -> None:
     """Print the batches and records of log segments and snapshots (Kafka's kafka-dump-log)."""
     print_data = flags["decode"] or flags["print_data_log"]
     options = Options(
-        DumpOptions(flags["decode"], print_data, flags["skip_record_metadata"]),
+        BatchOptions(
+            DumpOptions(flags["decode"], print_data, flags["skip_record_metadata"]),
+            flags["deep_iteration"] or print_data or as_json,
+            as_json,
+        ),
         IndexChecks(
             flags["verify_index_only"], flags["index_sanity_check"], flags["max_message_size"]
         ),
-        flags["deep_iteration"] or print_data or as_json,
-        as_json,
         flags["max_bytes"],
     )
     Dump(options, Output(sys.stdout.buffer)).run(files.split(","))
-
-
-def batches_of(fd: int, size: int, path: str) -> Iterator[BatchView]:
-    """The whole batches in the first `size` bytes of a file, damaged or not, read by pieces.
-
-    Ends before an incomplete one. Raises DumpError where no batch can begin.
-    """
-    position = 0
-    while position < size:
-        piece = os.pread(fd, min(PIECE_SIZE, size - position), position)
-        start = 0
-        while (view := _batch(piece, start, position, path)) is not None:
-            yield view
-            start += view.size
-        if start:
-            position += start
-            continue
-        # a batch larger than a piece, or an incomplete one at the end
-        needed = batch_size(piece)
-        if needed is None or needed > size - position or needed <= len(piece):
-            return
-        view = _batch(os.pread(fd, needed, position), 0, position, path)
-        if view is None:
-            return
-        yield view
-        position += view.size
-
-
-def _batch(piece: bytes, start: int, position: int, path: str) -> BatchView | None:
-    """The batch at `start`; None when the piece ends first."""
-    if len(piece) - start <= _UP_TO_MAGIC:
-        return None
-    try:
-        view = read_batch(piece, start, position)
-    except IncompleteBatch:
-        return None
-    except BatchError as error:
-        raise DumpError(f"{path}: {error}") from None
-    if view.magic != 2:
-        raise DumpError(
-            f"{path}: batch at byte {view.position} has format {view.magic}: only format 2 is "
-            "supported, and a metadata log never holds another"
-        )
-    return view
 
 
 def _title(path: str, name: str, suffix: str) -> tuple[str, dict[str, object]]:

@@ -7,7 +7,7 @@ where Kafka's tool dies of an exception.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from quorate.base.errors import QuorateError
@@ -81,17 +81,38 @@ def batch_json(view: BatchView) -> str:
     )
 
 
-class RecordDump:
-    """Prints the records of one file, batch after batch.
+@dataclass(slots=True)
+class Trail:
+    """The offsets of records in the order in which they were met."""
 
-    `gaps` tells where offsets do not follow one another: the offset before, and the one after.
-    """
+    first: int | None = None
+    last: int | None = None
+    gaps: dict[int, int] = field(default_factory=dict)
+    """Where offsets do not follow one another: the one before, and the one after."""
+
+    def follow(self, first: int, last: int) -> None:
+        """Go on with the offsets from `first` to `last` (inclusive)."""
+        if self.last is None:
+            self.first = first
+        elif first != self.last + 1:
+            self.gaps[self.last] = first
+        self.last = last
+
+    def join(self, other: Trail) -> None:
+        """Go on with everything that `other` met."""
+        if other.first is not None and other.last is not None:
+            self.follow(other.first, other.first)
+            self.gaps.update(other.gaps)
+            self.last = other.last
+
+
+class RecordDump:
+    """Prints the records of batches, and notes their offsets in `trail`."""
 
     def __init__(self, options: DumpOptions, printer: RecordPrinter) -> None:
-        self.gaps: dict[int, int] = {}
+        self.trail = Trail()
         self._options = options
         self._print = printer.print
-        self._last_offset = -1
 
     def lines(self, view: BatchView) -> Iterator[list[str]]:
         """A line for each record, in pieces; raises DumpError at the first that cannot be read."""
@@ -100,25 +121,19 @@ class RecordDump:
             found = sound_values(view)
         if found is None:
             for record in loose_records(view):
-                self._follow(record.offset)
+                self.trail.follow(record.offset, record.offset)
                 yield [self._line(view, record)]
             return
-        self._follow(view.base_offset)
-        self._last_offset = view.last_offset
+        self.trail.follow(view.base_offset, view.last_offset)
         for start in range(0, len(found), _PIECE_RECORDS):
             yield self._sound_lines(view, start, found[start : start + _PIECE_RECORDS])
 
     def json_lines(self, view: BatchView) -> Iterator[list[str]]:
         """A JSON object for each record, in pieces; raises DumpError as lines does."""
         for record in loose_records(view):
-            self._follow(record.offset)
+            self.trail.follow(record.offset, record.offset)
             head = f'{{"kind":"record","offset":{record.offset},"timestamp":{record.timestamp},'
             yield [head + self._json_members(view, record) + "}"]
-
-    def _follow(self, offset: int) -> None:
-        if offset != self._last_offset + 1:
-            self.gaps[self._last_offset] = offset
-        self._last_offset = offset
 
     def _sound_lines(self, view: BatchView, start: int, found: list[bytes]) -> list[str]:
         """The quick way for records of a data batch as Kafka writes it."""
@@ -296,13 +311,13 @@ def _bool(value: int) -> str:
     return "true" if value else "false"
 
 
-def _size(field: bytes | None) -> int:
-    return -1 if field is None else len(field)
+def _size(value: bytes | None) -> int:
+    return -1 if value is None else len(value)
 
 
-def _plain(field: bytes) -> str:
-    return field.decode(errors="replace")
+def _plain(value: bytes) -> str:
+    return value.decode(errors="replace")
 
 
-def _json_or_null(field: bytes | None) -> str:
-    return "null" if field is None else text(_plain(field))
+def _json_or_null(value: bytes | None) -> str:
+    return "null" if value is None else text(_plain(value))
