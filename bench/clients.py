@@ -1,10 +1,11 @@
-"""The clients of the load: Kafka's protocol, one request at a time on a connection; etcd's gRPC."""
+"""The clients of the load: RESP to our key-value example, etcd's gRPC, Kafka's protocol."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import struct
+from collections import deque
 from typing import cast
 
 from bench.load import Client, Refused
@@ -104,24 +105,51 @@ class QuotaClient(KafkaClient):
         return _uvarint(2) + entity + ops + b"\0" + b"\0" + b"\0"
 
 
-class RegistrationClient(KafkaClient):
-    """ControllerRegistration v0 of a made-up node: a record of about 200 B."""
+class RespClient(asyncio.Protocol):
+    """`SET` of the key-value example over RESP; many may be on their way on one connection."""
 
-    api_key, version, error_at = 70, 0, 4 + 1 + 4
+    def __init__(self) -> None:
+        self._rest = b""
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._transport: asyncio.Transport | None = None
 
-    def body(self, key: bytes, value: bytes) -> bytes:
-        node_id = 1000 + int(key.split(b"-")[1])
-        listener = _text(value[:80]) + _text(b"127.0.0.1") + struct.pack(">Hh", 9, 0) + b"\0"
-        levels = ((b"kraft.version", 0, 1), (b"metadata.version", 7, 30))
-        features = b"".join(_text(n) + struct.pack(">hh", lo, hi) + b"\0" for n, lo, hi in levels)
-        return (
-            struct.pack(">i16s?", node_id, os.urandom(16), False)
-            + _uvarint(2)
-            + listener
-            + _uvarint(len(levels) + 1)
-            + features
-            + b"\0"
+    @classmethod
+    async def connect(cls, port: int) -> Client:
+        _, protocol = await asyncio.get_running_loop().create_connection(cls, HOST, port)
+        return protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        while self._waiting:
+            if not (waiting := self._waiting.popleft()).done():
+                waiting.set_exception(ConnectionError("the connection was closed"))
+
+    async def put(self, key: bytes, value: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionError("the connection was closed")
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        self._transport.write(
+            b"*3\r\n$3\r\nSET\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(key), key, len(value), value)
         )
+        await done
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\r\n")
+        for line in lines:
+            waiting = self._waiting.popleft()
+            if waiting.done():
+                continue
+            if line.startswith(b"-"):
+                waiting.set_exception(Refused(line.decode()))
+            else:
+                waiting.set_result(None)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
 
 
 # etcd: gRPC is HTTP/2 with length-prefixed messages. The request's header block is the same for

@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the harness that the tests run their processes with
 
-from bench.clients import EtcdClient, KafkaClient, QuotaClient, RegistrationClient  # noqa: E402
+from bench.clients import EtcdClient, KafkaClient, QuotaClient, RespClient  # noqa: E402
 from bench.load import Client  # noqa: E402
 
 from interop.java import java_command  # noqa: E402
-from interop.kafka import Quorum  # noqa: E402
+from interop.kafka import HOST, Quorum, describe_quorum  # noqa: E402
 from interop.process import Node, free_port, run_tool, wait_for  # noqa: E402
 
 __all__ = ["SYSTEMS", "Absent", "Etcd", "Kafka", "Quorate", "System", "java_command", "run_tool"]
 
 IDS = (1, 2, 3)
+KV = ROOT / "examples" / "kv.py"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -60,6 +61,10 @@ class System:
 
     async def client(self, port: int) -> Client:
         raise NotImplementedError
+
+    def is_whole(self) -> bool:
+        """True when every node runs and the quorum has a leader."""
+        return all(node.answers for node in self.nodes.values()) and bool(self.leader())
 
     def clients_for(self, outstanding: int) -> int:
         """How many connections carry that many outstanding puts best."""
@@ -112,10 +117,73 @@ class Kafka(_KRaft):
             node.jvm = ("-Xmx1g", "-XX:+UseG1GC")  # as Kafka's own scripts start it
 
 
-class Quorate(_KRaft):
-    """Ours at its defaults; a put is a ControllerRegistration."""
+class _KvNode(Node):
+    """A member of `examples/kv.py`: `port` is where members talk, `client_port` takes the puts."""
 
-    name, kind, putter = "quorate", "quorate", RegistrationClient
+    kind = "kv"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.client_port = free_port()
+
+    def write_properties(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def found(self, members: str) -> None:
+        self.write_properties()
+        run = run_tool(
+            [sys.executable, str(KV), "found", str(self.data), str(self.id), "--members", members]
+        )
+        assert run.returncode == 0, run.stderr
+
+    def server_command(self, *args: str) -> list[str]:
+        slow = ["-m", "bench.slow_sync", str(delay)] if (delay := self.config["sync_ms"]) else []
+        words = ["serve", self.data, "--raft", self.address, "--port", self.client_port]
+        return [sys.executable, *slow, str(KV), *map(str, words)]
+
+
+class Quorate(System):
+    """The key-value example of `quorate.embed` at its defaults; a put is SET over RESP.
+
+    `sync_ms` is added to each sync of its disks.
+    """
+
+    name = "quorate"
+
+    def __init__(self, root: Path, sync_ms: float = 0) -> None:
+        self.nodes = {i: _KvNode(i, root / f"kv{i}", {"sync_ms": sync_ms}) for i in IDS}
+
+    def start(self) -> None:
+        members = ",".join(f"{n.id}={n.address}" for n in self.nodes.values())
+        for node in self.nodes.values():
+            node.found(members)
+            node.start()
+
+    def leader(self) -> Node:
+        def found() -> Node | None:
+            for node in self.nodes.values():
+                view = describe_quorum(HOST, node.port, 1.0) if node.answers else None
+                if view is not None and view.high_watermark > 0:
+                    return self.nodes[view.leader]
+            return None
+
+        return wait_for(found, "a leader of the key-value example")
+
+    def port_of(self, node: Node) -> int:
+        assert isinstance(node, _KvNode)
+        return node.client_port
+
+    async def client(self, port: int) -> Client:
+        return await RespClient.connect(port)
+
+    def clients_for(self, outstanding: int) -> int:
+        return min(outstanding, 4)
+
+
+class Controllers(_KRaft):
+    """Our own controllers as processes, for what is not about puts: idle cost and tools."""
+
+    name, kind = "quorate-controllers", "quorate"
 
 
 class _EtcdNode(Node):
@@ -145,7 +213,7 @@ class Etcd(System):
 
     name = "etcd"
 
-    def __init__(self, root: Path, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, root: Path) -> None:
         if not (shutil.which("etcd") and shutil.which("etcdctl")):
             raise Absent("etcd is not installed: apt-get install etcd-server etcd-client")
         peers = {i: f"http://127.0.0.1:{free_port()}" for i in IDS}
@@ -176,4 +244,4 @@ class Etcd(System):
         return min(outstanding, 4)
 
 
-SYSTEMS: dict[str, type[System]] = {"quorate": Quorate, "etcd": Etcd, "kafka": Kafka}
+SYSTEMS: dict[str, Callable[[Path], System]] = {"quorate": Quorate, "etcd": Etcd, "kafka": Kafka}

@@ -1,0 +1,47 @@
+"""Measure Quorate beside its peers: `python -m bench [names] [--quick] [--json] [--out FILE]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import quorum, tools
+from bench.report import Report
+
+MEASURES: dict[str, Callable[[bool], Report]] = {
+    "commits": quorum.commits,
+    "slow-disk": quorum.slow_disk,
+    "entities": quorum.entities,
+    "failover": quorum.failover,
+    "steady": quorum.steady,
+    "idle": quorum.idle,
+    "describe": tools.describe,
+    "dump-log": tools.dump_log,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"any of {', '.join(MEASURES)}; all without one")
+    parser.add_argument("--quick", action="store_true", help="seconds, for a first look")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of the tables")
+    parser.add_argument("--out", type=Path, help="write the JSON to a file, too")
+    given = parser.parse_args()
+    if unknown := [name for name in given.names if name not in MEASURES]:
+        parser.error(f"unknown: {', '.join(unknown)}; known are {', '.join(MEASURES)}")
+    report = Report()
+    for name in given.names or MEASURES:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        report.extend(MEASURES[name](given.quick))
+    told = json.dumps(report.as_json(), indent=2)
+    print(told if given.json else report.as_text())
+    if given.out:
+        given.out.write_text(told + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

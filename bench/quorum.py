@@ -1,0 +1,257 @@
+"""The measures of a quorum of three processes: commits, failover, steadiness, idle cost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvloop
+from bench.load import VALUE, Client, Refused, measure, put_for
+from bench.report import Goal, Report
+from bench.systems import (
+    SYSTEMS,
+    Absent,
+    Controllers,
+    Node,
+    Quorate,
+    System,
+    cpu_seconds,
+    memory_mb,
+    wait_for,
+)
+
+T = TypeVar("T")
+OUTSTANDING = (1, 16, 128)
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    return uvloop.run(main)
+
+
+@contextmanager
+def started(make: Callable[[Path], System]) -> Iterator[System]:
+    with tempfile.TemporaryDirectory(prefix="quorate-bench-") as folder, make(Path(folder)) as up:
+        yield up
+
+
+def each_system(report: Report) -> Iterator[System]:
+    """Every system on this machine, started, one after the other."""
+    for make in SYSTEMS.values():
+        try:
+            with started(make) as system:
+                yield system
+        except Absent as error:
+            report.absent.append(str(error))
+
+
+def commits(quick: bool) -> Report:
+    """Latency and rate of durable puts of 200 B, with 1, 16 and 128 outstanding."""
+    report = Report()
+    seconds = 2.0 if quick else 10.0
+    for system in each_system(report):
+        for outstanding in OUTSTANDING:
+            sample = run(measure(system.connect, outstanding, seconds))
+            about = f"{outstanding} outstanding"
+            report.add(f"commits, {about}", system.name, sample.rate, "1/s")
+            report.add(f"commit p50, {about}", system.name, sample.percentile_ms(0.5), "ms")
+            report.add(f"commit p99, {about}", system.name, sample.percentile_ms(0.99), "ms")
+        memory = max(memory_mb(node) for node in system.nodes.values())
+        report.add("memory of a node after the load", system.name, memory, "MB")
+    lone, storm = "commit p50, 1 outstanding", "commits, 128 outstanding"
+    report.hold_ratio("lone commit p50 over etcd's", lone, "etcd", 0.6)
+    report.hold_ratio("lone commit p50 over Kafka's", lone, "kafka", 1 / 50)
+    report.hold_ratio("commits/s, 128 outstanding, over etcd's", storm, "etcd", 3.0, at_most=False)
+    if (loaded := report.value("memory of a node after the load", "quorate")) is not None:
+        report.goals.append(Goal("memory of a loaded node, MB", loaded, 150))
+    return report
+
+
+def sync_ms(folder: Path) -> float:
+    """The median time of one sync of 200 B appended to a file."""
+    times = []
+    descriptor = os.open(folder / "probe", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    for _ in range(200):
+        os.write(descriptor, VALUE)
+        start = time.perf_counter()
+        getattr(os, "fdatasync", os.fsync)(descriptor)
+        times.append(time.perf_counter() - start)
+    os.close(descriptor)
+    return statistics.median(times) * 1000
+
+
+def slow_disk(quick: bool) -> Report:
+    """The same with 5 ms added to each sync: how many syncs does a commit cost?"""
+    report = Report()
+    added = 5.0
+    with started(lambda root: Quorate(root, sync_ms=added)) as system:
+        one = added + sync_ms(system.nodes[1].directory)
+        report.add("one sync, 5 ms added", "quorate", one, "ms")
+        for outstanding, name, limit in ((1, "lone", 1.15), (128, "grouped", 2.3)):
+            sample = run(measure(system.connect, outstanding, 2.0 if quick else 10.0))
+            p50 = sample.percentile_ms(0.5)
+            report.add(f"commit p50, 5 ms added, {outstanding} outstanding", "quorate", p50, "ms")
+            report.goals.append(Goal(f"a {name} commit, in syncs", p50 / one, limit))
+    return report
+
+
+async def _first_put(system: System, ports: list[int]) -> None:
+    """Put until one is confirmed, asking every port in turn without a pause."""
+    clients: dict[int, Client] = {}
+    while True:
+        for port in ports:
+            try:
+                if port not in clients:
+                    clients[port] = await asyncio.wait_for(system.client(port), 0.2)
+                await asyncio.wait_for(clients[port].put(b"key-0-0", VALUE), 1.0)
+            except Refused:
+                continue
+            except (OSError, TimeoutError):
+                if port in clients:
+                    clients.pop(port).close()
+                continue
+            for client in clients.values():
+                client.close()
+            return
+        await asyncio.sleep(0.001)
+
+
+def _take_over_ms(system: System, end_leader: Callable[[Node], None]) -> float:
+    """From the end of the leader to the next confirmed put, in ms."""
+    leader = system.leader()
+    others = [system.port_of(node) for node in system.nodes.values() if node is not leader]
+    run(_first_put(system, [system.port_of(leader)]))
+    start = time.perf_counter()
+    end_leader(leader)
+    run(_first_put(system, others))
+    took = (time.perf_counter() - start) * 1000
+    if leader.frozen:
+        leader.thaw()
+    else:
+        leader.start()
+    wait_for(system.is_whole, "all nodes to be back")
+    settle(system)
+    return took
+
+
+def settle(system: System) -> None:
+    """Wait until the node that came back takes part again: some puts, some time."""
+    for _ in range(5):
+        run(_first_put(system, [system.port_of(n) for n in system.nodes.values()]))
+        time.sleep(0.2)
+
+
+def failover(quick: bool) -> Report:
+    """kill -9 of the leader, and a freeze, to the next confirmed put; default timers."""
+    report = Report()
+    trials = 3 if quick else 20
+    faults: dict[str, Callable[[Node], None]] = {"killed": _kill, "frozen": lambda n: n.freeze()}
+    for system in each_system(report):
+        for fault, end_leader in faults.items():
+            times = sorted(_take_over_ms(system, end_leader) for _ in range(trials))
+            report.add(f"leader {fault}, p50", system.name, statistics.median(times), "ms")
+            report.add(f"leader {fault}, worst", system.name, times[-1], "ms")
+    if (p50 := report.value("leader killed, p50", "quorate")) is not None:
+        worst = report.value("leader killed, worst", "quorate") or 0.0
+        report.goals.append(Goal("leader killed to the next commit, p50, ms", p50, 100))
+        report.goals.append(Goal("leader killed to the next commit, worst, ms", worst, 400))
+    report.hold_ratio("leader frozen, p50 over Kafka's", "leader frozen, p50", "kafka", 1.0)
+    return report
+
+
+def _kill(node: Node) -> None:
+    node.kill(signal.SIGKILL)
+
+
+def steady(quick: bool) -> Report:
+    """Full load while a random follower pauses for a second now and then: the leader stays."""
+    report = Report()
+    seconds = 20.0 if quick else 600.0
+    with started(Quorate) as system:
+        leader = system.leader()
+        epoch = _epoch(system)
+        followers = [node for node in system.nodes.values() if node is not leader]
+
+        async def loaded() -> float:
+            clients = await system.connect(128)
+            load = asyncio.ensure_future(put_for(clients, 128, seconds))
+            while not load.done():
+                node = random.choice(followers)
+                node.freeze()
+                await asyncio.wait([load], timeout=1.0)
+                node.thaw()
+                await asyncio.wait([load], timeout=random.uniform(0.5, 3.0))
+            return (await load).rate
+
+        report.add("commits with pausing followers", "quorate", run(loaded()), "1/s")
+        changes = _epoch(system) - epoch
+        report.add(f"elections in {seconds:.0f} s of load", "quorate", changes, "elections")
+        report.goals.append(Goal("needless elections under load", changes, 0))
+    return report
+
+
+def _epoch(system: System) -> int:
+    from bench.systems import HOST, describe_quorum
+
+    view = describe_quorum(HOST, system.leader().port)
+    assert view is not None, "no leader"
+    return view.epoch
+
+
+def idle(quick: bool) -> Report:
+    """Three controllers with nothing to do: processor time and memory of each."""
+    report = Report()
+    seconds = 5.0 if quick else 30.0
+    makers: dict[str, Callable[[Path], System]] = {
+        "quorate": Controllers,
+        "kafka": SYSTEMS["kafka"],
+    }
+    for name, make in makers.items():
+        with started(make) as system:
+            time.sleep(3.0)  # let them finish what starting brings
+            before = {node: cpu_seconds(node) for node in system.nodes.values()}
+            time.sleep(seconds)
+            used = [(cpu_seconds(node) - before[node]) / seconds * 100 for node in before]
+            report.add("idle, worst node's share of a core", name, max(used), "%")
+            memory = max(memory_mb(node) for node in system.nodes.values())
+            report.add("memory of an idle node", name, memory, "MB")
+    cpu = report.value("idle, worst node's share of a core", "quorate") or 0.0
+    memory = report.value("memory of an idle node", "quorate") or 0.0
+    report.goals.append(Goal("idle, share of a core, %", cpu, 1.0))
+    report.goals.append(Goal("memory of an idle node, MB", memory, 60))
+    return report
+
+
+def entities(quick: bool) -> Report:
+    """The same commits with 0, 30 k and 1 M keys in the store."""
+    report = Report()
+    rates = []
+    sizes = (0, 30_000) if quick else (0, 30_000, 1_000_000)
+    with started(Quorate) as system:
+        held = 0
+        for size in sizes:
+            run(_fill(system, held, size))
+            held = size
+            sample = run(measure(system.connect, 16, 2.0 if quick else 10.0))
+            rates.append(sample.rate)
+            report.add(f"commits, 16 outstanding, {size:,} keys", "quorate", sample.rate, "1/s")
+    spread = max(rates) / min(rates) - 1
+    report.goals.append(Goal("spread of commits/s over the number of keys", spread, 0.2))
+    return report
+
+
+async def _fill(system: System, start: int, end: int) -> None:
+    (client, *rest) = await system.connect(1)
+    for first in range(start, end, 2000):
+        keys = range(first, min(first + 2000, end))
+        await asyncio.gather(*(client.put(b"entity-%d" % key, VALUE) for key in keys))
+    for one in (client, *rest):
+        one.close()
