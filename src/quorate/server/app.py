@@ -40,7 +40,7 @@ class CannotListen(QuorateError):
 
 
 class NodeFault(QuorateError):
-    """The node stopped itself; the message says why."""
+    """The node could not start, or stopped itself; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,17 @@ class Bound:
 def run(config: NodeConfig) -> None:
     """Run a node until SIGTERM or SIGINT.
 
-    Raises ConfigError, IdentityError, StorageError or CannotListen when it cannot start,
-    NodeFault when it stopped itself.
+    Raises NodeFault whatever the reason: Kafka's server ends with 1 for all of them.
     """
+    try:
+        _run(config)
+    except NodeFault:
+        raise
+    except QuorateError as error:
+        raise NodeFault(str(error)) from error
+
+
+def _run(config: NodeConfig) -> None:
     check_servable(config)
     identity = load_identity(config)
     for warning in config.warnings:
