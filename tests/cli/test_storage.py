@@ -112,7 +112,7 @@ def test_the_same_voters_on_every_node(node):
     assert node.format("--initial-controllers", voters).code == 0
     assert node.meta(node.a).directory_id == uuid_from_text(ids[0])
     found = read_snapshot((node.a / CHECKPOINT).read_bytes()).control.voters
-    assert [(v.key.id, v.listeners[0].host) for v in found] == [(1, "::1"), (2, "b")]
+    assert [(v.key.id, v.listeners[0].host) for v in found] == [(1, "0:0:0:0:0:0:0:1"), (2, "b")]
 
 
 def test_a_node_that_is_no_voter_itself_keeps_the_voters_all_the_same(node):

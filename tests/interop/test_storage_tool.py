@@ -67,7 +67,11 @@ class Tools:
 
 
 def alike(text, home):
-    """Without what differs between two runs of the same tool: directories, random ids."""
+    """Without what differs between two runs of the same tool: directories, random ids.
+
+    Also which of two directories is named first, by chance in Java.
+    """
+    text = re.sub(r"(?<=Log directory ).*/[ab](?= is already)", "<either>", text)
     text = text.replace(str(home), "<home>")
     return re.sub(r"(directory\.id=)[\w-]{22}", r"\1<id>", text)
 
@@ -119,19 +123,6 @@ def test_format_writes_the_same_files(tools, base, words):
     # The order of the directories is that of a hash table in Java.
     assert sorted(said["quorate"][1]) == sorted(said["java"][1])
     assert tools.files("quorate") == tools.files("java")
-    for kind, (code, out, _) in tools.run("info").items():
-        assert (code, out) == (0, tools_info(kind)), kind
-
-
-def tools_info(_kind):
-    return [
-        "Found log directories:",
-        "  <home>/a",
-        "  <home>/b",
-        "",
-        f"Found metadata: {{cluster.id={CLUSTER}, directory.id=<id>, node.id=1, version=1}}",
-        "",
-    ]
 
 
 def test_standalone_is_the_same_but_for_its_random_id(tools):
@@ -223,6 +214,9 @@ def test_info_of_what_is_wrong(tools):
     missing = tools.run("info")
     assert missing["quorate"] == missing["java"]
     tools.run("format", "-t", CLUSTER)
+    good = tools.run("info")
+    assert good["quorate"] == good["java"]
+    assert good["java"][0] == 0
     for home in tools.homes.values():
         meta = home / "b" / "meta.properties"
         meta.write_text(meta.read_text().replace(CLUSTER, OTHER))

@@ -24,6 +24,20 @@ def test_a_voters_listener_is_named_in_upper_case():
 
 
 @pytest.mark.parametrize(
+    ("host", "written"),
+    [
+        ("[::1]", "0:0:0:0:0:0:0:1"),
+        ("[fe80::a%eth0]", "fe80:0:0:0:0:0:0:a%eth0"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("name.example", "name.example"),
+    ],
+)
+def test_an_ipv6_address_is_written_in_full_as_java_does(host, written):
+    voter = parse_voter(f"1@{host}:9093:{DIRECTORY}").to_voter("C")
+    assert voter.listeners[0].host == written
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "No voters given."),

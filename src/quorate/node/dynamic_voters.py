@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import IPv6Address
 from typing import Final, NamedTuple
 
 from quorate.base.errors import QuorateError
@@ -27,8 +28,9 @@ class DynamicVoter(NamedTuple):
         return f"{self.key.id}@{self.address}:{uuid_to_text(self.key.directory_id)}"
 
     def to_voter(self, listener_name: str) -> Voter:
-        """As VotersRecord holds it; the name is written in upper case."""
-        listener = Listener(listener_name.upper(), *self.address)
+        """As VotersRecord holds it: the name in upper case, an IPv6 address in full."""
+        host, port = self.address
+        listener = Listener(listener_name.upper(), _in_full(host), port)
         return Voter(self.key, (listener,), min_kraft_version=0, max_kraft_version=1)
 
 
@@ -88,6 +90,16 @@ def _host(rest: str, text: str) -> tuple[str, str]:
     if not colon:
         raise _error("No colon following hostname could be found.", text)
     return host, colon + rest
+
+
+def _in_full(host: str) -> str:
+    """An IPv6 address as Java writes it, `0:0:0:0:0:0:0:1`; anything else as it is."""
+    address, percent, scope = host.partition("%")
+    try:
+        groups = IPv6Address(address).exploded.split(":")
+    except ValueError:
+        return host
+    return ":".join(f"{int(group, 16):x}" for group in groups) + percent + scope
 
 
 def _integer(digits: str, what: str, text: str) -> int:
