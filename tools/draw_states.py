@@ -7,8 +7,9 @@ from quorate.raft.roles import LEGAL_MOVES, Unattached
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "states.md"
 HEAD = """# The roles of a replica and the legal moves between them
 
-Drawn by `python tools/draw_states.py` from `LEGAL_MOVES` in
-`src/quorate/raft/roles.py`; a move that is not here is a broken invariant and stops the replica. What a role means: [glossary](glossary.md).
+Drawn by `python tools/draw_states.py` from `LEGAL_MOVES` in `src/quorate/raft/roles.py`.
+A move that is not here is a broken invariant and stops the replica.
+What a role means: [glossary](glossary.md).
 
 ```mermaid
 stateDiagram-v2
