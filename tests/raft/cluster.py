@@ -177,8 +177,8 @@ class Node:
         self.inbound: dict[int, tuple[int, int]] = {}
         self.wake: int | None = None
         self.last = Ready()
-        self.lost = False
-        """The disk fails from now on."""
+        self.damage_next = False
+        """The next snapshot that is installed turns out to be damaged."""
 
     @property
     def id(self) -> int:
@@ -189,7 +189,10 @@ class Node:
         self.pending = []
         self.inbound = {}
         self.core = RaftCore(
-            self.config, self.durable.election, self.durable.recovered(), self.cluster.random
+            self.config,
+            self.durable.election,
+            self.durable.recovered(),
+            self.cluster.chance(self.id),
         )
         self.step()
 
@@ -253,6 +256,9 @@ class Node:
 
     def persist(self, count: int | None = None, *, damaged: bool = False) -> bool:
         """The disk finished `count` writes (all): tell the core. True when there were any."""
+        installs = any(isinstance(w, InstallSnapshot) for _, ws in self.pending for w in ws)
+        if installs and self.damage_next:
+            damaged, self.damage_next = True, False
         done, self.pending = self.pending[:count], self.pending[len(self.pending[:count]) :]
         events: list[Event] = []
         for seq, writes in done:
@@ -354,6 +360,10 @@ class Cluster:
 
     def node_at(self, port: int) -> int:
         return port - 9000
+
+    def chance(self, node_id: int) -> Callable[[], float]:
+        """The source of randomness of one node."""
+        return self.random
 
     def __getitem__(self, node_id: int) -> RaftCore:
         core = self.nodes[node_id].core

@@ -259,7 +259,9 @@ class RaftCore:
         elif isinstance(request, UpdateVoterRequest):
             reconfig.on_update_voter(s, reply_to, request)
         else:
-            s.out.reply(reply_to, bare_refusal(request, ErrorCode.UNSUPPORTED_VERSION))
+            config = s.config
+            features = {reconfig.FEATURE: (config.min_kraft_version, config.max_kraft_version)}
+            s.out.replies.append(Reply(reply_to, ApiVersionsResponse(ErrorCode.NONE, features)))
 
     def _persisted(self, s: State, seq: int) -> None:
         """More is durable: release what waited for it, and count the leader's own log."""

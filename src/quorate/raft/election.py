@@ -130,8 +130,7 @@ def no_pre_vote(s: State, to: int) -> bool:
 def _after_lost_pre_vote(s: State, role: Prospective, why: str) -> None:
     """Back to the leader, if there is one with an address."""
     if s.leader_id not in (-1, s.me.id) and s.usable(role.leader_endpoints) is not None:
-        rounds = role.suspicion + 1 if role.suspicion else 0
-        become_follower(s, s.epoch, s.leader_id, role.leader_endpoints, suspicion=rounds)
+        become_follower(s, s.epoch, s.leader_id, role.leader_endpoints)
     else:
         become_unattached(s, s.epoch, s.leader_id, why)
 

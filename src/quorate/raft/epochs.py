@@ -12,7 +12,12 @@ from quorate.raft.messages import (
     EndQuorumEpochResponse,
     Request,
 )
-from quorate.raft.moves import become_follower, become_unattached
+from quorate.raft.moves import (
+    RANK_STEP_MS,
+    become_follower,
+    become_unattached,
+    rank_without,
+)
 from quorate.raft.roles import Follower, Leader, Resigned
 from quorate.raft.state import State
 
@@ -131,8 +136,10 @@ def on_begin_response(s: State, to: int, response: BeginQuorumEpochResponse) -> 
 def on_end(s: State, reply_to: int, request: EndQuorumEpochRequest) -> None:
     """`KafkaRaftClient.handleEndQuorumEpochRequest`.
 
-    Better than Kafka: the follower also vouches for this leader no more, so that the preferred
-    successor's pre-vote is granted by those whose turn comes later.
+    Better than Kafka: the follower also vouches for this leader no more, whatever Fetch is still
+    answered, so that the preferred successor's pre-vote is granted by those whose turn comes
+    later; a lost pre-vote is soon tried again; and a leader that names nobody (restarted) is
+    followed by rank, not by all at once.
     """
     if _refused(s, reply_to, request, request.leader):
         return
@@ -144,8 +151,12 @@ def on_end(s: State, reply_to: int, request: EndQuorumEpochRequest) -> None:
         position = successor_position(request.preferred_candidates, s.me)
         total = len(request.preferred_candidates)
         wait = election_backoff(s.config.election_backoff_max_ms, position, total)
+        if total == 0:
+            wait = RANK_STEP_MS * rank_without(s, s.leader_id)
         role.fetch_deadline = s.now + wait
         role.has_fetched = False
+        role.ended = True
+        role.suspicion = max(role.suspicion, 1)
         s.note(f"leader {s.leader_id} ends epoch {s.epoch}; my turn in {wait} ms")
     s.out.reply(
         reply_to, EndQuorumEpochResponse(ErrorCode.NONE, s.leader_and_epoch, s.leader_endpoints)

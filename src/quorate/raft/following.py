@@ -13,7 +13,7 @@ from quorate.raft.messages import (
     FetchSnapshotResponse,
     Request,
 )
-from quorate.raft.moves import append_batch, become_prospective
+from quorate.raft.moves import append_batch, become_prospective, fetch_patience
 from quorate.raft.ready import AbandonSnapshot, InstallSnapshot, SnapshotChunk, Truncate
 from quorate.raft.reconfig import voter_request
 from quorate.raft.roles import NEVER, Download, Follower, Unattached
@@ -44,12 +44,15 @@ def on_fetch_response(s: State, response: FetchResponse) -> bool:
         if well:
             _follow_high_watermark(s, response.high_watermark)
     if well:
-        _fetched_well(s, role)
+        fetched_well(s, role)
     return well
 
 
-def _fetched_well(s: State, role: Follower) -> None:
-    role.fetch_deadline = s.now + s.config.fetch_timeout_ms
+def fetched_well(s: State, role: Follower) -> None:
+    """The leader answered: it is there, and this replica vouches for it."""
+    if role.ended:
+        return
+    role.fetch_deadline = s.now + fetch_patience(s)
     role.has_fetched = True
     role.suspicion = 0
 
@@ -141,7 +144,7 @@ def on_fetch_snapshot_response(s: State, response: FetchSnapshotResponse) -> boo
     if gone or (response.error == ErrorCode.NONE and min(response.snapshot_id) < 0):
         s.note(f"leader {s.leader_id} no longer has snapshot {tuple(role.download.snapshot_id)}")
         _abandon(s, role)
-        _fetched_well(s, role)
+        fetched_well(s, role)
         return True
     if response.error != ErrorCode.NONE:
         s.note(f"FetchSnapshot: {response.error.name}")
@@ -168,7 +171,7 @@ def _take_chunk(
         s.out.write(InstallSnapshot(download.snapshot_id))
         s.installing = download.snapshot_id
         role.download = None
-    _fetched_well(s, role)
+    fetched_well(s, role)
     return True
 
 
@@ -217,7 +220,9 @@ def poll_follower(s: State, role: Follower) -> int:
         return NEVER
     voter = s.electable
     if voter and s.now >= role.fetch_deadline and s.installing is None:
-        why = "connection to the leader lost" if role.suspicion else "fetch timeout"
+        why = "fetch timeout"
+        if role.suspicion:
+            why = "the leader ended its epoch" if role.ended else "connection to the leader lost"
         become_prospective(s, why, suspicion=role.suspicion)
         return s.now
     if s.now >= role.update_deadline and s.durable.election:
@@ -249,7 +254,8 @@ def _fetch_from_best(s: State, role: Follower) -> None:
         s.requests.forget(leader)
         _fetch_from_any(s)
     elif s.requests.backing_off(leader, s.now):
-        _fetch_from_any(s)
+        if role.download is None:
+            _fetch_from_any(s)
     elif not s.requests.any_in_flight(s.now):
         address = s.usable(role.leader_endpoints)
         assert address is not None

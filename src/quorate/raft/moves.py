@@ -70,27 +70,35 @@ def become_unattached(s: State, epoch: int, leader_id: int = -1, why: str = "") 
     _settle(s, old)
 
 
-def become_follower(
-    s: State, epoch: int, leader_id: int, endpoints: Listeners, *, suspicion: int = 0
-) -> None:
+def become_follower(s: State, epoch: int, leader_id: int, endpoints: Listeners) -> None:
     """Of a leader with a usable address that is not this node."""
     check(leader_id not in (-1, s.me.id), "follower of itself or nobody", leader_id)
     check(s.usable(endpoints) is not None, "follower of a leader without address", leader_id)
-    old = s.role
+    old, old_epoch = s.role, s.epoch
     voted = s.election.voted if epoch == s.epoch else None
     s.save(ElectionState(epoch, leader_id, voted))
     role = _new_follower(s, endpoints)
-    if suspicion:
-        role.suspicion = suspicion
-        pause = suspicion_pause(s, suspicion) + RANK_STEP_MS * rank_without(s, leader_id)
+    if isinstance(old, Prospective) and old.suspicion and epoch == old_epoch:
+        role.suspicion, role.ended = old.suspicion + 1, old.ended
+        pause = suspicion_pause(s, old.suspicion) + RANK_STEP_MS * rank_without(s, leader_id)
         role.fetch_deadline = s.now + min(pause, s.config.fetch_timeout_ms)
     s.enter(role)
     _settle(s, old)
 
 
 def _new_follower(s: State, endpoints: Listeners) -> Follower:
-    deadline = s.now + s.config.fetch_timeout_ms
-    return Follower(endpoints, deadline, deadline)
+    deadline = s.now + fetch_patience(s)
+    return Follower(endpoints, deadline, s.now + s.config.fetch_timeout_ms)
+
+
+def fetch_patience(s: State) -> int:
+    """How long a follower waits for a successful Fetch: ms.
+
+    The fetch timeout, and a little more by rank: voters that lose a silent leader at the same
+    moment must not run, and split the vote, at the same moment.
+    """
+    timeout = s.config.fetch_timeout_ms
+    return timeout + min(RANK_STEP_MS, timeout // 20) * rank_without(s, s.leader_id)
 
 
 def become_prospective(s: State, why: str, *, suspicion: int = 0) -> None:
@@ -102,7 +110,8 @@ def become_prospective(s: State, why: str, *, suspicion: int = 0) -> None:
     deadline = s.election_timeout()
     if suspicion:
         deadline = min(deadline, s.now + 2 * suspicion_pause(s, suspicion))
-    s.enter(Prospective(ballot, deadline, s.leader_endpoints, suspicion), why)
+    ended = isinstance(old, Follower) and old.ended
+    s.enter(Prospective(ballot, deadline, s.leader_endpoints, suspicion, ended), why)
     _settle(s, old)
 
 

@@ -22,7 +22,7 @@ from quorate.raft.messages import (
     UpdateVoterRequest,
     UpdateVoterResponse,
 )
-from quorate.raft.moves import CHECK_QUORUM_FACTOR, answer_change, append_control
+from quorate.raft.moves import CHECK_QUORUM_FACTOR, answer_change, append_control, fetch_patience
 from quorate.raft.ready import Accepted, Refused
 from quorate.raft.reconfig_state import AskingVersions, AwaitingCommit
 from quorate.raft.roles import Follower, Leader
@@ -369,8 +369,9 @@ def on_update_response(s: State, response: UpdateVoterResponse) -> bool:
         s.note(f"UpdateRaftVoter: {response.error.name}")
         return False
     role.has_updated_leader = True
-    role.has_fetched = True
-    role.fetch_deadline = s.now + s.config.fetch_timeout_ms
+    if not role.ended:
+        role.has_fetched = True
+        role.fetch_deadline = s.now + fetch_patience(s)
     return True
 
 

@@ -64,7 +64,9 @@ class Prospective:
     election_deadline: int
     leader_endpoints: Listeners = ()
     suspicion: int = 0
-    """Rounds since the leader's connection broke; 0: the fetch timeout, not the network, spoke."""
+    """Rounds since there was reason to believe that the leader is gone; 0: none but silence."""
+    ended: bool = False
+    """The leader itself has ended its epoch."""
 
 
 @dataclass(slots=True)
@@ -96,6 +98,8 @@ class Follower:
     """A Fetch was answered well since: this replica then vouches for its leader."""
     has_updated_leader: bool = False
     suspicion: int = 0
+    ended: bool = False
+    """The leader has ended its epoch: no Fetch makes it the leader again."""
     download: Download | None = None
 
 
