@@ -1,8 +1,7 @@
 """Messages to bytes and back.
 
 Two codecs do the same from the same declarations: one in Python, generated for each version of a
-message, and one in C where it has been built (see `native`). QUORATE_PURE_PYTHON=1 in the
-environment leaves the one in C out.
+message, and one in C where it has been built (see `native`).
 """
 
 from __future__ import annotations

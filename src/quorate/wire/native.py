@@ -6,7 +6,6 @@ codec in Python, which decides; so both always agree, and errors have one owner.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
@@ -29,8 +28,6 @@ def start(
 ) -> bool:
     """Load the extension, with the functions it falls back on; False when there is none."""
     global _native
-    if os.environ.get("QUORATE_PURE_PYTHON") == "1":
-        return False
     try:
         _native = import_module("quorate.wire._native")
     except ImportError:

@@ -1,0 +1,191 @@
+/* Specs: programs in C, and the objects that they describe. */
+enum kind { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, STRUCT, ARRAY };
+enum place { BODY, TAGGED, DROPPED, REFUSED };
+
+#define FORMAT 1 /* of the programs; native.py must say the same */
+#define MAX_STRING 32767
+#define MAX_TAGGED 32
+
+struct spec;
+
+struct field {
+    Py_ssize_t offset;
+    int kind;
+    int element;
+    int place;
+    uint32_t tag;
+    int nullable;
+    int classic;
+    int64_t least;       /* bytes of the smallest element of an array */
+    PyObject *value;     /* the default; NULL: a new list or struct each time */
+    struct spec *inner;
+};
+
+struct spec {
+    PyTypeObject *type;
+    Py_ssize_t unknown_tags;
+    int flexible;
+    int tagged;          /* how many fields are tagged; they stand in front, ascending by tag */
+    Py_ssize_t count;
+    struct field *fields;
+};
+
+static PyObject *codecs;      /* class -> list of capsules (struct spec) by version */
+static PyObject *slow_encode; /* (message, version) -> bytes */
+static PyObject *slow_decode; /* (class, version, bytes[, pos]) -> message[, pos] */
+static PyObject *no_tags;     /* () */
+
+static int slot_offset(PyTypeObject *type, PyObject *name, Py_ssize_t *offset)
+{
+    PyObject *found = PyObject_GetAttr((PyObject *)type, name);
+    if (found == NULL)
+        return -1;
+    int good = Py_IS_TYPE(found, &PyMemberDescr_Type) &&
+               ((PyMemberDescrObject *)found)->d_member->type == T_OBJECT_EX;
+    if (good)
+        *offset = ((PyMemberDescrObject *)found)->d_member->offset;
+    else
+        PyErr_Format(PyExc_TypeError, "%R is not a slot", name);
+    Py_DECREF(found);
+    return good ? 0 : -1;
+}
+
+static struct spec *new_spec(PyObject *program);
+
+static int read_field(struct field *field, PyTypeObject *type, PyObject *entry)
+{
+    PyObject *name, *value, *inner;
+    int has_default;
+    if (!PyArg_ParseTuple(entry, "UiiiIppLpOO", &name, &field->kind, &field->element,
+                          &field->place, &field->tag, &field->nullable, &field->classic,
+                          &field->least, &has_default, &value, &inner))
+        return -1;
+    if (slot_offset(type, name, &field->offset) < 0)
+        return -1;
+    field->value = has_default ? Py_NewRef(value) : NULL;
+    field->inner = NULL;
+    if (inner != Py_None && (field->inner = new_spec(inner)) == NULL)
+        return -1;
+    int structs = field->kind == STRUCT || (field->kind == ARRAY && field->element == STRUCT);
+    if (structs != (field->inner != NULL) || field->least < 1 ||
+        field->kind < BOOL || field->kind > ARRAY || field->element < BOOL || field->element > STRUCT) {
+        PyErr_SetString(PyExc_ValueError, "not a program");
+        return -1;
+    }
+    return 0;
+}
+
+/* Specs live as long as the process, like the classes they describe. */
+static struct spec *new_spec(PyObject *program)
+{
+    PyTypeObject *type;
+    PyObject *entries;
+    int flexible;
+    if (!PyArg_ParseTuple(program, "O!pO!", &PyType_Type, &type, &flexible, &PyTuple_Type, &entries))
+        return NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(entries);
+    struct spec *spec = PyMem_Calloc(1, sizeof *spec);
+    struct field *fields = PyMem_Calloc(count ? count : 1, sizeof *fields);
+    PyObject *name = PyUnicode_FromString("unknown_tags");
+    if (spec == NULL || fields == NULL || name == NULL)
+        return (struct spec *)PyErr_NoMemory();
+    if (slot_offset(type, name, &spec->unknown_tags) < 0)
+        return NULL;
+    Py_DECREF(name);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (read_field(&fields[i], type, PyTuple_GET_ITEM(entries, i)) < 0)
+            return NULL;
+        spec->tagged += fields[i].place == TAGGED;
+    }
+    if (spec->tagged > MAX_TAGGED) {
+        PyErr_SetString(PyExc_ValueError, "too many tagged fields");
+        return NULL;
+    }
+    spec->type = (PyTypeObject *)Py_NewRef(type);
+    spec->flexible = flexible;
+    spec->count = count;
+    spec->fields = fields;
+    return spec;
+}
+
+static struct spec *find_spec(PyObject *cls, PyObject *version)
+{
+    PyObject *versions = PyDict_GetItemWithError(codecs, cls);
+    if (versions == NULL || !PyLong_CheckExact(version))
+        return NULL;
+    Py_ssize_t index = PyLong_AsSsize_t(version);
+    if (index < 0 || index >= PyList_GET_SIZE(versions))
+        return NULL;
+    PyObject *capsule = PyList_GET_ITEM(versions, index);
+    return capsule == Py_None ? NULL : PyCapsule_GetPointer(capsule, NULL);
+}
+
+/* -- objects ------------------------------------------------------------------------------- */
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+static PyObject *default_of(const struct field *field);
+
+static PyObject *new_object(const struct spec *spec)
+{
+    PyObject *made = spec->type->tp_alloc(spec->type, 0);
+    if (made != NULL)
+        SLOT(made, spec->unknown_tags) = Py_NewRef(no_tags);
+    return made;
+}
+
+static PyObject *default_struct(const struct spec *spec)
+{
+    PyObject *made = new_object(spec);
+    if (made == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < spec->count; i++) {
+        PyObject *value = default_of(&spec->fields[i]);
+        if (value == NULL) {
+            Py_DECREF(made);
+            return NULL;
+        }
+        SLOT(made, spec->fields[i].offset) = value;
+    }
+    return made;
+}
+
+static PyObject *default_of(const struct field *field)
+{
+    if (field->value != NULL)
+        return Py_NewRef(field->value);
+    return field->kind == ARRAY ? PyList_New(0) : default_struct(field->inner);
+}
+
+static int plain(PyObject *value)
+{
+    return value == Py_None || PyLong_CheckExact(value) || PyUnicode_CheckExact(value) ||
+           PyBytes_CheckExact(value) || PyBool_Check(value) || PyFloat_CheckExact(value);
+}
+
+/* 1: not the default; 0: the default; -1: a fault. */
+static int differs(const struct field *field, PyObject *value)
+{
+    if (value == NULL)
+        return -1;
+    if (field->value != NULL) {
+        if (value == field->value)
+            return 0;
+        if (!plain(value) || !plain(field->value))
+            return field->value == Py_None ? 1 : -1;
+        return PyObject_RichCompareBool(value, field->value, Py_NE);
+    }
+    if (field->kind == ARRAY)
+        return !PyList_CheckExact(value) || PyList_GET_SIZE(value) != 0;
+    const struct spec *inner = field->inner;
+    if (!Py_IS_TYPE(value, inner->type))
+        return 1;
+    if (SLOT(value, inner->unknown_tags) != no_tags)
+        return 1;
+    for (Py_ssize_t i = 0; i < inner->count; i++) {
+        int found = differs(&inner->fields[i], SLOT(value, inner->fields[i].offset));
+        if (found)
+            return found;
+    }
+    return 0;
+}
