@@ -1,0 +1,406 @@
+"""`quorate metadata-quorum`: what it prints, what it refuses, and how it stops."""
+
+import json
+import time
+
+import pytest
+
+from client.fake_node import HANG_UP, FakeNode
+from quorate.base.ids import Uuid, uuid_to_text
+from quorate.formats.meta_properties import MetaProperties
+from quorate.node.ensemble import write_meta_properties
+from quorate.wire.messages import (
+    AddRaftVoterResponse,
+    DescribeClusterResponse,
+    DescribeQuorumResponse,
+    RemoveRaftVoterResponse,
+)
+
+PARTITION = DescribeQuorumResponse.TopicData.PartitionData
+DIRECTORIES = {n: Uuid(bytes([n]) * 16) for n in range(1, 6)}
+TEXTS = {n: uuid_to_text(directory) for n, directory in DIRECTORIES.items()}
+
+
+def replica(node_id, offset=100, fetched=-1, caught_up=-1, directory=None):
+    return PARTITION.ReplicaState(
+        replica_id=node_id,
+        replica_directory_id=DIRECTORIES[node_id] if directory is None else directory,
+        log_end_offset=offset,
+        last_fetch_timestamp=fetched,
+        last_caught_up_timestamp=caught_up,
+    )
+
+
+def quorum(voters, observers=(), listeners=True):
+    node = DescribeQuorumResponse.Node
+    return DescribeQuorumResponse(
+        topics=[
+            DescribeQuorumResponse.TopicData(
+                partitions=[
+                    PARTITION(
+                        leader_id=1,
+                        leader_epoch=7,
+                        high_watermark=90,
+                        current_voters=list(voters),
+                        observers=list(observers),
+                    )
+                ]
+            )
+        ],
+        nodes=[
+            node(
+                node_id=voter.replica_id,
+                listeners=[node.Listener(name="C", host="h", port=9000 + voter.replica_id)],
+            )
+            for voter in voters
+        ]
+        if listeners
+        else [],
+    )
+
+
+USUAL = quorum(
+    [replica(2, 95, 4000, 3000), replica(1, 100, 5000, 5000), replica(3, 98, 4500, 4400)],
+    [replica(4, 50, -1, -1)],
+)
+
+
+@pytest.fixture
+def node():
+    """The leader 1, alone in the world."""
+    with FakeNode({"DescribeQuorumRequest": [USUAL]}) as node:
+        node.answers["DescribeClusterRequest"] = [
+            DescribeClusterResponse(
+                cluster_id="abc",
+                controller_id=1,
+                brokers=[
+                    DescribeClusterResponse.DescribeClusterBroker(
+                        broker_id=1, host=node.address.host, port=node.address.port
+                    )
+                ],
+            )
+        ]
+        yield node
+
+
+@pytest.fixture
+def tool(quorate, node):
+    """Run the tool against the node."""
+
+    def tool(*arguments):
+        return quorate("metadata-quorum", "--bootstrap-controller", node.address, *arguments)
+
+    return tool
+
+
+def test_status(tool):
+    assert tool("describe", "--status").out == (
+        "ClusterId:              abc\n"
+        "LeaderId:               1\n"
+        "LeaderEpoch:            7\n"
+        "HighWatermark:          90\n"
+        "MaxFollowerLag:         5\n"
+        "MaxFollowerLagTimeMs:   2000\n"
+        f'CurrentVoters:          [{{"id": 2, "directoryId": "{TEXTS[2]}", "endpoints": '
+        f'["C://h:9002"]}}, {{"id": 1, "directoryId": "{TEXTS[1]}", "endpoints": ["C://h:9001"]}}, '
+        f'{{"id": 3, "directoryId": "{TEXTS[3]}", "endpoints": ["C://h:9003"]}}]\n'
+        f'CurrentObservers:       [{{"id": 4, "directoryId": "{TEXTS[4]}"}}]\n'
+    )
+
+
+def test_the_status_of_one_voter_without_directory_or_listeners(tool, node):
+    lone = replica(1, 100, 5000, 5000, Uuid(bytes(16)))
+    node.answers["DescribeQuorumRequest"] = [quorum([lone], listeners=False)]
+    lines = tool("describe", "--status").out.splitlines()
+    assert lines[4:] == [
+        "MaxFollowerLag:         0",
+        "MaxFollowerLagTimeMs:   0",
+        'CurrentVoters:          [{"id": 1}]',
+        "CurrentObservers:       []",
+    ]
+
+
+def test_a_follower_that_never_fetched_has_no_lag_in_time(tool, node):
+    node.answers["DescribeQuorumRequest"] = [quorum([replica(1, 9, 5, 5), replica(2, -1)])]
+    lines = tool("describe", "--status").out.splitlines()
+    assert lines[4:6] == ["MaxFollowerLag:         10", "MaxFollowerLagTimeMs:   -1"]
+
+
+def test_status_in_json(tool):
+    facts = json.loads(tool("describe", "--status", "--json").out)
+    assert (facts["leaderId"], facts["maxFollowerLag"], facts["clusterId"]) == (1, 5, "abc")
+    assert facts["currentVoters"][0] == {
+        "id": 2,
+        "directoryId": TEXTS[2],
+        "endpoints": ["C://h:9002"],
+    }
+
+
+def test_replication(tool):
+    rows = [line.split("\t") for line in tool("describe", "--replication").out.splitlines()]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        [
+            *("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp"),
+            *("LastCaughtUpTimestamp", "Status", ""),
+        ],
+        ["1", TEXTS[1], "100", "0", "5000", "5000", "Leader", ""],
+        ["2", TEXTS[2], "95", "5", "4000", "3000", "Follower", ""],
+        ["3", TEXTS[3], "98", "2", "4500", "4400", "Follower", ""],
+        ["4", TEXTS[4], "50", "50", "-1", "-1", "Observer", ""],
+    ]
+    assert len({len(row) for row in rows}) == 1
+    assert [len(cell) for cell in rows[0]] == [len(cell) for cell in rows[1]]
+
+
+def test_replication_for_people(tool, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: 5.25)
+    out = tool("describe", "--replication", "--human-readable").out
+    cells = [[cell.strip() for cell in line.split("\t")] for line in out.splitlines()]
+    assert [row[4:6] for row in cells[1:]] == [
+        ["250 ms ago", "250 ms ago"],
+        ["1250 ms ago", "2250 ms ago"],
+        ["750 ms ago", "850 ms ago"],
+        ["-1", "-1"],
+    ]
+
+
+def test_replication_in_json(tool):
+    rows = json.loads(tool("describe", "--replication", "--json").out)
+    assert [row["nodeId"] for row in rows] == [1, 2, 3, 4]
+    assert rows[1]["lastFetchTimestamp"] == 4000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "One of --status or --replication must be specified"),
+        (("--status", "--replication"), "Only one of --status or --replication should be"),
+        (("--status", "--human-readable"), "only supported along with --replication"),
+    ],
+)
+def test_describe_wants_one_question(tool, words, message):
+    outcome = tool("describe", *words)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert message in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("describe", "--status"),
+            "one of the arguments --bootstrap-server --bootstrap-controller",
+        ),
+        (
+            ("--bootstrap-server", "a:1", "--bootstrap-controller", "b:1", "describe", "--status"),
+            "not allowed with argument --bootstrap-server",
+        ),
+        (
+            ("--bootstrap-controller", "a", "describe", "--status"),
+            "Invalid url in bootstrap.controllers: a",
+        ),
+        (
+            ("--bootstrap-server", ",", "describe", "--status"),
+            "No resolvable bootstrap urls given in bootstrap.servers",
+        ),
+        (
+            ("--bootstrap-server", "a:1", "--command-config", "nowhere", "describe", "--status"),
+            "Cannot read nowhere: No such file or directory",
+        ),
+    ],
+)
+def test_the_cluster_must_be_named_well(quorate, words, message):
+    outcome = quorate("metadata-quorum", *words)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert message in outcome.err
+
+
+def test_a_client_file_sets_timeouts_and_cannot_ask_for_tls(tool, tmp_path, node):
+    path = tmp_path / "client.properties"
+    path.write_text("client.id=me\nrequest.timeout.ms=5000\n")
+    assert tool("--command-config", path, "describe", "--status").code == 0
+    assert node.requests[0].client_id == "me"
+    path.write_text("security.protocol=SSL\n")
+    outcome = tool("--command-config", path, "describe", "--status")
+    assert outcome.code == 1
+    assert "Invalid value SSL for configuration security.protocol" in outcome.err
+    path.write_text("request.timeout.ms=soon\n")
+    assert "line 1" in tool("--command-config", path, "describe", "--status").err
+
+
+@pytest.fixture
+def controller(tmp_path):
+    """The properties file of the formatted controller 4; a function of changes."""
+
+    def controller(**changes):
+        write_meta_properties(str(tmp_path), MetaProperties(1, "abc", 4, DIRECTORIES[4]))
+        values = {
+            "node_id": 4,
+            "process_roles": "controller",
+            "log_dirs": tmp_path,
+            "listeners": "C://:9004,D://d:1",
+            "advertised_listeners": "C://[::1]:9004",
+            "controller_listener_names": "c,D",
+        } | changes
+        path = tmp_path / "server.properties"
+        lines = [f"{k.replace('_', '.')}={v}\n" for k, v in values.items() if v is not None]
+        path.write_text("".join(lines))
+        return path
+
+    return controller
+
+
+def test_add_controller(tool, node, controller):
+    node.answers["AddRaftVoterRequest"] = [AddRaftVoterResponse()]
+    said = f"controller 4 with directory id {TEXTS[4]} and endpoints: C://[::1]:9004, D://d:1\n"
+    words = ("--command-config", controller(), "add-controller")
+    assert tool(*words, "--dry-run").out == f"DRY RUN of adding {said}"
+    assert node.asked("AddRaftVoterRequest") == []
+    assert tool(*words).out == f"Added {said}"
+    (request,) = node.asked("AddRaftVoterRequest")
+    assert [(each.name, each.host) for each in request.listeners] == [("C", "::1"), ("D", "d")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"node_id": None}, "node.id not found in configuration file."),
+        ({"node_id": -1}, "node.id was negative in configuration file."),
+        ({"process_roles": "broker"}, "process.roles did not contain 'controller'"),
+        ({"log_dirs": None}, "Neither metadata.log.dir nor log.dirs were found."),
+        ({"metadata_log_dir": "nowhere"}, "Unable to read meta.properties from nowhere"),
+        ({"controller_listener_names": None}, "controller.listener.names was not found."),
+        ({"controller_listener_names": "X"}, "about controller listener name: X"),
+        ({"listeners": "nonsense"}, "Unable to parse nonsense to a broker endpoint"),
+    ],
+)
+def test_add_controller_wants_a_controllers_file(tool, node, controller, changes, message):
+    outcome = tool("--command-config", controller(**changes), "add-controller")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert message in outcome.err
+    assert node.asked("AddRaftVoterRequest") == []
+
+
+def test_add_controller_wants_a_file(tool):
+    assert "You must supply the configuration file of the controller" in tool("add-controller").err
+
+
+def test_remove_controller(tool, node):
+    node.answers["RemoveRaftVoterRequest"] = [RemoveRaftVoterResponse()]
+    words = ("remove-controller", "-i", 3, "-d", TEXTS[3])
+    said = f" KRaft controller 3 with directory id {TEXTS[3]}\n"
+    assert tool(*words, "--dry-run").out == f"DRY RUN of removing {said}"
+    assert node.asked("RemoveRaftVoterRequest") == []
+    assert tool(*words).out == f"Removed {said}"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-i", "-3", "-d", TEXTS[3]), "Invalid negative --controller-id: -3"),
+        (("-i", "3", "-d", "x"), "Failed to parse --controller-directory-id: 'x' is not a uuid"),
+        (("-i", "x", "-d", TEXTS[3]), "'x' is not a valid integer"),
+        (("-i", "3"), "Missing option '--controller-directory-id'"),
+    ],
+)
+def test_remove_controller_wants_an_id_and_a_directory(tool, words, message):
+    outcome = tool("remove-controller", *words)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert message in outcome.err
+
+
+@pytest.fixture
+def living(node):
+    """The node answers as a quorum of 1, 2, 3 with the observer 4 that changes as it is asked."""
+    voters, observers = {1, 2, 3}, {4}
+
+    def told(_):
+        rows = {n: replica(n, 100, 5000, 5000) for n in voters | observers}
+        return quorum([rows[n] for n in sorted(voters)], [rows[n] for n in sorted(observers)])
+
+    def add(request):
+        observers.discard(request.voter_id)
+        voters.add(request.voter_id)
+        return AddRaftVoterResponse()
+
+    def remove(request):
+        voters.discard(request.voter_id)
+        observers.add(request.voter_id)
+        return RemoveRaftVoterResponse()
+
+    node.answers |= {
+        "DescribeQuorumRequest": told,
+        "AddRaftVoterRequest": add,
+        "RemoveRaftVoterRequest": remove,
+    }
+    return voters
+
+
+TARGET = f"1,3,4@h:9004:{TEXTS[4]}"
+
+
+def test_alter_dry_run(tool, living):
+    assert tool("alter", "--target", TARGET, "--dry-run").out == (
+        f"DRY RUN of step 1 of 2: add controller 4 with directory id {TEXTS[4]} at h:9004\n"
+        f"DRY RUN of step 2 of 2: remove controller 2 with directory id {TEXTS[2]}\n"
+    )
+    assert living == {1, 2, 3}
+
+
+def test_alter(tool, living):
+    lines = tool("alter", "--target", TARGET).out.splitlines()
+    assert lines[0].startswith("Step 1 of 2: add controller 4 with")
+    assert lines[1].startswith("Step 2 of 2: remove controller 2 with")
+    assert lines[2] == "The voters are now 1, 3, 4."
+    assert living == {1, 3, 4}
+    assert tool("alter", "--target", TARGET).out == "The voters are as wanted already.\n"
+
+
+def test_alter_in_json_is_one_object_a_line(tool, living):
+    facts = [
+        json.loads(line)
+        for line in tool("alter", "--target", TARGET, "--json").out.split("\n")[:-1]
+    ]
+    assert [(fact["action"], fact["id"], fact["state"]) for fact in facts] == [
+        ("add", 4, "committed"),
+        ("remove", 2, "committed"),
+    ]
+
+
+def test_alter_that_is_stopped_says_how_to_go_on(tool, living, node, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("quorate.client.admin.Admin.remove_voter", interrupt)
+        outcome = tool("alter", "--target", TARGET)
+    assert outcome.code == 130
+    assert "Stopped after 1 committed steps" in outcome.err
+    assert living == {1, 2, 3, 4}
+    assert tool("alter", "--target", TARGET).out.startswith("Step 1 of 1: remove controller 2")
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("", "No voters given."),
+        ("1,9", "Controller 9 is no voter now: give it as id@host:port:directory-id"),
+        ("1,1", "Node id 1 was specified more than once."),
+        ("1,4@h", "No colon following hostname could be found."),
+        (f"1,2,3,5@h:1:{TEXTS[5]}", "the leader does not hear from it"),
+    ],
+)
+def test_alter_refuses_a_target_that_cannot_be(tool, living, target, message):
+    outcome = tool("alter", "--target", target)
+    assert outcome.code == 1
+    assert message in outcome.err
+    assert living == {1, 2, 3}
+
+
+def test_a_lost_connection_ends_in_one_line(tool, node, tmp_path):
+    node.answers["DescribeQuorumRequest"] = [HANG_UP]
+    path = tmp_path / "client.properties"
+    path.write_text("default.api.timeout.ms=50\nretry.backoff.ms=1\n")
+    outcome = tool("--command-config", path, "describe", "--status")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err == f"The connection to {node.address} broke: the node closed it\n"
