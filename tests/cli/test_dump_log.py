@@ -10,6 +10,7 @@ import pytest
 
 from formats.samples import DATA, DUMPED_FILES, dump_of, named, short
 from quorate.cli.dump_batches import (
+    PIECE_SIZE,
     BatchOptions,
     LogDump,
     Output,
@@ -19,7 +20,6 @@ from quorate.cli.dump_batches import (
     dump_shared,
 )
 from quorate.formats.batch import (
-    PIECE_SIZE,
     encode_batch,
     encode_control_batch,
     encode_keyed_batch,
@@ -301,7 +301,7 @@ def shared_and_alone(path, tmp_path, flags):
 @pytest.fixture(scope="module")
 def large():
     """Six pieces of a log, with a gap in the offsets in the middle of one and between two."""
-    value = encode_record(ConfigRecord(name="k", value="v" * 5000), 0)
+    value = encode_record(ConfigRecord(name="k", value="v" * 1250), 0)
     batches = [encode_batch(n * 40 + (n > 50) + (n > 62), 1, 5, [value] * 40) for n in range(120)]
     assert sum(map(len, batches)) > 5 * PIECE_SIZE
     return b"".join(batches)
@@ -349,7 +349,7 @@ def test_a_large_file_is_shared_when_there_is_somewhere_to_write(log, large, tmp
     path = log(large)
     with path.open("rb") as file, (tmp_path / "out").open("wb") as stream:
         dump_flags = BatchOptions(DumpOptions(), True, False)
-        small = LogDump(str(path), file.fileno(), len(large), dump_flags)
+        small = LogDump(str(path), file.fileno(), 2 * PIECE_SIZE, dump_flags)
         big = LogDump(str(path), file.fileno(), 1 << 30, dump_flags)
         assert not can_share(small, Output(stream))
         assert can_share(big, Output(stream)) == ((os.cpu_count() or 1) > 1)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, Final, NoReturn
 
-from quorate.formats.batch import HEADER_SIZE, PIECE_SIZE, BatchView, batch_size, iter_batches
+from quorate.formats.batch import HEADER_SIZE, BatchView, batch_size, iter_batches
 from quorate.formats.dump import (
     DumpError,
     DumpOptions,
@@ -28,7 +28,9 @@ from quorate.formats.quick_json import RecordPrinter
 _FLUSH_LINES: Final = 1000
 _UP_TO_MAGIC: Final = 17
 """Kafka looks for no batch in fewer bytes than these at the end of a file."""
-_SHARE_FROM: Final = 8 * PIECE_SIZE
+PIECE_SIZE: Final = 1024 * 1024
+"""Bytes read, printed and handed on at a time."""
+_SHARE_FROM: Final = 4 * PIECE_SIZE
 """Below this many bytes, more processes cost more than they bring."""
 _MOST_PROCESSES: Final = 4
 
