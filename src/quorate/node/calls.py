@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final
 
-from quorate.base.errors import ErrorCode, QuorateError
+from quorate.base.errors import ErrorCode
 from quorate.node.translate import Asked
+from quorate.wire.errors import WireError
 from quorate.wire.header import WireRequest, decode_request, encode_response
 from quorate.wire.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.wire.schema import Message
 
 ENVELOPE: Final = 58
 _LENGTH: Final = 4
-
-
-class Unserved(QuorateError):
-    """A request that this node does not answer: the connection is closed, as Kafka does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +50,19 @@ class Call:
         return self.envelope.encode(EnvelopeResponse(response_data=frame[_LENGTH:]))
 
 
-def unwrap(call: Call) -> Call:
-    """The request inside an Envelope. Raises WireError when its bytes are no request."""
+def unwrap(call: Call, forwardable: Container[int]) -> Call | ErrorCode:
+    """The request inside an Envelope, or why it is refused (`EnvelopeUtils`)."""
     message = call.message
     assert isinstance(message, EnvelopeRequest)
-    return Call(call.token, decode_request(message.request_data), call.listener, call)
+    if len(message.client_host_address) not in (4, 16):
+        return ErrorCode.INVALID_REQUEST
+    try:
+        request = decode_request(message.request_data)
+    except WireError:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if request.api_key not in forwardable:
+        return ErrorCode.INVALID_REQUEST
+    return Call(call.token, request, call.listener, call)
 
 
 def envelope_error(call: Call, error: ErrorCode) -> bytes:

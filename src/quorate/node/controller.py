@@ -14,7 +14,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch
 from quorate.metadata.image import Image
 from quorate.node.ahead import Ahead
-from quorate.node.calls import ENVELOPE, Call, Unserved, envelope_error, unwrap
+from quorate.node.calls import ENVELOPE, Call, envelope_error, unwrap
 from quorate.node.handlers import ALTER_CLIENT_QUOTAS, FORWARDABLE, HANDLERS
 from quorate.node.host import ControllerHost, Done
 from quorate.node.jobs import Job
@@ -29,8 +29,11 @@ from quorate.raft.describe import QuorumDescription
 from quorate.raft.messages import Request
 from quorate.raft.ready import Refused, Send
 from quorate.raft.values import ControlState
-from quorate.wire.errors import WireError
-from quorate.wire.messages import ControllerRegistrationRequest, ControllerRegistrationResponse
+from quorate.wire.messages import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+    EnvelopeResponse,
+)
 from quorate.wire.schema import Message
 
 
@@ -134,28 +137,21 @@ class Controller:
                 self._inbox.append(item)
 
     def _call(self, call: Call, effects: NodeEffects) -> None:
-        try:
-            call = self._unwrapped(call)
-            handler = _HANDLERS.get(call.request.api_key)
-            if handler is None:
-                raise Unserved(f"api key {call.request.api_key} is not served by this node")
-            answer = handler(self, call)
-        except Unserved as error:
-            effects.closed.append(Closed(call.token, str(error)))
+        if call.request.api_key == ENVELOPE:
+            opened = unwrap(call, FORWARDABLE)
+            if isinstance(opened, ErrorCode):
+                refusal = EnvelopeResponse(error_code=opened)
+                effects.answers.append((call.token, call.encode(refusal)))
+                return
+            call = opened
+        handler = _HANDLERS.get(call.request.api_key)
+        if handler is None:
+            reason = f"api key {call.request.api_key} is not served by this node"
+            effects.closed.append(Closed(call.token, reason))
             return
+        answer = handler(self, call)
         if answer is not None:
             self._reply(call, answer, effects)
-
-    def _unwrapped(self, call: Call) -> Call:
-        if call.request.api_key != ENVELOPE:
-            return call
-        try:
-            inner = unwrap(call)
-        except WireError as error:
-            raise Unserved(f"the request in an Envelope cannot be read: {error}") from None
-        if inner.request.api_key not in FORWARDABLE:
-            raise Unserved(f"api key {inner.request.api_key} is not served in an Envelope")
-        return inner
 
     def _reply(self, call: Call, answer: Message, effects: NodeEffects) -> None:
         error = getattr(answer, "error_code", ErrorCode.NONE)

@@ -31,7 +31,7 @@ from quorate.wire.messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from quorate.wire.registry import CONTROLLER_API_VERSIONS
+from quorate.wire.registry import APIS, CONTROLLER_API_VERSIONS
 from quorate.wire.schema import Message
 
 __all__ = ["FORWARDABLE", "HANDLERS", "Done", "Handler", "Host", "served"]
@@ -315,6 +315,13 @@ def _updated(message: UpdateFeaturesRequest, version: int) -> Message:
     return UpdateFeaturesResponse(error_message=None, results=results)
 
 
+def _not_a_whole_controller(host: Host, call: Call) -> Message:
+    """Brokers keep asking quietly until a node leads that can serve them (a Java one)."""
+    answer = APIS[call.request.api_key].response()
+    answer.error_code = ErrorCode.NOT_CONTROLLER  # type: ignore[attr-defined]
+    return answer
+
+
 HANDLERS: Final[dict[int, Handler]] = {
     1: _ask_core,
     18: _api_versions,
@@ -322,10 +329,15 @@ HANDLERS: Final[dict[int, Handler]] = {
     53: _ask_core,
     54: _ask_core,
     55: _describe_quorum,
+    56: _not_a_whole_controller,
     57: _update_features,
     59: _ask_core,
     60: _describe_cluster,
+    62: _not_a_whole_controller,
+    63: _not_a_whole_controller,
+    67: _not_a_whole_controller,
     70: _register_controller,
+    73: _not_a_whole_controller,
     80: _ask_core,
     81: _ask_core,
     82: _ask_core,
