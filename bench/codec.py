@@ -10,13 +10,14 @@ garbage collector nor compiler counts against it).
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from time import thread_time
+from timeit import Timer
 from typing import Any
 
 from quorate.base.ids import METADATA_TOPIC_ID, Uuid
@@ -114,27 +115,23 @@ def cases() -> dict[str, tuple[Message, int]]:
     }
 
 
-def rate(work: Callable[[], object], seconds: float) -> float:
+def rate(call: str, names: dict[str, Any], seconds: float) -> float:
     """Calls per second of CPU time: the best of five rounds that together take `seconds`."""
-    work()
-    best = 0.0
-    for _ in range(5):
-        count, start, now = 0, thread_time(), 0.0
-        while now < seconds / 5:
-            for _ in range(10):
-                work()
-            count += 10
-            now = thread_time() - start
-        best = max(best, count / now)
-    return best
+    timer = Timer(call, "gc.enable()", thread_time, {**names, "gc": gc})
+    count = 1
+    while (spent := timer.timeit(count)) < seconds / 10:
+        count *= 2
+    count = max(1, round(count * seconds / 5 / spent))
+    return count / min(timer.repeat(5, count))
 
 
 def ours(encode: Callable[..., Any], decode: Callable[..., Any], seconds: float) -> Rates:
     rates = {}
     for name, (message, version) in cases().items():
-        cls, wire = type(message), encode(message, version)
-        rates[f"{name} encode"] = rate(partial(encode, message, version), seconds)
-        rates[f"{name} decode"] = rate(partial(decode, cls, version, wire), seconds)
+        names = {"encode": encode, "decode": decode, "message": message, "version": version}
+        names |= {"cls": type(message), "wire": encode(message, version)}
+        rates[f"{name} encode"] = rate("encode(message, version)", names, seconds)
+        rates[f"{name} decode"] = rate("decode(cls, version, wire)", names, seconds)
     return rates
 
 

@@ -32,7 +32,7 @@ def _compiler() -> list[str]:
     )
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
     include = sysconfig.get_paths()["include"]
-    return [*compiler, "-O3", "-fPIC", "-fwrapv", *shared, f"-I{include}"]
+    return [*compiler, "-O3", "-DNDEBUG", "-fPIC", "-fwrapv", *shared, f"-I{include}"]
 
 
 def main(arguments: list[str]) -> int:

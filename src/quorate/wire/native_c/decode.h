@@ -196,7 +196,10 @@ static PyObject *decode_at(PyObject *cls, PyObject *version, PyObject *data, Py_
         return NULL;
     const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data);
     struct in in = {start + *pos, start + PyBytes_GET_SIZE(data)};
+    int collects = PyGC_Disable(); /* all that is made here lives on, or dies without its help */
     PyObject *message = get_struct(&in, spec);
+    if (collects)
+        PyGC_Enable();
     *pos = in.at - start;
     return message;
 }

@@ -1,4 +1,13 @@
 /* Objects to bytes. Every function returns 0, or -1 for a fault. */
+/* Most numbers are of one digit, and those need no call. */
+#if PY_VERSION_HEX >= 0x030C0000
+#define IS_SMALL(value) PyUnstable_Long_IsCompact((PyLongObject *)(value))
+#define SMALL(value) PyUnstable_Long_CompactValue((PyLongObject *)(value))
+#else
+#define IS_SMALL(value) ((size_t)(Py_SIZE(value) + 1) <= 2)
+#define SMALL(value) (Py_SIZE(value) * (int64_t)((PyLongObject *)(value))->ob_digit[0])
+#endif
+
 struct out {
     uint8_t *data;
     size_t size;
@@ -72,10 +81,10 @@ static int put_number(struct out *out, int kind, PyObject *value)
     static const int sizes[] = {1, 1, 2, 2, 4, 4, 8};
     static const int64_t lows[] = {0, INT8_MIN, INT16_MIN, 0, INT32_MIN, 0, INT64_MIN};
     static const int64_t highs[] = {1, INT8_MAX, INT16_MAX, UINT16_MAX, INT32_MAX, UINT32_MAX, INT64_MAX};
-    int overflow;
+    int overflow = 0;
     if (!PyLong_Check(value))
         return -1;
-    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    int64_t number = IS_SMALL(value) ? SMALL(value) : PyLong_AsLongLongAndOverflow(value, &overflow);
     if (overflow || number < lows[kind] || number > highs[kind])
         return -1;
     return put_int(out, (uint64_t)number, sizes[kind]);
