@@ -116,9 +116,7 @@ class RecordDump:
 
     def lines(self, view: BatchView) -> Iterator[list[str]]:
         """A line for each record, in pieces; raises DumpError at the first that cannot be read."""
-        found = None
-        if self._options.decode and not view.is_control:
-            found = sound_values(view)
+        found = self._sound(view)
         if found is None:
             for record in loose_records(view):
                 self.trail.follow(record.offset, record.offset)
@@ -130,10 +128,18 @@ class RecordDump:
 
     def json_lines(self, view: BatchView) -> Iterator[list[str]]:
         """A JSON object for each record, in pieces; raises DumpError as lines does."""
-        for record in loose_records(view):
+        found = self._sound(view)
+        records = loose_records(view) if found is None else _records_of(view, found)
+        for record in records:
             self.trail.follow(record.offset, record.offset)
             head = f'{{"kind":"record","offset":{record.offset},"timestamp":{record.timestamp},'
             yield [head + self._json_members(view, record) + "}"]
+
+    def _sound(self, view: BatchView) -> list[bytes] | None:
+        """The values of a data batch of metadata records as Kafka writes it, else None."""
+        if view.is_control or not self._options.decode:
+            return None
+        return sound_values(view)
 
     def _sound_lines(self, view: BatchView, start: int, found: list[bytes]) -> list[str]:
         """The quick way for records of a data batch as Kafka writes it."""
@@ -205,6 +211,11 @@ def sound_values(view: BatchView) -> list[bytes] | None:
         return values(view)
     except BatchError:
         return None
+
+
+def _records_of(view: BatchView, found: list[bytes]) -> Iterator[LooseRecord]:
+    for index, value in enumerate(found):
+        yield LooseRecord(view.base_offset + index, view.base_timestamp, None, value)
 
 
 def loose_records(view: BatchView) -> Iterator[LooseRecord]:
