@@ -13,6 +13,7 @@ from typing import Final
 
 from fastcrc.crc32 import iscsi as crc32c
 
+from quorate.formats.batch_records import HEADER_SIZE, raw_records, values
 from quorate.formats.control import (
     ControlRecord,
     SnapshotFooter,
@@ -21,13 +22,34 @@ from quorate.formats.control import (
     encode_control,
 )
 from quorate.formats.errors import BatchError, IncompleteBatch, RecordError
-from quorate.formats.varint import encode_signed, read_signed
+from quorate.formats.varint import encode_signed
 from quorate.raft.values import Batch
 from quorate.raft.values import ControlRecord as RaftControlRecord
 
+__all__ = [
+    "HEADER_SIZE",
+    "MAX_BATCH_SIZE",
+    "PIECE_SIZE",
+    "PREFIX_SIZE",
+    "BatchView",
+    "Buffer",
+    "batch_size",
+    "control_records",
+    "encode_batch",
+    "encode_control_batch",
+    "encode_keyed_batch",
+    "iter_batches",
+    "raw_records",
+    "read_batch",
+    "read_batches",
+    "to_raft_batch",
+    "values",
+    "whole_batches_size",
+    "with_base_offset_and_epoch",
+]
+
 Buffer = bytes | bytearray | memoryview
 
-HEADER_SIZE: Final = 61
 PREFIX_SIZE: Final = 12
 """Base offset and length: what precedes the bytes that the length counts."""
 MAX_BATCH_SIZE: Final = 8 * 1024 * 1024
@@ -245,95 +267,6 @@ def whole_batches_size(buf: Buffer, origin: int = 0) -> int:
     return start
 
 
-def raw_records(view: BatchView) -> list[tuple[bytes | None, bytes | None]]:
-    """(key, value) of every record, None where there is none.
-
-    Raises BatchError where a record is cut, has a timestamp delta or headers, or is out of order:
-    what makes a Java reader of the metadata log fail.
-    """
-    data, end = view.data, len(view.data)
-    out: list[tuple[bytes | None, bytes | None]] = []
-    position = HEADER_SIZE
-    try:
-        for index in range(view.count):
-            length, position = read_signed(data, position)
-            stop = position + length
-            if length <= 0 or stop > end:
-                raise view.error(f"record {index} has the length {length}")
-            timestamp_delta, position = read_signed(data, position + 1, 10)
-            offset_delta, position = read_signed(data, position)
-            if timestamp_delta or offset_delta != index:
-                raise view.error(_bad_deltas(index, timestamp_delta, offset_delta))
-            key, position = _read_field(data, position, stop)
-            value, position = _read_field(data, position, stop)
-            if position != stop - 1 or data[position]:
-                raise view.error(f"record {index} has headers or bytes after its value")
-            position = stop
-            out.append((key, value))
-    except (IndexError, ValueError) as error:
-        raise view.error(f"record {len(out)} is cut or malformed: {error}") from None
-    if position != end:
-        raise view.error(f"{end - position} bytes are left after {view.count} records")
-    return out
-
-
-def values(view: BatchView) -> list[bytes]:  # noqa: C901 - the hot loop: no calls in it
-    """The value of every record of a data batch; their offsets count up from base_offset.
-
-    Raises BatchError as raw_records does, and for a key or a missing or empty value.
-    """
-    data, end = view.data, len(view.data)
-    out: list[bytes] = []
-    position = HEADER_SIZE
-    # Records as Kafka writes them, read without a call: lengths below 8 KiB. Anything else goes
-    # through raw_records, which accepts every spelling and names what is wrong.
-    try:
-        for index in range(view.count):
-            length = data[position]
-            position += 1
-            if length >= 0x80:
-                more = data[position]
-                if more >= 0x80:
-                    return _values_slowly(view)
-                length = length & 0x7F | more << 7
-                position += 1
-            stop = position + (length >> 1)
-            # attributes and timestamp delta, both zero
-            if data[position] | data[position + 1]:
-                return _values_slowly(view)
-            delta = data[position + 2]
-            position += 3
-            if delta >= 0x80:
-                more = data[position]
-                position += 1
-                delta = delta & 0x7F | (more & 0x7F) << 7
-                if more >= 0x80:
-                    more = data[position]
-                    position += 1
-                    if more >= 0x80:
-                        return _values_slowly(view)
-                    delta |= more << 14
-            # -1 in zigzag: no key
-            if delta != index << 1 or data[position] != 1:
-                return _values_slowly(view)
-            size = data[position + 1]
-            position += 2
-            if size >= 0x80:
-                more = data[position]
-                if more >= 0x80:
-                    return _values_slowly(view)
-                size = size & 0x7F | more << 7
-                position += 1
-            last = position + (size >> 1)
-            if last != stop - 1 or stop > end or data[last] or size & 1 or length & 1 or not size:
-                return _values_slowly(view)
-            out.append(data[position:last])
-            position = stop
-    except IndexError:
-        return _values_slowly(view)
-    return out if position == end else _values_slowly(view)
-
-
 def encode_batch(base_offset: int, epoch: int, timestamp_ms: int, values: Sequence[bytes]) -> bytes:
     """A data batch of these record values; raises ValueError when there is none."""
     parts: list[bytes] = []
@@ -420,30 +353,3 @@ def _assemble(
     length = HEADER_SIZE - PREFIX_SIZE + len(records)
     head = _UP_TO_CRC.pack(base_offset, length, epoch, _MAGIC, crc32c(records, crc32c(after)))
     return b"".join((head, after, records))
-
-
-def _read_field(data: bytes, position: int, stop: int) -> tuple[bytes | None, int]:
-    """A length and that many bytes (None for -1); ValueError when they pass `stop`."""
-    size, position = read_signed(data, position)
-    if size < 0:
-        return None, position
-    if position + size > stop:
-        raise ValueError(f"a field of {size} bytes passes the record's end")
-    return data[position : position + size], position + size
-
-
-def _values_slowly(view: BatchView) -> list[bytes]:
-    out: list[bytes] = []
-    for index, (key, value) in enumerate(raw_records(view)):
-        if key is not None:
-            raise view.error(f"record {index} has a key, which a data record never has")
-        if not value:
-            raise view.error(f"record {index} has no value")
-        out.append(value)
-    return out
-
-
-def _bad_deltas(index: int, timestamp_delta: int, offset_delta: int) -> str:
-    if timestamp_delta:
-        return f"record {index} has timestamp delta {timestamp_delta}, not 0"
-    return f"record {index} has offset delta {offset_delta}"
