@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from immutables import Map
 
@@ -30,6 +33,10 @@ from quorate.metadata.image import (
 )
 
 metadata_versions = st.sampled_from([v for v in MetadataVersion if v <= LATEST_PRODUCTION])
+
+
+# A busy machine is no failure.
+calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 
 
 def uuid_of(number: int) -> Uuid:
@@ -72,6 +79,7 @@ quota_entities = st.dictionaries(
 ).map(lambda entity: tuple(sorted(entity.items(), key=lambda pair: pair[0])))
 
 
+@functools.cache
 @st.composite
 def brokers(draw, version):
     return Broker(
@@ -101,6 +109,7 @@ controllers = st.builds(
 )
 
 
+@functools.cache
 @st.composite
 def partitions(draw, version, elr):
     replicas = draw(id_tuples)
@@ -125,6 +134,7 @@ def partitions(draw, version, elr):
     )
 
 
+@functools.cache
 @st.composite
 def topic_images(draw, version, elr):
     by_name = draw(
@@ -138,29 +148,37 @@ def topic_images(draw, version, elr):
     return Topics(Map(by_id), Map({topic.name: topic.id for topic in by_id.values()}))
 
 
+acls = st.builds(Acl, int8s, names, int8s, principals, names, int8s, int8s)
+tokens = st.builds(
+    DelegationToken,
+    principals,
+    principals,
+    st.lists(principals, max_size=2).map(tuple),
+    longs,
+    longs,
+    longs,
+)
+secrets = st.binary(max_size=8)
+credentials = st.builds(ScramCredential, secrets, secrets, secrets, epochs)
+scram_keys = st.builds(ScramKey, st.integers(1, 2), names)
+nonempty = st.dictionaries(names, names, min_size=1, max_size=2).map(Map)
+quotas = st.dictionaries(names, quota_values, min_size=1, max_size=2).map(Map)
+feature_levels = maps(names.filter(lambda n: "version" not in n), st.integers(1, 32767))
+acl_maps = maps(any_uuids, acls)
+scram_maps = maps(scram_keys, credentials)
+token_maps = maps(names, tokens)
+config_maps = maps(st.builds(ConfigResource, int8s, names), nonempty)
+quota_maps = maps(quota_entities, quotas)
+
+
 @st.composite
 def images(draw, versions=metadata_versions):
     """Images that can be written at their own metadata.version without a loss."""
     version = draw(versions)
-    levels = draw(maps(names.filter(lambda n: "version" not in n), st.integers(1, 32767)))
+    levels = draw(feature_levels)
     elr = version.elr and draw(st.booleans())
     if elr:
         levels = levels.set(ELR_FEATURE, 1)
-    acls = st.builds(Acl, int8s, names, int8s, principals, names, int8s, int8s)
-    tokens = st.builds(
-        DelegationToken,
-        principals,
-        principals,
-        st.lists(principals, max_size=2).map(tuple),
-        longs,
-        longs,
-        longs,
-    )
-    secrets = st.binary(max_size=8)
-    credentials = st.builds(ScramCredential, secrets, secrets, secrets, epochs)
-    scram_keys = st.builds(ScramKey, st.integers(1, 2), names)
-    nonempty = st.dictionaries(names, names, min_size=1, max_size=2).map(Map)
-    quotas = st.dictionaries(names, quota_values, min_size=1, max_size=2).map(Map)
     found_brokers = draw(st.lists(brokers(version), max_size=3))
     found_controllers = draw(st.lists(controllers, max_size=3))
     if not version.controller_registration:
@@ -172,12 +190,12 @@ def images(draw, versions=metadata_versions):
             Map({controller.id: controller for controller in found_controllers}),
         ),
         topics=draw(topic_images(version, elr)),
-        configs=draw(maps(st.builds(ConfigResource, int8s, names), nonempty)),
-        client_quotas=draw(maps(quota_entities, quotas)),
+        configs=draw(config_maps),
+        client_quotas=draw(quota_maps),
         next_producer_id=draw(st.integers(-1, 2**63 - 1)),
-        acls=draw(maps(any_uuids, acls)),
-        scram=draw(maps(scram_keys, credentials)) if version.scram else Map(),
-        delegation_tokens=draw(maps(names, tokens)) if version.delegation_tokens else Map(),
+        acls=draw(acl_maps),
+        scram=draw(scram_maps) if version.scram else Map(),
+        delegation_tokens=draw(token_maps) if version.delegation_tokens else Map(),
     )
 
 
@@ -255,8 +273,8 @@ quota_parts = st.builds(
     entity_name=st.none() | few_names,
 )
 
-any_records = st.one_of(
-    st.builds(
+by_type = {
+    r.RegisterBrokerRecord: st.builds(
         r.RegisterBrokerRecord,
         broker_id=node_ids,
         broker_epoch=small_epochs,
@@ -269,21 +287,23 @@ any_records = st.one_of(
         log_dirs=st.lists(any_uuids, max_size=2),
         cordoned_log_dirs=st.none() | directory_id_lists,
     ),
-    st.builds(r.UnregisterBrokerRecord, broker_id=node_ids, broker_epoch=small_epochs),
-    st.builds(r.TopicRecord, name=few_names, topic_id=topic_ids),
-    partition_records(),
-    st.builds(
+    r.UnregisterBrokerRecord: st.builds(
+        r.UnregisterBrokerRecord, broker_id=node_ids, broker_epoch=small_epochs
+    ),
+    r.TopicRecord: st.builds(r.TopicRecord, name=few_names, topic_id=topic_ids),
+    r.PartitionRecord: partition_records(),
+    r.ConfigRecord: st.builds(
         r.ConfigRecord,
         resource_type=st.sampled_from([2, 4]),
         resource_name=few_names,
         name=few_names,
         value=st.none() | few_names,
     ),
-    partition_change_records,
-    st.builds(r.FenceBrokerRecord, id=node_ids, epoch=small_epochs),
-    st.builds(r.UnfenceBrokerRecord, id=node_ids, epoch=small_epochs),
-    st.builds(r.RemoveTopicRecord, topic_id=topic_ids),
-    st.builds(
+    r.PartitionChangeRecord: partition_change_records,
+    r.FenceBrokerRecord: st.builds(r.FenceBrokerRecord, id=node_ids, epoch=small_epochs),
+    r.UnfenceBrokerRecord: st.builds(r.UnfenceBrokerRecord, id=node_ids, epoch=small_epochs),
+    r.RemoveTopicRecord: st.builds(r.RemoveTopicRecord, topic_id=topic_ids),
+    r.DelegationTokenRecord: st.builds(
         r.DelegationTokenRecord,
         owner=few_principals | few_names,
         requester=few_principals,
@@ -291,27 +311,27 @@ any_records = st.one_of(
         issue_timestamp=small_epochs,
         token_id=few_names,
     ),
-    st.builds(
+    r.UserScramCredentialRecord: st.builds(
         r.UserScramCredentialRecord,
         name=few_names,
         mechanism=st.integers(1, 2),
         salt=st.binary(max_size=2),
         iterations=small_epochs,
     ),
-    st.builds(
+    r.FeatureLevelRecord: st.builds(
         r.FeatureLevelRecord,
         name=st.sampled_from(["metadata.version", "kraft.version", "group.version"]),
         feature_level=st.integers(0, 31),
     ),
-    st.builds(
+    r.ClientQuotaRecord: st.builds(
         r.ClientQuotaRecord,
         entity=st.lists(quota_parts, max_size=2),
         key=few_names,
         value=quota_values,
         remove=st.booleans(),
     ),
-    st.builds(r.ProducerIdsRecord, next_producer_id=st.integers(0, 5)),
-    st.builds(
+    r.ProducerIdsRecord: st.builds(r.ProducerIdsRecord, next_producer_id=st.integers(0, 5)),
+    r.BrokerRegistrationChangeRecord: st.builds(
         r.BrokerRegistrationChangeRecord,
         broker_id=node_ids,
         broker_epoch=small_epochs,
@@ -320,27 +340,30 @@ any_records = st.one_of(
         log_dirs=st.lists(any_uuids, max_size=2),
         cordoned_log_dirs=st.none() | directory_id_lists,
     ),
-    st.builds(
+    r.AccessControlEntryRecord: st.builds(
         r.AccessControlEntryRecord,
         id=topic_ids,
         resource_type=st.integers(2, 3),
         resource_name=few_names,
         principal=few_principals,
     ),
-    st.builds(r.RemoveAccessControlEntryRecord, id=topic_ids),
-    st.builds(r.NoOpRecord),
-    st.builds(r.ZkMigrationStateRecord, zk_migration_state=int8s),
-    st.builds(r.RemoveUserScramCredentialRecord, name=few_names, mechanism=st.integers(1, 2)),
-    st.builds(r.RemoveDelegationTokenRecord, token_id=few_names),
-    st.builds(
+    r.RemoveAccessControlEntryRecord: st.builds(r.RemoveAccessControlEntryRecord, id=topic_ids),
+    r.NoOpRecord: st.builds(r.NoOpRecord),
+    r.ZkMigrationStateRecord: st.builds(r.ZkMigrationStateRecord, zk_migration_state=int8s),
+    r.RemoveUserScramCredentialRecord: st.builds(
+        r.RemoveUserScramCredentialRecord, name=few_names, mechanism=st.integers(1, 2)
+    ),
+    r.RemoveDelegationTokenRecord: st.builds(r.RemoveDelegationTokenRecord, token_id=few_names),
+    r.RegisterControllerRecord: st.builds(
         r.RegisterControllerRecord,
         controller_id=node_ids,
         incarnation_id=topic_ids,
         zk_migration_ready=st.booleans(),
         end_points=st.lists(controller_endpoints, max_size=2),
     ),
-    st.builds(r.ClearElrRecord, topic_name=st.just("") | few_names),
-    st.sampled_from(
-        [r.BeginTransactionRecord(), r.EndTransactionRecord(), r.AbortTransactionRecord()]
-    ),
-)
+    r.ClearElrRecord: st.builds(r.ClearElrRecord, topic_name=st.just("") | few_names),
+    r.BeginTransactionRecord: st.builds(r.BeginTransactionRecord),
+    r.EndTransactionRecord: st.builds(r.EndTransactionRecord),
+    r.AbortTransactionRecord: st.builds(r.AbortTransactionRecord),
+}
+any_records = st.one_of(*by_type.values())

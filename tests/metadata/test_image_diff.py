@@ -7,7 +7,7 @@ from dataclasses import fields
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata.image_strategies import any_records, images, uuid_of
+from metadata.image_strategies import any_records, calm, images, uuid_of
 from quorate.formats import records as r
 from quorate.metadata.diff import KeyDiff, diff
 from quorate.metadata.image import Image
@@ -42,11 +42,13 @@ def assert_right(before, after):
     assert found.next_producer_id == (before.next_producer_id != after.next_producer_id)
 
 
+@calm
 @given(images(), images())
 def test_two_strangers(before, after):
     assert_right(before, after)
 
 
+@calm
 @given(images(), st.lists(any_records, max_size=8))
 def test_an_image_and_what_became_of_it(before, found):
     after = before

@@ -9,14 +9,20 @@ import pytest
 from quorate.base.ids import Uuid
 from quorate.formats import records as r
 from quorate.metadata.image import MIGRATING_DIRECTORY, ConfigResource, Image
-from quorate.metadata.replay import ReplayError, replay
+from quorate.metadata.replay import ImageDelta, ReplayError, replay
 
 T1, T2, T3 = (Uuid(bytes(15) + bytes([n])) for n in (1, 2, 3))
 D1, D2, HIGH = Uuid(b"\x01" * 16), Uuid(b"\x02" * 16), Uuid(b"\xff" * 16)
 
 
 def image_of(*found):
-    return functools.reduce(replay, found, Image())
+    """The image after these records: one by one, and in one go, which must not differ."""
+    delta = ImageDelta(Image())
+    for record in found:
+        delta.replay(record)
+    image = functools.reduce(replay, found, Image())
+    assert delta.apply() == image
+    return image
 
 
 def partition_of(image, topic_id=T1, index=0):
@@ -124,7 +130,9 @@ class TestTopics:
 
         assert replay(image, r.ClearElrRecord(topic_name="other")) == image
         for name in ("orders", ""):
-            cleared = replay(image, r.ClearElrRecord(topic_name=name))
+            clear = r.ClearElrRecord(topic_name=name)
+            cleared = replay(image, clear)
+            assert cleared == image_of(TOPIC, PARTITION, other, plain, with_elr, clear)
             after = partition_of(cleared)
             assert (after.elr, after.last_known_elr, after.partition_epoch) == ((), (), 9)
             assert partition_of(cleared, T2) is partition_of(image, T2)
@@ -141,6 +149,7 @@ class TestBrokers:
         at = {"broker_id": 1, "broker_epoch": 50}
         image = image_of(BROKER, r.BrokerRegistrationChangeRecord(**at, fenced=-1))
         assert not image.cluster.brokers[1].fenced
+        assert image.cluster.brokers[1].directories == (HIGH, D1, D2)
         shutdown = r.BrokerRegistrationChangeRecord(**at, in_controlled_shutdown=1)
         image = replay(image, shutdown)
         assert image.cluster.brokers[1].in_controlled_shutdown
@@ -202,6 +211,13 @@ REFUSED = [
         r.PartitionRecord(partition_id=3, topic_id=T1, replicas=[1], directories=[D1, D2]),
         "partition 3 .* has 1 replicas but 2 directories",
     ),
+    (
+        [TOPIC],
+        r.PartitionRecord(
+            partition_id=3, topic_id=T1, replicas=[1], directories=[MIGRATING_DIRECTORY] * 2
+        ),
+        "partition 3 .* has 1 replicas but 2 directories",
+    ),
     ([TOPIC], TOPIC, "'orders' exists already with id"),
     ([TOPIC], r.TopicRecord(name="orders", topic_id=T2), "'orders' exists already with id"),
     ([TOPIC], r.TopicRecord(name="new", topic_id=T1), "belongs to topic 'orders'"),
@@ -254,6 +270,13 @@ REFUSED = [
         [],
         r.DelegationTokenRecord(token_id="t", owner="alice", requester="User:b"),
         "token t: 'alice' is no principal",
+    ),
+    (
+        [],
+        r.DelegationTokenRecord(
+            token_id="t", owner="User:a", requester="User:b", renewers=["User:c", "carol"]
+        ),
+        "token t: 'carol' is no principal",
     ),
     ([], r.BeginTransactionRecord(), "BeginTransactionRecord marks a transaction"),
     ([], "no record", "str has no meaning to the image"),
