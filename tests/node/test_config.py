@@ -155,7 +155,6 @@ REFUSALS = [
         "Invalid value king for configuration process.roles: "
         "String must be one of: broker, controller",
     ),
-    ({"process.roles": "controller,controller"}, "values must not be duplicated"),
     ({"controller.listener.names": None}, 'configuration "controller.listener.names"'),
     ({"controller.listener.names": "OTHER"}, "No security protocol defined for listener"),
     ({"listeners": "nonsense"}, "Unable to parse nonsense to a broker endpoint"),
@@ -189,14 +188,12 @@ REFUSALS = [
     ({"controller.quorum.voters": "a@h:1"}, "Failed to parse voter ID as an integer from a"),
     ({"controller.quorum.voters": "1@h"}, "Failed to parse host name from entry 1@h"),
     ({"controller.quorum.voters": "1@h:70000"}, "Failed to parse host port from entry 1@h:70000"),
-    ({"controller.quorum.voters": "1@0.0.0.0:1"}, "Host string (0.0.0.0) is not routeable"),
     (
         {"controller.quorum.voters": "2@h:1,3@h:2"},
         "the node id 1 must be included in the set of voters controller.quorum.voters=Set(2, 3)",
     ),
     ({"controller.quorum.voters": "1@h:1,1@h:2"}, "names voter 1 twice"),
     ({"log.dirs": ""}, "Configuration 'log.dirs' must not be empty"),
-    ({"log.dirs": "a,a"}, "values must not be duplicated"),
     ({"queued.max.request.bytes": "5"}, "must be larger or equal to socket.request.max.bytes"),
     ({"quorate.metrics.listener": "nonsense"}, "It should be of the form host:port"),
 ]
@@ -243,6 +240,15 @@ def test_the_last_of_two_lines_is_the_one_that_counts(tmp_path):
     assert (settings.text("node.id"), settings.where("node.id")) == ("x", f"{path}, line 3")
 
 
+def test_what_is_there_twice_is_taken_once(load):
+    config = load(GOOD | {"log.dirs": "a,b,a", "process.roles": "controller,controller"})
+    assert (config.log_dirs, config.roles) == (("a", "b"), {"controller"})
+    assert [note.partition(" are")[0] for note in config.warnings] == [
+        "Duplicate values of process.roles",
+        "Duplicate values of log.dirs",
+    ]
+
+
 def test_unknown_keys_are_named_and_typing_errors_pointed_out(load):
     warnings = load(
         GOOD | {"controller.quorum.voter": "1@h:1", "num.io.threads": "3", "log.retention.ms": "1"}
@@ -278,6 +284,9 @@ def test_quorate_serves_controllers_in_plain_text_only(load):
     check_servable(load())
     with pytest.raises(ConfigError, match="contains 'broker', but Quorate runs controllers only"):
         check_servable(load(BROKER))
+    nowhere = GOOD | {"controller.quorum.voters": "1@0.0.0.0:1"}
+    with pytest.raises(ConfigError, match=r"Host string \(0.0.0.0\) of voter 1 is not routeable"):
+        check_servable(load(nowhere))
     secure = GOOD | {"listener.security.protocol.map": "CONTROLLER:SASL_SSL"}
     with pytest.raises(ConfigError, match="uses SASL_SSL, but Quorate speaks PLAINTEXT only"):
         check_servable(load(secure))

@@ -167,7 +167,7 @@ def config_of(settings: Settings) -> NodeConfig:
         log_dirs=log_dirs,
         metadata_log_dir=settings.text("metadata.log.dir") or log_dirs[0],
         metrics_listener=_metrics_listener(settings),
-        warnings=_warnings(settings),
+        warnings=(*settings.notes, *_warnings(settings)),
         source=settings.source,
         **values,
     )
@@ -281,9 +281,6 @@ def _validate_controller(config: NodeConfig, settings: Settings) -> None:
             f"{addresses.CONTROLLER_NAMES} must only contain values appearing in the "
             f"'{addresses.LISTENERS}' configuration {role}",
         )
-    for voter in config.static_voters:
-        if voter.listeners[0].host == addresses.WILDCARD:
-            settings.refuse(addresses.VOTERS, "Host string (0.0.0.0) is not routeable")
 
 
 def _validate_broker_only(config: NodeConfig, settings: Settings) -> None:
@@ -328,6 +325,14 @@ def check_servable(config: NodeConfig) -> None:
             key="process.roles",
             where=config.source or None,
         )
+    for voter in config.static_voters:
+        if voter.listeners[0].host == addresses.WILDCARD:
+            raise ConfigError(
+                f"Host string ({addresses.WILDCARD}) of voter {voter.key.id} is not routeable: "
+                f"name an address in {addresses.VOTERS} that the others can connect to",
+                key=addresses.VOTERS,
+                where=config.source or None,
+            )
     for listener in config.listeners:
         protocol = config.security_protocols[listener.name]
         if protocol != "PLAINTEXT":

@@ -40,6 +40,8 @@ class Settings:
         self._values = {key: value.strip() for key, value in values.items()}
         self._places = places
         self.source = source
+        self.notes: list[str] = []
+        """What was accepted, but is hardly meant so."""
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
@@ -99,7 +101,10 @@ class Settings:
         return tuple(_COMMA.split(text)) if text else ()
 
     def distinct(self, key: str, *, one_of: Sequence[str] = ()) -> tuple[str, ...] | None:
-        """At least one value, none empty, none twice, each in `one_of` where that is given."""
+        """At least one value, none empty, each in `one_of` where that is given.
+
+        A value that is there twice is taken once, with a note.
+        """
         values = self.items(key)
         if values is None:
             return None
@@ -108,14 +113,15 @@ class Settings:
             self.refuse(
                 key, f"Configuration '{key}' must not be empty. Valid values include: {right}"
             )
-        if len(set(values)) != len(values):
-            self.refuse(key, f"Configuration '{key}' values must not be duplicated.")
+        once = tuple(dict.fromkeys(values))
+        if once != values:
+            self.notes.append(f"Duplicate values of {key} are ignored ({self.where(key)})")
         for value in values:
             if not value:
                 self.refuse(key, f"Configuration '{key}' values must not be empty.")
             if one_of and value not in one_of:
                 self.invalid(key, value, f"String must be one of: {', '.join(one_of)}")
-        return values
+        return once
 
 
 def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
