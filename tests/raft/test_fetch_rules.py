@@ -1,0 +1,721 @@
+"""One test for each sentence about Fetch, FetchSnapshot and the high watermark (5.6 to 5.8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorate.raft.inputs import (
+    Answered,
+    CleanTo,
+    Failure,
+    InstallFailed,
+    Persisted,
+    Propose,
+    Resign,
+    SendFailed,
+    Shutdown,
+    SnapshotCreated,
+    SnapshotInstalled,
+)
+from quorate.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    ReadChunk,
+    ReadRange,
+    VoteRequest,
+)
+from quorate.raft.ready import (
+    AbandonSnapshot,
+    Accepted,
+    Append,
+    InstallSnapshot,
+    Ready,
+    Refused,
+    SnapshotChunk,
+    Truncate,
+)
+from quorate.raft.values import Batch, ControlState, ElectionState, Voters
+from raft.cluster import CLUSTER_ID, key, listeners, voter
+from raft.single import (
+    BOOTSTRAP,
+    END,
+    EPOCH,
+    LAST_EPOCH,
+    Single,
+    begin,
+    candidate,
+    fetch,
+    fetched,
+    follower,
+    granted,
+    leader,
+    observer,
+    recovered,
+    resigned,
+    unattached,
+)
+
+LEADER = LeaderAndEpoch(2, EPOCH)
+OWN = LeaderAndEpoch(1, EPOCH + 1)
+START = END + 1
+"""Log end of a leader whose first batch is a LeaderChange alone."""
+
+
+def led() -> Single:
+    """Leader of epoch 5 whose log has a voter set: its first batch is one record."""
+    control = ((4, Voters(tuple(voter(i) for i in (1, 2, 3)))),)
+    single = leader(log=recovered(control_records=control))
+    assert single.core.log_end == (START, EPOCH + 1)
+    return single
+
+
+def committed() -> Single:
+    """As `led`, with a high watermark: node 2 has everything."""
+    single = led()
+    single.ask(fetch(START, EPOCH + 1, max_wait_ms=0))
+    assert single.core.high_watermark == START
+    return single
+
+
+# -- the leader's checks -------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ({"max_wait_ms": -1}, ErrorCode.INVALID_REQUEST),
+        ({"offset": -1}, ErrorCode.INVALID_REQUEST),
+        ({"last_fetched_epoch": -1}, ErrorCode.INVALID_REQUEST),
+        ({"last_fetched_epoch": EPOCH + 2}, ErrorCode.INVALID_REQUEST),
+        ({"epoch": EPOCH}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"epoch": EPOCH + 2}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"replica": key(1, 1)}, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ({"cluster_id": None}, ErrorCode.NONE),
+    ],
+)
+def test_checks_of_the_leader(changes: dict[str, object], error: ErrorCode) -> None:
+    fields = {"offset": END, "last_fetched_epoch": LAST_EPOCH} | changes
+    answer = led().ask(fetch(**fields))  # type: ignore[arg-type]
+    assert answer is not None and answer.error == error
+
+
+@pytest.mark.parametrize("role", [unattached, follower, observer])
+def test_only_a_leader_serves(role) -> None:
+    single = role()
+    answer = single.ask(fetch(epoch=EPOCH))
+    assert answer is not None and answer.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_others_say_who_leads_and_where() -> None:
+    answer = follower().ask(fetch(epoch=EPOCH))
+    assert isinstance(answer, FetchResponse)
+    assert (answer.leader, answer.leader_endpoints) == (LEADER, listeners(2))
+
+
+def test_a_leader_that_shuts_down_serves_no_more() -> None:
+    single = led()
+    single.ask(fetch(START, EPOCH + 1, replica=key(9)))
+    single.step(Shutdown())
+    assert single.replies[single.asked].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# -- the leader's decision -----------------------------------------------------------------------
+def snapshotted(*, cleaned: bool) -> Single:
+    """Leader with a snapshot (3, 3), and with `cleaned` a log that starts there."""
+    single = committed()
+    snapshot_id = OffsetAndEpoch(3, LAST_EPOCH)
+    single.step(SnapshotCreated(snapshot_id))
+    if cleaned:
+        single.step(CleanTo(snapshot_id))
+    assert single.core.snapshots[-1] == snapshot_id
+    return single
+
+
+def test_offset_0_gets_the_newest_snapshot_but_never_0_0() -> None:
+    assert led().ask(fetch(0, 0, max_wait_ms=0)).snapshot_id is None  # type: ignore[union-attr]
+    answer = snapshotted(cleaned=False).ask(fetch(0, 0))
+    assert answer.snapshot_id == (3, LAST_EPOCH)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_epoch", "snapshot"),
+    [(2, LAST_EPOCH, True), (3, LAST_EPOCH - 1, True), (4, 1, True), (3, LAST_EPOCH, False)],
+)
+def test_what_is_before_the_log_gets_a_snapshot(
+    offset: int, last_epoch: int, snapshot: bool
+) -> None:
+    answer = snapshotted(cleaned=True).ask(fetch(offset, last_epoch))
+    assert isinstance(answer, FetchResponse)
+    assert (answer.snapshot_id is not None) is snapshot
+    assert (answer.records is not None) is not snapshot
+
+
+@pytest.mark.parametrize(
+    ("offset", "last_epoch", "diverging"),
+    [
+        (END + 1, LAST_EPOCH, (END, LAST_EPOCH)),
+        (END, LAST_EPOCH + 1, (END, LAST_EPOCH)),
+        (2, LAST_EPOCH + 1, (END, LAST_EPOCH)),
+        (START + 1, EPOCH + 1, (START, EPOCH + 1)),
+        (2, 1, (0, 1)),
+        (END, LAST_EPOCH, None),
+        (START, EPOCH + 1, None),
+        (0, 0, None),
+    ],
+)
+def test_a_place_that_is_not_in_the_log_diverges(
+    offset: int, last_epoch: int, diverging: tuple[int, int] | None
+) -> None:
+    """(2, 4) is the lesson of others: this log never had epoch 4, but offset 2 of an older one."""
+    answer = led().ask(fetch(offset, last_epoch, max_wait_ms=0))
+    assert answer.diverging == diverging  # type: ignore[union-attr]
+
+
+def test_records_reach_to_the_log_end_synced_or_not() -> None:
+    single = led()
+    single.slow = True
+    single.step(Propose(0, EPOCH + 1, 2, 10, "x"))
+    answer = single.ask(fetch(END, LAST_EPOCH, max_bytes=77))
+    assert answer.records == ReadRange(END, START + 2, 77)  # type: ignore[union-attr]
+
+
+def test_every_answer_names_the_leader_and_its_endpoints() -> None:
+    answer = led().ask(fetch())
+    assert isinstance(answer, FetchResponse)
+    assert (answer.leader, answer.leader_endpoints) == (OWN, listeners(1))
+    assert answer.log_start_offset == 0
+
+
+# -- parked fetches ------------------------------------------------------------------------------
+def parked(high_watermark: int = -1) -> Single:
+    single = led()
+    assert single.ask(fetch(START, EPOCH + 1, replica=key(9), high_watermark=-1)) is None
+    return single
+
+
+def test_a_fetch_at_the_end_waits_and_is_answered_empty_in_time() -> None:
+    single = parked()
+    single.wait(499)
+    assert single.replies.get(single.asked) is None
+    assert single.last.wake_at_ms == single.now + 1
+    single.wait(1)
+    answer = single.replies[single.asked]
+    assert isinstance(answer, FetchResponse)
+    assert (answer.error, answer.records) == (ErrorCode.NONE, None)
+
+
+def test_max_wait_0_is_answered_at_once() -> None:
+    assert led().ask(fetch(START, EPOCH + 1, max_wait_ms=0)) is not None
+
+
+def test_an_append_wakes_it_before_it_is_durable() -> None:
+    single = parked()
+    single.slow = True
+    single.step(Propose(0, EPOCH + 1, 1, 10, "x"))
+    assert single.replies[single.asked].records == ReadRange(START, START + 1, 1 << 20)  # type: ignore[union-attr]
+
+
+def test_proposals_of_one_step_are_one_write_and_one_wake_up() -> None:
+    single = parked()
+    single.slow = True
+    ready = single.step(*(Propose(i, EPOCH + 1, 1, 10, str(i)) for i in range(3)))
+    (write,) = ready.writes
+    assert isinstance(write, Append)
+    assert [batch.payload for batch in write.batches] == ["0", "1", "2"]
+    assert len(ready.replies) == 1
+    assert ready.proposals == tuple(Accepted(i, START + i, START + i + 1) for i in range(3))
+
+
+def test_a_higher_high_watermark_wakes_it() -> None:
+    single = parked()
+    first = single.asked
+    single.ask(fetch(START, EPOCH + 1, replica=key(2), max_wait_ms=0))
+    assert single.replies[first].high_watermark == START  # type: ignore[union-attr]
+
+
+def test_a_request_that_knows_less_is_answered_at_once() -> None:
+    single = committed()
+    assert single.ask(fetch(START, EPOCH + 1, replica=key(9), high_watermark=START - 1)) is not None
+    assert single.ask(fetch(START, EPOCH + 1, replica=key(9), high_watermark=START)) is None
+    assert single.ask(fetch(START, EPOCH + 1, replica=key(8), high_watermark=(1 << 63) - 1)) is None
+
+
+def test_it_is_refused_when_leadership_ends() -> None:
+    single = parked()
+    single.step(Resign(EPOCH + 1))
+    assert single.replies[single.asked].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    single = parked()
+    single.ask(begin(EPOCH + 3, 3))
+    answer = single.replies[1]
+    assert isinstance(answer, FetchResponse)
+    assert (answer.error, answer.leader) == (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        LeaderAndEpoch(3, EPOCH + 3),
+    )
+
+
+def test_a_new_leader_serves_when_its_epoch_is_durable() -> None:
+    single = candidate(slow=True)
+    single.persist()
+    single.answer(VoteRequest, granted(EPOCH + 1), to=2)
+    assert single.core.role == "leader"
+    assert single.ask(fetch()) is None
+    single.persist()
+    assert single.replies[single.asked].records is not None  # type: ignore[union-attr]
+
+
+# -- the row of the replica, the high watermark --------------------------------------------------
+def test_the_high_watermark_needs_a_record_of_the_own_epoch() -> None:
+    single = led()
+    answer = single.ask(fetch(END, LAST_EPOCH))
+    assert answer.high_watermark == -1  # type: ignore[union-attr]
+    answer = single.ask(fetch(START, EPOCH + 1, max_wait_ms=0))
+    assert answer.high_watermark == START  # type: ignore[union-attr]
+
+
+def test_the_leader_counts_only_what_is_durable() -> None:
+    single = committed()
+    single.slow = True
+    single.step(Propose(0, EPOCH + 1, 1, 10, "x"))
+    single.ask(fetch(START + 1, EPOCH + 1, replica=key(2), max_wait_ms=0))
+    assert single.core.high_watermark == START
+    single.ask(fetch(START + 1, EPOCH + 1, replica=key(3), max_wait_ms=0))
+    assert single.core.high_watermark == START + 1
+    single.persist()
+    assert single.core.high_watermark == START + 1
+
+
+def test_observers_and_strangers_do_not_count() -> None:
+    single = led()
+    for replica in (key(9), key(2, 1), ReplicaKey(2), ReplicaKey(-1, ZERO_UUID)):
+        single.ask(fetch(START, EPOCH + 1, replica=replica, max_wait_ms=0))
+    assert single.core.high_watermark == -1
+    described = single.core.describe(single.now)
+    assert described is not None
+    assert [row.key for row in described.observers] == [ReplicaKey(2), key(2, 1), key(9)]
+
+
+def test_the_high_watermark_never_falls() -> None:
+    single = committed()
+    single.ask(fetch(END, LAST_EPOCH))
+    assert single.core.high_watermark == START
+
+
+@pytest.mark.parametrize("offset", [START + 1, 0])
+def test_only_a_fetch_at_a_valid_place_counts(offset: int) -> None:
+    single = snapshotted(cleaned=True)
+    single.ask(fetch(offset, EPOCH + 1 if offset else 0, replica=key(3)))
+    rows = single.core.describe(single.now).voters  # type: ignore[union-attr]
+    assert [row.log_end_offset for row in rows] == [START, START, -1]
+
+
+def test_caught_up_is_at_the_end_or_at_the_end_of_the_fetch_before() -> None:
+    single = committed()
+    single.now = 5000
+    single.ask(fetch(START, EPOCH + 1, replica=key(3), high_watermark=START))
+    single.now = 6000
+    single.step(Propose(0, EPOCH + 1, 1, 1, "x"))
+    single.now = 7000
+    single.ask(fetch(START, EPOCH + 1, replica=key(3)))
+    row = single.core.describe(7000).voters[2]  # type: ignore[union-attr]
+    assert (row.last_fetch_ms, row.last_caught_up_ms) == (7000, 5000)
+
+
+def test_check_quorum() -> None:
+    single = led()
+    elected = single.now
+    single.now = elected + 2900
+    single.ask(fetch(START, EPOCH + 1, replica=key(3)))
+    single.wait(2999)
+    assert single.core.role == "leader"
+    single.wait(1)
+    assert single.core.role == "resigned"
+    assert single.core.leader == LeaderAndEpoch(-1, EPOCH + 1)
+
+
+def test_observers_do_not_hold_the_quorum() -> None:
+    single = led()
+    single.now += 2999
+    single.ask(fetch(START, EPOCH + 1, replica=key(9)))
+    single.wait(1)
+    assert single.core.role == "resigned"
+
+
+# -- FetchSnapshot, asked ------------------------------------------------------------------------
+def snapshot_request(**changes: object) -> FetchSnapshotRequest:
+    fields: dict[str, object] = {
+        "cluster_id": CLUSTER_ID,
+        "replica": key(3),
+        "epoch": EPOCH + 1,
+        "snapshot_id": OffsetAndEpoch(3, LAST_EPOCH),
+        "position": 10,
+        "max_bytes": 100,
+    }
+    return FetchSnapshotRequest(**(fields | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ({"epoch": EPOCH}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"epoch": EPOCH + 2}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"snapshot_id": OffsetAndEpoch(4, 3)}, ErrorCode.SNAPSHOT_NOT_FOUND),
+        ({"snapshot_id": BOOTSTRAP}, ErrorCode.SNAPSHOT_NOT_FOUND),
+        ({"position": -1}, ErrorCode.POSITION_OUT_OF_RANGE),
+        ({}, ErrorCode.NONE),
+    ],
+)
+def test_fetch_snapshot(changes: dict[str, object], error: ErrorCode) -> None:
+    answer = snapshotted(cleaned=False).ask(snapshot_request(**changes))
+    assert isinstance(answer, FetchSnapshotResponse)
+    assert answer.error == error
+    if error == ErrorCode.NONE:
+        assert answer.chunk == ReadChunk(OffsetAndEpoch(3, LAST_EPOCH), 10, 100)
+        assert (answer.leader, answer.position) == (OWN, 10)
+
+
+def test_fetch_snapshot_counts_for_check_quorum() -> None:
+    single = snapshotted(cleaned=False)
+    single.now += 2999
+    single.ask(snapshot_request())
+    single.wait(1)
+    assert single.core.role == "leader"
+
+
+# -- the follower --------------------------------------------------------------------------------
+def response(**changes: object) -> FetchResponse:
+    fields: dict[str, object] = {"error": ErrorCode.NONE, "leader": LEADER, "high_watermark": 0}
+    return FetchResponse(**(fields | changes))  # type: ignore[arg-type]
+
+
+def leader_rests(ready: Ready) -> bool:
+    """Is the leader 2 left alone for the backoff? (A bootstrap server may be asked.)"""
+    return all(send.to != 2 for send in ready.sends)
+
+
+def batch(base: int, epoch: int = EPOCH, count: int = 1) -> Batch:
+    return Batch(base, base + count - 1, epoch, 10, (), f"b{base}")
+
+
+def test_a_follower_asks_for_what_comes_next() -> None:
+    sent = follower().sent(FetchRequest)
+    assert sent is not None
+    assert sent.to == 2 and sent.address == listeners(2)[0].address
+    assert sent.request == FetchRequest(
+        CLUSTER_ID, key(1), EPOCH, END, LAST_EPOCH, 500, 1_048_576, -1
+    )
+
+
+def test_it_acknowledges_only_what_is_durable() -> None:
+    single = follower()
+    single.slow = True
+    ready = single.answer(FetchRequest, response(batches=(batch(5), batch(6)), high_watermark=6))
+    assert ready.writes == (Append((batch(5), batch(6))),)
+    assert ready.high_watermark == 6
+    assert ready.sends == ()
+    ready = single.persist()
+    (send,) = ready.sends
+    assert isinstance(send.request, FetchRequest)
+    assert (send.request.offset, send.request.last_fetched_epoch) == (7, EPOCH)
+    assert send.request.high_watermark == 6
+
+
+def test_the_high_watermark_is_at_most_the_own_end() -> None:
+    single = follower()
+    assert single.answer(FetchRequest, response(high_watermark=99)).high_watermark == END
+
+
+@pytest.mark.parametrize("high_watermark", [-1, 3])
+def test_a_lower_or_unknown_high_watermark_changes_nothing(high_watermark: int) -> None:
+    single = fetched()
+    single.answer(FetchRequest, response(high_watermark=4))
+    ready = single.answer(FetchRequest, response(high_watermark=high_watermark))
+    assert ready.high_watermark is None
+    assert single.core.high_watermark == 4
+
+
+def test_it_truncates_where_the_leader_diverges() -> None:
+    single = follower()
+    single.slow = True
+    ready = single.answer(FetchRequest, response(diverging=OffsetAndEpoch(2, LAST_EPOCH)))
+    assert ready.writes == (Truncate(2),)
+    assert single.core.log_end == (2, LAST_EPOCH)
+    assert ready.sends == ()
+
+
+@pytest.mark.parametrize(
+    ("diverging", "end"),
+    [
+        ((3, 0), 3),
+        ((9, 0), END),
+        ((2, LAST_EPOCH), 2),
+        ((9, LAST_EPOCH), END),
+        ((2, 1), 0),
+    ],
+)
+def test_where_it_truncates(diverging: tuple[int, int], end: int) -> None:
+    """To min(own end of that epoch, the leader's); whole where the epoch is unknown here."""
+    single = follower()
+    single.answer(FetchRequest, response(diverging=OffsetAndEpoch(*diverging)))
+    assert single.core.log_end.offset == end
+
+
+def test_it_never_truncates_what_is_committed() -> None:
+    single = follower()
+    single.answer(FetchRequest, response(high_watermark=4))
+    ready = single.answer(FetchRequest, response(diverging=OffsetAndEpoch(3, LAST_EPOCH)))
+    assert ready.writes == () and single.core.log_end.offset == END
+    assert any("below what is committed" in note for note in ready.notes)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [batch(6), batch(4), batch(5, EPOCH + 1), batch(5, LAST_EPOCH - 1), batch(5, count=0)],
+)
+def test_a_batch_that_does_not_continue_the_log_is_refused(bad: Batch) -> None:
+    single = follower()
+    ready = single.answer(FetchRequest, response(batches=(bad,)))
+    assert ready.writes == () and single.core.log_end.offset == END
+    assert leader_rests(ready)
+
+
+def test_what_came_before_a_bad_batch_is_kept() -> None:
+    single = follower()
+    ready = single.answer(FetchRequest, response(batches=(batch(5), batch(7))))
+    assert ready.writes == (Append((batch(5),)),)
+
+
+def test_a_successful_fetch_restarts_the_timer_a_begin_does_not() -> None:
+    single = follower()
+    single.wait(1500)
+    single.ask(begin())
+    single.answer(FetchRequest, response())
+    single.wait(1900)
+    assert single.core.role == "follower"
+    single.ask(begin())
+    single.wait(100)
+    assert single.core.role == "prospective"
+
+
+def test_an_observer_never_runs() -> None:
+    single = observer()
+    single.wait(100_000)
+    assert single.core.role == "follower"
+    assert single.last.faulted is None
+
+
+@pytest.mark.parametrize(
+    "error", [ErrorCode.INVALID_REQUEST, ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+)
+def test_what_is_fatal_to_java_is_a_rest_here(error: ErrorCode) -> None:
+    single = follower()
+    ready = single.answer(FetchRequest, response(error=error))
+    assert ready.faulted is None and leader_rests(ready)
+    assert any(error.name in note for note in ready.notes)
+
+
+# -- the follower and snapshots ------------------------------------------------------------------
+SNAPSHOT = OffsetAndEpoch(20, LAST_EPOCH)
+
+
+def chunk(position: int, data: bytes, size: int = 10, **changes: object) -> FetchSnapshotResponse:
+    fields: dict[str, object] = {
+        "error": ErrorCode.NONE,
+        "leader": LEADER,
+        "snapshot_id": SNAPSHOT,
+        "size": size,
+        "position": position,
+        "chunk": data,
+    }
+    return FetchSnapshotResponse(**(fields | changes))  # type: ignore[arg-type]
+
+
+def downloading() -> Single:
+    single = follower()
+    single.answer(FetchRequest, response(snapshot_id=SNAPSHOT))
+    return single
+
+
+def test_a_snapshot_comes_in_chunks_and_is_installed() -> None:
+    single = downloading()
+    single.slow = True
+    first = single.sent(FetchSnapshotRequest)
+    assert first is not None and isinstance(first.request, FetchSnapshotRequest)
+    assert (first.request.snapshot_id, first.request.position) == (SNAPSHOT, 0)
+    ready = single.answer(FetchSnapshotRequest, chunk(0, b"123456"))
+    assert ready.writes == (SnapshotChunk(SNAPSHOT, 0, b"123456"),)
+    (again,) = ready.sends
+    assert isinstance(again.request, FetchSnapshotRequest) and again.request.position == 6
+    ready = single.answer(FetchSnapshotRequest, chunk(6, b"7890"))
+    assert ready.writes[1:] == (InstallSnapshot(SNAPSHOT),)
+    assert ready.sends == ()
+    control = ControlState(1, (voter(1), voter(2)))
+    assert ready.seq is not None
+    ready = single.step(SnapshotInstalled(ready.seq, SNAPSHOT, control))
+    assert (single.core.log_start_offset, single.core.log_end) == (20, SNAPSHOT)
+    assert ready.high_watermark == 20
+    assert single.core.voters == control
+    (fetching,) = ready.sends
+    assert isinstance(fetching.request, FetchRequest)
+    assert (fetching.request.offset, fetching.request.last_fetched_epoch) == (20, LAST_EPOCH)
+
+
+def test_while_it_installs_it_does_not_run() -> None:
+    single = downloading()
+    single.slow = True
+    ready = single.answer(FetchSnapshotRequest, chunk(0, b"1234567890"))
+    single.wait(10_000)
+    assert single.core.role == "follower"
+    assert ready.seq is not None
+    single.step(InstallFailed(ready.seq, SNAPSHOT, "bad"))
+    assert single.core.log_end == (END, LAST_EPOCH)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        chunk(1, b"1"),
+        chunk(0, b"1", snapshot_id=OffsetAndEpoch(21, 3)),
+        chunk(0, b"12345678901"),
+        chunk(0, b""),
+    ],
+)
+def test_a_wrong_chunk_begins_anew(wrong: FetchSnapshotResponse) -> None:
+    single = downloading()
+    ready = single.answer(FetchSnapshotRequest, wrong)
+    assert ready.writes == (AbandonSnapshot(SNAPSHOT),)
+    single.wait(20)
+    assert isinstance(single.sends[-1].request, FetchRequest)
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [chunk(0, b"", error=ErrorCode.SNAPSHOT_NOT_FOUND), chunk(0, b"", snapshot_id=(-1, -1))],
+)
+def test_a_snapshot_that_is_gone_is_forgotten(gone: FetchSnapshotResponse) -> None:
+    single = downloading()
+    ready = single.answer(FetchSnapshotRequest, gone)
+    assert ready.writes == (AbandonSnapshot(SNAPSHOT),)
+    assert isinstance(ready.sends[0].request, FetchRequest)
+
+
+def test_another_error_is_a_rest() -> None:
+    single = downloading()
+    ready = single.answer(
+        FetchSnapshotRequest, chunk(0, b"", error=ErrorCode.POSITION_OUT_OF_RANGE)
+    )
+    assert ready.writes == () and ready.sends == ()
+
+
+def test_a_new_leader_ends_the_download() -> None:
+    single = downloading()
+    ready = single.step()
+    single.ask(begin(EPOCH + 1, 3))
+    assert AbandonSnapshot(SNAPSHOT) in single.last.writes
+    assert ready.faulted is None
+
+
+def test_a_snapshot_below_what_is_committed_is_refused() -> None:
+    single = follower()
+    single.answer(FetchRequest, response(high_watermark=5))
+    ready = single.answer(FetchRequest, response(snapshot_id=OffsetAndEpoch(4, LAST_EPOCH)))
+    assert leader_rests(ready) and any("refused" in note for note in ready.notes)
+
+
+# -- own snapshots -------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("snapshot_id", "why"),
+    [
+        ((4, LAST_EPOCH), None),
+        ((START, EPOCH + 1), None),
+        ((START + 1, EPOCH + 1), "high watermark"),
+        ((4, LAST_EPOCH - 1), "no such"),
+        ((4, EPOCH), "no such"),
+        ((3, LAST_EPOCH), "exists"),
+        ((2, LAST_EPOCH), "start"),
+    ],
+)
+def test_when_a_snapshot_may_be_made(snapshot_id: tuple[int, int], why: str | None) -> None:
+    problem = snapshotted(cleaned=True).core.snapshot_problem(OffsetAndEpoch(*snapshot_id))
+    assert problem is None if why is None else why in (problem or "")
+
+
+def test_a_snapshot_ends_at_a_batch_border() -> None:
+    single = committed()
+    single.step(Propose(0, EPOCH + 1, 3, 30, "three"))
+    single.ask(fetch(START + 3, EPOCH + 1, max_wait_ms=0))
+    assert "inside a batch" in (
+        single.core.snapshot_problem(OffsetAndEpoch(START + 1, EPOCH + 1)) or ""
+    )
+    assert single.core.snapshot_problem(OffsetAndEpoch(START + 3, EPOCH + 1)) is None
+
+
+# -- proposing -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("event", "error"),
+    [
+        (Propose(7, EPOCH, 1, 1, "x"), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (Propose(7, EPOCH + 2, 1, 1, "x"), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (Propose(7, EPOCH + 1, 0, 1, "x"), ErrorCode.INVALID_REQUEST),
+        (Propose(7, EPOCH + 1, 1, 9_000_000, "x"), ErrorCode.RECORD_LIST_TOO_LARGE),
+    ],
+)
+def test_a_proposal_is_refused_with_the_reason(event: Propose, error: ErrorCode) -> None:
+    (proposal,) = led().step(event).proposals
+    assert isinstance(proposal, Refused)
+    assert (proposal.token, proposal.error) == (7, error)
+
+
+def test_who_does_not_lead_refuses() -> None:
+    for role in (unattached, follower, resigned):
+        (proposal,) = role().step(Propose(7, EPOCH, 1, 1, "x")).proposals
+        assert isinstance(proposal, Refused)
+
+
+# -- finding the leader, timeouts ----------------------------------------------------------------
+def test_a_silent_leader_is_asked_for_elsewhere_after_the_request_timeout() -> None:
+    single = Single(4, bootstrap_servers=(("elsewhere", 1),))
+    single.ask(begin())
+    before = len(single.sends)
+    single.wait(2000)
+    (send,) = single.sends[before:]
+    assert (send.to, send.address.host) == (-2, "elsewhere")
+
+
+def test_a_failed_request_rests_20_ms() -> None:
+    single = Single(4)
+    single.ask(begin())
+    send = single.sent(FetchRequest)
+    assert send is not None
+    single.step(SendFailed(send.correlation, Failure.DISCONNECTED))
+    found = single.sent(FetchRequest)
+    assert found is not None and found.to != 2
+
+
+def test_an_answer_that_comes_too_late_is_ignored() -> None:
+    single = follower()
+    send = single.sent(FetchRequest)
+    assert send is not None
+    single.ask(begin(EPOCH + 1, 3))
+    ready = single.step(Answered(send.correlation, response(batches=(batch(5),))))
+    assert ready.writes == ()
+
+
+def test_an_observer_takes_records_from_its_first_answer() -> None:
+    single = Single(4, bootstrap_servers=(("host2", 9002),), election=ElectionState(EPOCH))
+    ready = single.answer(
+        FetchRequest, response(batches=(batch(5),), leader_endpoints=listeners(2))
+    )
+    assert Append((batch(5),)) in ready.writes
+    assert single.core.leader == LEADER
+
+
+def test_persisted_twice_is_persisted_once() -> None:
+    single = follower()
+    single.step(Persisted(1))
+    single.step(Persisted(999))
+    assert single.last.faulted is None

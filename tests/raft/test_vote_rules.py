@@ -1,0 +1,336 @@
+"""One test for each sentence about votes (reference 5.3; KIP-595, KIP-853, KIP-996)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch, ReplicaKey
+from quorate.raft.core import RaftCore
+from quorate.raft.inputs import Answered, ConnectionLost, Failure, Persisted, SendFailed
+from quorate.raft.messages import FetchRequest, FetchResponse, VoteRequest, VoteResponse
+from quorate.raft.values import ElectionState
+from raft.cluster import key
+from raft.single import (
+    END,
+    EPOCH,
+    LAST_EPOCH,
+    ROLES,
+    Single,
+    begin,
+    candidate,
+    fetched,
+    granted,
+    leader,
+    prospective,
+    recovered,
+    unattached,
+    vote,
+    voted,
+)
+
+REJECT, GRANT = False, True
+
+
+@pytest.mark.parametrize(
+    ("role", "standard", "pre_vote"),
+    [
+        ("leader", REJECT, REJECT),
+        ("follower", REJECT, GRANT),
+        ("fetched", REJECT, REJECT),
+        ("candidate", REJECT, GRANT),
+        ("resigned", REJECT, GRANT),
+        ("unattached", GRANT, GRANT),
+        ("voted", REJECT, GRANT),
+        ("knows leader", REJECT, GRANT),
+        ("prospective", GRANT, GRANT),
+    ],
+)
+def test_decision_table(role: str, standard: bool, pre_vote: bool) -> None:
+    for asked, expected in ((False, standard), (True, pre_vote)):
+        single = ROLES[role]()
+        epoch = single.core.epoch
+        end = single.core.log_end
+        request = vote(epoch, pre_vote=asked, end=end.offset, last_epoch=min(end.epoch, epoch - 1))
+        if asked:
+            request = vote(epoch, pre_vote=True, end=end.offset, last_epoch=end.epoch)
+        answer = single.ask(request)
+        assert isinstance(answer, VoteResponse)
+        assert (answer.error, answer.granted) == (ErrorCode.NONE, expected), asked
+
+
+@pytest.mark.parametrize("role", ["unattached", "prospective", "follower", "candidate"])
+@pytest.mark.parametrize(
+    ("end", "last_epoch", "up_to_date"),
+    [
+        (END, LAST_EPOCH, True),
+        (END + 1, LAST_EPOCH, True),
+        (END - 1, LAST_EPOCH, False),
+        (END + 9, LAST_EPOCH - 1, False),
+    ],
+)
+def test_pre_vote_is_granted_to_logs_at_least_as_long(
+    role: str, end: int, last_epoch: int, up_to_date: bool
+) -> None:
+    single = ROLES[role]()
+    request = vote(single.core.epoch, pre_vote=True, end=end, last_epoch=last_epoch)
+    assert single.ask(request).granted is up_to_date  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("role", ["unattached", "prospective"])
+def test_vote_is_refused_to_shorter_logs(role: str) -> None:
+    assert ROLES[role]().ask(vote(end=END - 1)).granted is False  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (vote(cluster_id="other"), ErrorCode.INCONSISTENT_CLUSTER_ID),
+        (vote(cluster_id=None), ErrorCode.NONE),
+        (vote(end=-1), ErrorCode.INVALID_REQUEST),
+        (vote(last_epoch=-1), ErrorCode.INVALID_REQUEST),
+        (vote(last_epoch=EPOCH), ErrorCode.INVALID_REQUEST),
+        (vote(last_epoch=EPOCH, pre_vote=True), ErrorCode.NONE),
+        (vote(last_epoch=EPOCH + 1, pre_vote=True), ErrorCode.INVALID_REQUEST),
+        (vote(EPOCH - 1, last_epoch=2), ErrorCode.FENCED_LEADER_EPOCH),
+        (vote(receiver=key(2)), ErrorCode.INVALID_VOTER_KEY),
+        (vote(receiver=key(1, 1)), ErrorCode.INVALID_VOTER_KEY),
+        (vote(receiver=key(1)), ErrorCode.NONE),
+        (vote(receiver=ReplicaKey(1)), ErrorCode.NONE),
+    ],
+)
+def test_checks_in_order(request_: VoteRequest, error: ErrorCode) -> None:
+    answer = unattached().ask(request_)
+    assert answer is not None
+    assert answer.error == error
+
+
+def test_a_negative_candidate_is_invalid() -> None:
+    request = VoteRequest(None, None, EPOCH, ReplicaKey(-1), LAST_EPOCH, END, False)
+    answer = unattached().ask(request)
+    assert answer is not None and answer.error == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("role", [name for name in ROLES if name != "observer"])
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_a_higher_epoch_is_taken_even_from_a_pre_vote(role: str, pre_vote: bool) -> None:
+    single = ROLES[role]()
+    epoch = single.core.epoch + 3
+    answer = single.ask(vote(epoch, pre_vote=pre_vote, end=END + 5, last_epoch=epoch - 1))
+    assert answer == VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, epoch), True)
+    assert (single.core.role, single.core.epoch) == ("unattached", epoch)
+    assert single.core.election.voted == (None if pre_vote else key(2))
+
+
+def test_the_epoch_is_taken_before_the_receiver_is_checked() -> None:
+    single = unattached()
+    answer = single.ask(vote(EPOCH + 1, receiver=key(2)))
+    assert answer is not None and answer.error == ErrorCode.INVALID_VOTER_KEY
+    assert single.core.epoch == EPOCH + 1
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"), [(vote(candidate=3), GRANT), (vote(candidate=2), REJECT)]
+)
+def test_one_vote_an_epoch_and_the_same_vote_again(again: VoteRequest, expected: bool) -> None:
+    assert voted().ask(again).granted is expected  # type: ignore[union-attr]
+
+
+def test_a_vote_for_a_directory_is_not_for_another_directory() -> None:
+    assert voted().ask(vote(candidate=3, disk=1)).granted is REJECT  # type: ignore[union-attr]
+
+
+def test_a_vote_read_without_a_directory_matches_any() -> None:
+    single = Single(election=ElectionState(EPOCH, -1, ReplicaKey(3)))
+    assert single.ask(vote(candidate=3, disk=1)).granted is GRANT  # type: ignore[union-attr]
+
+
+def test_the_candidate_need_not_be_a_voter() -> None:
+    assert unattached().ask(vote(candidate=8)).granted is GRANT  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("role", [unattached, prospective])
+def test_a_granted_vote_restarts_the_election_timer(role) -> None:
+    single = role()
+    single.wait(400)
+    single.ask(vote())
+    told = len(single.notes)
+    single.wait(1499)
+    assert single.notes[told:] == []
+    single.wait(1)
+    assert "time" in single.notes[told]
+
+
+def test_an_answer_waits_until_the_vote_is_durable() -> None:
+    single = Single(slow=True)
+    assert single.ask(vote()) is None
+    single.persist()
+    assert single.replies[1] == VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH), True)
+
+
+def test_the_vote_is_kept_by_a_follower() -> None:
+    single = voted()
+    single.ask(begin(leader=2))
+    assert single.core.election == ElectionState(EPOCH, 2, key(3))
+
+
+# -- asking ------------------------------------------------------------------------------------
+def test_requests_go_to_all_other_voters_and_name_them() -> None:
+    single = prospective()
+    votes = [s for s in single.sends if isinstance(s.request, VoteRequest)]
+    assert [s.to for s in votes] == [2, 3]
+    expected = VoteRequest("cluster", key(2), EPOCH, key(1), LAST_EPOCH, END, True)
+    assert votes[0].request == expected
+
+
+def test_a_candidate_votes_for_itself_in_the_next_epoch() -> None:
+    single = candidate()
+    assert single.core.election == ElectionState(EPOCH + 1, -1, key(1))
+    sent = single.sent(VoteRequest)
+    assert sent is not None and isinstance(sent.request, VoteRequest)
+    assert (sent.request.epoch, sent.request.pre_vote) == (EPOCH + 1, False)
+
+
+def test_a_candidate_asks_nobody_before_its_vote_is_durable() -> None:
+    single = prospective(slow=True)
+    single.answer(VoteRequest, granted(), to=2)
+    assert single.core.role == "candidate"
+    assert [s.request.pre_vote for s in single.sends if isinstance(s.request, VoteRequest)] == [
+        True,
+        True,
+    ]
+    single.persist()
+    assert single.sent(VoteRequest).request.pre_vote is False  # type: ignore[union-attr]
+
+
+def test_one_refusal_of_three_is_no_loss_two_are() -> None:
+    refused = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH))
+    single = prospective()
+    single.answer(VoteRequest, refused, to=2)
+    assert single.core.role == "prospective"
+    single.answer(VoteRequest, refused, to=3)
+    assert single.core.role == "unattached"
+
+
+def test_a_lost_pre_vote_leads_back_to_a_known_leader() -> None:
+    single = fetched()
+    single.wait(2100)
+    assert single.core.role == "prospective"
+    refused = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(2, EPOCH))
+    single.answer(VoteRequest, refused, to=2)
+    single.answer(VoteRequest, refused, to=3)
+    assert (single.core.role, single.core.leader.leader_id) == ("follower", 2)
+
+
+def test_a_lost_election_waits_out_the_timeout() -> None:
+    single = candidate()
+    refused = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 1))
+    single.answer(VoteRequest, refused, to=2)
+    single.answer(VoteRequest, refused, to=3)
+    assert single.core.role == "candidate"
+    single.wait(1499)
+    assert single.core.role == "candidate"
+    single.wait(1)
+    assert (single.core.role, single.core.epoch) == ("prospective", EPOCH + 1)
+
+
+@pytest.mark.parametrize(
+    "unsupported",
+    [
+        lambda single, send: single.answer(
+            VoteRequest, VoteResponse(ErrorCode.UNSUPPORTED_VERSION), to=2
+        ),
+        lambda single, send: single.step(SendFailed(send.correlation, Failure.UNSUPPORTED_VERSION)),
+    ],
+)
+def test_a_voter_without_pre_vote_makes_a_candidate_at_once(unsupported) -> None:
+    single = prospective()
+    unsupported(single, single.sent(VoteRequest, to=2))
+    assert (single.core.role, single.core.epoch) == ("candidate", EPOCH + 1)
+
+
+def test_a_grant_from_a_non_voter_does_not_count() -> None:
+    single = candidate()
+    assert single.core.role == "candidate"
+    single.core._state.role.ballot.record(9, True)  # type: ignore[union-attr]
+    single.step()
+    assert single.core.role == "candidate"
+
+
+def test_votes_of_an_older_role_are_ignored() -> None:
+    single = prospective()
+    send = single.sent(VoteRequest, to=3)
+    single.answer(VoteRequest, granted(), to=2)
+    single.step()
+    assert send is not None
+    single.step(Answered(send.correlation, granted()))
+    assert single.core.role == "candidate"
+
+
+def test_a_refused_request_is_tried_again_after_the_backoff() -> None:
+    single = candidate()
+    send = single.sent(VoteRequest, to=3)
+    assert send is not None
+    single.step(SendFailed(send.correlation, Failure.DISCONNECTED))
+    before = len(single.sends)
+    single.wait(19)
+    assert len(single.sends) == before
+    single.wait(1)
+    assert single.sends[-1].to == 3 and len(single.sends) == before + 1
+
+
+def test_an_election_timeout_is_once_to_twice_the_configured() -> None:
+    for chance, deadline in ((0.0, 1000), (0.5, 1500), (0.999, 1999)):
+        core = RaftCore(unattached().config, None, recovered(), lambda chance=chance: chance)
+        core.step([], 0)
+        core.step([Persisted(1)], 0)
+        core.step([], deadline - 1)
+        assert core.role == "unattached"
+        core.step([], deadline)
+        assert core.role == "prospective"
+
+
+# -- better than Kafka ---------------------------------------------------------------------------
+def test_a_lost_connection_starts_a_pre_vote_at_once() -> None:
+    single = fetched()
+    single.step(ConnectionLost(2))
+    assert single.core.role == "prospective"
+    assert single.core.epoch == EPOCH
+
+
+def test_the_second_in_line_waits_and_vouches_no_more() -> None:
+    single = Single(3)
+    single.ask(begin(voter=None))
+    single.step(ConnectionLost(2))
+    assert single.core.role == "follower"
+    request = vote(candidate=1, pre_vote=True)
+    assert single.ask(request).granted is GRANT  # type: ignore[union-attr]
+    single.wait(30)
+    assert single.core.role == "prospective"
+
+
+@pytest.mark.parametrize("other", [1, 3, 7])
+def test_another_lost_connection_is_nothing(other: int) -> None:
+    single = fetched()
+    single.step(ConnectionLost(other))
+    assert single.core.role == "follower"
+
+
+@pytest.mark.parametrize("role", [leader, candidate, prospective, unattached])
+def test_a_lost_connection_only_matters_to_a_follower(role) -> None:
+    single = role()
+    before = single.core.role
+    single.step(ConnectionLost(2))
+    assert single.core.role == before
+
+
+def test_a_successful_fetch_forgets_the_suspicion() -> None:
+    single = Single(3)
+    single.ask(begin())
+    single.step(ConnectionLost(2))
+    single.wait(20)
+    single.answer(FetchRequest, FetchResponse(ErrorCode.NONE, LeaderAndEpoch(2, EPOCH), 0))
+    single.wait(30)
+    assert single.core.role == "follower"
+    request = vote(candidate=1, pre_vote=True)
+    assert single.ask(request).granted is REJECT  # type: ignore[union-attr]
