@@ -117,7 +117,7 @@ def log_of(node):
 def test_flipped_bytes_in_the_middle_of_the_log(written):
     log = log_of(written)
     flip(log, log.stat().st_size // 2)
-    assert_refuses_to_start(written, log.name, "offset", "position")
+    assert_refuses_to_start(written, log.name, "damaged at byte", "offset")
 
 
 def test_a_torn_tail_is_cut_and_the_node_goes_on(written):

@@ -4,6 +4,7 @@ import re
 import socket
 import struct
 import uuid
+from datetime import timedelta
 
 import pytest
 from kio.schema.add_raft_voter.v1 import request as add_voter
@@ -113,7 +114,7 @@ def add_request(cluster_id, node_id, port):
     listener = add_voter.Listener(name="CONTROLLER", host=HOST, port=port)
     return add_voter.AddRaftVoterRequest(
         cluster_id=cluster_id,
-        timeout_ms=1000,
+        timeout=timedelta(seconds=1),
         voter_id=node_id,
         voter_directory_id=uuid.uuid4(),
         listeners=(listener,),
