@@ -6,14 +6,12 @@ the server and under a simulator.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
 from quorate.formats.batch import (
-    encode_batch,
     encode_control_batch,
     with_base_offset_and_epoch,
 )
@@ -39,6 +37,7 @@ from quorate.node.jobs import (
     Written,
 )
 from quorate.node.machine import Machine, Now
+from quorate.node.proposals import NOT_ACTIVE, Committed, Outcome, Proposals, Submit
 from quorate.node.snapshots import CLEAN_INTERVAL_MS, SnapshotPolicy
 from quorate.node.tail import Tail
 from quorate.raft import inputs
@@ -50,7 +49,6 @@ from quorate.raft.messages import (
     Response,
 )
 from quorate.raft.ready import (
-    Accepted,
     Append,
     Ready,
     Refused,
@@ -61,28 +59,9 @@ from quorate.raft.ready import (
 from quorate.raft.values import Batch, ControlState, RaftConfig
 from quorate.storage.api import AppendedBatch, Recovered
 
-
-@dataclass(frozen=True, slots=True)
-class Submit:
-    """Append these record values as one; answered by Committed or Refused with `token`.
-
-    Without values it only waits for everything that was submitted before.
-    """
-
-    token: int
-    values: Sequence[bytes]
-
+__all__ = ["Answer", "Committed", "Effects", "Input", "Replica", "Submit"]
 
 Input = inputs.Event | Result | Submit
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """A Submit (or kraft.version upgrade) is committed and applied: [base_offset, end_offset)."""
-
-    token: int
-    base_offset: int
-    end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +80,7 @@ class Effects:
     answers: list[Answer] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
-    outcomes: list[Committed | Refused] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
     leader: LeaderAndEpoch | None = None
     notes: list[str] = field(default_factory=list)
     wake_at_ms: int | None = None
@@ -131,9 +110,7 @@ class Replica:
         self._high_watermark = 0
         self._token = 0
         self._elected: tuple[int, int] | None = None
-        self._submitted: list[Submit] = []
-        self._proposals: dict[int, list[Submit]] = {}
-        self._uncommitted: deque[Committed] = deque()
+        self._proposals = Proposals()
         self._wall_ms = 0
         self._reads: dict[int, Reply] = {}
         self._applier = Applier(machine)
@@ -169,7 +146,7 @@ class Replica:
         self._wall_ms = now.wall_ms
         for item in happened:
             self._take(item, effects, events, now)
-        self._propose(events, now)
+        events += self._propose(effects, now)
         more = False
         while True:
             ready = self.core.step(events, now.monotonic_ms)
@@ -179,10 +156,10 @@ class Replica:
                 return effects
             more = self._apply(effects.jobs) or more
             self._lead(effects, now)
-            self._propose(events, now)
+            events += self._propose(effects, now)
             if not events:
                 break
-        self._release(effects)
+        self._proposals.release(self._applier.applied.offset, effects.outcomes)
         effects.notes.extend(self.machine.notes)
         self.machine.notes.clear()
         self._snapshot(effects.jobs, now)
@@ -195,9 +172,10 @@ class Replica:
         match item:
             case Submit():
                 if self.leading_epoch is None:
-                    effects.outcomes.append(_not_leading(item.token))
+                    refusal = Refused(item.token, ErrorCode.NOT_CONTROLLER, NOT_ACTIVE)
+                    effects.outcomes.append(refusal)
                 else:
-                    self._submitted.append(item)
+                    self._proposals.submit(item)
             case Written():
                 events.append(inputs.Persisted(item.seq))
             case LogRead() | SnapshotRead():
@@ -209,9 +187,7 @@ class Replica:
             case Installed() | InstallRefused() | SnapshotWritten() | SnapshotFailed():
                 self._take_snapshot(item, effects, events)
             case inputs.UpgradeKRaftVersion():
-                token = self._next_token()
-                self._proposals[token] = [Submit(item.token, ())]
-                events.append(replace(item, token=token))
+                events.append(self._proposals.upgrade(item))
             case _:
                 events.append(item)
 
@@ -271,7 +247,7 @@ class Replica:
             assert ready.seq is not None
             effects.jobs.append(Write(ready.seq, writes))
         for outcome in ready.proposals:
-            self._settle(outcome, effects)
+            self._proposals.settle(outcome, effects.outcomes)
         for reply in ready.replies:
             self._answer(reply, effects)
         effects.sends.extend(ready.sends)
@@ -283,21 +259,12 @@ class Replica:
         assert ready.leader is not None
         leader_id, epoch = ready.leader
         effects.leader = ready.leader
-        self._step_down(effects)
+        self._elected = self.leading_epoch = None
+        self._proposals.lose(effects.outcomes)
         if leader_id == self.config.node_id:
             self._elected = (epoch, ready.epoch_start_offset)
         else:
             self.machine.follow(leader_id, epoch)
-
-    def _step_down(self, effects: Effects) -> None:
-        """Whatever is not committed is in doubt now."""
-        self._elected = self.leading_epoch = None
-        effects.outcomes.extend(_not_leading(item.token) for item in self._submitted)
-        effects.outcomes.extend(
-            _not_leading(item.token, in_doubt=True) for item in self._uncommitted if item.token >= 0
-        )
-        self._submitted.clear()
-        self._uncommitted.clear()
 
     def _disk_write(self, write: object) -> DiskWrite:
         if isinstance(write, Append):
@@ -344,53 +311,14 @@ class Replica:
         else:
             effects.answers.append(Answer(reply.reply_to, response))
 
-    # -- proposals ----------------------------------------------------------------------------
-    def _propose(self, events: list[inputs.Event], now: Now) -> None:
-        """One batch for everything that was submitted; the machine's own batches each alone."""
+    def _propose(self, effects: Effects, now: Now) -> list[inputs.Event]:
+        """What the core should append now."""
         epoch = self.leading_epoch
         if epoch is None:
-            return
-        for values in self.machine.poll(now, self.core.voters):
-            self._propose_one([Submit(-1, values)], epoch, events, now)
-        if self._submitted:
-            self._propose_one(self._submitted, epoch, events, now)
-            self._submitted = []
-
-    def _propose_one(
-        self, items: list[Submit], epoch: int, events: list[inputs.Event], now: Now
-    ) -> None:
-        values = [value for item in items for value in item.values]
-        if not values:
-            end = self.core.log_end.offset
-            self._uncommitted.extend(Committed(item.token, end, end) for item in items)
-            return
-        data = encode_batch(0, epoch, now.wall_ms, values)
-        token = self._next_token()
-        self._proposals[token] = items
-        events.append(inputs.Propose(token, epoch, len(values), len(data), data))
-
-    def _settle(self, outcome: Accepted | Refused, effects: Effects) -> None:
-        items = self._proposals.pop(outcome.token)
-        if isinstance(outcome, Refused):
-            effects.outcomes.extend(
-                Refused(item.token, outcome.error, outcome.message)
-                for item in items
-                if item.token >= 0
-            )
-            return
-        offset = outcome.base_offset
-        for item in items:
-            end = outcome.end_offset if len(items) == 1 else offset + len(item.values)
-            self._uncommitted.append(Committed(item.token, offset, end))
-            offset = end
-
-    def _release(self, effects: Effects) -> None:
-        """Report what is committed and applied."""
-        applied = self._applier.applied.offset
-        while self._uncommitted and self._uncommitted[0].end_offset <= applied:
-            committed = self._uncommitted.popleft()
-            if committed.token >= 0:
-                effects.outcomes.append(committed)
+            return []
+        own = self.machine.poll(now, self.core.voters)
+        end = self.core.log_end.offset
+        return list(self._proposals.propose(own, epoch, now.wall_ms, end, effects.outcomes))
 
     # -- the machine --------------------------------------------------------------------------
     def _apply(self, jobs: list[Job]) -> bool:
@@ -450,11 +378,6 @@ class Replica:
         if self.leading_epoch is not None:
             times.append(self.machine.wake_at_ms())
         return min((time for time in times if time is not None), default=None)
-
-
-def _not_leading(token: int, in_doubt: bool = False) -> Refused:
-    text = "This node is not the active controller."
-    return Refused(token, ErrorCode.NOT_CONTROLLER, text, in_doubt)
 
 
 def _chunk_response(response: FetchSnapshotResponse, result: SnapshotRead) -> FetchSnapshotResponse:

@@ -1,0 +1,149 @@
+"""What a leader has been asked to append, from the asking to the commit."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.formats.batch import HEADER_SIZE, MAX_BATCH_SIZE, encode_batch
+from quorate.raft.inputs import Event, Propose, UpgradeKRaftVersion
+from quorate.raft.ready import Accepted, Refused
+
+_RECORD_OVERHEAD: Final = 24
+"""Most bytes that a record needs in a batch beside its value."""
+_ROOM: Final = MAX_BATCH_SIZE - HEADER_SIZE
+_NOBODY: Final = -1
+"""Token of the machine's own batches: nobody waits for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Append these record values as one; answered by Committed or Refused with `token`.
+
+    Without values it only waits for everything that was submitted before.
+    """
+
+    token: int
+    values: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A Submit (or kraft.version upgrade) is committed and applied: [base_offset, end_offset)."""
+
+    token: int
+    base_offset: int
+    end_offset: int
+
+
+Outcome = Committed | Refused
+
+
+class Proposals:
+    """Gathers what is submitted into batches, and follows each to its end."""
+
+    def __init__(self) -> None:
+        self._submitted: list[Submit] = []
+        self._proposed: dict[int, list[Submit]] = {}
+        self._uncommitted: deque[Committed] = deque()
+        self._token = 0
+
+    def submit(self, item: Submit) -> None:
+        self._submitted.append(item)
+
+    def upgrade(self, event: UpgradeKRaftVersion) -> UpgradeKRaftVersion:
+        """The event for the core; its outcome comes like that of a Submit."""
+        return replace(event, token=self._remember([Submit(event.token, ())]))
+
+    def propose(
+        self,
+        own: Iterable[Sequence[bytes]],
+        epoch: int,
+        wall_ms: int,
+        log_end_offset: int,
+        outcomes: list[Outcome],
+    ) -> Iterator[Event]:
+        """The machine's `own` batches one by one, and as few as can be for all submissions.
+
+        A submission that fits no batch is refused.
+        """
+        for values in own:
+            yield self._event([Submit(_NOBODY, values)], epoch, wall_ms)
+        if not self._submitted:
+            return
+        for group in self._groups(outcomes):
+            if any(item.values for item in group):
+                yield self._event(group, epoch, wall_ms)
+            else:
+                self._uncommitted.extend(
+                    Committed(item.token, log_end_offset, log_end_offset) for item in group
+                )
+        self._submitted = []
+
+    def _groups(self, outcomes: list[Outcome]) -> Iterator[list[Submit]]:
+        group: list[Submit] = []
+        room = _ROOM
+        for item in self._submitted:
+            size = sum(map(len, item.values)) + len(item.values) * _RECORD_OVERHEAD
+            if size > _ROOM:
+                text = f"{size} bytes of records do not fit one batch of {MAX_BATCH_SIZE}"
+                outcomes.append(Refused(item.token, ErrorCode.RECORD_LIST_TOO_LARGE, text))
+                continue
+            if size > room:
+                yield group
+                group, room = [], _ROOM
+            group.append(item)
+            room -= size
+        if group:
+            yield group
+
+    def _event(self, items: list[Submit], epoch: int, wall_ms: int) -> Propose:
+        values = [value for item in items for value in item.values]
+        data = encode_batch(0, epoch, wall_ms, values)
+        return Propose(self._remember(items), epoch, len(values), len(data), data)
+
+    def _remember(self, items: list[Submit]) -> int:
+        self._token += 1
+        self._proposed[self._token] = items
+        return self._token
+
+    def settle(self, outcome: Accepted | Refused, outcomes: list[Outcome]) -> None:
+        """The core gave a batch its place, or refused it."""
+        items = self._proposed.pop(outcome.token)
+        if isinstance(outcome, Refused):
+            self._refuse(items, outcome.error, outcome.message, outcomes)
+            return
+        offset = outcome.base_offset
+        for item in items:
+            end = outcome.end_offset if len(items) == 1 else offset + len(item.values)
+            self._uncommitted.append(Committed(item.token, offset, end))
+            offset = end
+
+    def release(self, applied: int, outcomes: list[Outcome]) -> None:
+        """Everything below `applied` is committed and applied."""
+        waiting = self._uncommitted
+        while waiting and waiting[0].end_offset <= applied:
+            committed = waiting.popleft()
+            if committed.token != _NOBODY:
+                outcomes.append(committed)
+
+    def lose(self, outcomes: list[Outcome]) -> None:
+        """Leadership is lost: what is not committed may or may not be, some day."""
+        items = [*self._submitted, *(Submit(item.token, ()) for item in self._uncommitted)]
+        self._submitted = []
+        self._uncommitted.clear()
+        self._refuse(items, ErrorCode.NOT_CONTROLLER, NOT_ACTIVE, outcomes)
+
+    @staticmethod
+    def _refuse(
+        items: Iterable[Submit], error: ErrorCode, message: str, outcomes: list[Outcome]
+    ) -> None:
+        outcomes.extend(
+            Refused(item.token, error, message) for item in items if item.token != _NOBODY
+        )
+
+
+NOT_ACTIVE: Final = "This node is not the active controller."
