@@ -12,7 +12,7 @@ from quorate.cli.options import CONTEXT, OrderedGroup, connection_options, json_
 
 if TYPE_CHECKING:
     from quorate.client.admin import Admin, Quorum
-    from quorate.client.alter import Step, Target
+    from quorate.client.alter import Targets
     from quorate.node.settings import Settings
 
 
@@ -317,94 +317,103 @@ Example: replace controller 1 by 4, and give 3, whose disk was lost, its new dir
 @click.option("--dry-run", is_flag=True, help="Print the steps, but do not take them.")
 @json_option
 @click.pass_obj
-def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) -> int:
+def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) -> None:
     """Reach any voter set by single safe steps, each committed before the next.
 
     A voter that is added must run already, as an observer. Ctrl-C ends it between two steps or
     within one; the same command goes on where it stopped.
     """
-    import time
-
-    from quorate.client import alter as altering
+    from quorate.client.alter import alter as carry_out
+    from quorate.client.alter import steps_to
 
     with open_admin(options)[0] as admin:
         quorum = admin.describe_quorum()
-        wanted = _targets(target, quorum)
-        steps = altering.plan((v.key for v in quorum.voters), wanted, quorum.leader_id)
+        targets = _targets(target, quorum)
+        progress = _Progress(targets, as_json)
+        steps = steps_to(quorum, targets)
         if dry_run:
             for number, step in enumerate(steps, 1):
-                _print_step(step, f"DRY RUN of step {number} of {len(steps)}", as_json)
-        if dry_run or not steps:
-            if not steps and not as_json:
-                click.echo("The voters are as wanted already.")
-            return 0
-        done: list[Step] = []
-        started = time.monotonic()
-
-        def on_step(step: Step, rest: list[Step]) -> None:
-            nonlocal started
-            started = time.monotonic()
-            if not as_json:
-                total = len(done) + 1 + len(rest)
-                click.echo(f"Step {len(done) + 1} of {total}: {step} ... ", nl=False)
-
-        def on_done(step: Step) -> None:
-            done.append(step)
-            elapsed = round((time.monotonic() - started) * 1000)
-            if as_json:
-                _print_step(step, "committed", as_json)
-            else:
-                click.echo(f"committed in {elapsed} ms")
-
-        try:
-            reached = altering.alter(admin, wanted, on_step, on_done)
-        except KeyboardInterrupt:
-            click.echo(
-                f"\nStopped after {len(done)} committed steps; one that was under way may still "
-                "commit. Run the same command again to go on.",
-                err=True,
-            )
-            raise
-    if not as_json:
-        ids = ", ".join(str(voter.key.id) for voter in reached.voters)
-        click.echo(f"The voters are now {ids}.")
-    return 0
-
-
-def _print_step(step: Step, state: str, as_json: bool) -> None:
-    if not as_json:
-        click.echo(f"{state}: {step}")
+                progress.show(step, f"DRY RUN of step {number} of {len(steps)}")
+        elif steps:
+            try:
+                quorum = carry_out(admin, targets, progress.begin, progress.end)
+            except KeyboardInterrupt:
+                progress.stop()
+                raise
+    if as_json or (dry_run and steps):
         return
-    import json
-
-    facts = {
-        "state": state,
-        "action": "add" if step.add else "remove",
-        "id": step.key.id,
-        "directoryId": uuid_to_text(step.key.directory_id),
-    }
-    click.echo(json.dumps(facts))
+    if not steps:
+        click.echo("The voters are as wanted already.")
+    else:
+        ids = ", ".join(str(voter.key.id) for voter in quorum.voters)
+        click.echo(f"The voters are now {ids}.")
 
 
-def _targets(text: str, quorum: Quorum) -> list[Target]:
-    from quorate.client.alter import Target
+class _Progress:
+    """Tells of the steps as they are taken."""
+
+    def __init__(self, targets: Targets, as_json: bool) -> None:
+        self._targets = targets
+        self._as_json = as_json
+        self._done = 0
+        self._began = 0.0
+
+    def begin(self, step: Any, following: int) -> None:
+        from time import monotonic
+
+        self._began = monotonic()
+        if not self._as_json:
+            total = self._done + 1 + following
+            click.echo(f"Step {self._done + 1} of {total}: {self._text(step)} ... ", nl=False)
+
+    def end(self, step: Any) -> None:
+        from time import monotonic
+
+        self._done += 1
+        if self._as_json:
+            self.show(step, "committed")
+        else:
+            click.echo(f"committed in {round((monotonic() - self._began) * 1000)} ms")
+
+    def stop(self) -> None:
+        click.echo(
+            f"\nStopped after {self._done} committed steps; one that was under way may still "
+            "commit. Run the same command again to go on.",
+            err=True,
+        )
+
+    def show(self, step: Any, state: str) -> None:
+        if not self._as_json:
+            click.echo(f"{state}: {self._text(step)}")
+            return
+        import json
+
+        action = self._text(step).partition(" ")[0]
+        directory_id = uuid_to_text(step.voter.directory_id)
+        facts = {"state": state, "action": action, "id": step.voter.id}
+        click.echo(json.dumps(facts | {"directoryId": directory_id}))
+
+    def _text(self, step: Any) -> str:
+        from quorate.client.alter import step_text
+
+        return step_text(step, self._targets)
+
+
+def _targets(text: str, quorum: Quorum) -> Targets:
+    """The voters of `--target`; an id alone stands for the voter of that id."""
     from quorate.node.dynamic_voters import VoterError, parse_voter
 
     voters = {voter.key.id: voter.key for voter in quorum.voters}
-    found: dict[int, Target] = {}
+    found: dict[ReplicaKey, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        if part.isdecimal():
-            node_id = int(part)
-            if node_id not in voters:
-                raise VoterError(
-                    f"Controller {node_id} is no voter now: give it as id@host:port:directory-id"
-                )
-            entry = Target(voters[node_id])
-        else:
-            entry = Target(*parse_voter(part))
-        if entry.key.id in found:
-            raise VoterError(f"Node id {entry.key.id} was specified more than once.")
-        found[entry.key.id] = entry
+        if part.isdecimal() and int(part) not in voters:
+            raise VoterError(
+                f"Controller {part} is no voter now: give it as id@host:port:directory-id"
+            )
+        key, address = (voters[int(part)], None) if part.isdecimal() else parse_voter(part)
+        if key.id in {other.id for other in found}:
+            raise VoterError(f"Node id {key.id} was specified more than once.")
+        found[key] = address
     if not found:
         raise VoterError("No voters given.")
-    return list(found.values())
+    return found

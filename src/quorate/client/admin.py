@@ -307,7 +307,7 @@ class Admin:
         return {voter.key for voter in self.describe_quorum().voters}
 
     def _change(self, send: Callable[[], None], is_done: Callable[[], bool]) -> None:
-        """Send until it is answered; after a lost answer ask first whether it was done after all."""
+        """Send until it is answered; after a lost answer ask first whether it was done."""
         uncertain = False
 
         def attempt() -> None:

@@ -1,118 +1,97 @@
-"""From any voter set to any other, by single steps that are safe one by one (KIP-595, KIP-853).
+"""Carrying out a plan to reach another voter set (KIP-595's AlterQuorum over KIP-853's steps).
 
-`plan` is pure. `alter` plans anew before each step from what the leader says then, so that a
-leader change, a cancelled run or another operator's change only alters what is left to do.
+Before each step the plan is made anew from what the leader says then: a leader change, a cancelled
+run or another operator's change only alters what is left to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey, uuid_to_text
 from quorate.client.admin import Admin, Quorum
+from quorate.raft.alter import AddStep, Step, plan
 
 LIVE_WITHIN_MS: Final = 10_000
 """A replica that fetched so recently counts as alive; Kafka's fetch timeout is 2000 ms."""
 
+Targets = Mapping[ReplicaKey, Address | None]
+"""The wanted voters; those that are voters already need no address."""
+
 
 class AlterError(QuorateError):
-    """The target cannot be reached safely; says what to do first."""
+    """A step cannot be taken now; says what to do first."""
 
 
-class Target(NamedTuple):
-    """A wanted voter; without an address it must be a voter already."""
+def steps_to(quorum: Quorum, targets: Targets) -> tuple[Step, ...]:
+    """The steps from the quorum as it is, in order; empty when the target is reached.
 
-    key: ReplicaKey
-    address: Address | None = None
-
-
-class Step(NamedTuple):
-    """One change of the voter set."""
-
-    add: bool
-    key: ReplicaKey
-    address: Address | None = None
-
-    def __str__(self) -> str:
-        text = f"controller {self.key.id} with directory id {uuid_to_text(self.key.directory_id)}"
-        return f"add {text} at {self.address}" if self.add else f"remove {text}"
-
-
-def plan(voters: Iterable[ReplicaKey], target: Sequence[Target], leader_id: int) -> list[Step]:
-    """The steps, in order; empty when the target is reached.
-
-    First the new ids are added, while the old voters still carry the quorum; then a voter whose
-    directory changed is removed and added again, for one id cannot be twice in the set; then
-    the others are removed. What takes the leader out comes last: until then it does the work.
+    Raises CannotAlter when there is no safe way.
     """
-    current = {key.id: key for key in voters}
-    wanted = {entry.key.id: entry for entry in target}
-    adds = [Step(True, *entry) for entry in target if entry.key.id not in current]
-    swaps, removes = [], []
-    for node_id in sorted(current, key=lambda node_id: (node_id == leader_id, node_id)):
-        key, entry = current[node_id], wanted.get(node_id)
-        if entry is None:
-            removes.append(Step(False, key))
-        elif entry.key != key:
-            swap = [Step(False, key), Step(True, *entry)]
-            if node_id == leader_id:
-                removes += swap
-            else:
-                swaps += swap
-    removes.sort(key=lambda step: step.key.id == leader_id)
-    return [*sorted(adds, key=lambda step: step.key.id), *swaps, *removes]
+    voters = (voter.key for voter in quorum.voters)
+    return plan(voters, targets, quorum.leader_id, live(quorum))
 
 
-def check(quorum: Quorum, step: Step) -> None:
-    """Raise AlterError when `step` could not commit now: nobody there, or no live majority."""
+def live(quorum: Quorum) -> frozenset[ReplicaKey]:
+    """The replicas that the leader heard from lately, itself included."""
     now_ms = quorum.leader.last_fetch_ms
-    rows = {replica.key: replica for replica in (*quorum.voters, *quorum.observers)}
-    live = {key for key, row in rows.items() if now_ms - row.last_fetch_ms <= LIVE_WITHIN_MS}
-    if step.add and step.key not in live:
-        raise AlterError(
-            f"Cannot {step}: the leader does not hear from it. Format it with "
-            "--no-initial-controllers, start it, and check that 'describe --replication' shows it "
-            "as an observer with this directory id"
-        )
-    after = {voter.key for voter in quorum.voters} ^ {step.key}
-    if len(after & live) <= len(after) // 2:
-        raise AlterError(
-            f"Cannot {step}: only {len(after & live)} of the {len(after)} voters that would be "
-            "left are alive, and the change could never commit. Start the others first"
-        )
+    rows = (*quorum.voters, *quorum.observers)
+    return frozenset(row.key for row in rows if now_ms - row.last_fetch_ms <= LIVE_WITHIN_MS)
+
+
+def step_text(step: Step, targets: Targets) -> str:
+    """`add controller 4 with directory id ... at host:port`."""
+    key = step.voter
+    text = f"controller {key.id} with directory id {uuid_to_text(key.directory_id)}"
+    if isinstance(step, AddStep):
+        return f"add {text} at {targets[key]}"
+    return f"remove {text}"
 
 
 def alter(
     admin: Admin,
-    target: Sequence[Target],
-    on_step: Callable[[Step, list[Step]], None],
+    targets: Targets,
+    on_step: Callable[[Step, int], None],
     on_done: Callable[[Step], None],
 ) -> Quorum:
     """Reach the target; the quorum as it is then.
 
-    `on_step` is told each step and what follows it before it is taken, `on_done` when it is
-    committed. Raises AlterError or ClientError; what was committed until then stays.
+    `on_step` is told each step and how many follow before it is taken, `on_done` when it is
+    committed. Raises AlterError, CannotAlter or ClientError; what was committed until then stays.
     """
     while True:
         quorum = admin.describe_quorum()
-        steps = plan((voter.key for voter in quorum.voters), target, quorum.leader_id)
+        steps = steps_to(quorum, targets)
         if not steps:
             return quorum
         step = steps[0]
-        check(quorum, step)
-        on_step(step, steps[1:])
-        if step.add:
-            admin.add_voter(step.key, (_listener(quorum, step),))
+        if isinstance(step, AddStep):
+            listener = _listener(quorum, step, targets)
+            on_step(step, len(steps) - 1)
+            admin.add_voter(step.voter, (listener,))
         else:
-            admin.remove_voter(step.key)
+            on_step(step, len(steps) - 1)
+            admin.remove_voter(step.voter)
         on_done(step)
 
 
-def _listener(quorum: Quorum, step: Step) -> Listener:
-    """The new voter's listener has the name of the leader's first."""
+def _listener(quorum: Quorum, step: AddStep, targets: Targets) -> Listener:
+    """Where the new voter is; its listener has the name of the leader's first.
+
+    Raises AlterError when it is not there to be added.
+    """
+    if step.voter not in live(quorum):
+        raise AlterError(
+            f"Cannot {step_text(step, targets)}: the leader does not hear from it. Format it with "
+            "--no-initial-controllers, start it, and check that 'describe --replication' shows it "
+            "as an observer with this directory id"
+        )
+    address = targets[step.voter]
     listeners = quorum.listeners.get(quorum.leader_id, ())
-    if step.address is None or not listeners:
-        raise AlterError(f"Cannot {step}: its address or the leader's listener is not known")
-    return Listener(listeners[0].name, *step.address)
+    if address is None or not listeners:
+        raise AlterError(
+            f"Cannot {step_text(step, targets)}: its address or the leader's listener is not known"
+        )
+    return Listener(listeners[0].name, *address)
