@@ -9,7 +9,7 @@ Sources: `ActivationRecordsGenerator`, `QuorumController`, `ClusterControlManage
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +33,6 @@ from quorate.formats.versions import (
     metadata_version_of,
     supported_features,
 )
-from quorate.metadata.dump import records
 from quorate.metadata.image import BROKER_RESOURCE, ELR_FEATURE, Image
 from quorate.metadata.loader import Loader, LogBatch, Provenance, SnapshotBuilder
 from quorate.node.machine import Entry, Now
@@ -157,7 +156,7 @@ class MetadataMachine:
         image = self.image
         if self._loader.transaction is not None or image.features.metadata_version is None:
             return None
-        return _values(image)
+        return record_values(image)
 
     # -- what an active node owes -------------------------------------------------------------
     def lead(self, epoch: int, now: Now) -> None:
@@ -223,11 +222,6 @@ class MetadataMachine:
             name="min.insync.replicas",
             value=str(self._min_insync_replicas),
         )
-
-
-def _values(image: Image) -> Iterator[bytes]:
-    for record, version in records(image):
-        yield encode_record(record, version)
 
 
 def _level(found: Sequence[Message], name: str) -> int:
