@@ -11,6 +11,7 @@ import io
 import os
 import pickle
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Final, NoReturn
 
@@ -253,10 +254,12 @@ def _write(out: int, text: memoryview) -> None:
 
 
 def _send(pipe: int, message: Message) -> None:
+    """A process that is gone misses nothing: that it died shows at the pipe for the result."""
     data = pickle.dumps(message)
-    os.write(pipe, len(data).to_bytes(4, "big"))
-    while data:
-        data = data[os.write(pipe, data) :]
+    data = len(data).to_bytes(4, "big") + data
+    with suppress(BrokenPipeError):
+        while data:
+            data = data[os.write(pipe, data) :]
 
 
 def _receive(pipe: int) -> Message:
