@@ -36,17 +36,16 @@ def start(
         return False
 
     def slow_encode(message: Message, version: int) -> bytes:
-        wire = encode(message, version)
-        _learn(type(message), version)
-        return wire
+        if _learn(type(message), version):
+            found: bytes = _native.encode(message, version)
+            return found
+        return encode(message, version)
 
     def slow_decode(cls: type[M], version: int, data: Any, *pos: int) -> Any:
-        if not isinstance(data, bytes):
+        if _learn(cls, version) or not isinstance(data, bytes):
             again = _native.decode_prefix if pos else _native.decode
             return again(cls, version, bytes(data), *pos)
-        found = (decode_prefix if pos else decode)(cls, version, data, *pos)
-        _learn(cls, version)
-        return found
+        return (decode_prefix if pos else decode)(cls, version, data, *pos)
 
     _native.fall_back(slow_encode, slow_decode)
     return True
@@ -57,9 +56,13 @@ def functions() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., A
     return _native.encode, _native.decode, _native.decode_prefix
 
 
-def _learn(cls: type[Message], version: int) -> None:
-    if (cls, version) not in _learned:
-        from quorate.wire.program import program_for  # only where needed: start-up time
+def _learn(cls: type[Message], version: int) -> bool:
+    """Teach the extension a version of a message; False when it knows it, or nobody can."""
+    low, high = cls.schema.versions
+    if (cls, version) in _learned or not low <= version <= high:
+        return False
+    from quorate.wire.program import program_for  # only where needed: start-up time
 
-        _learned.add((cls, version))
-        _native.learn(cls, version, program_for(cls, version))
+    _learned.add((cls, version))
+    _native.learn(cls, version, program_for(cls, version))
+    return True
