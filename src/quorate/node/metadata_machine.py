@@ -35,6 +35,7 @@ from quorate.formats.versions import (
 )
 from quorate.metadata.image import BROKER_RESOURCE, ELR_FEATURE, Image
 from quorate.metadata.loader import Loader, LogBatch, Provenance, SnapshotBuilder
+from quorate.metadata.replay import record_values
 from quorate.node.machine import Entry, Now
 from quorate.raft.values import ControlState
 from quorate.wire.schema import Message
