@@ -1,0 +1,194 @@
+"""Connections that ask us: order, limits, garbage, silence."""
+
+import asyncio
+import logging
+import socket
+
+import pytest
+
+from quorate.base.errors import QuorateError
+from quorate.server.listener import Acceptor, Limits
+
+
+class Server:
+    """An acceptor whose requests the test answers by hand."""
+
+    def __init__(self, limits=None, room=lambda: True):
+        self.slots = []
+        self.frames = []
+        self.room = room
+        self.limits = limits or Limits()
+
+    async def __aenter__(self):
+        loop = asyncio.get_running_loop()
+        sock = socket.socket()
+        sock.bind(("127.0.0.1", 0))
+        self.port = sock.getsockname()[1]
+        self.acceptor = Acceptor(loop, self.limits, self.on_frame, lambda: self.room())
+        await self.acceptor.listen("CONTROLLER", sock)
+        return self
+
+    async def __aexit__(self, *_):
+        self.acceptor.close()
+
+    def on_frame(self, slot, frame):
+        if frame == b"bad":
+            raise QuorateError("that is no request")
+        self.slots.append(slot)
+        self.frames.append(frame)
+
+    def answer(self, index, data):
+        self.slots[index].data = data
+        self.slots[index].connection.flush()
+
+    async def connect(self):
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+    async def wait_for(self, count):
+        async with asyncio.timeout(5):
+            while len(self.frames) < count:
+                await asyncio.sleep(0.001)
+
+
+def frame(data):
+    return len(data).to_bytes(4, "big") + data
+
+
+async def is_closed(reader):
+    async with asyncio.timeout(5):
+        return await reader.read() == b""
+
+
+def test_answers_leave_in_the_order_of_their_requests():
+    async def run():
+        async with Server() as server:
+            reader, writer = await server.connect()
+            writer.write(frame(b"one") + frame(b"two") + frame(b"three"))
+            await server.wait_for(3)
+            server.answer(2, b"THREE")
+            server.answer(1, b"TWO")
+            server.answer(0, b"ONE")
+            assert await reader.readexactly(11) == b"ONETWOTHREE"
+            writer.close()
+
+    asyncio.run(run())
+
+
+def test_one_connection_waits_for_its_answers_another_does_not():
+    async def run():
+        async with Server() as server:
+            _, first = await server.connect()
+            first.write(frame(b"slow"))
+            await server.wait_for(1)
+            reader, second = await server.connect()
+            second.write(frame(b"quick"))
+            await server.wait_for(2)
+            server.answer(1, b"done")
+            assert await reader.readexactly(4) == b"done"
+            first.close()
+            second.close()
+
+    asyncio.run(run())
+
+
+def test_requests_cut_anywhere_arrive_whole():
+    async def run():
+        async with Server() as server:
+            _, writer = await server.connect()
+            for byte in frame(b"in pieces") + frame(b"again"):
+                writer.write(bytes([byte]))
+                await writer.drain()
+            await server.wait_for(2)
+            assert server.frames == [b"in pieces", b"again"]
+            writer.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\x7f\xff\xff\xff", "2147483647"),
+        (b"\xff\xff\xff\xff", "-1"),
+        (b"GET / HTTP/1.1\r\n\r\n", "announced"),
+        (frame(b"bad"), "no request"),
+    ],
+)
+def test_garbage_closes_the_connection_with_a_line_in_the_log(data, why, caplog):
+    async def run():
+        async with Server() as server:
+            reader, writer = await server.connect()
+            writer.write(data)
+            assert await is_closed(reader)
+            writer.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    assert why in caplog.text and "127.0.0.1" in caplog.text
+
+
+def test_half_a_frame_and_silence_is_closed_when_idle_for_too_long():
+    async def run():
+        async with Server(Limits(max_idle_ms=100)) as server:
+            reader, writer = await server.connect()
+            writer.write(frame(b"half of it")[:6])
+            assert await is_closed(reader)
+            writer.close()
+
+    asyncio.run(run())
+
+
+def test_a_connection_over_the_limit_is_closed():
+    async def run():
+        async with Server(Limits(max_connections=1)) as server:
+            _, first = await server.connect()
+            first.write(frame(b"counted"))
+            await server.wait_for(1)
+            reader, second = await server.connect()
+            assert await is_closed(reader)
+            first.close()
+            second.close()
+
+    asyncio.run(run())
+
+
+def test_a_client_that_never_reads_its_answers_is_not_read_either():
+    async def run():
+        async with Server() as server:
+            reader, writer = await server.connect()
+            writer.write(b"".join(frame(b"%d" % i) for i in range(1000)))
+            await server.wait_for(1)
+            await asyncio.sleep(0)
+            held = len(server.frames)
+            assert held < 1000
+            answered = 0
+            async with asyncio.timeout(5):
+                while answered < 1000:
+                    if answered < len(server.frames):
+                        server.answer(answered, b"x")
+                        answered += 1
+                    else:
+                        await asyncio.sleep(0.001)
+            assert await reader.readexactly(1000) == b"x" * 1000
+            assert server.frames == [b"%d" % i for i in range(1000)]
+            writer.close()
+
+    asyncio.run(run())
+
+
+def test_without_room_nothing_is_read_until_there_is_room():
+    async def run():
+        full = True
+        async with Server(room=lambda: not full) as server:
+            _, writer = await server.connect()
+            writer.write(frame(b"wait"))
+            async with asyncio.timeout(5):
+                while not server.acceptor.throttled:
+                    await asyncio.sleep(0.001)
+            assert server.frames == []
+            full = False
+            server.acceptor.unthrottle()
+            await server.wait_for(1)
+            writer.close()
+
+    asyncio.run(run())

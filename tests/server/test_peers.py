@@ -1,0 +1,253 @@
+"""Connections to other nodes: handshake, versions, timeouts, loss."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from quorate.base.ids import Address
+from quorate.raft.inputs import Failure
+from quorate.server.peers import Ask, Peer
+from quorate.wire.frame import FrameReader
+from quorate.wire.header import decode_request, encode_response
+from quorate.wire.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsResponse,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+)
+
+VERSIONS = {18: (0, 4), 55: (0, 2), 80: (0, 1)}
+
+
+class Other:
+    """A node at the far end; `silent` apis get no answer."""
+
+    def __init__(self, versions=None, silent=()):
+        self.versions = VERSIONS if versions is None else versions
+        self.silent = silent
+        self.seen = []
+        self.connections = 0
+        self._writers = []
+
+    async def __aenter__(self):
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        self.address = Address(*self.server.sockets[0].getsockname()[:2])
+        return self
+
+    async def __aexit__(self, *_):
+        await self.die()
+
+    async def die(self):
+        """As a killed process: the port and all connections go at once."""
+        self.server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def hang_up(self):
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+    async def serve(self, reader, writer):
+        self.connections += 1
+        self._writers.append(writer)
+        frames = FrameReader()
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                for frame in frames.feed(data):
+                    self.answer(decode_request(frame), writer)
+
+    def answer(self, request, writer):
+        self.seen.append((request.api_key, request.version, request.client_id))
+        if request.api_key in self.silent:
+            return
+        if request.api_key == 18:
+            writer.write(self.handshake(request))
+        else:
+            answer = DescribeQuorumResponse(error_code=3)
+            writer.write(encode_response(answer, 55, request.version, request.correlation_id))
+
+    def handshake(self, request):
+        api = ApiVersionsResponse.ApiVersion
+        apis = [
+            api(api_key=k, min_version=lo, max_version=hi) for k, (lo, hi) in self.versions.items()
+        ]
+        newest = self.versions[18][1]
+        known = request.version <= newest
+        answer = ApiVersionsResponse(error_code=0 if known else 35, api_keys=apis)
+        return encode_response(answer, 18, request.version if known else 0, request.correlation_id)
+
+
+class Asker:
+    """A Peer and what became of its requests."""
+
+    def __init__(self, address):
+        self.outcomes = asyncio.Queue()
+        self.lost = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self.peer = Peer(loop, address, "raft-client-7", self.lost.set)
+
+    def ask(self, message=None, timeout_ms=5000, key=55):
+        message = message or DescribeQuorumRequest()
+        self.peer.ask(
+            Ask(
+                key,
+                lambda version: message,
+                self.outcomes.put_nowait,
+                self.outcomes.put_nowait,
+                timeout_ms,
+            )
+        )
+
+    async def outcome(self):
+        async with asyncio.timeout(5):
+            return await self.outcomes.get()
+
+
+def test_a_handshake_then_the_newest_common_version():
+    async def run():
+        async with Other({18: (0, 4), 55: (0, 1)}) as other:
+            asker = Asker(other.address)
+            asker.ask()
+            assert (await asker.outcome()).error_code == 3
+            assert other.seen == [(18, 4, "raft-client-7"), (55, 1, "raft-client-7")]
+            asker.peer.close()
+
+    asyncio.run(run())
+
+
+def test_a_peer_that_knows_only_older_handshakes():
+    async def run():
+        async with Other({18: (0, 2), 55: (0, 0)}) as other:
+            asker = Asker(other.address)
+            asker.ask()
+            assert (await asker.outcome()).error_code == 3
+            assert [version for key, version, _ in other.seen if key == 18] == [4, 2]
+            asker.peer.close()
+
+    asyncio.run(run())
+
+
+def test_one_connection_serves_many_requests():
+    async def run():
+        async with Other() as other:
+            asker = Asker(other.address)
+            for _ in range(5):
+                asker.ask()
+            for _ in range(5):
+                assert (await asker.outcome()).error_code == 3
+            assert other.connections == 1
+            asker.peer.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("versions", "message", "key"),
+    [
+        ({18: (0, 4)}, DescribeQuorumRequest(), 55),
+        ({18: (0, 4), 55: (7, 9)}, DescribeQuorumRequest(), 55),
+        ({18: (0, 4), 80: (0, 0)}, AddRaftVoterRequest(ack_when_committed=False), 80),
+    ],
+)
+def test_what_the_peer_does_not_speak_is_told(versions, message, key):
+    async def run():
+        async with Other(versions) as other:
+            asker = Asker(other.address)
+            asker.ask(message, key=key)
+            assert await asker.outcome() is Failure.UNSUPPORTED_VERSION
+            asker.peer.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("silent", [18, 55])
+def test_silence_ends_with_the_request_timeout(silent):
+    async def run():
+        async with Other(silent={silent}) as other:
+            asker = Asker(other.address)
+            asker.ask(timeout_ms=50)
+            assert await asker.outcome() is Failure.TIMED_OUT
+            assert not asker.lost.is_set()
+            asker.peer.close()
+
+    asyncio.run(run())
+
+
+def test_nobody_listens():
+    async def run():
+        async with Other() as other:
+            pass
+        asker = Asker(other.address)
+        asker.ask()
+        assert await asker.outcome() is Failure.DISCONNECTED
+        assert not asker.lost.is_set()
+        asker.peer.close()
+
+    asyncio.run(run())
+
+
+def test_a_killed_peer_is_told_to_be_lost_without_a_new_request():
+    async def run():
+        async with Other() as other:
+            asker = Asker(other.address)
+            asker.ask()
+            await asker.outcome()
+            asker.ask()
+            await asker.outcome()
+            await other.die()
+            async with asyncio.timeout(5):
+                await asker.lost.wait()
+            asker.peer.close()
+
+    asyncio.run(run())
+
+
+def test_a_peer_that_hangs_up_but_lives_is_not_lost():
+    async def run():
+        async with Other(silent={80}) as other:
+            asker = Asker(other.address)
+            asker.ask()
+            await asker.outcome()
+            asker.ask(AddRaftVoterRequest(), key=80)
+            async with asyncio.timeout(5):
+                while other.seen[-1][0] != 80:
+                    await asyncio.sleep(0.001)
+            other.hang_up()
+            assert await asker.outcome() is Failure.DISCONNECTED
+            asker.ask()
+            assert (await asker.outcome()).error_code == 3
+            assert not asker.lost.is_set() and other.connections == 2
+            asker.peer.close()
+
+    asyncio.run(run())
+
+
+def test_garbage_instead_of_an_answer():
+    class Garbler(Other):
+        def answer(self, request, writer):
+            if request.api_key == 18:
+                super().answer(request, writer)
+            else:
+                writer.write(b"\0\0\0\x06" + b"\xff" * 6)
+
+    async def run():
+        async with Garbler() as other:
+            asker = Asker(other.address)
+            asker.ask()
+            assert await asker.outcome() is Failure.DISCONNECTED
+            asker.peer.close()
+
+    asyncio.run(run())
+
+
+def test_closing_fails_what_waits():
+    async def run():
+        async with Other(silent={55}) as other:
+            asker = Asker(other.address)
+            asker.ask()
+            asker.peer.close()
+            assert await asker.outcome() is Failure.DISCONNECTED
+
+    asyncio.run(run())
