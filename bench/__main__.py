@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import quorum, tools
+from bench import engine, quorum, tools
 from bench.report import Report
 
 MEASURES: dict[str, Callable[[bool], Report]] = {
@@ -20,6 +20,8 @@ MEASURES: dict[str, Callable[[bool], Report]] = {
     "idle": quorum.idle,
     "describe": tools.describe,
     "dump-log": tools.dump_log,
+    "codec": engine.codec_rates,
+    "image": engine.image_sizes,
 }
 
 

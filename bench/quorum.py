@@ -18,6 +18,7 @@ import uvloop
 from bench.load import VALUE, Client, Refused, measure, put_for
 from bench.report import Goal, Report
 from bench.systems import (
+    HOST,
     SYSTEMS,
     Absent,
     Controllers,
@@ -25,6 +26,7 @@ from bench.systems import (
     Quorate,
     System,
     cpu_seconds,
+    describe_quorum,
     memory_mb,
     wait_for,
 )
@@ -199,8 +201,6 @@ def steady(quick: bool) -> Report:
 
 
 def _epoch(system: System) -> int:
-    from bench.systems import HOST, describe_quorum
-
     view = describe_quorum(HOST, system.leader().port)
     assert view is not None, "no leader"
     return view.epoch

@@ -19,7 +19,22 @@ from interop.java import java_command  # noqa: E402
 from interop.kafka import HOST, Quorum, describe_quorum  # noqa: E402
 from interop.process import Node, free_port, run_tool, wait_for  # noqa: E402
 
-__all__ = ["SYSTEMS", "Absent", "Etcd", "Kafka", "Quorate", "System", "java_command", "run_tool"]
+__all__ = [
+    "HOST",
+    "SYSTEMS",
+    "Absent",
+    "Controllers",
+    "Etcd",
+    "Kafka",
+    "Node",
+    "Quorate",
+    "System",
+    "cpu_seconds",
+    "describe_quorum",
+    "java_command",
+    "memory_mb",
+    "wait_for",
+]
 
 IDS = (1, 2, 3)
 KV = ROOT / "examples" / "kv.py"
@@ -151,11 +166,12 @@ class Quorate(System):
     name = "quorate"
 
     def __init__(self, root: Path, sync_ms: float = 0) -> None:
-        self.nodes = {i: _KvNode(i, root / f"kv{i}", {"sync_ms": sync_ms}) for i in IDS}
+        self._members = {i: _KvNode(i, root / f"kv{i}", {"sync_ms": sync_ms}) for i in IDS}
+        self.nodes = self._members
 
     def start(self) -> None:
         members = ",".join(f"{n.id}={n.address}" for n in self.nodes.values())
-        for node in self.nodes.values():
+        for node in self._members.values():
             node.found(members)
             node.start()
 

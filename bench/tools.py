@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.quorum import started
 from bench.report import Report
-from bench.systems import Controllers, Node, java_command
+from bench.systems import Controllers, java_command
 
 from quorate.formats import records as r
 from quorate.formats.batch import encode_batch
@@ -91,6 +91,3 @@ def write_log(path: Path, batches: int) -> None:
                 for i in range(10)
             ]
             file.write(encode_batch(number * 10, 1, 1_700_000_000_000 + number, values))
-
-
-__all__ = ["Node", "describe", "dump_log"]

@@ -1,0 +1,36 @@
+"""The measures of what a node does inside: the codec and the image."""
+
+from __future__ import annotations
+
+from bench import codec, image
+from bench.report import Goal, Report
+
+IMAGE_MB, LOAD_SECONDS = 400, 8
+
+
+def codec_rates(quick: bool) -> Report:
+    """Messages per second of processor time, beside kafka-clients."""
+    report = Report()
+    seconds = 0.3 if quick else 1.0
+    ours, theirs = codec.in_c(seconds), codec.in_java(seconds)
+    for name in ours:
+        report.add(name, "quorate", ours[name], "1/s")
+        report.add(name, "kafka", theirs[name], "1/s")
+        report.hold_ratio(f"{name}, over Java's", name, "kafka", 1.0, at_most=False)
+    return report
+
+
+def image_sizes(quick: bool) -> Report:
+    """Load, memory and the cost of one change by the number of partitions."""
+    report = Report()
+    sizes = (1_000, 100_000) if quick else image.SIZES
+    found = image.run(sizes)
+    for row in found:
+        about = f"{row['partitions']:,.0f} partitions"
+        report.add(f"load, {about}", "quorate", row["load_s"], "s")
+        report.add(f"image, {about}", "quorate", row["memory_mb"], "MB")
+        report.add(f"one change, {about}", "quorate", row["change_us"], "us")
+    largest = found[-1]
+    report.goals.append(Goal("image of the largest size, MB", largest["memory_mb"], IMAGE_MB))
+    report.goals.append(Goal("load of the largest size, s", largest["load_s"], LOAD_SECONDS))
+    return report
