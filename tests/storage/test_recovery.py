@@ -164,6 +164,14 @@ def test_a_snapshot_beyond_the_log_but_of_an_older_epoch_is_refused():
         opened(disk)
 
 
+def test_snapshots_whose_epochs_go_back_are_refused():
+    disk = harmed(
+        "00000000000000000004-0000000000.checkpoint", snapshot_bytes(OffsetAndEpoch(4, 0))
+    )
+    with pytest.raises(CorruptLog, match="is of an older epoch than"):
+        opened(disk)
+
+
 def test_no_segment_at_all_begins_behind_the_newest_snapshot():
     disk = disk_with()
     for name in disk.names():

@@ -239,6 +239,18 @@ def test_a_damaged_download_is_refused_and_the_log_stays(place, harm):
     assert (found.log.snapshots, found.log.end_offset, found.notes) == ((), 6, ())
 
 
+def test_a_download_older_than_our_own_snapshot_is_refused(place):
+    place.open()
+    place.storage.append(log_of(12))
+    write_snapshot(place.storage, SNAPSHOT)
+    older = OffsetAndEpoch(5, 2)
+    download(place.storage, older, snapshot_bytes(older))
+    with pytest.raises(CorruptLog, match=r"older than 0+10-0+1\.checkpoint"):
+        place.storage.install_snapshot(older)
+    assert read_all(place.storage) == joined(log_of(12))
+    assert place.reopen().log.snapshots == (SNAPSHOT,)
+
+
 def test_cleaning_drops_older_snapshots_and_whole_segments(place):
     place.open()
     log = log_of(60)

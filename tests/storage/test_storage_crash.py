@@ -125,6 +125,22 @@ def install(storage: Storage) -> None:
     storage.install_snapshot(NEW)
 
 
+INSIDE = OffsetAndEpoch(31, 2)
+
+
+def install_inside(storage: Storage) -> None:
+    """The leader's snapshot ends within our log, which diverges from it."""
+    download(storage, INSIDE, snapshot_bytes(INSIDE))
+    storage.install_snapshot(INSIDE)
+
+
+def is_installed_inside(storage: Storage, found: Recovered) -> None:
+    if INSIDE in found.log.snapshots:
+        assert (storage.start_offset, storage.end_offset) == (31, 31)
+    else:
+        assert log_is(storage, LOG)
+
+
 def is_installed(storage: Storage, found: Recovered) -> None:
     if NEW in found.log.snapshots:
         assert (storage.start_offset, storage.end_offset) == (50, 50)
@@ -155,6 +171,7 @@ OPERATIONS = [
     Operation("vote", vote, is_prefix([])),
     Operation("own snapshot", own_snapshot, has_all_snapshots),
     Operation("install", install, is_installed),
+    Operation("install inside", install_inside, is_installed_inside),
     Operation("clean", clean, is_cleaned),
 ]
 

@@ -215,7 +215,6 @@ class Log:
         dropped = self._segments
         for segment in reversed(dropped):
             segment.remove(self._disk)
-        self._disk.sync()
         self._set_epochs([])
         fresh = create_segment(self._disk, start_offset, self._options)
         with self._lock:

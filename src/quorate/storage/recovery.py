@@ -120,6 +120,11 @@ def _read_snapshots(disk: Disk, found: Survey) -> None:
             ) from None
         finally:
             file.close()
+        if found.snapshots and found.snapshots[-1].id.epoch > snapshot_id.epoch:
+            raise CorruptLog(
+                f"{disk.where}: snapshot {snapshot_name(snapshot_id)} is of an older epoch than "
+                f"{snapshot_name(found.snapshots[-1].id)}, which ends before it; {_ANEW}"
+            )
         found.snapshots.append(info)
 
 

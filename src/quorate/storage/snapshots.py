@@ -116,6 +116,14 @@ class SnapshotStore:
                 f"the downloaded snapshot {snapshot_name(snapshot_id)} is damaged at byte "
                 f"{damage.position}: {damage.what}; it was thrown away, fetch it again"
             ) from None
+        newest = max(self._infos, default=snapshot_id)
+        if newest > snapshot_id:
+            self._drop_download()
+            raise CorruptLog(
+                f"the downloaded snapshot {snapshot_name(snapshot_id)} is older than "
+                f"{snapshot_name(newest)}, which this replica has: what that holds is committed; "
+                "it was thrown away"
+            )
         download.file.sync()
         download.file.close()
         self._download = None
