@@ -62,8 +62,8 @@ class Registration:
     def done(self, succeeded: bool, now: Now) -> None:
         """The answer came, or none did. A success shows in the image a little later."""
         self._pending = False
-        self._failures = 0 if succeeded else self._failures + 1
         delay = min(BACKOFF_MS << min(self._failures, 20), MAX_BACKOFF_MS)
+        self._failures = 0 if succeeded else self._failures + 1
         self._not_before = now.monotonic_ms + (TIMEOUT_MS if succeeded else delay)
 
     def _request(self) -> ControllerRegistrationRequest:

@@ -1,0 +1,295 @@
+"""Kafka's requests to one controller: versions, features, registration, envelopes, refusals."""
+
+import pytest
+
+from node.world import LISTENER, World
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Uuid
+from quorate.formats.records import FeatureLevelRecord, encode_record
+from quorate.node.calls import Call
+from quorate.node.handlers import served
+from quorate.node.metadata_machine import Bootstrap
+from quorate.wire.header import WireRequest, decode_response, encode_request
+from quorate.wire.messages import (
+    AddRaftVoterRequest,
+    ApiVersionsRequest,
+    BrokerHeartbeatRequest,
+    ControllerRegistrationRequest,
+    CreateTopicsRequest,
+    DescribeClusterRequest,
+    DescribeQuorumRequest,
+    EnvelopeRequest,
+    UpdateFeaturesRequest,
+    VoteRequest,
+)
+from quorate.wire.registry import CONTROLLER_API_VERSIONS
+
+HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
+
+
+def bootstrap(**levels):
+    records = [
+        FeatureLevelRecord(name=name.replace("_", "."), feature_level=level)
+        for name, level in levels.items()
+    ]
+    return Bootstrap(tuple(encode_record(record, 0) for record in records))
+
+
+@pytest.fixture
+def world():
+    world = World(bootstrap=bootstrap(metadata_version=20, group_version=1))
+    world.run_until(
+        lambda: world.active and set(world.active.image.cluster.controllers) == {1, 2, 3}
+    )
+    world.run(100)
+    return world
+
+
+@pytest.fixture
+def follower(world):
+    return next(n for n in world.alive if n is not world.active)
+
+
+# -- ApiVersions ------------------------------------------------------------------------------
+def test_all_that_is_served_is_advertised_and_nothing_else(world):
+    answer = world.ask(1, HELLO)
+    told = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    assert told == {key: (low, high) for key, low, high in served()}
+    assert all(CONTROLLER_API_VERSIONS[key] == told[key] for key in told)
+
+
+def test_features_are_told_with_their_ranges_and_levels(world):
+    answer = world.ask(1, HELLO)
+    ranges = {f.name: (f.min_version, f.max_version) for f in answer.supported_features}
+    assert ranges["kraft.version"] == (0, 1) and ranges["metadata.version"] == (7, 30)
+    levels = {f.name: (f.min_version_level, f.max_version_level) for f in answer.finalized_features}
+    assert levels == {"metadata.version": (20, 20), "group.version": (1, 1)}
+    assert answer.finalized_features_epoch == world.nodes[1].controller.image_offset > 0
+
+
+def test_before_version_4_a_feature_that_begins_at_zero_is_left_out(world):
+    answer = world.ask(1, HELLO, 3)
+    assert [f.name for f in answer.supported_features] == ["metadata.version"]
+
+
+def test_an_unknown_version_is_answered_in_version_0(world):
+    got = []
+    token = world._answer_to(lambda frame: got.append(decode_response(frame, 18, 0)[1]))
+    world.give(1, Call(token, WireRequest(18, 99, 5, None, None), LISTENER))
+    world.run(2)
+    assert got[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(a.api_key, a.max_version) for a in got[0].api_keys] == [(18, 4)]
+
+
+@pytest.mark.parametrize("name", ["", "-x", "x.", "a b", "ünder"])
+def test_a_client_without_a_proper_name_is_refused(world, name):
+    request = ApiVersionsRequest(client_software_name=name, client_software_version="1")
+    assert world.ask(1, request).error_code == ErrorCode.INVALID_REQUEST
+    assert world.ask(1, request, 2).error_code == ErrorCode.NONE
+
+
+# -- registration -----------------------------------------------------------------------------
+def registration(node_id):
+    cls = ControllerRegistrationRequest
+    return cls(
+        controller_id=node_id,
+        incarnation_id=Uuid(bytes([node_id]) * 16),
+        listeners=[cls.Listener(name="CONTROLLER", host="there", port=9)],
+        features=[
+            cls.Feature(name="metadata.version", min_supported_version=7, max_supported_version=25)
+        ],
+    )
+
+
+def test_a_registration_is_answered_when_it_is_committed(world):
+    answer = world.ask(world.active.node_id, registration(9))
+    assert answer.error_code == ErrorCode.NONE
+    controller = world.active.image.cluster.controllers[9]
+    assert controller.listeners[0][:3] == ("CONTROLLER", "there", 9)
+
+
+def test_only_the_active_controller_registers(world, follower):
+    answer = world.ask(follower.node_id, registration(9))
+    assert answer.error_code == ErrorCode.NOT_CONTROLLER
+
+
+def test_registration_needs_a_metadata_version_that_knows_it():
+    world = World(bootstrap=bootstrap(metadata_version=14))
+    world.run_until(lambda: world.active and world.active.image.features.metadata_version)
+    answer = world.ask(world.active.node_id, registration(9))
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    answer = world.ask(world.active.node_id, DescribeClusterRequest(endpoint_type=2))
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+# -- features ---------------------------------------------------------------------------------
+def update(*updates, validate_only=False):
+    key = UpdateFeaturesRequest.FeatureUpdateKey
+    return UpdateFeaturesRequest(
+        feature_updates=[
+            key(feature=name, max_version_level=level, upgrade_type=kind)
+            for name, level, kind in updates
+        ],
+        validate_only=validate_only,
+    )
+
+
+UP, SAFE, UNSAFE = 1, 2, 3
+
+
+def levels_of(world):
+    features = world.active.image.features
+    return int(features.metadata_version), dict(features.levels)
+
+
+def test_levels_go_up_together(world):
+    request = update(("metadata.version", 24, UP), ("transaction.version", 2, UP))
+    assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
+    assert levels_of(world) == (24, {"group.version": 1, "transaction.version": 2})
+
+
+def test_up_to_version_1_every_feature_has_its_own_result(world):
+    answer = world.ask(world.active.node_id, update(("metadata.version", 21, UP)), 1)
+    assert [(r.feature, r.error_code) for r in answer.results] == [("metadata.version", 0)]
+
+
+def test_validate_only_changes_nothing(world):
+    request = update(("metadata.version", 24, UP), validate_only=True)
+    assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
+    assert levels_of(world)[0] == 20
+
+
+def test_a_feature_goes_down_when_it_is_said_to(world):
+    request = update(("group.version", 0, SAFE))
+    assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
+    assert levels_of(world)[1] == {}
+
+
+def test_the_metadata_version_goes_down_where_no_metadata_is_lost(world):
+    request = update(("metadata.version", 18, SAFE))
+    assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
+    assert levels_of(world)[0] == 18
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (("metadata.version", 99, UP), "only supports versions 7-30"),
+        (("metadata.version", 18, UP), "without setting the upgrade type"),
+        (("metadata.version", 16, SAFE), "might delete metadata"),
+        (("metadata.version", 16, UNSAFE), "not supported in this version"),
+        (("metadata.version", 21, SAFE), "downgrade to a newer version"),
+        (("group.version", -1, SAFE), "cannot be less than 0"),
+        (("group.version", 1, 9), "does not support the given upgrade type"),
+        (("eligible.leader.replicas.version", 1, UP), "metadata.version"),
+        (("no.such.feature", 1, UP), "does not support this feature"),
+        (("kraft.version", 2, UP), "only supports versions 0-1"),
+    ],
+)
+def test_an_update_that_cannot_be(world, change, why):
+    answer = world.ask(world.active.node_id, update(change))
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert why in answer.error_message and "failed for all features" in answer.error_message
+    assert levels_of(world) == (20, {"group.version": 1})
+
+
+def test_every_registered_controller_must_know_the_level(world):
+    world.ask(world.active.node_id, registration(9))
+    answer = world.ask(world.active.node_id, update(("metadata.version", 26, UP)))
+    assert "Controller 9 only supports versions 7-25" in answer.error_message
+
+
+def test_a_voter_that_never_registered_may_not_know_the_level():
+    world = World(bootstrap=bootstrap(metadata_version=20))
+    world.run_until(lambda: world.active)
+    absent = next(n for n in world.alive if n is not world.active).node_id
+    world.cut.add(absent)
+    world.run_until(lambda: len(world.active.image.cluster.controllers) == 2)
+    answer = world.ask(world.active.node_id, update(("metadata.version", 21, UP)))
+    assert f"controller {absent} has not registered" in answer.error_message
+
+
+def test_kraft_version_is_upgraded_in_the_log(world):
+    world.run(3000)
+    for validate_only in (True, False):
+        request = update(("kraft.version", 1, UP), validate_only=validate_only)
+        assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
+        assert world.active.core.voters.kraft_version == (0 if validate_only else 1)
+    world.run(200)
+    levels = {f.name: f.max_version_level for f in world.ask(1, HELLO).finalized_features}
+    assert levels["kraft.version"] == 1
+    answer = world.ask(world.active.node_id, update(("kraft.version", 0, SAFE)))
+    assert "Can't downgrade" in answer.error_message
+
+
+def test_an_upgrade_with_another_feature_waits_for_both(world):
+    world.run(3000)
+    request = update(("kraft.version", 1, UP), ("metadata.version", 21, UP))
+    assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
+    assert levels_of(world)[0] == 21 and world.active.core.voters.kraft_version == 1
+
+
+def test_only_the_active_controller_updates(world, follower):
+    answer = world.ask(follower.node_id, update(("metadata.version", 21, UP)))
+    assert answer.error_code == ErrorCode.NOT_CONTROLLER
+
+
+# -- envelopes and strangers ------------------------------------------------------------------
+def envelope(message, version, **fields):
+    frame = encode_request(message, version, 77, "admin")
+    return EnvelopeRequest(
+        request_data=frame[4:], client_host_address=bytes(4), request_principal=None, **fields
+    )
+
+
+def describe():
+    topic = DescribeQuorumRequest.TopicData
+    part = topic.PartitionData()
+    return DescribeQuorumRequest(topics=[topic(topic_name="__cluster_metadata", partitions=[part])])
+
+
+def test_an_envelope_is_opened_and_its_answer_wrapped(world):
+    answer = world.ask(world.active.node_id, envelope(describe(), 2))
+    assert answer.error_code == ErrorCode.NONE
+    correlation, inner = decode_response(answer.response_data, 55, 2)
+    assert correlation == 77
+    assert inner.topics[0].partitions[0].leader_id == world.active.node_id
+
+
+def test_a_broker_is_sent_to_another_controller_by_the_envelope_itself(world, follower):
+    message = update(("metadata.version", 21, UP))
+    answer = world.ask(follower.node_id, envelope(message, 2))
+    assert answer.error_code == ErrorCode.NOT_CONTROLLER and answer.response_data is None
+
+
+def test_a_refusal_of_the_core_is_the_inner_answer(world, follower):
+    answer = world.ask(follower.node_id, envelope(AddRaftVoterRequest(cluster_id="world"), 1))
+    inner = decode_response(answer.response_data, 80, 1)[1]
+    assert inner.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (envelope(VoteRequest(), 2), ErrorCode.INVALID_REQUEST),
+        (envelope(CreateTopicsRequest(), 7), ErrorCode.INVALID_REQUEST),
+        (EnvelopeRequest(request_data=b"nonsense"), ErrorCode.INVALID_REQUEST),
+        (
+            EnvelopeRequest(request_data=b"nonsense", client_host_address=bytes(16)),
+            ErrorCode.UNSUPPORTED_VERSION,
+        ),
+    ],
+)
+def test_an_envelope_with_the_wrong_letter(world, request_, error):
+    assert world.ask(world.active.node_id, request_).error_code == error
+
+
+def test_what_is_not_served_closes_the_connection(world):
+    world.call(1, CreateTopicsRequest())
+    world.run(2)
+    assert ["not served" in reason for reason in world.closed.values()] == [True]
+
+
+def test_brokers_are_told_to_look_for_another_controller(world):
+    answer = world.ask(world.active.node_id, BrokerHeartbeatRequest())
+    assert answer.error_code == ErrorCode.NOT_CONTROLLER

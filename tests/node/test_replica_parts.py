@@ -1,0 +1,266 @@
+"""The small parts of a replica, each for itself: tail, snapshot policy, proposals, registration."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Address, Listener, OffsetAndEpoch, Uuid
+from quorate.formats.batch import MAX_BATCH_SIZE, iter_batches, values
+from quorate.formats.versions import MetadataVersion
+from quorate.metadata.image import Cluster, Controller, Features, Image, Map
+from quorate.node.machine import Now
+from quorate.node.metadata_machine import Registrant
+from quorate.node.proposals import Committed, Proposals, Submit
+from quorate.node.registration import MAX_BACKOFF_MS, Registration
+from quorate.node.snapshots import SnapshotPolicy
+from quorate.node.tail import Tail
+from quorate.raft.ready import Accepted, Refused
+from quorate.storage.api import AppendedBatch, SnapshotInfo
+
+
+# -- tail -------------------------------------------------------------------------------------
+def batch(base, count=1, size=10):
+    return AppendedBatch(base, base + count - 1, 1, bytes([base % 256]) * size)
+
+
+class Twin:
+    """The same by a plain list that forgets nothing."""
+
+    def __init__(self):
+        self.batches = []
+
+    @property
+    def end(self):
+        return self.batches[-1].last_offset + 1 if self.batches else 0
+
+    def read(self, offset, end, max_bytes):
+        found = []
+        for item in self.batches:
+            if item.last_offset < offset:
+                continue
+            if item.last_offset >= end or (
+                found and sum(map(len, found)) + len(item.data) > max_bytes
+            ):
+                break
+            found.append(item.data)
+        return b"".join(found)
+
+
+deeds = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 4), st.integers(1, 60)),
+        st.tuples(st.just("truncate"), st.integers(0, 40)),
+        st.tuples(st.just("read"), st.integers(0, 40), st.integers(0, 40), st.integers(1, 150)),
+    ),
+    max_size=60,
+)
+
+
+@given(deeds)
+def test_a_tail_reads_what_a_log_would_or_says_that_it_cannot(deeds):
+    tail, twin = Tail(0, limit=200), Twin()
+    for deed, *args in deeds:
+        if deed == "append":
+            item = batch(twin.end, *args)
+            twin.batches.append(item)
+            tail.append([item])
+        elif deed == "truncate":
+            twin.batches = [b for b in twin.batches if b.last_offset < args[0]]
+            tail.truncate(args[0])
+            if tail.end_offset != twin.end:  # the whole tail went: it starts anew at the log's end
+                assert tail.start_offset == tail.end_offset
+                tail.restart(twin.end)
+        else:
+            got = tail.read(*args)
+            if got is not None:
+                assert got == twin.read(*args)
+            else:
+                assert args[0] < tail.start_offset
+        assert tail.end_offset == twin.end
+
+
+def test_a_tail_keeps_no_more_than_its_limit():
+    tail = Tail(0, limit=1000)
+    for base in range(1000):
+        tail.append([batch(base, size=100)])
+    kept = tail.read(tail.start_offset, 1000, 1 << 20)
+    assert 500 <= len(kept) <= 1000
+
+
+# -- snapshots --------------------------------------------------------------------------------
+def infos(*rows):
+    return [SnapshotInfo(OffsetAndEpoch(end, 1), size, written) for end, size, written in rows]
+
+
+@pytest.mark.parametrize(
+    ("applied", "age", "due"),
+    [(0, 10**9, False), (99, 0, False), (100, 0, True), (1, 49, False), (1, 50, True)],
+)
+def test_a_snapshot_is_due_by_bytes_or_by_age(applied, age, due):
+    assert SnapshotPolicy(max_bytes=100, max_interval_ms=50).is_due(applied, age) is due
+
+
+def test_age_does_not_count_when_it_is_off():
+    assert not SnapshotPolicy(max_bytes=100, max_interval_ms=0).is_due(1, 10**12)
+
+
+def test_retention_by_time_drops_all_that_are_too_old_but_the_newest():
+    policy = SnapshotPolicy(retention_ms=1000, retention_bytes=-1)
+    old = infos((10, 1, 0), (20, 1, 100), (30, 1, 5000))
+    assert policy.clean_to(1, old, 6000) == OffsetAndEpoch(30, 1)
+    assert policy.clean_to(1, old, 10**9) == OffsetAndEpoch(30, 1)
+    assert policy.clean_to(1, old, 900) is None
+    assert policy.clean_to(1, infos((10, 1, 0)), 10**9) is None
+
+
+def test_retention_by_size_drops_one_and_looks_again():
+    policy = SnapshotPolicy(retention_ms=-1, retention_bytes=100)
+    three = infos((10, 40, 0), (20, 40, 0), (30, 40, 0))
+    assert policy.clean_to(50, three, 0) == OffsetAndEpoch(20, 1)
+    assert policy.clean_to(50, three[2:], 0) is None
+    assert policy.clean_to(20, three[1:], 0) is None
+
+
+# -- proposals --------------------------------------------------------------------------------
+def propose(proposals, own=(), end=10):
+    outcomes = []
+    return list(proposals.propose(own, 3, 1000, end, outcomes)), outcomes
+
+
+def test_everything_submitted_in_a_step_is_one_batch_and_each_gets_its_offsets():
+    proposals = Proposals()
+    proposals.submit(Submit(1, [b"a", b"b"]))
+    proposals.submit(Submit(2, [b"c"]))
+    (event,), _ = propose(proposals)
+    (view,) = iter_batches(event.payload)
+    assert values(view) == [b"a", b"b", b"c"] and (event.count, event.epoch) == (3, 3)
+    outcomes = []
+    proposals.settle(Accepted(event.token, 10, 13), outcomes)
+    proposals.release(12, outcomes)
+    assert outcomes == [Committed(1, 10, 12)]
+    proposals.release(13, outcomes)
+    assert outcomes[1:] == [Committed(2, 12, 13)]
+
+
+def test_the_machines_own_batches_stand_alone_and_nobody_hears_of_them():
+    proposals = Proposals()
+    events, _ = propose(proposals, own=[[b"x"], [b"y", b"z"]])
+    assert [event.count for event in events] == [1, 2]
+    outcomes = []
+    proposals.settle(Accepted(events[0].token, 10, 11), outcomes)
+    proposals.settle(Refused(events[1].token, ErrorCode.NOT_CONTROLLER, ""), outcomes)
+    proposals.release(99, outcomes)
+    assert outcomes == []
+
+
+def test_nothing_to_write_waits_for_the_log_as_it_stands():
+    proposals = Proposals()
+    proposals.submit(Submit(1, []))
+    events, outcomes = propose(proposals, end=10)
+    proposals.release(9, outcomes)
+    assert (events, outcomes) == ([], [])
+    proposals.release(10, outcomes)
+    assert outcomes == [Committed(1, 10, 10)]
+
+
+def test_no_batch_exceeds_kafkas_limit():
+    proposals = Proposals()
+    for token in range(3):
+        proposals.submit(Submit(token, [bytes(3 * 1024 * 1024)]))
+    events, outcomes = propose(proposals)
+    assert [event.count for event in events] == [2, 1] and outcomes == []
+    assert all(event.size <= MAX_BATCH_SIZE for event in events)
+
+
+def test_what_fits_no_batch_is_refused_and_harms_no_other():
+    proposals = Proposals()
+    proposals.submit(Submit(1, [bytes(MAX_BATCH_SIZE)]))
+    proposals.submit(Submit(2, [b"fits"]))
+    events, outcomes = propose(proposals)
+    assert [event.count for event in events] == [1]
+    assert [(o.token, o.error) for o in outcomes] == [(1, ErrorCode.RECORD_LIST_TOO_LARGE)]
+
+
+def test_losing_leadership_answers_everything():
+    proposals = Proposals()
+    proposals.submit(Submit(1, [b"a"]))
+    (event,), outcomes = propose(proposals)
+    proposals.settle(Accepted(event.token, 10, 11), outcomes)
+    proposals.submit(Submit(2, [b"b"]))
+    proposals.lose(outcomes)
+    assert {(o.token, o.error) for o in outcomes} == {
+        (1, ErrorCode.NOT_CONTROLLER),
+        (2, ErrorCode.NOT_CONTROLLER),
+    }
+    proposals.release(99, outcomes)
+    assert len(outcomes) == 2
+
+
+# -- registration -----------------------------------------------------------------------------
+INCARNATION = Uuid(bytes(range(16)))
+LEADER = (2, Address("two", 9093))
+REGISTRANT = Registrant(1, INCARNATION, (Listener("CONTROLLER", "one", 9093),))
+
+
+def image(level=30, incarnation=None):
+    controllers = Map() if incarnation is None else Map({1: Controller(1, incarnation)})
+    version = None if level is None else MetadataVersion(level)
+    return Image(features=Features(version), cluster=Cluster(controllers=controllers))
+
+
+def at(ms):
+    return Now(ms, ms)
+
+
+def test_an_unregistered_controller_asks_the_leader_once():
+    registration = Registration(REGISTRANT)
+    ask = registration.poll(image(), LEADER, at(0))
+    assert (ask.to, ask.address) == LEADER
+    assert ask.request.incarnation_id == INCARNATION
+    assert [(e.name, e.host, e.port) for e in ask.request.listeners] == [
+        ("CONTROLLER", "one", 9093)
+    ]
+    ranges = {
+        f.name: (f.min_supported_version, f.max_supported_version) for f in ask.request.features
+    }
+    assert ranges["metadata.version"] == (7, 30) and ranges["kraft.version"] == (0, 1)
+    assert registration.poll(image(), LEADER, at(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "leader"),
+    [
+        (image(None), LEADER),
+        (image(14), LEADER),
+        (image(incarnation=INCARNATION), LEADER),
+        (image(), None),
+    ],
+)
+def test_there_is_nothing_to_ask(known, leader):
+    registration = Registration(REGISTRANT)
+    assert registration.poll(known, leader, at(0)) is None
+    assert registration.wake_at_ms is None
+
+
+def test_another_incarnation_of_us_is_replaced():
+    assert Registration(REGISTRANT).poll(image(incarnation=Uuid(bytes(16))), LEADER, at(0))
+
+
+def test_failures_are_followed_by_longer_and_longer_waits():
+    registration, now, waits = Registration(REGISTRANT), 0, []
+    for _ in range(14):
+        assert registration.poll(image(), LEADER, at(now)) is not None
+        registration.done(False, at(now))
+        assert registration.poll(image(), LEADER, at(now)) is None
+        waits.append(registration.wake_at_ms - now)
+        now = registration.wake_at_ms
+    assert waits[:3] == [100, 200, 400] and waits[-1] == MAX_BACKOFF_MS
+
+
+def test_once_registered_it_rests():
+    registration = Registration(REGISTRANT)
+    registration.poll(image(), LEADER, at(0))
+    registration.done(True, at(5))
+    assert registration.poll(image(incarnation=INCARNATION), LEADER, at(6)) is None
+    assert registration.wake_at_ms is None
