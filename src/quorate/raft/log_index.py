@@ -34,7 +34,15 @@ class NeedsSnapshot:
 class LogIndex:
     """Start, end, epochs, batch borders and snapshots of the log (`RaftLog`, `KafkaRaftLog`)."""
 
-    __slots__ = ("_borders", "_epochs", "_starts", "end_offset", "snapshots", "start_offset")
+    __slots__ = (
+        "_borders",
+        "_epochs",
+        "_known_from",
+        "_starts",
+        "end_offset",
+        "snapshots",
+        "start_offset",
+    )
 
     start_offset: int
     end_offset: int
@@ -50,6 +58,8 @@ class LogIndex:
         self._epochs = [epoch for epoch, _ in log.epochs]
         self._starts = [start for _, start in log.epochs]
         self._borders = array("q", log.batch_ends[-BORDER_WINDOW:])
+        self._known_from = self._borders[0] if self._borders else log.end_offset
+        """From this border on, `_borders` has every one."""
         newest = self.snapshots[-1] if self.snapshots else None
         if self.start_offset > 0 and (newest is None or newest.offset < self.start_offset):
             raise QuorateError(
@@ -139,15 +149,16 @@ class LogIndex:
         """Is `offset` the edge of a batch? True too where that is too long ago to be known."""
         if offset in (self.start_offset, self.end_offset):
             return True
-        if not self._borders or offset < self._borders[0]:
+        if offset <= self._known_from:
             return self.start_offset < offset < self.end_offset
         index = bisect_left(self._borders, offset)
         return index < len(self._borders) and self._borders[index] == offset
 
     def _border_at_or_before(self, offset: int) -> int:
-        if offset >= self.end_offset or not self._borders or offset < self._borders[0]:
+        if offset >= self.end_offset or offset <= self._known_from:
             return offset
-        return self._borders[bisect_right(self._borders, offset) - 1]
+        index = bisect_right(self._borders, offset)
+        return self._borders[index - 1] if index else self._known_from
 
     # -- how the log changes -----------------------------------------------------------------
     def append(self, base_offset: int, end_offset: int, epoch: int) -> None:
@@ -164,6 +175,7 @@ class LogIndex:
         self._borders.append(end_offset)
         if len(self._borders) > 2 * BORDER_WINDOW:
             del self._borders[:BORDER_WINDOW]
+            self._known_from = self._borders[0]
 
     def truncate(self, end_offset: int) -> None:
         """Everything at `end_offset` and after is gone."""
@@ -172,10 +184,11 @@ class LogIndex:
         del self._epochs[keep:], self._starts[keep:]
         del self._borders[bisect_right(self._borders, end_offset) :]
         self.end_offset = end_offset
+        self._known_from = min(self._known_from, end_offset)
 
     def install(self, snapshot_id: OffsetAndEpoch) -> None:
         """The log was dropped: it is empty, and starts where the snapshot ends."""
-        self.start_offset = self.end_offset = snapshot_id.offset
+        self.start_offset = self.end_offset = self._known_from = snapshot_id.offset
         self.snapshots = [s for s in self.snapshots if s > snapshot_id]
         self.snapshots.insert(0, snapshot_id)
         self._epochs.clear()

@@ -188,13 +188,21 @@ def answer_change(s: State, change: Change, error: ErrorCode, message: str | Non
 def append_batch(s: State, batch: Batch) -> None:
     """Append; control records rule at once."""
     s.log.append(batch.base_offset, batch.end_offset, batch.epoch)
-    for index, record in enumerate(batch.control):
-        if s.controls.apply(batch.base_offset + index, record) and s.controls.voters_offset == (
-            batch.base_offset + index
-        ):
-            s.note(f"offset {batch.base_offset + index}: voters {s.voters}")
+    if batch.control:
+        _rule(s, batch)
     s.out.append(batch)
     s.durable.appended(batch.end_offset)
+
+
+def _rule(s: State, batch: Batch) -> None:
+    """Take a batch's control records into force."""
+    for offset, record in enumerate(batch.control, batch.base_offset):
+        before, known = s.voters, s.controls.own
+        if not s.controls.apply(offset, record) or not isinstance(record, VotersRecord):
+            continue
+        s.note(f"offset {offset}: voters {s.voters}")
+        if known and not before.overlaps(s.voters):
+            s.note(f"voters {before} and {s.voters} need not share a majority")
 
 
 def append_control(s: State, role: Leader, records: tuple[ControlRecord, ...]) -> Batch:

@@ -128,8 +128,7 @@ class VoterSet:
     def overlaps(self, other: VoterSet) -> bool:
         """Do every majority of this set and every majority of `other` share a voter?
 
-        True when at most one voter was removed and at most one added
-        (`VoterSet.hasOverlappingMajority`).
+        True when they differ in at most one voter. (Kafka's `hasOverlappingMajority` also allows
+        one for another at once, which {1, 2, 3} and {1, 2, 4} show to be wrong: {1, 3}, {2, 4}.)
         """
-        mine, theirs = set(self.keys), set(other.keys)
-        return len(mine - theirs) <= 1 and len(theirs - mine) <= 1
+        return len(set(self.keys) ^ set(other.keys)) <= 1
