@@ -69,6 +69,9 @@ class Disk:
         except StorageError as error:
             self._failed = True
             results.append(DiskFailed(str(error)))
+        except BaseException:
+            self._failed = True
+            raise
         return results
 
     def _perform(self, job: Job, results: list[Result]) -> None:

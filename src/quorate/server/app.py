@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import random
 import secrets
 import signal
@@ -222,6 +223,8 @@ async def _serve(config: NodeConfig, identity: Identity, bound: Bound) -> None:
         for name, sock in bound.sockets.items():
             await driver.acceptor.listen(name, sock)
         _say_hello(config, identity, bound)
+        gc.collect()
+        gc.freeze()
         driver.start()
         fault = await ended
         await asyncio.sleep(0)

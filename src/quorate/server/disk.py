@@ -10,11 +10,17 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
+from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.node.disk import Disk, write_snapshot
-from quorate.node.jobs import Job, Result, WriteSnapshot
+from quorate.node.jobs import DiskFailed, Job, Result, SnapshotFailed, WriteSnapshot
+from quorate.server.logs import LOG
 from quorate.storage.api import Storage
+
+
+_PATIENCE_S: Final = 10.0
+"""How long an ending node waits for a disk that does not answer."""
 
 
 class SnapshotAbandoned(QuorateError):
@@ -57,9 +63,9 @@ class DiskThread:
         """Perform what is queued, abandon a snapshot in the making, end the threads."""
         self._closing.set()
         self._queue.put(None)
-        self._thread.join()
+        self._thread.join(_PATIENCE_S)
         for thread in self._snapshots:
-            thread.join()
+            thread.join(_PATIENCE_S)
 
     def _run(self) -> None:
         closing = False
@@ -70,7 +76,15 @@ class DiskThread:
             closing = None in taken
             jobs = [job for some in taken if some is not None for job in some]
             if jobs:
-                self._report(self._disk.perform(jobs))
+                self._report(self._perform(jobs))
+
+    def _perform(self, jobs: Sequence[Job]) -> list[Result]:
+        try:
+            return self._disk.perform(jobs)
+        except Exception as defect:
+            # Whatever it was, nothing is known to be durable now.
+            LOG.exception("The disk thread met a defect")
+            return [DiskFailed(f"internal error: {type(defect).__name__}: {defect}")]
 
     def _begin_snapshot(self, job: WriteSnapshot) -> None:
         self._snapshots = [thread for thread in self._snapshots if thread.is_alive()]
@@ -81,7 +95,14 @@ class DiskThread:
         thread.start()
 
     def _write_snapshot(self, job: WriteSnapshot) -> None:
-        self._report([write_snapshot(self._storage, job, self._yield_to_the_loop)])
+        result: Result
+        try:
+            result = write_snapshot(self._storage, job, self._yield_to_the_loop)
+        except Exception as defect:
+            LOG.exception("Writing a snapshot met a defect")
+            reason = f"internal error: {type(defect).__name__}: {defect}"
+            result = SnapshotFailed(job.snapshot_id, reason)
+        self._report([result])
 
     def _yield_to_the_loop(self) -> None:
         """Give up the interpreter between batches; stop when the node closes."""

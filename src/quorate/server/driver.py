@@ -124,6 +124,10 @@ class Driver:
         except QuorateError as error:
             self._end(str(error))
             return
+        except Exception as defect:
+            LOG.exception("The node met a defect")
+            self._end(f"internal error, please report it: {type(defect).__name__}: {defect}")
+            return
         self._carry_out(effects)
         if effects.faulted is not None or effects.stopped:
             self._end(effects.faulted)

@@ -46,6 +46,7 @@ def configure(node_id: int, style: Format = "human", level: str = "INFO") -> Non
     """Send everything at `level` and above to stderr, in `style`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json(node_id) if style == "json" else _Human(node_id))
-    LOG.handlers[:] = [handler]
+    for logger in (LOG, logging.getLogger("asyncio")):
+        logger.handlers[:] = [handler]
+        logger.propagate = False
     LOG.setLevel(level)
-    LOG.propagate = False

@@ -1,0 +1,174 @@
+"""The disk thread: results come back on the loop, in order; nothing it meets is lost silently."""
+
+import asyncio
+import threading
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import encode_batch
+from quorate.node.jobs import (
+    AppendBatches,
+    DiskFailed,
+    SnapshotFailed,
+    SnapshotWritten,
+    Survey,
+    Write,
+    WriteSnapshot,
+    Written,
+)
+from quorate.raft.values import ControlState
+from quorate.server.disk import DiskThread
+from quorate.storage.api import AppendedBatch
+from quorate.storage.memory import MemoryDisk, MemoryStorage
+
+
+def append(seq):
+    data = encode_batch(seq, 1, 1000, [b"value"])
+    return Write(seq, (AppendBatches((AppendedBatch(seq, seq, 1, data),)),))
+
+
+def snapshot(values):
+    return WriteSnapshot(OffsetAndEpoch(5, 1), 0, ControlState(0, None), values, 0)
+
+
+class Bench:
+    """A disk thread over memory; `gate` holds back its syncs."""
+
+    def __init__(self):
+        self.gate = threading.Event()
+        self.gate.set()
+        self.syncs = 0
+        self.results = []
+        self.threads = set()
+
+    async def __aenter__(self):
+        self.loop = asyncio.get_running_loop()
+        self.storage = MemoryStorage(MemoryDisk(self.watch))
+        self.storage.open()
+        self.syncs = 0
+        self.disk = DiskThread(self.storage, self.loop, self.deliver)
+        self.disk.start()
+        return self
+
+    async def __aexit__(self, *_):
+        self.gate.set()
+        self.disk.close()
+
+    def watch(self, deed, name):
+        if deed == "sync" and name.endswith(".log"):
+            self.gate.wait()
+            self.syncs += 1
+
+    def deliver(self, results):
+        self.threads.add(threading.current_thread())
+        self.results += results
+
+    async def wait_for(self, kind):
+        async with asyncio.timeout(5):
+            while not any(isinstance(result, kind) for result in self.results):
+                await asyncio.sleep(0.001)
+
+
+def test_what_queues_while_the_disk_works_shares_the_next_sync():
+    async def run():
+        async with Bench() as bench:
+            bench.gate.clear()
+            bench.disk.submit([append(0)])
+            for seq in range(1, 50):
+                bench.disk.submit([append(seq)])
+            bench.gate.set()
+            async with asyncio.timeout(5):
+                while Written(49) not in bench.results:
+                    await asyncio.sleep(0.001)
+            assert bench.syncs <= 3
+            assert [r.seq for r in bench.results] == sorted(r.seq for r in bench.results)
+            assert bench.threads == {threading.main_thread()}
+
+    asyncio.run(run())
+
+
+def test_the_loop_goes_on_while_the_disk_hangs():
+    async def run():
+        async with Bench() as bench:
+            bench.gate.clear()
+            bench.disk.submit([append(0)])
+            turns = 0
+            for _ in range(100):
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns == 100 and bench.results == []
+
+    asyncio.run(run())
+
+
+def test_closing_performs_what_is_queued():
+    async def run():
+        async with Bench() as bench:
+            for seq in range(10):
+                bench.disk.submit([append(seq)])
+            bench.disk.close()
+            assert bench.storage.end_offset == 10
+
+    asyncio.run(run())
+
+
+def test_a_snapshot_is_written_beside_the_log():
+    async def run():
+        async with Bench() as bench:
+            half = threading.Event()
+
+            def values():
+                yield b"one"
+                half.wait()
+                yield b"two"
+
+            bench.disk.submit([snapshot(values()), append(0)])
+            await bench.wait_for(Written)
+            half.set()
+            await bench.wait_for(SnapshotWritten)
+
+    asyncio.run(run())
+
+
+def test_closing_abandons_a_snapshot_in_the_making():
+    async def run():
+        async with Bench() as bench:
+
+            def values():
+                while True:
+                    yield b"and so on"
+
+            bench.disk.submit([snapshot(values())])
+            bench.disk.close()
+            assert bench.storage.snapshots() == ()
+
+    asyncio.run(run())
+
+
+def test_a_defect_of_a_snapshot_is_told(caplog):
+    async def run():
+        async with Bench() as bench:
+            bench.disk.submit([snapshot(iter([b"one", 2]))])
+            await bench.wait_for(SnapshotFailed)
+            assert "internal error" in bench.results[0].reason
+
+    asyncio.run(run())
+    assert "Traceback" in caplog.text
+
+
+def test_a_defect_of_the_storage_is_a_failed_disk_and_nothing_more_is_done(caplog):
+    def broken(_):
+        raise ZeroDivisionError("a defect")
+
+    async def run():
+        async with Bench() as bench:
+            bench.storage.append = broken
+            bench.disk.submit([append(0)])
+            await bench.wait_for(DiskFailed)
+            assert "a defect" in bench.results[0].reason
+            del bench.storage.append
+            bench.disk.submit([append(0), Survey()])
+            bench.disk.close()
+            assert bench.storage.end_offset == 0 and len(bench.results) == 1
+
+    asyncio.run(run())
+    assert "Traceback" in caplog.text
