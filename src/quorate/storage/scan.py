@@ -145,9 +145,12 @@ class LogScan:
     control: list[tuple[int, KRaftVersion | Voters]] = field(default_factory=list)
     batch_ends: deque[int] = field(default_factory=lambda: deque(maxlen=MAX_BATCH_ENDS))
 
+    _epoch: int = -1
+
     @property
     def last_epoch(self) -> int:
-        return self.epochs[-1][0] if self.epochs else 0
+        """0 while there is no batch."""
+        return max(self._epoch, 0)
 
     def run(self, segment: Segment, size: int) -> None:
         """Take in one segment file; `segment` then ends behind its last sound batch.
@@ -167,24 +170,32 @@ class LogScan:
         return self.epochs[max(index, 0)][0]
 
     def _take(self, segment: Segment, view: BatchView) -> None:
-        if view.base_offset != self.end_offset:
-            what = f"the batch says base offset {view.base_offset}, expected {self.end_offset}"
+        base = view.base_offset
+        if base != self.end_offset:
+            what = f"the batch says base offset {base}, expected {self.end_offset}"
             raise Damage(what, view.position, self.end_offset)
-        if view.epoch < self.last_epoch:
-            what = f"the batch says epoch {view.epoch} after epoch {self.last_epoch}"
+        if view.epoch != self._epoch or view.is_control:
+            self._take_notable(segment, view)
+        last = base + view.last_offset_delta
+        self.end_offset = last + 1
+        self.batch_ends.append(last + 1)
+        segment.add(last, len(view.data), view.max_timestamp)
+
+    def _take_notable(self, segment: Segment, view: BatchView) -> None:
+        """A batch that begins an epoch, or holds control records."""
+        if view.epoch < self._epoch:
+            what = f"the batch says epoch {view.epoch} after epoch {self._epoch}"
             raise Damage(what, view.position, self.end_offset)
         records = self._control_of(view) if view.is_control else []
-        if not self.epochs or view.epoch > self.last_epoch:
+        if view.epoch > self._epoch:
             if self.epochs and not (records and isinstance(records[0], LeaderChange)):
                 start = (view.epoch, view.base_offset, segment.file.name, view.position)
                 self.unannounced.append(start)
             self.epochs.append((view.epoch, view.base_offset))
+            self._epoch = view.epoch
         for offset, record in enumerate(records, view.base_offset):
             if isinstance(record, KRaftVersion | Voters):
                 self.control.append((offset, record))
-        self.end_offset = view.end_offset
-        self.batch_ends.append(view.end_offset)
-        segment.add(view.last_offset, view.size, view.max_timestamp)
 
     def _control_of(self, view: BatchView) -> list[ControlRecord]:
         try:
