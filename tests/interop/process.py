@@ -43,7 +43,7 @@ def free_port() -> int:
                 return port
 
 
-def wait_for(condition: Callable[[], T], what: str, timeout: float = 30.0) -> T:
+def wait_for(condition: Callable[[], T | None], what: str, timeout: float = 30.0) -> T:
     """The first true answer of `condition`, asked every 50 ms; AssertionError after `timeout` s."""
     end = time.monotonic() + timeout
     while True:
