@@ -139,4 +139,7 @@ class Storage(Protocol):
         """
 
     def clean(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Drop snapshots older than this one and whole segments before it; move log start."""
+        """Drop snapshots older than this one and whole segments before it; move log start.
+
+        Durable on return, but for the log start: see `start_offset`.
+        """

@@ -131,6 +131,7 @@ class SnapshotStore:
 
     # -- dropping ----------------------------------------------------------------------------
     def drop_before(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Durable on return."""
         with self._lock:
             old = sorted(known for known in self._infos if known < snapshot_id)
             for known in old:
@@ -138,6 +139,8 @@ class SnapshotStore:
                 self._files.pop(known, None)
         for known in old:
             self._disk.remove(snapshot_name(known))
+        if old:
+            self._disk.sync()
 
     def close(self) -> None:
         with self._lock:
