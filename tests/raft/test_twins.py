@@ -273,6 +273,8 @@ class LogTwin(RuleBasedStateMachine):
         assert self.log.last_epoch == self.last_epoch
         for offset in range(self.start, self.end + 1):
             assert self.log.is_border(offset) == (offset in self.borders)
+            below = max(border for border in self.borders if border <= offset)
+            assert self.log.border_at_or_before(offset) == below
 
     @invariant()
     def places(self) -> None:
@@ -437,3 +439,12 @@ def test_every_role_can_be_left_and_reached():
     assert {before for before, _ in LEGAL_MOVES} == roles
     assert {after for _, after in LEGAL_MOVES} == roles
     assert all(why for why in LEGAL_MOVES.values())
+
+
+def test_a_snapshot_keeps_what_rules_at_its_end():
+    """The record at the snapshot's end offset is not in it: what ruled before must stay known."""
+    log = recovered(control_records=((2, Voters((voter(1),))), (4, Voters((voter(2),)))))
+    controls = Controls(VoterSet(), log)
+    controls.compact(4 - 1)
+    assert controls.at(4).voters == (voter(1),)
+    assert controls.replaced_voters == VoterSet([voter(1)])

@@ -33,7 +33,9 @@ class Law:
         core = node.core
         assert core is not None
         assert ready.faulted is None, f"{node.id}: {ready.faulted}"
-        if core.role == "leader" and (node.spoken or ready.sends or ready.replies):
+        me = (node.id, core.epoch)
+        says = any(getattr(reply.response, "leader", None) == me for reply in ready.replies)
+        if core.role == "leader" and (node.spoken or ready.sends or says):
             self.spoke[node.id] = core.epoch
             self._election_safety(node)
         if core.role != "leader" or self.spoke.get(node.id) == core.epoch:

@@ -153,7 +153,7 @@ class Controls:
         return voters or versions
 
     def compact(self, start_offset: int) -> None:
-        """Nobody asks any more for what ruled before `start_offset`."""
+        """Nobody asks any more for what ruled before the record at `start_offset`."""
         self._voters.compact(start_offset)
         self._versions.compact(start_offset)
 

@@ -143,7 +143,7 @@ class LogIndex:
             local = self.end_offset_for_epoch(diverging.epoch)
             same = local.epoch == diverging.epoch
             cut = min(local.offset, diverging.offset) if same else local.offset
-        return self._border_at_or_before(cut)
+        return self.border_at_or_before(cut)
 
     def is_border(self, offset: int) -> bool:
         """Is `offset` the edge of a batch? True too where that is too long ago to be known."""
@@ -154,7 +154,8 @@ class LogIndex:
         index = bisect_left(self._borders, offset)
         return index < len(self._borders) and self._borders[index] == offset
 
-    def _border_at_or_before(self, offset: int) -> int:
+    def border_at_or_before(self, offset: int) -> int:
+        """The edge of a batch at or below `offset`; itself where that is too long ago."""
         if offset >= self.end_offset or offset <= self._known_from:
             return offset
         index = bisect_right(self._borders, offset)
@@ -208,3 +209,4 @@ class LogIndex:
         if self._starts:
             self._starts[0] = max(self._starts[0], self.start_offset)
         del self._borders[: bisect_right(self._borders, self.start_offset)]
+        self._known_from = max(self._known_from, self.start_offset)

@@ -33,7 +33,7 @@ def on_created(s: State, event: SnapshotCreated) -> None:
         s.note(f"snapshot {tuple(event.snapshot_id)} ignored: {problem}")
         return
     s.log.add_snapshot(event.snapshot_id)
-    s.controls.compact(event.snapshot_id.offset)
+    s.controls.compact(event.snapshot_id.offset - 1)
 
 
 def on_clean(s: State, event: CleanTo) -> None:
