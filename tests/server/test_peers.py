@@ -204,6 +204,33 @@ def test_a_killed_peer_is_told_to_be_lost_without_a_new_request():
     asyncio.run(run())
 
 
+def test_a_dying_peer_that_still_accepts_is_found_out():
+    class Dying(Other):
+        dying = False
+
+        async def serve(self, reader, writer):
+            if self.dying:
+                self.connections += 1
+                writer.transport.abort()
+                if self.connections >= 3:
+                    self.server.close()
+                return
+            await super().serve(reader, writer)
+
+    async def run():
+        async with Dying() as other:
+            asker = Asker(other.address)
+            asker.ask()
+            await asker.outcome()
+            other.dying = True
+            other.hang_up()
+            async with asyncio.timeout(5):
+                await asker.lost.wait()
+            asker.peer.close()
+
+    asyncio.run(run())
+
+
 def test_a_peer_that_hangs_up_but_lives_is_not_lost():
     async def run():
         async with Other(silent={80}) as other:

@@ -27,7 +27,7 @@ from quorate.wire.schema import Message
 
 _API_VERSIONS: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
-_MIN_BACKOFF_S: Final = 0.05
+_MIN_BACKOFF_S: Final = 0.02
 _MAX_BACKOFF_S: Final = 0.5
 
 
@@ -119,6 +119,8 @@ class Peer:
         self._was_up = False
         self._useful = False
         """The connection has carried an answer: when it breaks, that is news."""
+        self._probing = False
+        """Such a connection broke, and it is not clear yet whether the node lives."""
         self._closed = False
 
     def __str__(self) -> str:
@@ -195,23 +197,25 @@ class Peer:
             link.close()
             return
         self.link = link
-        self._backoff_s = 0.0
         self._useful = False
         self._handshake()
 
     def _refused(self, error: OSError) -> None:
         """Nobody answered at this address; try again later if there is something to send."""
         LOG.debug("Cannot connect to %s: %s", self, error)
-        lost, self._was_up = self._was_up, False
+        lost, self._was_up, self._probing = self._was_up, False, False
         self._fail_all(Failure.DISCONNECTED)
-        self._backoff_s = min(max(self._backoff_s * 2, _MIN_BACKOFF_S), _MAX_BACKOFF_S)
-        self._retry = self._loop.call_later(self._backoff_s, self._retry_now)
+        self._retry_later()
         if lost and _is_refusal(error):
             self._on_lost()
 
+    def _retry_later(self) -> None:
+        self._backoff_s = min(max(self._backoff_s * 2, _MIN_BACKOFF_S), _MAX_BACKOFF_S)
+        self._retry = self._loop.call_later(self._backoff_s, self._retry_now)
+
     def _retry_now(self) -> None:
         self._retry = None
-        if self._queue and not self._closed:
+        if (self._queue or self._probing) and not self._closed:
             self._connect()
 
     def drop(self, reconnect: bool) -> None:
@@ -220,9 +224,14 @@ class Peer:
         if link is not None:
             link.close()
         self._fail_all(Failure.DISCONNECTED)
-        idle = self._connecting is None and self._retry is None
-        if reconnect and self._useful and idle and not self._closed:
+        if not reconnect or self._closed or self._connecting is not None or self._retry is not None:
+            return
+        if self._useful:
+            self._probing = True
             self._connect()
+        elif self._probing:
+            # A dying process may still accept: ask again until it is clear.
+            self._retry_later()
 
     def _timed_out(self, item: _InFlight) -> None:
         """Kafka's client gives up the whole connection when one request times out."""
@@ -280,7 +289,7 @@ class Peer:
         if message.error_code:
             raise WireError(f"the handshake ended with error {message.error_code}")
         self._versions = versions
-        self._was_up = True
+        self._was_up, self._probing, self._backoff_s = True, False, 0.0
         waiting, self._queue = self._queue, []
         for item in waiting:
             self._send(item)
