@@ -9,7 +9,14 @@ from __future__ import annotations
 from random import Random
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.raft.inputs import CleanTo, ConnectionLost, Propose, Resign, UpgradeKRaftVersion
+from quorate.raft.inputs import (
+    CleanTo,
+    ConnectionLost,
+    Propose,
+    Resign,
+    StorageFailed,
+    UpgradeKRaftVersion,
+)
 from quorate.raft.messages import AddVoterRequest, RemoveVoterRequest
 from quorate.raft.ready import Ready
 from quorate.raft.values import Batch
@@ -32,6 +39,9 @@ class Law:
     def observe(self, node: Node, ready: Ready) -> None:
         core = node.core
         assert core is not None
+        if ready.faulted == "storage failed: full":
+            assert ready.writes == () and core.role != "leader"
+            return
         assert ready.faulted is None, f"{node.id}: {ready.faulted}"
         me = (node.id, core.epoch)
         says = any(getattr(reply.response, "leader", None) == me for reply in ready.replies)
@@ -105,6 +115,7 @@ class Walk:
             (self.wait_long, 2),
             (self.lose, 3),
             (self.crash, 1),
+            (self.fail_disk, 0.3),
             (self.restart, 2),
             (self.split, 0.5),
             (self.heal, 1),
@@ -159,6 +170,12 @@ class Walk:
 
     def crash(self) -> None:
         if node := self.some():
+            node.crash(self.random.randrange(0, len(node.pending) + 1))
+
+    def fail_disk(self) -> None:
+        """A leader says goodbye; then somebody restarts the process, the disk is well again."""
+        if node := self.some():
+            node.step(StorageFailed("full"))
             node.crash(self.random.randrange(0, len(node.pending) + 1))
 
     def restart(self) -> None:

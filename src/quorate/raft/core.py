@@ -11,52 +11,21 @@ from collections.abc import Callable, Iterable
 
 from quorate.base.errors import BrokenInvariant, ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listeners, OffsetAndEpoch
-from quorate.raft import election, epochs, following, leading, moves, reconfig, snapshots
+from quorate.raft import election, following, leading, moves, snapshots
 from quorate.raft.answers import bare_refusal, spoiled
 from quorate.raft.describe import QuorumDescription, describe
+from quorate.raft.dispatch import handle
 from quorate.raft.inputs import (
-    Answered,
-    CleanTo,
-    ConnectionLost,
     Event,
-    Failure,
-    InstallFailed,
     Persisted,
     Propose,
     Received,
-    Resign,
-    SendFailed,
     Shutdown,
-    SnapshotCreated,
-    SnapshotInstalled,
     StorageFailed,
     UpgradeKRaftVersion,
 )
 from quorate.raft.invariants import Watch
-from quorate.raft.messages import (
-    AddVoterRequest,
-    AddVoterResponse,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
-    EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    RemoveVoterRequest,
-    RemoveVoterResponse,
-    Request,
-    Response,
-    UpdateVoterRequest,
-    UpdateVoterResponse,
-    VoteRequest,
-    VoteResponse,
-)
 from quorate.raft.ready import Ready, Refused, Reply, Send
-from quorate.raft.requests import InFlight
 from quorate.raft.roles import (
     NEVER,
     Candidate,
@@ -176,7 +145,7 @@ class RaftCore:
                 moves.start(s)
             end = s.log.end_offset
             for event in events:
-                self._handle(s, event)
+                handle(s, event)
             if isinstance(s.role, Leader) and s.log.end_offset > end:
                 leading.after_append(s, s.role)
             self._wake = self._poll(s)
@@ -202,113 +171,6 @@ class RaftCore:
             stopped=self._stopped,
             faulted=self._faulted,
         )
-
-    # -- events ------------------------------------------------------------------------------
-    def _handle(self, s: State, event: Event) -> None:
-        if isinstance(event, Received):
-            self._received(s, event.reply_to, event.request)
-        elif isinstance(event, Propose):
-            leading.on_propose(s, event)
-        elif isinstance(event, Persisted):
-            self._persisted(s, event.seq)
-        elif isinstance(event, Answered):
-            self._answered(s, event)
-        elif isinstance(event, SendFailed):
-            self._send_failed(s, event)
-        elif isinstance(event, ConnectionLost):
-            self._connection_lost(s, event.node_id)
-        elif isinstance(event, SnapshotInstalled):
-            self._persisted(s, event.seq)
-            following.on_installed(s, event)
-        elif isinstance(event, InstallFailed):
-            self._persisted(s, event.seq)
-            following.on_install_failed(s, event)
-        else:
-            self._handle_rare(s, event)
-
-    def _handle_rare(self, s: State, event: Event) -> None:
-        if isinstance(event, UpgradeKRaftVersion):
-            reconfig.on_upgrade(s, event)
-        elif isinstance(event, SnapshotCreated):
-            snapshots.on_created(s, event)
-        elif isinstance(event, CleanTo):
-            snapshots.on_clean(s, event)
-        elif isinstance(event, Resign):
-            leading.on_resign(s, event)
-        elif isinstance(event, Shutdown):
-            if s.shutdown_deadline is None:
-                s.shutdown_deadline = s.now + event.timeout_ms
-        else:
-            raise BrokenInvariant(f"unknown event {event!r}")
-
-    def _received(self, s: State, reply_to: int, request: Request) -> None:
-        if isinstance(request, FetchRequest):
-            leading.on_fetch(s, reply_to, request)
-        elif isinstance(request, VoteRequest):
-            election.on_vote(s, reply_to, request)
-        elif isinstance(request, BeginQuorumEpochRequest):
-            epochs.on_begin(s, reply_to, request)
-        elif isinstance(request, EndQuorumEpochRequest):
-            epochs.on_end(s, reply_to, request)
-        elif isinstance(request, FetchSnapshotRequest):
-            leading.on_fetch_snapshot(s, reply_to, request)
-        elif isinstance(request, AddVoterRequest):
-            reconfig.on_add_voter(s, reply_to, request)
-        elif isinstance(request, RemoveVoterRequest):
-            reconfig.on_remove_voter(s, reply_to, request)
-        elif isinstance(request, UpdateVoterRequest):
-            reconfig.on_update_voter(s, reply_to, request)
-        else:
-            config = s.config
-            features = {reconfig.FEATURE: (config.min_kraft_version, config.max_kraft_version)}
-            s.out.replies.append(Reply(reply_to, ApiVersionsResponse(ErrorCode.NONE, features)))
-
-    def _persisted(self, s: State, seq: int) -> None:
-        """More is durable: release what waited for it, and count the leader's own log."""
-        durable = s.durable
-        was_durable = durable.election
-        durable.persisted(seq)
-        s.out.release()
-        role = s.role
-        if isinstance(role, Leader):
-            if not was_durable and durable.election:
-                leading.on_spoken_for(s, role)
-            leading.on_durable(s, role)
-
-    def _answered(self, s: State, event: Answered) -> None:
-        flight = s.requests.take(event.correlation)
-        if flight is None:
-            return
-        resets = s.requests.resets
-        if not _on_response(s, flight, event.response) and s.requests.resets == resets:
-            s.requests.fail(flight.to, s.now)
-
-    def _send_failed(self, s: State, event: SendFailed) -> None:
-        flight = s.requests.take(event.correlation)
-        if flight is None:
-            return
-        request = flight.request
-        if event.failure == Failure.UNSUPPORTED_VERSION:
-            if isinstance(request, VoteRequest) and request.pre_vote:
-                election.no_pre_vote(s, flight.to)
-                return
-            if isinstance(request, UpdateVoterRequest):
-                reconfig.update_unsupported(s)
-                return
-        if isinstance(request, ApiVersionsRequest):
-            reconfig.on_api_versions_failed(s, flight.correlation, event.failure)
-        s.requests.fail(flight.to, s.now)
-
-    def _connection_lost(self, s: State, node_id: int) -> None:
-        """Only the leader's matters; an observer looks for another node to ask at once."""
-        role = s.role
-        if not isinstance(role, Follower) or node_id != s.leader_id:
-            return
-        s.requests.forget(node_id)
-        s.requests.fail(node_id, s.now)
-        if s.electable and role.suspicion == 0:
-            s.note(f"connection to leader {node_id} lost")
-            moves.suspect_leader(s, role)
 
     # -- time --------------------------------------------------------------------------------
     def _poll(self, s: State) -> int:
@@ -422,25 +284,3 @@ def _say_goodbye(s: State, role: Leader) -> None:
             timeout = s.config.request_timeout_ms
             correlation = s.requests.sent(key.id, request, s.now + timeout)
             s.out.sends.append(Send(correlation, key.id, address, request, timeout))
-
-
-def _on_response(s: State, flight: InFlight, response: Response) -> bool:
-    """Hand an answer to its part; False: let the peer rest for the backoff."""
-    if isinstance(response, FetchResponse):
-        return following.on_fetch_response(s, response)
-    if isinstance(response, VoteResponse) and isinstance(flight.request, VoteRequest):
-        return election.on_vote_response(s, flight.to, flight.request, response)
-    if isinstance(response, BeginQuorumEpochResponse):
-        return epochs.on_begin_response(s, flight.to, response)
-    if isinstance(response, EndQuorumEpochResponse):
-        return epochs.on_end_response(s, flight.to, response)
-    if isinstance(response, FetchSnapshotResponse):
-        return following.on_fetch_snapshot_response(s, response)
-    if isinstance(response, ApiVersionsResponse):
-        return reconfig.on_api_versions_response(s, flight.correlation, response)
-    if isinstance(response, UpdateVoterResponse):
-        return reconfig.on_update_response(s, response)
-    if isinstance(response, AddVoterResponse | RemoveVoterResponse):
-        return reconfig.on_join_response(s, response)
-    s.note(f"answer of the wrong kind from {flight.to}")
-    return False

@@ -1,4 +1,4 @@
-"""One test for each sentence about Fetch, FetchSnapshot and the high watermark (5.6 to 5.8)."""
+"""One test for each sentence about the leader: Fetch, FetchSnapshot, high watermark (5.6, 5.8)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,13 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
 from quorate.raft.inputs import (
-    Answered,
     CleanTo,
-    Failure,
-    InstallFailed,
-    Persisted,
     Propose,
     Resign,
-    SendFailed,
     Shutdown,
     SnapshotCreated,
-    SnapshotInstalled,
 )
 from quorate.raft.messages import (
-    FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
@@ -29,16 +22,11 @@ from quorate.raft.messages import (
     VoteRequest,
 )
 from quorate.raft.ready import (
-    AbandonSnapshot,
     Accepted,
     Append,
-    InstallSnapshot,
-    Ready,
     Refused,
-    SnapshotChunk,
-    Truncate,
 )
-from quorate.raft.values import Batch, ControlState, ElectionState, Voters
+from quorate.raft.values import Voters
 from raft.cluster import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     BOOTSTRAP,
@@ -49,7 +37,6 @@ from raft.single import (
     begin,
     candidate,
     fetch,
-    fetched,
     follower,
     granted,
     leader,
@@ -59,7 +46,6 @@ from raft.single import (
     unattached,
 )
 
-LEADER = LeaderAndEpoch(2, EPOCH)
 OWN = LeaderAndEpoch(1, EPOCH + 1)
 START = END + 1
 """Log end of a leader whose first batch is a LeaderChange alone."""
@@ -112,7 +98,7 @@ def test_only_a_leader_serves(role) -> None:
 def test_others_say_who_leads_and_where() -> None:
     answer = follower().ask(fetch(epoch=EPOCH))
     assert isinstance(answer, FetchResponse)
-    assert (answer.leader, answer.leader_endpoints) == (LEADER, listeners(2))
+    assert (answer.leader, answer.leader_endpoints) == (LeaderAndEpoch(2, EPOCH), listeners(2))
 
 
 def test_a_leader_that_shuts_down_serves_no_more() -> None:
@@ -386,246 +372,6 @@ def test_fetch_snapshot_counts_for_check_quorum() -> None:
     assert single.core.role == "leader"
 
 
-# -- the follower --------------------------------------------------------------------------------
-def response(**changes: object) -> FetchResponse:
-    fields: dict[str, object] = {"error": ErrorCode.NONE, "leader": LEADER, "high_watermark": 0}
-    return FetchResponse(**(fields | changes))  # type: ignore[arg-type]
-
-
-def leader_rests(ready: Ready) -> bool:
-    """Is the leader 2 left alone for the backoff? (A bootstrap server may be asked.)"""
-    return all(send.to != 2 for send in ready.sends)
-
-
-def batch(base: int, epoch: int = EPOCH, count: int = 1) -> Batch:
-    return Batch(base, base + count - 1, epoch, 10, (), f"b{base}")
-
-
-def test_a_follower_asks_for_what_comes_next() -> None:
-    sent = follower().sent(FetchRequest)
-    assert sent is not None
-    assert sent.to == 2 and sent.address == listeners(2)[0].address
-    assert sent.request == FetchRequest(
-        CLUSTER_ID, key(1), EPOCH, END, LAST_EPOCH, 500, 1_048_576, -1
-    )
-
-
-def test_it_acknowledges_only_what_is_durable() -> None:
-    single = follower()
-    single.slow = True
-    ready = single.answer(FetchRequest, response(batches=(batch(5), batch(6)), high_watermark=6))
-    assert ready.writes == (Append((batch(5), batch(6))),)
-    assert ready.high_watermark == 6
-    assert ready.sends == ()
-    ready = single.persist()
-    (send,) = ready.sends
-    assert isinstance(send.request, FetchRequest)
-    assert (send.request.offset, send.request.last_fetched_epoch) == (7, EPOCH)
-    assert send.request.high_watermark == 6
-
-
-def test_the_high_watermark_is_at_most_the_own_end() -> None:
-    single = follower()
-    assert single.answer(FetchRequest, response(high_watermark=99)).high_watermark == END
-
-
-@pytest.mark.parametrize("high_watermark", [-1, 3])
-def test_a_lower_or_unknown_high_watermark_changes_nothing(high_watermark: int) -> None:
-    single = fetched()
-    single.answer(FetchRequest, response(high_watermark=4))
-    ready = single.answer(FetchRequest, response(high_watermark=high_watermark))
-    assert ready.high_watermark is None
-    assert single.core.high_watermark == 4
-
-
-def test_it_truncates_where_the_leader_diverges() -> None:
-    single = follower()
-    single.slow = True
-    ready = single.answer(FetchRequest, response(diverging=OffsetAndEpoch(2, LAST_EPOCH)))
-    assert ready.writes == (Truncate(2),)
-    assert single.core.log_end == (2, LAST_EPOCH)
-    assert ready.sends == ()
-
-
-@pytest.mark.parametrize(
-    ("diverging", "end"),
-    [
-        ((3, 0), 3),
-        ((9, 0), END),
-        ((2, LAST_EPOCH), 2),
-        ((9, LAST_EPOCH), END),
-        ((2, 1), 0),
-    ],
-)
-def test_where_it_truncates(diverging: tuple[int, int], end: int) -> None:
-    """To min(own end of that epoch, the leader's); whole where the epoch is unknown here."""
-    single = follower()
-    single.answer(FetchRequest, response(diverging=OffsetAndEpoch(*diverging)))
-    assert single.core.log_end.offset == end
-
-
-def test_it_never_truncates_what_is_committed() -> None:
-    single = follower()
-    single.answer(FetchRequest, response(high_watermark=4))
-    ready = single.answer(FetchRequest, response(diverging=OffsetAndEpoch(3, LAST_EPOCH)))
-    assert ready.writes == () and single.core.log_end.offset == END
-    assert any("below what is committed" in note for note in ready.notes)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [batch(6), batch(4), batch(5, EPOCH + 1), batch(5, LAST_EPOCH - 1), batch(5, count=0)],
-)
-def test_a_batch_that_does_not_continue_the_log_is_refused(bad: Batch) -> None:
-    single = follower()
-    ready = single.answer(FetchRequest, response(batches=(bad,)))
-    assert ready.writes == () and single.core.log_end.offset == END
-    assert leader_rests(ready)
-
-
-def test_what_came_before_a_bad_batch_is_kept() -> None:
-    single = follower()
-    ready = single.answer(FetchRequest, response(batches=(batch(5), batch(7))))
-    assert ready.writes == (Append((batch(5),)),)
-
-
-def test_a_successful_fetch_restarts_the_timer_a_begin_does_not() -> None:
-    single = follower()
-    single.wait(1500)
-    single.ask(begin())
-    single.answer(FetchRequest, response())
-    single.wait(1900)
-    assert single.core.role == "follower"
-    single.ask(begin())
-    single.wait(100)
-    assert single.core.role == "prospective"
-
-
-def test_an_observer_never_runs() -> None:
-    single = observer()
-    single.wait(100_000)
-    assert single.core.role == "follower"
-    assert single.last.faulted is None
-
-
-@pytest.mark.parametrize(
-    "error", [ErrorCode.INVALID_REQUEST, ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
-)
-def test_what_is_fatal_to_java_is_a_rest_here(error: ErrorCode) -> None:
-    single = follower()
-    ready = single.answer(FetchRequest, response(error=error))
-    assert ready.faulted is None and leader_rests(ready)
-    assert any(error.name in note for note in ready.notes)
-
-
-# -- the follower and snapshots ------------------------------------------------------------------
-SNAPSHOT = OffsetAndEpoch(20, LAST_EPOCH)
-
-
-def chunk(position: int, data: bytes, size: int = 10, **changes: object) -> FetchSnapshotResponse:
-    fields: dict[str, object] = {
-        "error": ErrorCode.NONE,
-        "leader": LEADER,
-        "snapshot_id": SNAPSHOT,
-        "size": size,
-        "position": position,
-        "chunk": data,
-    }
-    return FetchSnapshotResponse(**(fields | changes))  # type: ignore[arg-type]
-
-
-def downloading() -> Single:
-    single = follower()
-    single.answer(FetchRequest, response(snapshot_id=SNAPSHOT))
-    return single
-
-
-def test_a_snapshot_comes_in_chunks_and_is_installed() -> None:
-    single = downloading()
-    single.slow = True
-    first = single.sent(FetchSnapshotRequest)
-    assert first is not None and isinstance(first.request, FetchSnapshotRequest)
-    assert (first.request.snapshot_id, first.request.position) == (SNAPSHOT, 0)
-    ready = single.answer(FetchSnapshotRequest, chunk(0, b"123456"))
-    assert ready.writes == (SnapshotChunk(SNAPSHOT, 0, b"123456"),)
-    (again,) = ready.sends
-    assert isinstance(again.request, FetchSnapshotRequest) and again.request.position == 6
-    ready = single.answer(FetchSnapshotRequest, chunk(6, b"7890"))
-    assert ready.writes[1:] == (InstallSnapshot(SNAPSHOT),)
-    assert ready.sends == ()
-    control = ControlState(1, (voter(1), voter(2)))
-    assert ready.seq is not None
-    ready = single.step(SnapshotInstalled(ready.seq, SNAPSHOT, control))
-    assert (single.core.log_start_offset, single.core.log_end) == (20, SNAPSHOT)
-    assert ready.high_watermark == 20
-    assert single.core.voters == control
-    (fetching,) = ready.sends
-    assert isinstance(fetching.request, FetchRequest)
-    assert (fetching.request.offset, fetching.request.last_fetched_epoch) == (20, LAST_EPOCH)
-
-
-def test_while_it_installs_it_does_not_run() -> None:
-    single = downloading()
-    single.slow = True
-    ready = single.answer(FetchSnapshotRequest, chunk(0, b"1234567890"))
-    single.wait(10_000)
-    assert single.core.role == "follower"
-    assert ready.seq is not None
-    single.step(InstallFailed(ready.seq, SNAPSHOT, "bad"))
-    assert single.core.log_end == (END, LAST_EPOCH)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        chunk(1, b"1"),
-        chunk(0, b"1", snapshot_id=OffsetAndEpoch(21, 3)),
-        chunk(0, b"12345678901"),
-        chunk(0, b""),
-    ],
-)
-def test_a_wrong_chunk_begins_anew(wrong: FetchSnapshotResponse) -> None:
-    single = downloading()
-    ready = single.answer(FetchSnapshotRequest, wrong)
-    assert ready.writes == (AbandonSnapshot(SNAPSHOT),)
-    single.wait(20)
-    assert isinstance(single.sends[-1].request, FetchRequest)
-
-
-@pytest.mark.parametrize(
-    "gone",
-    [chunk(0, b"", error=ErrorCode.SNAPSHOT_NOT_FOUND), chunk(0, b"", snapshot_id=(-1, -1))],
-)
-def test_a_snapshot_that_is_gone_is_forgotten(gone: FetchSnapshotResponse) -> None:
-    single = downloading()
-    ready = single.answer(FetchSnapshotRequest, gone)
-    assert ready.writes == (AbandonSnapshot(SNAPSHOT),)
-    assert isinstance(ready.sends[0].request, FetchRequest)
-
-
-def test_another_error_is_a_rest() -> None:
-    single = downloading()
-    ready = single.answer(
-        FetchSnapshotRequest, chunk(0, b"", error=ErrorCode.POSITION_OUT_OF_RANGE)
-    )
-    assert ready.writes == () and ready.sends == ()
-
-
-def test_a_new_leader_ends_the_download() -> None:
-    single = downloading()
-    ready = single.step()
-    single.ask(begin(EPOCH + 1, 3))
-    assert AbandonSnapshot(SNAPSHOT) in single.last.writes
-    assert ready.faulted is None
-
-
-def test_a_snapshot_below_what_is_committed_is_refused() -> None:
-    single = follower()
-    single.answer(FetchRequest, response(high_watermark=5))
-    ready = single.answer(FetchRequest, response(snapshot_id=OffsetAndEpoch(4, LAST_EPOCH)))
-    assert leader_rests(ready) and any("refused" in note for note in ready.notes)
-
-
 # -- own snapshots -------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("snapshot_id", "why"),
@@ -674,48 +420,3 @@ def test_who_does_not_lead_refuses() -> None:
     for role in (unattached, follower, resigned):
         (proposal,) = role().step(Propose(7, EPOCH, 1, 1, "x")).proposals
         assert isinstance(proposal, Refused)
-
-
-# -- finding the leader, timeouts ----------------------------------------------------------------
-def test_a_silent_leader_is_asked_for_elsewhere_after_the_request_timeout() -> None:
-    single = Single(4, bootstrap_servers=(("elsewhere", 1),))
-    single.ask(begin())
-    before = len(single.sends)
-    single.wait(2000)
-    (send,) = single.sends[before:]
-    assert (send.to, send.address.host) == (-2, "elsewhere")
-
-
-def test_a_failed_request_rests_20_ms() -> None:
-    single = Single(4)
-    single.ask(begin())
-    send = single.sent(FetchRequest)
-    assert send is not None
-    single.step(SendFailed(send.correlation, Failure.DISCONNECTED))
-    found = single.sent(FetchRequest)
-    assert found is not None and found.to != 2
-
-
-def test_an_answer_that_comes_too_late_is_ignored() -> None:
-    single = follower()
-    send = single.sent(FetchRequest)
-    assert send is not None
-    single.ask(begin(EPOCH + 1, 3))
-    ready = single.step(Answered(send.correlation, response(batches=(batch(5),))))
-    assert ready.writes == ()
-
-
-def test_an_observer_takes_records_from_its_first_answer() -> None:
-    single = Single(4, bootstrap_servers=(("host2", 9002),), election=ElectionState(EPOCH))
-    ready = single.answer(
-        FetchRequest, response(batches=(batch(5),), leader_endpoints=listeners(2))
-    )
-    assert Append((batch(5),)) in ready.writes
-    assert single.core.leader == LEADER
-
-
-def test_persisted_twice_is_persisted_once() -> None:
-    single = follower()
-    single.step(Persisted(1))
-    single.step(Persisted(999))
-    assert single.last.faulted is None
