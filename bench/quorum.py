@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import uvloop
 from bench.load import VALUE, Client, Refused, measure, put_for
 from bench.report import Goal, Report
+from bench.slow_sync import slowed
 from bench.systems import (
     HOST,
     SYSTEMS,
@@ -77,14 +78,17 @@ def commits(quick: bool) -> Report:
     return report
 
 
-def sync_ms(folder: Path) -> float:
-    """The median time of one sync of 200 B appended to a file."""
+def sync_ms(folder: Path, added_ms: float) -> float:
+    """The median time of one sync of 200 B within a file, on a disk made slower by `added_ms`."""
     times = []
-    descriptor = os.open(folder / "probe", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    for _ in range(200):
-        os.write(descriptor, VALUE)
+    sync = slowed(getattr(os, "fdatasync", os.fsync), added_ms / 1000)
+    descriptor = os.open(folder / "probe", os.O_CREAT | os.O_RDWR)
+    os.write(descriptor, bytes(1 << 20))
+    os.fsync(descriptor)
+    for number in range(100):
+        os.pwrite(descriptor, VALUE, number * len(VALUE))
         start = time.perf_counter()
-        getattr(os, "fdatasync", os.fsync)(descriptor)
+        sync(descriptor)
         times.append(time.perf_counter() - start)
     os.close(descriptor)
     return statistics.median(times) * 1000
@@ -95,7 +99,7 @@ def slow_disk(quick: bool) -> Report:
     report = Report()
     added = 5.0
     with started(lambda root: Quorate(root, sync_ms=added)) as system:
-        one = added + sync_ms(system.nodes[1].directory)
+        one = sync_ms(system.nodes[1].directory, added)
         report.add("one sync, 5 ms added", "quorate", one, "ms")
         for outstanding, name, limit in ((1, "lone", 1.15), (128, "grouped", 2.3)):
             sample = run(measure(system.connect, outstanding, 2.0 if quick else 10.0))

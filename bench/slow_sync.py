@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 
-def _slowed(sync: Callable[[Any], None], seconds: float) -> Callable[[Any], None]:
+def slowed(sync: Callable[[Any], None], seconds: float) -> Callable[[Any], None]:
+    """`sync`, taking `seconds` longer."""
+
     def slow(descriptor: Any) -> None:
         sync(descriptor)
         time.sleep(seconds)
@@ -25,7 +27,7 @@ def main() -> None:
     milliseconds, *sys.argv = sys.argv[1:]
     for name in ("fsync", "fdatasync"):
         if hasattr(os, name):
-            setattr(os, name, _slowed(getattr(os, name), float(milliseconds) / 1000))
+            setattr(os, name, slowed(getattr(os, name), float(milliseconds) / 1000))
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
