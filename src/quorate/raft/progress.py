@@ -116,7 +116,8 @@ class Progress:
         return [
             row.key
             for _, row in sorted(self.voters.items())
-            if row is not self.own and now_ms - row.last_fetch_ms >= since_ms
+            if row is not self.own
+            and (row.last_fetch_ms < 0 or now_ms - row.last_fetch_ms >= since_ms)
         ]
 
     def by_descending_end(self) -> tuple[ReplicaKey, ...]:
