@@ -18,7 +18,6 @@ from quorate.node.jobs import DiskFailed, Job, Result, SnapshotFailed, WriteSnap
 from quorate.server.logs import LOG
 from quorate.storage.api import Storage
 
-
 _PATIENCE_S: Final = 10.0
 """How long an ending node waits for a disk that does not answer."""
 
