@@ -1,0 +1,194 @@
+"""KafkaRaftClientPreVoteTest: pre-votes asked, answered, won and lost (KIP-996)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch
+from quorate.raft.inputs import Answered, Resign
+from quorate.raft.messages import FetchRequest, VoteRequest, VoteResponse
+from quorate.raft.values import ElectionState
+from raft.cluster import key, listeners
+from raft.conformance.world import (
+    committed,
+    refused,
+    response,
+    roles_since,
+    sent_since,
+    state,
+)
+from raft.single import (
+    END,
+    EPOCH,
+    LAST_EPOCH,
+    Single,
+    begin,
+    candidate,
+    fetched,
+    follower,
+    granted,
+    knows_leader,
+    leader,
+    prospective,
+    unattached,
+    vote,
+    voted,
+)
+
+
+def pre_vote(single: Single, candidate_id: int = 2, **changes: object) -> VoteResponse:
+    mine = single.core.log_end
+    fields = {"end": mine.offset, "last_epoch": mine.epoch} | changes
+    answer = single.ask(vote(single.core.epoch, candidate_id, pre_vote=True, **fields))
+    assert isinstance(answer, VoteResponse) and answer.error == ErrorCode.NONE
+    return answer
+
+
+def observer() -> Single:
+    return Single(4, election=ElectionState(EPOCH))
+
+
+@pytest.mark.parametrize(
+    "make", [unattached, voted, knows_leader, observer, candidate], ids=lambda make: make.__name__
+)
+def test_pre_votes_are_granted_to_everybody_again_and_again(make) -> None:
+    """handlePreVoteRequestAs: Candidate, UnattachedObserver, -Voted, -WithLeader."""
+    single = make()
+    before = single.core.election
+    for asking in (2, 2, 3, 9):
+        answer = pre_vote(single, asking)
+        assert answer.granted
+        assert answer.leader == LeaderAndEpoch(before.leader_id, before.epoch)
+    assert pre_vote(single, 2, last_epoch=LAST_EPOCH - 1).granted is False
+    assert single.core.election == before
+
+
+def test_handle_pre_vote_request_as_resigned() -> None:
+    single = committed()
+    single.step(Resign(EPOCH + 1))
+    answer = pre_vote(single)
+    assert answer.granted and answer.leader == LeaderAndEpoch(1, EPOCH + 1)
+    mine = single.core.log_end
+    higher = vote(EPOCH + 2, pre_vote=True, end=mine.offset, last_epoch=mine.epoch)
+    assert single.ask(higher) == VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 2), True)
+    assert single.core.role == "unattached"
+
+
+@pytest.mark.parametrize("has_fetched", [False, True])
+def test_handle_pre_vote_request_as_follower_observer(has_fetched: bool) -> None:
+    single = Single(4, election=ElectionState(EPOCH, 2))
+    if has_fetched:
+        single.answer(FetchRequest, response())
+    assert pre_vote(single, 3).granted is not has_fetched
+    assert state(single) == ("follower", EPOCH, 2)
+
+
+@pytest.mark.parametrize("has_fetched", [False, True])
+def test_handle_pre_vote_request_as_follower_with_voted_candidate(has_fetched: bool) -> None:
+    single = voted()
+    single.ask(begin())
+    if has_fetched:
+        single.answer(FetchRequest, response())
+    for asking in (2, 3, 9):
+        assert pre_vote(single, asking).granted is not has_fetched
+    assert single.core.election == ElectionState(EPOCH, 2, key(3))
+
+
+def test_leader_reject_pre_vote_request_on_same_epoch() -> None:
+    single = leader()
+    assert pre_vote(single).granted is False
+    assert pre_vote(single, 9).granted is False, "leaderAcceptPreVoteFromObserver"
+    assert state(single) == ("leader", EPOCH + 1, 1)
+
+
+def test_pre_vote_response_ignored_after_becoming_follower() -> None:
+    single = prospective()
+    single.ask(begin(EPOCH, 3))
+    assert state(single) == ("follower", EPOCH, 3)
+    for voter_id in (2, 3):
+        single.answer(VoteRequest, granted(), to=voter_id)
+    assert state(single) == ("follower", EPOCH, 3)
+
+
+def test_prospective_receives_begin_quorum_request() -> None:
+    single = prospective()
+    single.ask(begin(EPOCH, 2))
+    assert state(single) == ("follower", EPOCH, 2)
+
+
+def test_prospective_transitions_to_unattached_on_election_failure() -> None:
+    single = prospective()
+    told = len(single.notes)
+    single.wait(1500)
+    assert roles_since(single, told)[0] == "unattached", "time is up"
+    single = prospective()
+    told = len(single.notes)
+    for voter_id in (2, 3):
+        single.answer(VoteRequest, refused(), to=voter_id)
+    assert roles_since(single, told) == ["unattached"]
+    single.wait(1499)
+    assert state(single) == ("unattached", EPOCH, -1)
+    single.wait(1)
+    assert state(single) == ("prospective", EPOCH, -1)
+
+
+def test_prospective_with_leader_transitions_to_follower() -> None:
+    single = fetched()
+    single.wait(2100)
+    assert state(single) == ("prospective", EPOCH, 2)
+    single.wait(1500)
+    assert state(single) == ("follower", EPOCH, 2), "time is up"
+    single.wait(2100)
+    assert state(single) == ("prospective", EPOCH, 2)
+    for voter_id in (2, 3):
+        single.answer(VoteRequest, refused(leader_id=2), to=voter_id)
+    assert state(single) == ("follower", EPOCH, 2), "lost"
+
+
+def test_prospective_loses_election_has_leader_but_missing_endpoint() -> None:
+    single = knows_leader()
+    single.wait(2000)
+    assert state(single) == ("prospective", EPOCH, 9)
+    for voter_id in (2, 3):
+        single.answer(VoteRequest, refused(leader_id=9), to=voter_id)
+    assert state(single) == ("unattached", EPOCH, 9)
+    single.wait(2000)
+    assert state(single) == ("prospective", EPOCH, 9)
+
+
+def test_prospective_without_leader_transitions_to_follower() -> None:
+    """A granted pre-vote that names a leader: the leader counts."""
+    single = prospective()
+    named = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(2, EPOCH), True, listeners(2))
+    single.answer(VoteRequest, named, to=3)
+    assert state(single) == ("follower", EPOCH, 2)
+
+
+def test_pre_vote_request_timeout() -> None:
+    single = unattached(election_timeout_ms=20_000)
+    single.wait(30_000)
+    late = single.sent(VoteRequest, to=2)
+    assert late is not None and single.core.role == "prospective"
+    before = len(single.sends)
+    single.wait(2000)
+    assert late.request in [s.request for s in sent_since(single, before, VoteRequest)]
+    single.step(Answered(late.correlation, granted()))
+    assert single.core.role == "prospective", "the answer came after its time"
+    single.answer(VoteRequest, granted(), to=2)
+    assert single.core.election == ElectionState(EPOCH + 1, -1, key(1))
+
+
+def test_reject_pre_vote_if_remote_log_is_not_up_to_date() -> None:
+    single = unattached()
+    older = single.ask(vote(EPOCH - 1, pre_vote=True, end=0, last_epoch=2))
+    assert isinstance(older, VoteResponse)
+    assert (older.error, older.granted) == (ErrorCode.FENCED_LEADER_EPOCH, False)
+    assert pre_vote(single, end=END - 1).granted is False
+    assert pre_vote(single, end=END + 9, last_epoch=LAST_EPOCH - 1).granted is False
+    assert state(single) == ("unattached", EPOCH, -1)
+
+
+def test_follower_grants_pre_vote_if_has_not_fetched_yet() -> None:
+    assert pre_vote(follower()).granted is True
+    assert pre_vote(fetched()).granted is False
