@@ -61,7 +61,8 @@ class VoterSet:
     def __str__(self) -> str:
         return "{" + ", ".join(str(key) for key in self.keys) + "}"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
     @property
     def ids(self) -> tuple[int, ...]:
