@@ -1,8 +1,8 @@
 """Whole controllers together: election, activation, registration, failover, snapshots."""
 
 import pytest
-from node.world import World, snapshots_of
 
+from node.world import World, snapshots_of
 from quorate.base.errors import ErrorCode
 from quorate.formats.batch import iter_batches, values
 from quorate.formats.records import FeatureLevelRecord, NoOpRecord, decode_record, encode_record
