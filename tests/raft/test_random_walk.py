@@ -14,6 +14,7 @@ from quorate.raft.ready import Reply
 from raft.walk import Walk
 
 SHAPES: dict[str, dict[str, object]] = {
+    "one": {"voters": 1, "spare": 1},
     "three": {"voters": 3},
     "five": {"voters": 5},
     "changing": {"voters": 3, "spare": 2},
@@ -103,4 +104,4 @@ def test_the_walk_finds(
     bug(monkeypatch)
     with pytest.raises(AssertionError):
         for seed in range(250):
-            Walk(seed, **SHAPES[["three", "changing"][seed % 2]]).go(3000)  # type: ignore[arg-type]
+            Walk(seed, **SHAPES[["three", "changing", "one"][seed % 3]]).go(3000)  # type: ignore[arg-type]
