@@ -261,7 +261,7 @@ def test_observer_discovers_leader_with_unknown_voters() -> None:
     assert single.core.voters.voters == ()
 
 
-# -- kraft.version ---------------------------------------------------------------------------------
+# -- kraft.version -------------------------------------------------------------------------------
 def upgraded() -> Single:
     """Leader that went from kraft.version 0 to 1, all committed."""
     single = static()
@@ -297,7 +297,7 @@ def test_leader_does_not_bootstrap_records_with_kraft_version_0() -> None:
     assert single.core.voters == ControlState(0, STATIC)
 
 
-# -- auto join -------------------------------------------------------------------------------------
+# -- auto join -----------------------------------------------------------------------------------
 def joining(node_id: int, disk: int = 0, **config: object) -> Single:
     single = Single(node_id, directory_id=directory(node_id, disk), auto_join=True, **config)
     single.ask(begin())
@@ -314,7 +314,7 @@ def joining(node_id: int, disk: int = 0, **config: object) -> Single:
     ids=["remove", "add"],
 )
 def test_auto_join_asks_until_the_log_says_so(node_id: int, disk: int, kind, done) -> None:
-    """autoRemoveOldVoter, autoAddNewVoter: again after a period, as the voter set stays as it is."""
+    """autoRemoveOldVoter, autoAddNewVoter: again after a period while the set stays."""
     single = joining(node_id, disk)
     assert len(sent_since(single, 0, kind)) == 1
     single.answer(kind, done)

@@ -23,12 +23,24 @@ from quorate.raft.messages import (
     RemoveVoterRequest,
     Request,
     UpdateVoterRequest,
+    VoteRequest,
     VoteResponse,
 )
 from quorate.raft.ready import Append, Ready, Send
 from quorate.raft.values import Batch, ControlRecord, ElectionState, RecoveredLog, Voter, Voters
 from raft.cluster import CLUSTER_ID, key, listeners, voter
-from raft.single import END, EPOCH, LAST_EPOCH, Single, fetch, follower, leader, recovered
+from raft.single import (
+    END,
+    EPOCH,
+    LAST_EPOCH,
+    Single,
+    fetch,
+    follower,
+    granted,
+    leader,
+    recovered,
+    unattached,
+)
 
 SET = tuple(voter(i) for i in (1, 2, 3))
 STATIC = tuple(voter(i, known=False) for i in (1, 2, 3))
@@ -43,7 +55,7 @@ SERVERS = (("seed", 1), ("seed", 2))
 MOVED = (Listener("CONTROLLER", "moved", 1),)
 
 
-# -- roles -----------------------------------------------------------------------------------------
+# -- roles ---------------------------------------------------------------------------------------
 def in_log(*voters: Voter, **changes: object) -> RecoveredLog:
     """A log whose record at offset 4 is this voter set."""
     return recovered(control_records=((4, Voters(voters)),), **changes)
@@ -61,7 +73,14 @@ def empty() -> RecoveredLog:
 
 def led(voters: tuple[Voter, ...] = SET, **config: object) -> Single:
     """Leader of epoch 5 with nothing committed; its first batch is a LeaderChange."""
-    return leader(**({"log": in_log(*voters)} | config))
+    single = unattached(**({"log": in_log(*voters)} | config))
+    single.wait(2000)
+    needed = [v.key.id for v in voters if v.key.id != 1][: len(voters) // 2]
+    for epoch in (EPOCH, EPOCH + 1):
+        for node_id in needed:
+            single.answer(VoteRequest, granted(epoch), to=node_id)
+    assert single.core.role == "leader"
+    return single
 
 
 def committed(voters: tuple[Voter, ...] = SET, **config: object) -> Single:
@@ -101,7 +120,7 @@ def snapshotted(*, cleaned: bool = True) -> Single:
     return single
 
 
-# -- deeds -----------------------------------------------------------------------------------------
+# -- deeds ---------------------------------------------------------------------------------------
 def acknowledge(single: Single, node_id: int, end: int | None = None) -> None:
     """A replica fetches at the leader's log end (or at `end`), and so says that it has it."""
     offset, epoch = single.core.log_end
@@ -182,7 +201,7 @@ def keep_fetching(single: Single, duration_ms: int = 2000) -> None:
         single.answer(FetchRequest, FetchResponse(ErrorCode.NONE, leader_now, 0))
 
 
-# -- what was done ---------------------------------------------------------------------------------
+# -- what was done -------------------------------------------------------------------------------
 def sent_since(single: Single, before: int, kind: type[Request]) -> list[Send]:
     return [send for send in single.sends[before:] if isinstance(send.request, kind)]
 

@@ -1,0 +1,263 @@
+"""KafkaRaftClientSnapshotTest, KafkaRaftClientFetchTest: snapshots, sizes, the high watermark."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
+from quorate.raft.inputs import Answered, Propose, SnapshotCreated
+from quorate.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    ReadRange,
+    VoteRequest,
+)
+from quorate.raft.ready import AbandonSnapshot, Append, SnapshotChunk
+from raft.cluster import key, listeners
+from raft.conformance.world import (
+    LEADER,
+    OWN,
+    SNAPSHOT,
+    START,
+    acknowledge,
+    batch,
+    chunk,
+    committed,
+    downloading,
+    led,
+    response,
+    snapshot_request,
+    snapshotted,
+    state,
+)
+from raft.single import (
+    BOOTSTRAP,
+    END,
+    EPOCH,
+    LAST_EPOCH,
+    Single,
+    fetch,
+    fetched,
+    follower,
+    recovered,
+    unattached,
+)
+
+DOWNLOAD = OffsetAndEpoch(20, LAST_EPOCH)
+
+
+# -- the newest snapshot -------------------------------------------------------------------------
+def test_latest_snapshot_id() -> None:
+    assert snapshotted().core.snapshots[-1] == SNAPSHOT
+    single = Single(log=recovered(snapshots=(BOOTSTRAP, SNAPSHOT)))
+    assert single.core.snapshots[-1] == SNAPSHOT
+    assert single.core.high_watermark == SNAPSHOT.offset, "what a snapshot holds is committed"
+
+
+def test_latest_snapshot_id_missing() -> None:
+    assert Single(log=recovered(snapshots=(), snapshot_control=None)).core.snapshots == ()
+
+
+@pytest.mark.parametrize(
+    ("problem", "snapshot_id"),
+    [
+        ("high watermark -1", (4, LAST_EPOCH)),
+        ("high watermark 4", (5, LAST_EPOCH)),
+        ("no such offset and epoch", (4, EPOCH)),
+        ("no such offset and epoch", (4, LAST_EPOCH - 1)),
+    ],
+)
+def test_create_snapshot_as_follower_with_invalid_snapshot_id(
+    problem: str, snapshot_id: tuple[int, int]
+) -> None:
+    single = fetched()
+    if problem != "high watermark -1":
+        single.answer(FetchRequest, response(high_watermark=4))
+    else:
+        single = follower()
+    said = single.core.snapshot_problem(OffsetAndEpoch(*snapshot_id))
+    assert said is not None and problem in said
+    single.step(SnapshotCreated(OffsetAndEpoch(*snapshot_id)))
+    assert single.core.snapshots == (BOOTSTRAP,)
+
+
+# -- the leader answers with a snapshot, or with where the logs part -----------------------------
+@pytest.mark.parametrize(
+    ("offset", "last_epoch", "diverging"),
+    [
+        (SNAPSHOT.offset + 1, LAST_EPOCH + 1, (END, LAST_EPOCH)),
+        (SNAPSHOT.offset, LAST_EPOCH + 1, (END, LAST_EPOCH)),
+        (END + 1, LAST_EPOCH, (END, LAST_EPOCH)),
+    ],
+)
+def test_fetch_request_truncate_to_log_start(
+    offset: int, last_epoch: int, diverging: tuple[int, int]
+) -> None:
+    """Also fetchRequestWithLargerLastFetchedEpoch: an epoch that this log never had."""
+    answer = snapshotted(cleaned=False).ask(fetch(offset, last_epoch))
+    assert isinstance(answer, FetchResponse)
+    assert (answer.diverging, answer.snapshot_id) == (diverging, None)
+
+
+def test_fetch_request_with_larger_last_fetched_epoch() -> None:
+    single = snapshotted(cleaned=False)
+    invalid = single.ask(fetch(SNAPSHOT.offset + 1, EPOCH + 2))
+    assert invalid is not None and invalid.error == ErrorCode.INVALID_REQUEST
+
+
+def test_fetch_snapshot_request_as_follower() -> None:
+    answer = follower().ask(snapshot_request(epoch=EPOCH))
+    assert answer == FetchSnapshotResponse(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER, LEADER, leader_endpoints=listeners(2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [(EPOCH, ErrorCode.FENCED_LEADER_EPOCH), (EPOCH + 2, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+)
+def test_fetch_snapshot_request_in_another_epoch(epoch: int, error: ErrorCode) -> None:
+    """fetchSnapshotRequestWithOlderEpoch, -WithNewerEpoch."""
+    answer = snapshotted().ask(snapshot_request(epoch=epoch))
+    assert isinstance(answer, FetchSnapshotResponse)
+    assert (answer.error, answer.leader) == (error, OWN)
+
+
+def test_leader_should_resign_if_not_get_fetch_snapshot_request_from_majority_voters() -> None:
+    single = snapshotted()
+    for _ in range(3):
+        single.wait(2900)
+        single.ask(snapshot_request())
+        assert single.core.role == "leader"
+    single.wait(2900)
+    single.ask(snapshot_request(replica=key(9)))
+    single.wait(100)
+    assert single.core.role == "resigned"
+
+
+# -- the follower fetches a snapshot -------------------------------------------------------------
+@pytest.mark.parametrize("snapshot_id", [(100, -1), (-1, 1), (3, LAST_EPOCH)])
+def test_fetch_response_with_invalid_snapshot_id(snapshot_id: tuple[int, int]) -> None:
+    single = follower()
+    single.answer(FetchRequest, response(high_watermark=4))
+    before = len(single.sends)
+    single.answer(FetchRequest, response(snapshot_id=OffsetAndEpoch(*snapshot_id)))
+    single.wait(20)
+    assert single.sent(FetchSnapshotRequest) is None
+    assert any(isinstance(s.request, FetchRequest) for s in single.sends[before:])
+
+
+def test_fetch_snapshot_response_partial_data() -> None:
+    single = downloading()
+    for position in (0, 4, 8):
+        send = single.sent(FetchSnapshotRequest)
+        assert send is not None and isinstance(send.request, FetchSnapshotRequest)
+        assert (send.request.snapshot_id, send.request.position) == (DOWNLOAD, position)
+        ready = single.answer(FetchSnapshotRequest, chunk(position, b"1234"[: 10 - position]))
+        assert ready.writes[0] == SnapshotChunk(DOWNLOAD, position, b"1234"[: 10 - position])
+
+
+@pytest.mark.parametrize("leader_id", [-1, 3])
+def test_fetch_snapshot_response_from_newer_epoch(leader_id: int) -> None:
+    """...NotLeader, ...Leader: the download is given up."""
+    single = downloading()
+    newer = LeaderAndEpoch(leader_id, EPOCH + 1)
+    answer = FetchSnapshotResponse(ErrorCode.FENCED_LEADER_EPOCH, newer)
+    ready = single.answer(FetchSnapshotRequest, answer)
+    assert AbandonSnapshot(DOWNLOAD) in ready.writes
+    role = "unattached" if leader_id < 0 else "follower"
+    assert state(single) == (role, EPOCH + 1, leader_id)
+    assert not isinstance(single.sends[-1].request, FetchSnapshotRequest)
+
+
+def test_fetch_snapshot_response_from_older_epoch() -> None:
+    """Ignored; after the backoff it is asked for again."""
+    single = downloading()
+    older = chunk(0, b"old", leader=LeaderAndEpoch(3, EPOCH - 1))
+    ready = single.answer(FetchSnapshotRequest, older)
+    assert ready.writes == () and state(single) == ("follower", EPOCH, 2)
+    single.wait(20)
+    send = single.sent(FetchSnapshotRequest)
+    assert send is not None and send.request.position == 0  # type: ignore[union-attr]
+
+
+def test_fetch_snapshot_response_to_not_follower() -> None:
+    single = downloading()
+    send = single.sent(FetchSnapshotRequest)
+    assert send is not None
+    single.wait(2100)
+    assert single.core.role == "prospective" and single.sent(VoteRequest) is not None
+    ready = single.step(Answered(send.correlation, chunk(0, b"1234567890")))
+    assert ready.writes == () and single.core.role == "prospective"
+
+
+# -- KafkaRaftClientFetchTest --------------------------------------------------------------------
+def test_sent_fetch_uses_quorum_max_bytes_configuration() -> None:
+    send = follower(fetch_max_bytes=1024, snapshot_max_bytes=77).sent(FetchRequest)
+    assert send is not None and send.request.max_bytes == 1024  # type: ignore[union-attr]
+
+
+def test_fetch_max_bytes_is_the_askers() -> None:
+    """The leader's own configuration does not limit what it sends."""
+    answer = led(fetch_max_bytes=1).ask(fetch(END, LAST_EPOCH, max_bytes=12_345))
+    assert isinstance(answer, FetchResponse)
+    assert answer.records == ReadRange(END, START, 12_345)
+
+
+def test_replication_of_higher_partition_leader_epoch() -> None:
+    single = follower()
+    good, bad = batch(END, EPOCH, 10), batch(END + 10, EPOCH + 1, 10)
+    ready = single.answer(FetchRequest, response(batches=(good, bad)))
+    assert ready.writes == (Append((good,)),)
+    assert single.core.log_end == (END + 10, EPOCH)
+
+
+def test_high_watermark_sent_in_fetch_request() -> None:
+    single = follower()
+    said = []
+    for high_watermark in (END, END):
+        send = single.sent(FetchRequest)
+        assert send is not None and isinstance(send.request, FetchRequest)
+        said.append(send.request.high_watermark)
+        single.answer(FetchRequest, response(high_watermark=high_watermark))
+    assert said == [-1, END]
+
+
+UNKNOWN, OLD_VERSION = -1, (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("make", "known", "deferred"),
+    [
+        pytest.param(committed, OLD_VERSION, True, id="defaultHwmDeferred"),
+        pytest.param(led, UNKNOWN, True, id="unknownHwmDeferredWhenLeaderDoesNotKnowHwm"),
+        pytest.param(committed, UNKNOWN, False, id="outdatedHwmCompletedWhenLeaderKnowsHwm"),
+        pytest.param(committed, START - 1, False, id="outdatedHwm (older)"),
+        pytest.param(committed, START, True, id="unchangedHighWatermarkDeferred"),
+    ],
+)
+def test_fetch_with_high_watermark(make, known: int, deferred: bool) -> None:
+    single = make()
+    asked = fetch(START, EPOCH + 1, replica=key(9), high_watermark=known, max_wait_ms=60_000)
+    answer = single.ask(asked)
+    assert (answer is None) is deferred
+    if answer is not None:
+        assert answer.high_watermark == START  # type: ignore[union-attr]
+
+
+def test_updated_high_watermark_completed() -> None:
+    single = committed()
+    single.step(Propose(0, EPOCH + 1, 1, 1, "x"))
+    asked = fetch(START + 1, EPOCH + 1, replica=key(9), high_watermark=START)
+    assert single.ask(asked) is None
+    number = single.asked
+    acknowledge(single, 2)
+    assert single.replies[number].high_watermark == START + 1  # type: ignore[union-attr]
+
+
+def test_unattached_serves_no_snapshot() -> None:
+    answer = unattached().ask(snapshot_request(epoch=EPOCH))
+    assert answer is not None and answer.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
