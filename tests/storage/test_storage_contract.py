@@ -285,6 +285,19 @@ def test_cleaning_to_the_logs_end_keeps_the_last_segment(place):
     assert place.reopen().log.end_offset == 61
 
 
+def test_an_epoch_whose_records_are_all_cleaned_is_forgotten(place):
+    place.open()
+    place.storage.append(log_of(11))
+    place.storage.append([data(11)])
+    place.storage.sync()
+    write_snapshot(place.storage, OffsetAndEpoch(11, 1))
+    place.storage.truncate(11)
+    place.storage.clean(OffsetAndEpoch(11, 1))
+    assert place.storage.size == 0, "the first segment is gone, the second one is empty"
+    place.storage.append([leader_change(11, 5)])
+    assert place.reopen().log.epochs == ((5, 11),)
+
+
 def test_epochs_are_recovered_from_the_log(place):
     place.open()
     log = [*log_of(5, 1), *log_of(5, 3, 5), *log_of(20, 4, 10)]

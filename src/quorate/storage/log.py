@@ -204,7 +204,7 @@ class Log:
             segment.remove(self._disk)
         if dropped:
             self._disk.sync()
-        self._set_epochs(epochs_from(self._epochs, self._bases[0]))
+        self._set_epochs(epochs_from(self._epochs, self._bases[0], self.end_offset))
 
     def reset(self, start_offset: int) -> None:
         """Drop everything and begin anew there; durable on return.
@@ -299,8 +299,10 @@ def _checked(batch: AppendedBatch, end_offset: int) -> int:
     return view.max_timestamp
 
 
-def epochs_from(epochs: list[tuple[int, int]], start: int) -> list[tuple[int, int]]:
-    """Those of the log from `start` on; the one in force there begins there."""
+def epochs_from(epochs: list[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
+    """Those of the log from `start` to `end` (exclusive); the one in force there begins there."""
+    if start >= end:
+        return []
     first = max(bisect_right([begin for _, begin in epochs], start) - 1, 0)
     return [(epoch, max(begin, start)) for epoch, begin in epochs[first:]]
 
