@@ -18,7 +18,7 @@ import contextlib
 import sys
 from collections import deque
 from collections.abc import Iterable
-from typing import cast
+from typing import NamedTuple, cast
 
 from immutables import Map
 
@@ -99,7 +99,9 @@ class Client(asyncio.Protocol):
         self.member = member
         self.store = store
         self.rest = b""
-        self.answers: deque[asyncio.Future[object] | bytes] = deque()
+        self.entries: list[bytes] = []
+        self.size = 0
+        self.answers: deque[Changes | bytes] = deque()
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -112,60 +114,85 @@ class Client(asyncio.Protocol):
                 words, at = taken
                 self.answer(words)
         except ProtocolError as error:
+            self.propose()
             self.answers.append(b"-ERR Protocol error: %b\r\n" % str(error).encode())
             self.flush()
             self.transport.close()
             return
         self.rest = buffer[at:]
+        self.propose()
         self.flush()
 
     def answer(self, words: list[bytes]) -> None:
         match words[0].upper() if words else b"", words[1:]:
             case b"SET", [key, value]:
-                self.propose(b"S%d:%b%b" % (len(key), key, value))
+                self.change(b"S%d:%b%b" % (len(key), key, value))
             case b"DEL", [key]:
-                self.propose(b"D" + key)
+                self.change(b"D" + key)
             case b"SYNC", []:
-                self.propose(b"")
+                self.change(b"")
             case b"GET", [key]:
-                value = self.store.data.get(key)
-                self.answers.append(
-                    b"$-1\r\n" if value is None else b"$%d\r\n%b\r\n" % (len(value), value)
-                )
+                self.say(bulk(self.store.data.get(key)))
             case b"PING", []:
-                self.answers.append(b"+PONG\r\n")
+                self.say(b"+PONG\r\n")
             case name, _:
-                self.answers.append(b"-ERR unknown command or wrong arguments: %b\r\n" % name[:40])
+                self.say(b"-ERR unknown command or wrong arguments: %b\r\n" % name[:40])
 
-    def propose(self, entry: bytes) -> None:
-        future = self.member.propose_nowait(entry)
-        self.answers.append(future)
-        future.add_done_callback(self.flush)
+    def say(self, answer: bytes) -> None:
+        """An answer that waits for nothing but its turn."""
+        self.propose()
+        self.answers.append(answer)
+
+    def change(self, entry: bytes) -> None:
+        """Changes that come together are proposed together, up to about a MiB."""
+        if self.size + len(entry) > 1 << 20:
+            self.propose()
+        self.entries.append(entry)
+        self.size += len(entry)
+
+    def propose(self) -> None:
+        if self.entries:
+            future = self.member.propose_all(self.entries)
+            self.answers.append(Changes(future, len(self.entries)))
+            self.entries, self.size = [], 0
+            future.add_done_callback(self.flush)
 
     def flush(self, _: object = None) -> None:
         """Write every answer whose turn it is."""
         ready: list[bytes] = []
         while self.answers:
             answer = self.answers[0]
-            if isinstance(answer, asyncio.Future):
-                if not answer.done():
-                    break
-                answer = result_of(answer)
+            if isinstance(answer, bytes):
+                ready.append(answer)
+            elif answer.future.done():
+                ready += results_of(answer)
+            else:
+                break
             self.answers.popleft()
-            ready.append(answer)
         if ready and not self.transport.is_closing():
             self.transport.write(b"".join(ready))
 
 
-def result_of(future: asyncio.Future[object]) -> bytes:
+def bulk(value: bytes | None) -> bytes:
+    return b"$-1\r\n" if value is None else b"$%d\r\n%b\r\n" % (len(value), value)
+
+
+class Changes(NamedTuple):
+    """Entries that were proposed together, and how many they are."""
+
+    future: asyncio.Future[list[object]]
+    entries: int
+
+
+def results_of(changes: Changes) -> list[bytes]:
+    """What to answer to each: what the store said, or why all were refused."""
     try:
-        result = future.result()
+        return cast(list[bytes], changes.future.result())
     except NotLeader as error:
-        return f"-MOVED 0 {error.address or '?'}\r\n".encode()
+        refusal = f"-MOVED 0 {error.address or '?'}\r\n".encode()
     except QuorateError as error:
-        return f"-ERR {error}\r\n".encode()
-    assert isinstance(result, bytes)
-    return result
+        refusal = f"-ERR {error}\r\n".encode()
+    return [refusal] * changes.entries
 
 
 async def serve(directory: str, raft: str, port: int, contacts: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -57,7 +57,8 @@ class Member:
         self.key = key
         self.node: EmbeddedNode
         self._next = 0
-        self._pending: dict[int, asyncio.Future[object]] = {}
+        self._pending: dict[int, tuple[asyncio.Future[Any], bool]] = {}
+        """Who waits for a proposal, and whether for the results of many entries."""
         self._asked: dict[int, asyncio.Future[Response]] = {}
         self._loop = asyncio.get_running_loop()
         self._driver: AnyDriver | None = None
@@ -134,13 +135,30 @@ class Member:
     def propose_nowait(self, entry: bytes) -> asyncio.Future[object]:
         """As `propose`, as a future; proposals of one turn of the loop share one sync."""
         future: asyncio.Future[object] = self._loop.create_future()
+        self._submit((entry,), future, many=False)
+        return future
+
+    def propose_all(self, entries: Sequence[bytes]) -> asyncio.Future[list[object]]:
+        """As `propose` for each, in this order, as one: all are committed, or none is.
+
+        Together they must fit one batch, 8 MiB.
+        """
+        future: asyncio.Future[list[object]] = self._loop.create_future()
+        if entries:
+            self._submit(tuple(entries), future, many=True)
+        else:
+            future.set_result([])
+        return future
+
+    def _submit(
+        self, entries: tuple[bytes, ...], future: asyncio.Future[Any], *, many: bool
+    ) -> None:
         if self._driver is None or self._why is not None:
             future.set_exception(MemberStopped(self._why or "The member was stopped"))
-            return future
+            return
         self._next += 1
-        self._pending[self._next] = future
-        self._driver.post(Submit(self._next, (entry,)))
-        return future
+        self._pending[self._next] = future, many
+        self._driver.post(Submit(self._next, entries))
 
     async def propose(self, entry: bytes) -> object:
         """What the machine's `apply` returned, once the entry is durable on a majority.
@@ -224,11 +242,12 @@ class Member:
 
     # -- outcomes -----------------------------------------------------------------------------
     def _settle(self, outcome: Committed | Refused) -> None:
-        future = self._pending.pop(outcome.token, None)
+        future, many = self._pending.pop(outcome.token, (None, False))
         if isinstance(outcome, Committed):
-            result = self.node.machine.results.pop(outcome.base_offset, None)
+            take = self.node.machine.results.pop
+            found = [take(at, None) for at in range(outcome.base_offset, outcome.end_offset)]
             if future is not None and not future.done():
-                future.set_result(result)
+                future.set_result(found if many else found[0])
         elif future is not None and not future.done():
             future.set_exception(self._refusal(outcome))
 
@@ -267,7 +286,8 @@ class Member:
             self._ended.set_result(fault)
 
     def _fail_all(self, why: str) -> None:
-        waiting: list[asyncio.Future[Any]] = [*self._pending.values(), *self._asked.values()]
+        waiting: list[asyncio.Future[Any]] = [future for future, _ in self._pending.values()]
+        waiting += self._asked.values()
         self._pending.clear()
         self._asked.clear()
         for future in waiting:

@@ -13,7 +13,7 @@ from typing import Final
 
 from fastcrc.crc32 import iscsi as crc32c
 
-from quorate.formats.batch_records import HEADER_SIZE, raw_records, values
+from quorate.formats.batch_records import HEADER_SIZE, encode_values, raw_records, values
 from quorate.formats.control import (
     ControlRecord,
     SnapshotFooter,
@@ -269,13 +269,7 @@ def whole_batches_size(buf: Buffer, origin: int = 0) -> int:
 
 def encode_batch(base_offset: int, epoch: int, timestamp_ms: int, values: Sequence[bytes]) -> bytes:
     """A data batch of these record values; raises ValueError when there is none."""
-    parts: list[bytes] = []
-    for index, value in enumerate(values):
-        delta = encode_signed(index)
-        size = encode_signed(len(value))
-        length = encode_signed(len(delta) + len(size) + len(value) + 4)
-        parts += (length, b"\0\0", delta, b"\x01", size, value, b"\0")
-    return _assemble(base_offset, epoch, timestamp_ms, 0, len(values), b"".join(parts))
+    return _assemble(base_offset, epoch, timestamp_ms, 0, len(values), encode_values(values))
 
 
 def encode_keyed_batch(

@@ -7,15 +7,33 @@ may hold of it: `RecordsIterator`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from quorate.formats.varint import read_signed
+from quorate.formats.varint import encode_signed, read_signed
 
 if TYPE_CHECKING:
     from quorate.formats.batch import BatchView
 
 HEADER_SIZE: Final = 61
 """Bytes of a batch before its first record."""
+
+_SMALL: Final = tuple(encode_signed(number) for number in range(1024))
+"""The varints of nearly every index and length, ready made."""
+
+
+def encode_values(values: Sequence[bytes]) -> bytes:
+    """The records of a data batch: no key, no header, no timestamp delta."""
+    parts: list[bytes] = []
+    small = _SMALL
+    for index, value in enumerate(values):
+        count = len(value)
+        delta = small[index] if index < 1024 else encode_signed(index)
+        size = small[count] if count < 1024 else encode_signed(count)
+        length = len(delta) + len(size) + count + 4
+        prefix = small[length] if length < 1024 else encode_signed(length)
+        parts += (prefix, b"\0\0", delta, b"\1", size, value, b"\0")
+    return b"".join(parts)
 
 
 def raw_records(view: BatchView) -> list[tuple[bytes | None, bytes | None]]:

@@ -73,6 +73,7 @@ class Driver:
         self._inbox: list[NodeInput] = []
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at_ms = 0
         self._next = 0
         self._slots: dict[int, Slot] = {}
         self._peers: dict[tuple[int, str], Peer] = {}
@@ -114,9 +115,6 @@ class Driver:
         self._scheduled = False
         if self._over:
             return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         happened, self._inbox = self._inbox, []
         now = present()
         try:
@@ -133,16 +131,27 @@ class Driver:
             self._end(effects.faulted)
             return
         if effects.wake_at_ms is not None:
-            delay = max(effects.wake_at_ms - now.monotonic_ms, 0) / 1000
-            self._timer = self._loop.call_later(delay, self._schedule)
+            self._wake_by(effects.wake_at_ms, now.monotonic_ms)
         if self.acceptor.throttled:
             self.acceptor.unthrottle()
+
+    def _wake_by(self, at_ms: int, now_ms: int) -> None:
+        """Step again at `at_ms` at the latest. An earlier timer stays: a step too many is cheap,
+        a timer for each step is not."""
+        if self._timer is not None:
+            if self._timer_at_ms <= at_ms:
+                return
+            self._timer.cancel()
+        self._timer_at_ms = at_ms
+        self._timer = self._loop.call_later(max(at_ms - now_ms, 0) / 1000, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._schedule()
 
     def _carry_out(self, effects: NodeEffects) -> None:
         for note in effects.notes:
             LOG.info("%s", note)
-        if effects.jobs:
-            self._disk.submit(effects.jobs)
         for send in effects.sends:
             self._send(send)
         for ask in effects.registrations:
@@ -156,6 +165,8 @@ class Driver:
             self._slots.pop(closed.token).connection.refuse(QuorateError(closed.reason))
         for connection in touched:
             connection.flush()
+        if effects.jobs:  # after the messages: the followers' disks are the longer way
+            self._disk.submit(effects.jobs)
 
     def _end(self, fault: str | None) -> None:
         self._over = True

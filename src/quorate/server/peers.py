@@ -46,16 +46,12 @@ class Ask:
 
 
 class _InFlight:
-    __slots__ = ("ask", "timer", "version")
+    __slots__ = ("ask", "deadline", "version")
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Ask, deadline: float) -> None:
         self.ask = ask
-        self.timer: asyncio.TimerHandle | None = None
+        self.deadline = deadline
         self.version = -1
-
-    def stop_timer(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
 
 
 class _Link(asyncio.Protocol):
@@ -115,6 +111,8 @@ class Peer:
         self._in_flight: dict[int, _InFlight] = {}
         self._connecting: asyncio.Task[None] | None = None
         self._retry: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_deadline = 0.0
         self._backoff_s = 0.0
         self._was_up = False
         self._useful = False
@@ -129,8 +127,9 @@ class Peer:
     # -- asking -------------------------------------------------------------------------------
     def ask(self, ask: Ask) -> None:
         """Send as soon as there is a connection; connects when there is none."""
-        item = _InFlight(ask)
-        item.timer = self._loop.call_later(ask.timeout_ms / 1000, self._timed_out, item)
+        item = _InFlight(ask, self._loop.time() + ask.timeout_ms / 1000)
+        if self._timer is None or item.deadline < self._next_deadline:
+            self._watch(item.deadline)
         if self._versions is not None:
             self._send(item)
             return
@@ -141,6 +140,8 @@ class Peer:
     def close(self) -> None:
         """Fail whatever waits, close the connection, never connect again."""
         self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
         if self._retry is not None:
             self._retry.cancel()
         if self._connecting is not None:
@@ -151,7 +152,7 @@ class Peer:
         assert self.link is not None and self.link.transport is not None
         version = self._common_version(item.ask.api_key)
         if version is None:
-            self._fail(item, Failure.UNSUPPORTED_VERSION)
+            item.ask.failed(Failure.UNSUPPORTED_VERSION)
             return
         self._correlation += 1
         try:
@@ -159,11 +160,11 @@ class Peer:
                 item.ask.build(version), version, self._correlation, self._client_id
             )
         except UnsupportedFieldError:
-            self._fail(item, Failure.UNSUPPORTED_VERSION)
+            item.ask.failed(Failure.UNSUPPORTED_VERSION)
             return
         except EncodeError as error:
             LOG.error("Cannot encode a request to %s: %s", self, error)
-            self._fail(item, Failure.DISCONNECTED)
+            item.ask.failed(Failure.DISCONNECTED)
             return
         item.version = version
         self._in_flight[self._correlation] = item
@@ -233,23 +234,35 @@ class Peer:
             # A dying process may still accept: ask again until it is clear.
             self._retry_later()
 
-    def _timed_out(self, item: _InFlight) -> None:
+    def _watch(self, deadline: float) -> None:
+        """One timer for all requests: most are answered long before theirs would end."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._next_deadline = deadline
+        self._timer = self._loop.call_at(deadline, self._look_at_deadlines)
+
+    def _look_at_deadlines(self) -> None:
         """Kafka's client gives up the whole connection when one request times out."""
-        self._queue = [other for other in self._queue if other is not item]
-        self._in_flight = {key: i for key, i in self._in_flight.items() if i is not item}
-        item.ask.failed(Failure.TIMED_OUT)
-        self.drop(reconnect=False)
+        self._timer = None
+        now = self._loop.time()
+        waiting = [*self._in_flight.values(), *self._queue]
+        late = [item for item in waiting if item.deadline <= now]
+        rest = [item.deadline for item in waiting if item.deadline > now]
+        if late:
+            self._queue = [item for item in self._queue if item not in late]
+            self._in_flight = {k: item for k, item in self._in_flight.items() if item not in late}
+            for item in late:
+                item.ask.failed(Failure.TIMED_OUT)
+            self.drop(reconnect=False)
+        elif rest:
+            self._watch(min(rest))
 
     def _fail_all(self, failure: Failure) -> None:
         items = [*self._in_flight.values(), *self._queue]
         self._in_flight.clear()
         self._queue.clear()
         for item in items:
-            self._fail(item, failure)
-
-    def _fail(self, item: _InFlight, failure: Failure) -> None:
-        item.stop_timer()
-        item.ask.failed(failure)
+            item.ask.failed(failure)
 
     # -- what comes back ----------------------------------------------------------------------
     def _handshake(self) -> None:
@@ -268,7 +281,6 @@ class Peer:
         item = self._in_flight.pop(correlation, None)
         if item is None:
             raise WireError(f"a response with the unknown correlation id {correlation}")
-        item.stop_timer()
         self._useful = True
         try:
             _, message = decode_response(frame, item.ask.api_key, item.version)

@@ -1,0 +1,85 @@
+"""Entries that are proposed together: one answer for all, in order; all of them or none."""
+
+import asyncio
+
+import pytest
+
+from quorate.base.errors import QuorateError
+from quorate.embed import MemberStopped, NotLeader, local_cluster
+
+
+class Journal:
+    """Keeps every entry; answers with how many there are."""
+
+    def __init__(self):
+        self.entries = []
+
+    def apply(self, offset, entry):
+        self.entries.append(entry)
+        return len(self.entries)
+
+    def snapshot(self):
+        return [b"%d:" % len(entry) + entry for entry in self.entries]
+
+    def restore(self, chunks):
+        self.entries = [chunk.partition(b":")[2] for chunk in chunks]
+
+
+def run(story):
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_each_entry_has_its_own_result_in_order():
+    async def story():
+        async with local_cluster(3, Journal) as cluster:
+            leader = await cluster.leader()
+            one, two = leader.propose_all([b"a", b"b", b"c"]), leader.propose_nowait(b"d")
+            assert await one == [1, 2, 3]
+            assert await two == 4
+            assert await leader.propose_all([b"e"]) == [5]
+
+    run(story)
+
+
+def test_nothing_to_propose_is_answered_at_once():
+    async def story():
+        async with local_cluster(1, Journal) as cluster:
+            future = (await cluster.leader()).propose_all([])
+            assert future.done() and future.result() == []
+
+    run(story)
+
+
+def test_a_follower_refuses_all_of_them():
+    async def story():
+        async with local_cluster(3, Journal) as cluster:
+            leader = await cluster.leader()
+            follower = next(m for m in cluster.members.values() if m is not leader)
+            with pytest.raises(NotLeader):
+                await follower.propose_all([b"a", b"b"])
+
+    run(story)
+
+
+def test_what_fits_no_batch_is_refused_whole():
+    async def story():
+        async with local_cluster(1, Journal) as cluster:
+            leader = await cluster.leader()
+            half = bytes(5 * 1024 * 1024)
+            with pytest.raises(QuorateError, match="do not fit one batch"):
+                await leader.propose_all([half, half])
+            assert await leader.propose_all([half]) == [1]
+
+    run(story)
+
+
+def test_a_stopped_member_answers_whoever_still_waits():
+    async def story():
+        async with local_cluster(1, Journal) as cluster:
+            leader = await cluster.leader()
+            future = leader.propose_all([b"a", b"b"])
+            cluster.crash(leader.node_id)
+            with pytest.raises(MemberStopped):
+                await future
+
+    run(story)
