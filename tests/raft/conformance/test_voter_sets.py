@@ -1,0 +1,263 @@
+"""VoterSetTest, VoterSetHistoryTest, KRaftControlRecordStateMachineTest."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.base.ids import OffsetAndEpoch, ReplicaKey
+from quorate.raft.history import Controls, History
+from quorate.raft.values import ControlState, KRaftVersion, RecoveredLog, Voter, Voters
+from quorate.raft.voters import VoterSet
+from raft.cluster import key, listeners, voter
+from raft.single import recovered
+
+ABC = VoterSet(voter(i) for i in (1, 2, 3))
+STATIC = VoterSet(voter(i, known=False) for i in (1, 2, 3))
+EMPTY = RecoveredLog(0, 0, (), (), None, ())
+
+
+# -- VoterSet --------------------------------------------------------------------------------------
+def test_empty_voter_set() -> None:
+    """Java refuses to build one but by a special word; here it is what an observer begins with."""
+    nobody = VoterSet()
+    assert (len(nobody), nobody.ids, nobody.voters) == (0, (), ())
+    assert not nobody.is_voter(key(1)) and not nobody.is_only_voter(key(1))
+
+
+def test_voter_nodes() -> None:
+    """voterNode, voterNodes, voterIds, endpoints: by id, with their listeners."""
+    assert ABC.ids == (1, 2, 3)
+    assert ABC.keys == (key(1), key(2), key(3))
+    assert ABC.get(2) == voter(2) and ABC.get(4) is None
+    assert ABC.listeners(1) == listeners(1) and ABC.listeners(4) == ()
+
+
+def test_add_voter() -> None:
+    assert ABC.add(voter(2)) is None
+    assert ABC.add(Voter(key(2, 1), listeners(2))) is None
+    added = ABC.add(voter(4))
+    assert added is not None and added.ids == (1, 2, 3, 4) and ABC.ids == (1, 2, 3)
+
+
+def test_remove_voter() -> None:
+    assert ABC.remove(key(4)) is None
+    assert ABC.remove(key(3, 1)) is None
+    assert ABC.remove(ReplicaKey(3)) is None
+    assert ABC.remove(key(3)) == VoterSet([voter(1), voter(2)])
+
+
+def test_cannot_remove_to_empty_voter_set() -> None:
+    alone = VoterSet([voter(1)])
+    assert alone.remove(key(1)) is None
+    assert alone.is_voter(key(1))
+
+
+def test_update_voter() -> None:
+    assert ABC.update(voter(4)) is None
+    assert ABC.update(Voter(key(3, 1), listeners(3))) is None
+    moved = Voter(key(3), listeners(9), 0, 1)
+    assert ABC.update(moved) == VoterSet([voter(1), voter(2), moved])
+
+
+def test_update_voter_ignoring_directory_id() -> None:
+    assert ABC.update_ignoring_directory(voter(4)) is None
+    other = Voter(key(3, 1), listeners(9), 0, 1)
+    assert ABC.update_ignoring_directory(other) == VoterSet([voter(1), voter(2), other])
+
+
+@pytest.mark.parametrize(
+    ("voters", "asked", "answer"),
+    [
+        (ABC, key(1), True),
+        (ABC, key(1, 1), False),
+        (ABC, ReplicaKey(1), False),
+        (ABC, key(4), False),
+        (ABC, ReplicaKey(4), False),
+        (STATIC, key(1), True),
+        (STATIC, key(1, 1), True),
+        (STATIC, ReplicaKey(1), True),
+        (STATIC, key(4), False),
+    ],
+)
+def test_is_voter_with_and_without_directory_id(
+    voters: VoterSet, asked: ReplicaKey, answer: bool
+) -> None:
+    assert voters.is_voter(asked) is answer
+
+
+def test_is_only_voter() -> None:
+    alone = VoterSet([voter(1)])
+    assert alone.is_only_voter(key(1))
+    for other in (key(1, 1), ReplicaKey(1), key(2)):
+        assert not alone.is_only_voter(other)
+    assert not any(ABC.is_only_voter(asked) for asked in (key(1), key(4), ReplicaKey(1)))
+
+
+@pytest.mark.parametrize(
+    ("ids", "overlap"),
+    [
+        ((1, 2, 3), True),
+        ((1, 2), True),
+        ((1, 2, 3, 4), True),
+        ((1,), False),
+        ((1, 2, 3, 4, 5), False),
+        ((4, 5, 6), False),
+    ],
+)
+def test_overlapping_majority(ids: tuple[int, ...], overlap: bool) -> None:
+    other = VoterSet(voter(i) for i in ids)
+    assert ABC.overlaps(other) is other.overlaps(ABC) is overlap
+
+
+def test_supports_version() -> None:
+    assert ABC.supports(0) and ABC.supports(1) and not ABC.supports(2)
+    mixed = VoterSet([voter(1), voter(2, known=False)])
+    assert mixed.supports(0) and not mixed.supports(1)
+
+
+# -- VoterSetHistory: static, bootstrap, log -------------------------------------------------------
+def controls(*records: tuple[int, VoterSet], static: VoterSet = STATIC) -> Controls:
+    made = Controls(static, EMPTY)
+    for offset, voters in records:
+        assert made.apply(offset, Voters(voters.voters))
+    return made
+
+
+def sets(*ids: int) -> VoterSet:
+    return VoterSet(voter(i) for i in ids)
+
+
+def at(made: Controls, offset: int) -> VoterSet | None:
+    """The set written at or before this offset."""
+    found = made.at(offset + 1).voters
+    return None if found is None else VoterSet(found)
+
+
+def test_static_voter_set() -> None:
+    made = controls()
+    for change in (lambda: None, lambda: made.truncate(100), lambda: made.compact(100)):
+        change()
+        assert (at(made, 0), at(made, 100), made.voters, made.own) == (None, None, STATIC, False)
+
+
+def test_no_static_voter_set() -> None:
+    made = controls(static=VoterSet())
+    assert made.voters == VoterSet() and at(made, 0) is None and made.voters_offset is None
+
+
+def test_add_at() -> None:
+    made = controls((100, ABC), (200, sets(1, 2, 3, 4)), (300, ABC))
+    assert at(made, 99) is None
+    assert at(made, 100) == at(made, 199) == ABC
+    assert at(made, 200) == at(made, 299) == sets(1, 2, 3, 4)
+    assert at(made, 300) == made.voters == ABC
+
+
+def test_bootstrap_add_at() -> None:
+    """What the bootstrap snapshot holds stands at offset -1."""
+    made = Controls(VoterSet(), recovered(end_offset=0, epochs=(), batch_ends=()))
+    assert (made.voters, made.voters_offset, at(made, -1)) == (ABC, -1, ABC)
+    made.apply(100, Voters(sets(1, 2, 3, 4).voters))
+    assert at(made, 99) == ABC and at(made, 100) == sets(1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("static", [VoterSet(), STATIC], ids=["none", "static"])
+def test_add_at_non_overlapping(static: VoterSet) -> None:
+    """A log may hold such a jump (Kafka's own tools write some): it rules all the same."""
+    made = controls((100, ABC), (200, sets(3)), (300, ABC), static=static)
+    assert (at(made, 100), at(made, 200), made.voters) == (ABC, sets(3), ABC)
+
+
+def test_truncate_to() -> None:
+    made = controls((100, ABC), (200, sets(1, 2)))
+    assert not made.truncate(201) and made.voters == sets(1, 2)
+    assert made.truncate(200) and made.voters == ABC
+    assert not made.truncate(101) and made.voters == ABC
+    assert made.truncate(100) and made.voters == STATIC
+
+
+def test_trim_prefix_to() -> None:
+    made = controls((100, ABC), (200, sets(1, 2)))
+    for start, oldest in ((99, ABC), (100, ABC), (199, ABC), (200, None), (201, None)):
+        made.compact(start)
+        assert at(made, 150) == oldest
+        assert at(made, 200) == made.voters == sets(1, 2)
+
+
+def test_clear() -> None:
+    history: History[int] = History()
+    history.add(100, 1)
+    history.clear()
+    assert (history.last(), history.at(100), len(history)) == (None, None, 0)
+    made = controls((100, ABC))
+    made.reset(OffsetAndEpoch(200, 3), ControlState(0, None))
+    assert made.voters == STATIC, "a snapshot without voters: the configured ones"
+
+
+# -- KRaftControlRecordStateMachine ----------------------------------------------------------------
+def snapshot_log(control: ControlState | None, *records: tuple[int, object]) -> RecoveredLog:
+    """A log that starts at a snapshot (10, 1)."""
+    return RecoveredLog(
+        10,
+        20,
+        ((1, 10),),
+        (OffsetAndEpoch(10, 1),),
+        control,
+        records,  # type: ignore[arg-type]
+    )
+
+
+def test_empty_partition() -> None:
+    assert (Controls(STATIC, EMPTY).voters, Controls(STATIC, EMPTY).version) == (STATIC, 0)
+    assert Controls(VoterSet(), EMPTY).voters == VoterSet(), "emptyPartitionWithNoStaticVoters"
+
+
+def test_update_without_snapshot() -> None:
+    records = ((0, KRaftVersion(1)), (1, Voters(sets(4, 5, 6).voters)))
+    made = Controls(STATIC, RecoveredLog(0, 2, ((1, 0),), (), None, records))
+    assert (made.version, made.voters) == (1, sets(4, 5, 6))
+    assert made.at(0) == ControlState(0, None)
+    assert made.at(1) == ControlState(1, None)
+    assert made.at(2) == ControlState(1, sets(4, 5, 6).voters)
+
+
+@pytest.mark.parametrize("control", [None, ControlState(0, None)])
+def test_update_with_empty_snapshot(control: ControlState | None) -> None:
+    voters = sets(4, 5, 6)
+    log = snapshot_log(control, (10, KRaftVersion(1)), (11, Voters(voters.voters)))
+    made = Controls(STATIC, log)
+    assert (made.version, made.voters) == (1, voters)
+    assert made.at(10) == ControlState(0, None)
+
+
+def test_update_with_snapshot() -> None:
+    held = ControlState(1, sets(4, 5, 6).voters)
+    made = Controls(STATIC, snapshot_log(held))
+    assert (made.version, made.voters, made.at(10)) == (1, sets(4, 5, 6), held)
+
+
+def test_update_with_snapshot_and_log_override() -> None:
+    held = ControlState(1, sets(4, 5, 6).voters)
+    newer = sets(4, 5, 6, 7)
+    made = Controls(STATIC, snapshot_log(held, (12, Voters(newer.voters))))
+    assert made.voters == newer
+    assert made.at(12) == held and made.at(13) == ControlState(1, newer.voters)
+
+
+def test_control_records_truncate_to() -> None:
+    records = ((0, KRaftVersion(1)), (1, Voters(ABC.voters)), (2, Voters(sets(1, 2).voters)))
+    made = Controls(STATIC, RecoveredLog(0, 3, ((1, 0),), (), None, records))
+    expected = [(3, sets(1, 2), 1), (2, ABC, 1), (1, STATIC, 1), (0, STATIC, 0)]
+    for end, voters, version in expected:
+        made.truncate(end)
+        assert (made.voters, made.version) == (voters, version)
+
+
+def test_control_records_trim_prefix_to() -> None:
+    """What rules stays, however far the log's start moves."""
+    records = ((0, KRaftVersion(1)), (1, Voters(ABC.voters)), (2, Voters(sets(1, 2).voters)))
+    made = Controls(STATIC, RecoveredLog(0, 3, ((1, 0),), (), None, records))
+    for start in (1, 2, 3, 99):
+        made.compact(start)
+        assert (made.voters, made.version) == (sets(1, 2), 1)
+    assert made.at(3) == ControlState(1, sets(1, 2).voters)
