@@ -100,6 +100,8 @@ class NodeConfig:
     queued_max_requests: int = _int(500, at_least=1)
     queued_max_request_bytes: int = _int(-1, bits=64)
     unstable_feature_versions_enable: bool = _flag()
+    min_insync_replicas: int = _int(1, at_least=1)
+    """Written into a new cluster's log as its default, with eligible leader replicas (KIP-966)."""
 
     @property
     def is_controller(self) -> bool:

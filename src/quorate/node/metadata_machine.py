@@ -115,6 +115,8 @@ class MetadataMachine:
         self._noop_at: int | None = None
         self._register = False
         self.notes: list[str] = []
+        self.snapshots_loaded = 0
+        """`HandleLoadSnapshotCount`."""
 
     @property
     def image(self) -> Image:
@@ -139,6 +141,7 @@ class MetadataMachine:
         assert self._builder is not None
         self._loader.install(self._builder.finish())
         self._builder = None
+        self.snapshots_loaded += 1
         gc.freeze()
         gc.enable()
 

@@ -130,6 +130,11 @@ class Replica:
         return self._applier.applied
 
     @property
+    def applied_timestamp_ms(self) -> int:
+        """When the leader appended the newest batch that was applied, ms since 1970; 0 none."""
+        return self._applier.timestamp_ms
+
+    @property
     def applied_control(self) -> ControlState:
         """kraft.version and voters as of `applied`."""
         return self.core.control_at(self._applier.applied.offset)

@@ -13,7 +13,7 @@ from quorate.base.errors import BrokenInvariant, ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listeners, OffsetAndEpoch
 from quorate.raft import election, following, leading, moves, snapshots
 from quorate.raft.answers import bare_refusal, spoiled
-from quorate.raft.describe import QuorumDescription, describe
+from quorate.raft.describe import QuorumDescription, describe, known_committed, out_of_touch
 from quorate.raft.dispatch import handle
 from quorate.raft.inputs import (
     Event,
@@ -126,6 +126,27 @@ class RaftCore:
     def describe(self, now_ms: int) -> QuorumDescription | None:
         """What DescribeQuorum answers; None where this node does not lead."""
         return describe(self._state, now_ms)
+
+    def out_of_touch(self, now_ms: int) -> str | None:
+        """Why this replica is not in touch with a quorum that works; None: it is."""
+        return out_of_touch(self._state, now_ms)
+
+    @property
+    def known_committed(self) -> int:
+        """The greatest high watermark heard of (exclusive), the leader's too; -1 unknown."""
+        return known_committed(self._state)
+
+    @property
+    def changes_voters(self) -> bool:
+        """Does this node lead and is a voter change under way?"""
+        role = self._state.role
+        return isinstance(role, Leader) and role.change is not None
+
+    @property
+    def ignores_static_voters(self) -> bool:
+        """Are voters configured that count for nothing, because the log has its own?"""
+        controls = self._state.controls
+        return controls.own and len(controls.static_voters) > 0
 
     # -- the door ----------------------------------------------------------------------------
     def step(self, events: Iterable[Event], now_ms: int) -> Ready:

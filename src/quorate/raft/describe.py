@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from quorate.base.ids import ReplicaKey
 from quorate.raft.progress import Row
-from quorate.raft.roles import Leader
+from quorate.raft.roles import Follower, Leader
 from quorate.raft.state import State
 from quorate.raft.values import Voter
 
@@ -61,3 +61,38 @@ def describe(s: State, now_ms: int) -> QuorumDescription | None:
         observers=tuple(row(r) for _, r in sorted(progress.observers.items())),
         nodes=s.voters.voters,
     )
+
+
+def out_of_touch(s: State, now_ms: int) -> str | None:
+    """Why this replica is not in touch with a quorum that works; None: it is.
+
+    A follower or observer has fetched from its leader within the fetch timeout. A leader has
+    committed a record of its epoch and was fetched from by a majority within check quorum's time.
+    """
+    role = s.role
+    if isinstance(role, Leader):
+        if role.high_watermark < 0:
+            return f"leads epoch {s.epoch}, but nothing of it is committed yet"
+        if now_ms >= role.check_deadline and not s.voters.is_only_voter(s.me):
+            return "leads, but a majority of the voters does not fetch"
+        return None
+    if isinstance(role, Follower):
+        if not role.has_fetched:
+            return f"has not fetched from leader {s.leader_id} yet"
+        if now_ms >= role.fetch_deadline:
+            return f"leader {s.leader_id} does not answer fetches"
+        return None
+    if s.visible_leader.leader_id < 0:
+        return f"no leader is known in epoch {s.epoch}"
+    return f"lost touch with leader {s.leader_id}"
+
+
+def known_committed(s: State) -> int:
+    """The greatest high watermark that this replica has heard of (exclusive); -1 unknown.
+
+    A follower's own one ends at its log; the leader's may be far ahead of it.
+    """
+    role = s.role
+    if isinstance(role, Follower):
+        return max(role.leader_high_watermark, s.high_watermark)
+    return s.high_watermark

@@ -44,6 +44,7 @@ def on_fetch_response(s: State, response: FetchResponse) -> bool:
         if well:
             _follow_high_watermark(s, response.high_watermark)
     if well:
+        role.leader_high_watermark = max(role.leader_high_watermark, response.high_watermark)
         fetched_well(s, role)
     return well
 

@@ -96,6 +96,8 @@ class Follower:
     """When next to see whether the voter set must hear of us (UpdateRaftVoter, auto join)."""
     has_fetched: bool = False
     """A Fetch was answered well since: this replica then vouches for its leader."""
+    leader_high_watermark: int = -1
+    """As the leader told it; may be beyond the end of this log."""
     has_updated_leader: bool = False
     suspicion: int = 0
     ended: bool = False
