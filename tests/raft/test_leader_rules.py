@@ -146,7 +146,7 @@ def test_what_is_before_the_log_gets_a_snapshot(
         (END, LAST_EPOCH + 1, (END, LAST_EPOCH)),
         (2, LAST_EPOCH + 1, (END, LAST_EPOCH)),
         (START + 1, EPOCH + 1, (START, EPOCH + 1)),
-        (2, 1, (0, 1)),
+        (2, 1, (0, 0)),
         (END, LAST_EPOCH, None),
         (START, EPOCH + 1, None),
         (0, 0, None),

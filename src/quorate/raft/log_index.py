@@ -100,13 +100,14 @@ class LogIndex:
 
         `LeaderEpochFileCache.endOffsetFor` as `KafkaRaftLog.endOffsetForEpoch` completes it: an
         epoch above the newest one gives the log's end and last epoch; one below the first known
-        gives itself, at the first known start.
+        gives itself, at the first known start, or the earliest snapshot when that ends there.
         """
         if not self._epochs or epoch >= self._epochs[-1]:
             return OffsetAndEpoch(self.end_offset, self.last_epoch)
         higher = bisect_right(self._epochs, epoch)
-        found = self._epochs[higher - 1] if higher else epoch
-        return OffsetAndEpoch(self._starts[higher], found)
+        found = OffsetAndEpoch(self._starts[higher], self._epochs[higher - 1] if higher else epoch)
+        earliest = self.snapshots[0] if self.snapshots else found
+        return earliest if earliest.offset == found.offset and found.epoch == epoch else found
 
     def validate(self, offset: int, epoch: int) -> Diverging | NeedsSnapshot | None:
         """Is (`offset`, epoch of the record before it) a place in this log? None: yes.
