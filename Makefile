@@ -5,27 +5,38 @@ BIN := .venv/bin
 UV = $(if $(shell command -v uv),uv,$(BIN)/uv)
 INSTALL = $(UV) pip install --quiet --python $(BIN)/python --require-hashes
 
-.PHONY: quickstart test check lint bench lock clean
+# Tested again without the compiled parts.
+PURE = tests/formats tests/wire tests/raft tests/test_native.py
 
-quickstart: .venv/runtime.stamp
+.PHONY: quickstart test check lint bench lock clean native wheel
+
+quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
 
-test: .venv/dev.stamp .kafka/libs.stamp
+test: .venv/dev.stamp native .kafka/libs.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m "not slow and not interop" $(PURE)
 
-check: .venv/dev.stamp
+check: .venv/dev.stamp native
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not interop" $(ARGS)
 
-bench: .venv/dev.stamp .kafka/libs.stamp
+bench: .venv/dev.stamp native .kafka/libs.stamp
 	$(BIN)/python -m bench $(ARGS)
+
+wheel: .venv/dev.stamp native
+	$(BIN)/python -m hatchling build -t wheel
+
+# In place and only when a source has changed; without a C compiler it says so and goes on.
+native: | .venv/runtime.stamp
+	@$(BIN)/python tools/build_native.py
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -51,4 +62,5 @@ lock: | .venv/bin/python
 	$(UV) pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --group dev -o requirements-dev.lock
 
 clean:
-	rm -rf .venv .kafka build dist
+	rm -rf .venv .kafka build dist src/quorate/_native.json
+	find src -name '*.so' -delete
