@@ -8,6 +8,7 @@ from quorate.base.errors import BrokenInvariant
 from quorate.base.ids import ZERO_UUID, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.raft.values import ControlState, ElectionState, KRaftVersion, Voters
 from quorate.storage.api import AppendedBatch, CorruptLog, StorageError
+from quorate.storage.log import LogOptions
 from storage.builders import (
     ALL,
     CONTROL,
@@ -15,6 +16,7 @@ from storage.builders import (
     bootstrap,
     data,
     download,
+    file_place,
     joined,
     leader_change,
     log_of,
@@ -86,6 +88,25 @@ def test_truncation_drops_every_batch_that_reaches_the_offset(place, end):
     assert found.end_offset == expected_end + 2
     assert found.epochs == (((1, 0), (2, expected_end)) if kept else ((2, 0),))
     assert read_all(place.storage) == joined(kept + more)
+
+
+@pytest.mark.parametrize("end", range(2, 48))
+def test_the_indexes_of_a_truncated_log_are_those_of_a_log_never_longer(tmp_path, end):
+    """Recovery rebuilds them from the log alone: the same bytes."""
+    place = file_place(tmp_path, LogOptions(segment_bytes=3000, index_interval=150))
+    place.open()
+    place.storage.append([*log_of(20), data(20, count=9), *[data(at) for at in range(29, 50)]])
+    place.storage.truncate(end)
+    end = place.storage.end_offset
+    place.storage.append([leader_change(end, 2), data(end + 1, 2), data(end + 2, 2)])
+    place.storage.close()
+    paths = sorted((tmp_path / "__cluster_metadata-0").glob("*index"))
+    kept = {path: path.read_bytes() for path in paths}
+    for path in paths:
+        path.unlink()
+    place.reopen()
+    place.storage.close()
+    assert {path: path.read_bytes() for path in paths} == kept
 
 
 def test_truncation_at_every_place_of_a_long_segment(tmp_path, place):

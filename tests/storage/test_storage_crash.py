@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import pytest
 
 from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.files import snapshot_name
 from quorate.raft.values import ElectionState
 from quorate.storage.api import Recovered, Storage, StorageError
 from quorate.storage.disk import OsDisk
 from quorate.storage.disk_storage import DiskStorage
+from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 from storage.builders import (
     SMALL,
@@ -30,9 +32,11 @@ from storage.builders import (
 )
 from storage.watched import PowerCut, Steps, WatchedDisk
 
-LOG = log_of(40)
+END = 62
+LOG = log_of(END)
+"""Six segments: several go at once when the log is truncated, cleaned or replaced."""
 SNAPSHOTS = (OffsetAndEpoch(10, 1), OffsetAndEpoch(30, 1))
-NEW = OffsetAndEpoch(50, 2)
+NEW = OffsetAndEpoch(90, 2)
 OLD_VOTE, NEW_VOTE = ElectionState(1, 1, None), ElectionState(2, -1, None)
 
 
@@ -64,8 +68,8 @@ def log_is(storage: Storage, batches: list) -> bool:
     return read_all(storage) == joined(batches)
 
 
-APPENDED = [data(offset) for offset in range(40, 55)]
-NEXT_EPOCH = log_of(8, 2, 40)
+APPENDED = [data(offset) for offset in range(END, END + 15)]
+NEXT_EPOCH = log_of(8, 2, END)
 
 
 def append(storage: Storage) -> None:
@@ -80,7 +84,7 @@ def append_next_epoch(storage: Storage) -> None:
 
 def is_prefix(rest: list) -> Callable[[Storage, Recovered], None]:
     def check(storage: Storage, found: Recovered) -> None:
-        assert storage.end_offset >= 40, "synced records are lost"
+        assert storage.end_offset >= END, "synced records are lost"
         whole = LOG + rest
         assert log_is(storage, whole[: storage.end_offset])
         assert found.log.snapshots == SNAPSHOTS
@@ -111,13 +115,13 @@ def vote(storage: Storage) -> None:
 
 
 def own_snapshot(storage: Storage) -> None:
-    write_snapshot(storage, OffsetAndEpoch(40, 1))
+    write_snapshot(storage, OffsetAndEpoch(END, 1))
 
 
 def has_all_snapshots(storage: Storage, found: Recovered) -> None:
     assert log_is(storage, LOG)
     assert found.log.snapshots[:2] == SNAPSHOTS
-    assert found.log.snapshots[2:] in ((), (OffsetAndEpoch(40, 1),))
+    assert found.log.snapshots[2:] in ((), (OffsetAndEpoch(END, 1),))
 
 
 def install(storage: Storage) -> None:
@@ -143,7 +147,7 @@ def is_installed_inside(storage: Storage, found: Recovered) -> None:
 
 def is_installed(storage: Storage, found: Recovered) -> None:
     if NEW in found.log.snapshots:
-        assert (storage.start_offset, storage.end_offset) == (50, 50)
+        assert (storage.start_offset, storage.end_offset) == (90, 90)
         assert storage.read_snapshot(NEW, 0, 1 << 20) == snapshot_bytes(NEW)
         assert found.log.snapshots == (NEW,)
     else:
@@ -261,29 +265,31 @@ def test_a_snapshot_that_cannot_be_written_does_not_touch_the_log():
     storage = MemoryStorage(options=SMALL)
     prepare(storage)
     storage.disk.watch = steps = Steps(1, StorageError)
-    writer = storage.create_snapshot(OffsetAndEpoch(40, 1))
+    writer = storage.create_snapshot(OffsetAndEpoch(END, 1))
     with pytest.raises(StorageError):
-        writer.append(snapshot_bytes(OffsetAndEpoch(40, 1)))
+        writer.append(snapshot_bytes(OffsetAndEpoch(END, 1)))
     steps.stop_at = -1
     writer.abort()
     append(storage)
     assert log_is(storage, LOG + APPENDED)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_recovery_itself_may_be_interrupted_at_every_step(seed):
+@pytest.mark.parametrize("newer", [None, NEW, INSIDE], ids=["torn", "newer", "inside"])
+@pytest.mark.parametrize("seed", range(4))
+def test_recovery_itself_may_be_interrupted_at_every_step(seed, newer):
     """A torn tail, a snapshot newer than the log, stale files: repaired in the end."""
     random = chance.Random(seed)
     storage = MemoryStorage(options=SMALL)
     prepare(storage)
     storage.append(APPENDED)
-    storage.create_snapshot(OffsetAndEpoch(55, 1)).append(snapshot_bytes(OffsetAndEpoch(55, 1)))
+    unfinished = OffsetAndEpoch(END + 15, 1)
+    storage.create_snapshot(unfinished).append(snapshot_bytes(unfinished))
     disk = storage.disk
     for name in disk.names():
         if name.endswith("index"):
             disk.put(name, b"rubbish")
-    if seed % 2:
-        disk.put("00000000000000000050-0000000002.checkpoint", snapshot_bytes(NEW))
+    if newer:
+        disk.put(snapshot_name(newer), snapshot_bytes(newer))
     disk.put("leader-epoch-checkpoint", b"")
     disk = disk.crash(random.random)
     stop_at = 0
@@ -299,11 +305,11 @@ def test_recovery_itself_may_be_interrupted_at_every_step(seed):
         break
     assert stop_at > 5
     assert found.election == OLD_VOTE
-    if seed % 2:
-        is_installed(storage, found)
-        assert found.log.snapshots == (NEW,)
+    if newer:
+        assert (storage.start_offset, storage.end_offset) == (newer.offset, newer.offset)
+        assert newer in found.log.snapshots
     else:
-        assert storage.end_offset >= 40
+        assert storage.end_offset >= END
         assert log_is(storage, (LOG + APPENDED)[: storage.end_offset])
 
 
@@ -329,6 +335,16 @@ def test_lost_and_reordered_writes_are_recovered_or_refused_never_served():
     assert outcomes == {"refused", "cut", "whole"}
 
 
+@pytest.mark.parametrize(("options", "start"), [(SMALL, 22), (LogOptions(), 0)])
+def test_what_was_cleaned_does_not_come_back(options, start):
+    storage = MemoryStorage(options=options)
+    prepare(storage)
+    clean(storage)
+    found = storage.crash().open()
+    assert found.log.snapshots == SNAPSHOTS[1:]
+    assert found.log.start_offset == start, "the segment that holds offset 30 is kept whole"
+
+
 def test_a_dead_storage_stays_dead():
     storage = MemoryStorage(options=SMALL)
     prepare(storage)
@@ -344,5 +360,5 @@ def test_nothing_unsynced_survives_a_plain_crash():
     storage.sync()
     storage.append(APPENDED)
     after = storage.crash()
-    assert after.open().log.end_offset == 40
+    assert after.open().log.end_offset == END
     assert isinstance(after.disk, MemoryDisk)

@@ -249,7 +249,6 @@ def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:
     if found.superseded:
         for segment in reversed(found.segments):
             segment.remove(disk)
-        disk.sync()
         found.segments = []
         found.scan = LogScan(found.start_offset)
     if not found.segments:
