@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.base.frozen import frozen
 from quorate.node.translate import Asked
 from quorate.wire.errors import WireError
 from quorate.wire.header import WireRequest, decode_request, encode_response
@@ -17,7 +17,7 @@ ENVELOPE: Final = 58
 _LENGTH: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """One request: `token` is the driver's, `listener` the name it came on, upper case.
 

@@ -7,8 +7,8 @@ Jobs are performed in order; one sync may cover many of them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from quorate.base.frozen import frozen
 from quorate.base.ids import OffsetAndEpoch
 from quorate.raft.ready import (
     AbandonSnapshot,
@@ -22,7 +22,7 @@ from quorate.raft.values import ControlState
 from quorate.storage.api import AppendedBatch, SnapshotInfo
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AppendBatches:
     """Encoded batches, final."""
 
@@ -41,7 +41,7 @@ DiskWrite = (
 
 
 # -- jobs ---------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@frozen
 class Write:
     """The writes of one Ready, in order; answered by Written(seq) once they are durable."""
 
@@ -49,7 +49,7 @@ class Write:
     writes: tuple[DiskWrite, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadLog:
     """Whole batches from `offset`, none beyond `end`: `Storage.read`; answered by LogRead."""
 
@@ -59,7 +59,7 @@ class ReadLog:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadSnapshot:
     """Bytes [position, position + max_bytes) of a snapshot; answered by SnapshotRead."""
 
@@ -69,7 +69,7 @@ class ReadSnapshot:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WriteSnapshot:
     """Write a snapshot of our own, beside the log and without delaying it.
 
@@ -85,7 +85,7 @@ class WriteSnapshot:
     """Since 1970: the time that its batches carry."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Survey:
     """What is on the disk, for retention; answered by Surveyed."""
 
@@ -94,14 +94,14 @@ Job = Write | ReadLog | ReadSnapshot | WriteSnapshot | Survey
 
 
 # -- results ------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """Every Write up to and including `seq` is durable."""
 
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Installed:
     """The InstallSnapshot in Write(seq) is done; `control` was read from the snapshot."""
 
@@ -110,7 +110,7 @@ class Installed:
     control: ControlState
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstallRefused:
     """The download of Write(seq) is damaged and was thrown away."""
 
@@ -119,13 +119,13 @@ class InstallRefused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogRead:
     token: int
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotRead:
     """`size` is that of the whole snapshot; None when there is no such snapshot (any more)."""
 
@@ -134,25 +134,25 @@ class SnapshotRead:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotWritten:
     snapshot_id: OffsetAndEpoch
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotFailed:
     snapshot_id: OffsetAndEpoch
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Surveyed:
     log_size: int
     snapshots: tuple[SnapshotInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DiskFailed:
     """A read, write or sync failed; no later job was performed."""
 

@@ -8,9 +8,9 @@ the log, once for each batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from quorate.base.frozen import frozen
 from quorate.base.ids import OffsetAndEpoch
 from quorate.raft.values import ControlState
 
@@ -22,7 +22,7 @@ class Now(NamedTuple):
     wall_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One committed batch: what was appended as one, is applied as one."""
 

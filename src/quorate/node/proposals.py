@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.base.frozen import frozen
 from quorate.formats.batch import HEADER_SIZE, MAX_BATCH_SIZE, encode_batch
 from quorate.raft.inputs import Event, Propose, UpgradeKRaftVersion
 from quorate.raft.ready import Accepted, Refused
@@ -19,7 +20,7 @@ _NOBODY: Final = -1
 """Token of the machine's own batches: nobody waits for them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Submit:
     """Append these record values as one; answered by Committed or Refused with `token`.
 
@@ -30,7 +31,7 @@ class Submit:
     values: Sequence[bytes]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Committed:
     """A Submit (or kraft.version upgrade) is committed and applied: [base_offset, end_offset)."""
 

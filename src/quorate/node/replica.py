@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from quorate.base.errors import ErrorCode
+from quorate.base.frozen import frozen
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
 from quorate.formats.batch import (
     encode_control_batch,
@@ -64,7 +65,7 @@ __all__ = ["Answer", "Committed", "Effects", "Input", "Replica", "Submit"]
 Input = inputs.Event | Result | Submit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """A core response with the bytes that it names: records of a Fetch, or a snapshot's chunk."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from quorate.base.frozen import frozen
 from quorate.base.ids import OffsetAndEpoch
 from quorate.raft.messages import Request, Response
 from quorate.raft.values import ControlState
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Received:
     """A peer or a tool asks; the answer comes back as Reply(reply_to, ...), now or later."""
 
@@ -18,7 +18,7 @@ class Received:
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answered:
     """The answer to Send(correlation, ...)."""
 
@@ -34,20 +34,20 @@ class Failure(Enum):
     UNSUPPORTED_VERSION = "unsupported version"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SendFailed:
     correlation: int
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectionLost:
     """The connection to a node broke and could not be made again at once (not: it is silent)."""
 
     node_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Propose:
     """Append `count` records as one batch; `payload` is opaque and comes back in Ready.writes.
 
@@ -62,7 +62,7 @@ class Propose:
     payload: object
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UpgradeKRaftVersion:
     """Raise kraft.version (only 0 -> 1 is a change); Accepted or Refused with `token`."""
 
@@ -71,14 +71,14 @@ class UpgradeKRaftVersion:
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Persisted:
     """Every write of the Readies up to and including `seq` is durable."""
 
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotInstalled:
     """The downloaded snapshot of an InstallSnapshot write is durable and the log starts there."""
 
@@ -87,7 +87,7 @@ class SnapshotInstalled:
     control: ControlState
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstallFailed:
     """The downloaded snapshot is damaged; it was thrown away. Fetch again."""
 
@@ -96,35 +96,35 @@ class InstallFailed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotCreated:
     """This replica wrote a snapshot of its own state; it is durable."""
 
     snapshot_id: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CleanTo:
     """Retention asks to drop every snapshot older than this one, and the log before it."""
 
     snapshot_id: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resign:
     """The state machine gives up leadership of `epoch`."""
 
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shutdown:
     """Leave in good order; Ready.stopped tells when."""
 
     timeout_ms: int = 5000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StorageFailed:
     """A write or sync failed: nothing more is durable until the process restarts."""
 

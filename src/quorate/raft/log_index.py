@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.check import check
 from quorate.base.errors import QuorateError
+from quorate.base.frozen import frozen
 from quorate.base.ids import OffsetAndEpoch
 from quorate.raft.values import RecoveredLog
 
@@ -17,14 +17,14 @@ BORDER_WINDOW: Final = 65_536
 """How many of the newest batch ends are remembered (8 bytes each)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diverging:
     """The asked epoch ends elsewhere in this log: there, at this greatest common epoch."""
 
     end: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NeedsSnapshot:
     """The asked place is before this log's start: begin with this snapshot."""
 

@@ -8,10 +8,11 @@ KIP-1166, KIP-1186 as Kafka 4.3.1 implements them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.base.frozen import frozen
 from quorate.base.ids import LeaderAndEpoch, Listeners, OffsetAndEpoch, ReplicaKey
 from quorate.raft.values import Batch
 
@@ -19,7 +20,7 @@ UNKNOWN_LEADER: Final = LeaderAndEpoch(-1, -1)
 NO_SNAPSHOT: Final = OffsetAndEpoch(-1, -1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VoteRequest:
     cluster_id: str | None
     voter: ReplicaKey | None
@@ -32,7 +33,7 @@ class VoteRequest:
     pre_vote: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VoteResponse:
     error: ErrorCode
     leader: LeaderAndEpoch = UNKNOWN_LEADER
@@ -40,7 +41,7 @@ class VoteResponse:
     leader_endpoints: Listeners = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeginQuorumEpochRequest:
     cluster_id: str | None
     voter: ReplicaKey | None
@@ -48,14 +49,14 @@ class BeginQuorumEpochRequest:
     leader_endpoints: Listeners = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeginQuorumEpochResponse:
     error: ErrorCode
     leader: LeaderAndEpoch = UNKNOWN_LEADER
     leader_endpoints: Listeners = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndQuorumEpochRequest:
     cluster_id: str | None
     leader: LeaderAndEpoch
@@ -63,14 +64,14 @@ class EndQuorumEpochRequest:
     leader_endpoints: Listeners = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndQuorumEpochResponse:
     error: ErrorCode
     leader: LeaderAndEpoch = UNKNOWN_LEADER
     leader_endpoints: Listeners = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FetchRequest:
     cluster_id: str | None
     replica: ReplicaKey
@@ -84,7 +85,7 @@ class FetchRequest:
     """The follower's; -1 unknown; int64 max where the wire version lacks it (before v18)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadRange:
     """Records for the driver to read from its log: whole batches from `offset` on.
 
@@ -96,7 +97,7 @@ class ReadRange:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FetchResponse:
     """Outgoing: `records` names what the driver reads. Incoming: `batches` holds what it parsed."""
 
@@ -111,7 +112,7 @@ class FetchResponse:
     leader_endpoints: Listeners = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FetchSnapshotRequest:
     cluster_id: str | None
     replica: ReplicaKey
@@ -121,7 +122,7 @@ class FetchSnapshotRequest:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadChunk:
     """Bytes for the driver to read from a snapshot file: [position, position + max_bytes)."""
 
@@ -130,7 +131,7 @@ class ReadChunk:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FetchSnapshotResponse:
     """Outgoing: `chunk` is a ReadChunk. Incoming: the bytes themselves."""
 
@@ -143,7 +144,7 @@ class FetchSnapshotResponse:
     leader_endpoints: Listeners = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddVoterRequest:
     cluster_id: str | None
     voter: ReplicaKey
@@ -152,13 +153,13 @@ class AddVoterRequest:
     ack_when_committed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoveVoterRequest:
     cluster_id: str | None
     voter: ReplicaKey
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UpdateVoterRequest:
     cluster_id: str | None
     epoch: int
@@ -168,31 +169,31 @@ class UpdateVoterRequest:
     max_kraft_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddVoterResponse:
     error: ErrorCode
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoveVoterResponse:
     error: ErrorCode
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UpdateVoterResponse:
     error: ErrorCode
     leader: LeaderAndEpoch = UNKNOWN_LEADER
     leader_endpoints: Listeners = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiVersionsRequest:
     """Asked of a voter-to-be: which kraft.version levels can it run?"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiVersionsResponse:
     """`features` maps a feature name to (min, max); kraft.version absent means (0, 0)."""
 

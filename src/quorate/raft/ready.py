@@ -7,15 +7,14 @@ acknowledges, an answer in a new epoch) is not in a Ready before the core has he
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from quorate.base.errors import ErrorCode
+from quorate.base.frozen import frozen
 from quorate.base.ids import Address, LeaderAndEpoch, OffsetAndEpoch
 from quorate.raft.messages import Request, Response
 from quorate.raft.values import Batch, ElectionState
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SaveElection:
     """Write quorum-state, atomically; `kraft_version` decides the file's data_version."""
 
@@ -25,21 +24,21 @@ class SaveElection:
     """For data_version 0's currentVoters."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Append:
     """Append these batches; base offsets and epochs are final."""
 
     batches: tuple[Batch, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Truncate:
     """Drop every record at `end_offset` and after."""
 
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotChunk:
     """Bytes of a snapshot in download; position 0 begins it anew."""
 
@@ -48,7 +47,7 @@ class SnapshotChunk:
     chunk: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstallSnapshot:
     """Check and publish the downloaded snapshot, drop the whole log, go on at its end offset.
 
@@ -58,14 +57,14 @@ class InstallSnapshot:
     snapshot_id: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AbandonSnapshot:
     """Throw the half-downloaded snapshot away."""
 
     snapshot_id: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clean:
     """Delete snapshots older than this one and move the log start to its offset."""
 
@@ -75,7 +74,7 @@ class Clean:
 Write = SaveElection | Append | Truncate | SnapshotChunk | InstallSnapshot | AbandonSnapshot | Clean
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Send:
     """A request to a peer; `to` is its node id, or a negative id for a bootstrap server."""
 
@@ -86,13 +85,13 @@ class Send:
     timeout_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     reply_to: int
     response: Response
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accepted:
     """A proposal has its place; it is committed when the high watermark reaches `end_offset`."""
 
@@ -101,7 +100,7 @@ class Accepted:
     end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refused:
     token: int
     error: ErrorCode
@@ -110,7 +109,7 @@ class Refused:
     """It was appended before leadership was lost: it may or may not commit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ready:
     """The outcome of one step. `seq` numbers Readies with writes; None when there are none."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from quorate.base.frozen import frozen
 from quorate.base.ids import ZERO_UUID, Listeners, OffsetAndEpoch, ReplicaKey, Uuid
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Voter:
     """One entry of a voter set; directory id ZERO_UUID where it is not known (static voters)."""
 
@@ -17,19 +16,19 @@ class Voter:
     max_kraft_version: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeaderChange:
     leader_id: int
     voters: tuple[int, ...]
     granting_voters: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KRaftVersion:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Voters:
     voters: tuple[Voter, ...]
     """Ordered by node id."""
@@ -38,7 +37,7 @@ class Voters:
 ControlRecord = LeaderChange | KRaftVersion | Voters
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Batch:
     """Records that are appended, replicated and truncated as one.
 
@@ -59,7 +58,7 @@ class Batch:
         return self.last_offset + 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ElectionState:
     """What quorum-state keeps: written and synced before anything that promises it is said."""
 
@@ -69,7 +68,7 @@ class ElectionState:
     """directory id ZERO_UUID when it was read from a v0 file: matches any."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ControlState:
     """kraft.version and voter set in force at a point of the log (`offset` exclusive)."""
 
@@ -77,7 +76,7 @@ class ControlState:
     voters: tuple[Voter, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecoveredLog:
     """What the driver found on disk, complete: the core starts from nothing else."""
 
@@ -95,7 +94,7 @@ class RecoveredLog:
     """End offsets of the batches in the log where the driver knows them; may be empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RaftConfig:
     """Times in ms, sizes in bytes; defaults are Kafka's (QuorumConfig)."""
 

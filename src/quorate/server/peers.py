@@ -11,9 +11,9 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, cast
 
+from quorate.base.frozen import frozen
 from quorate.base.ids import Address
 from quorate.node.translate_peer import api_versions_request
 from quorate.raft.inputs import Failure
@@ -31,7 +31,7 @@ _MIN_BACKOFF_S: Final = 0.02
 _MAX_BACKOFF_S: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     """One request to a peer; exactly one of `answered` and `failed` is called, on the loop.
 

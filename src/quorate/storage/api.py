@@ -9,10 +9,10 @@ A read never returns bytes whose checksum was not verified, either on recovery o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from quorate.base.errors import QuorateError
+from quorate.base.frozen import frozen
 from quorate.base.ids import OffsetAndEpoch
 from quorate.raft.values import ElectionState, RecoveredLog
 
@@ -29,7 +29,7 @@ class CorruptLog(StorageError):
     exit_code = 65
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AppendedBatch:
     """One encoded batch, base offset, epoch and CRC final."""
 
@@ -39,14 +39,14 @@ class AppendedBatch:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotInfo:
     id: OffsetAndEpoch
     size: int
     last_contained_log_timestamp: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recovered:
     """What `open` found. `log` is complete for the core; `election` is None at first start."""
 

@@ -8,10 +8,10 @@ ApiVersions is the exception that lets any two nodes begin: its response always 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct as Layout
 from typing import Final
 
+from quorate.base.frozen import frozen
 from quorate.wire.codec import decode_prefix, encode
 from quorate.wire.errors import EncodeError, WireError
 from quorate.wire.messages.headers import RequestHeader, ResponseHeader
@@ -22,7 +22,7 @@ _START: Final = Layout(">hhi")
 _LENGTH: Final = Layout(">i")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestStart:
     """The first 8 bytes of every request; they have the same form in all versions."""
 
@@ -31,7 +31,7 @@ class RequestStart:
     correlation_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WireRequest:
     """A request as it came.
 
