@@ -24,11 +24,11 @@ _INT_MAX: Final = 2**31 - 1
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 _MIB: Final = 1024 * 1024
 _OURS: Final = ("controller.quorum.", "metadata.log.", "metadata.max.", "quorate.")
-_METRICS: Final = "quorate.metrics.listener"
+METRICS_LISTENER: Final = "quorate.metrics.listener"
 _OTHER_KEYS: Final = (
     *("node.id", "broker.id", "process.roles", "log.dir", "log.dirs", "metadata.log.dir"),
     *(addresses.LISTENERS, addresses.ADVERTISED, addresses.PROTOCOL_MAP),
-    *(addresses.CONTROLLER_NAMES, addresses.VOTERS, addresses.BOOTSTRAP, _METRICS),
+    *(addresses.CONTROLLER_NAMES, addresses.VOTERS, addresses.BOOTSTRAP, METRICS_LISTENER),
 )
 
 
@@ -199,12 +199,12 @@ def _node_id(settings: Settings) -> int:
 
 
 def _metrics_listener(settings: Settings) -> Address | None:
-    text = settings.text(_METRICS)
+    text = settings.text(METRICS_LISTENER)
     if not text:
         return None
     address = parse_host_port(text)
     if address is None:
-        settings.invalid(_METRICS, text, "It should be of the form host:port")
+        settings.invalid(METRICS_LISTENER, text, "It should be of the form host:port")
     return address
 
 

@@ -12,25 +12,35 @@ import socket
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quorate.base.errors import QuorateError
-from quorate.base.ids import Listener, Listeners, Uuid, uuid_to_text
+from quorate.base.ids import Address, Listener, Listeners, Uuid, uuid_to_text
 from quorate.formats.errors import FormatError
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT
 from quorate.formats.snapshot import read_snapshot
-from quorate.node.config import NodeConfig, check_servable, raft_config, resolved_listeners
+from quorate.node.config import (
+    METRICS_LISTENER,
+    NodeConfig,
+    check_servable,
+    raft_config,
+    resolved_listeners,
+)
 from quorate.node.controller import Controller
 from quorate.node.ensemble import Identity, load_identity
 from quorate.node.metadata_machine import Bootstrap, MetadataMachine, Registrant
 from quorate.node.replica import Replica
 from quorate.node.snapshots import SnapshotPolicy
-from quorate.server.driver import Driver
+from quorate.server.driver import Driver, present
 from quorate.server.listener import Limits
 from quorate.server.logs import LOG
+from quorate.server.meters import Meters
 from quorate.storage.api import Recovered, Storage
 from quorate.storage.files import FileStorage
 from quorate.storage.log import LogOptions
+
+if TYPE_CHECKING:
+    from quorate.server.web import WebServer
 
 SHUTDOWN_TIMEOUT_MS: Final = 5_000
 FAULT_EXIT_CODE: Final = 1
@@ -76,7 +86,12 @@ def _run(config: NodeConfig) -> None:
         LOG.warning("%s", warning)
     bound = bind(config)
     try:
-        _run_on_loop(_serve(config, identity, bound))
+        metrics = bind_metrics(config)
+        try:
+            _run_on_loop(_serve(config, identity, bound, metrics))
+        finally:
+            if metrics is not None:
+                metrics.close()
     finally:
         bound.close()
 
@@ -102,7 +117,10 @@ def build(
         config.unstable_feature_versions_enable,
     )
     machine = MetadataMachine(
-        registrant, read_bootstrap(config), config.metadata_max_idle_interval_ms
+        registrant,
+        read_bootstrap(config),
+        config.metadata_max_idle_interval_ms,
+        config.min_insync_replicas,
     )
     replica = Replica(
         raft_config(config, identity.cluster_id, identity.directory_id, advertised),
@@ -158,10 +176,22 @@ def bind(config: NodeConfig) -> Bound:
         except OSError as error:
             for sock in sockets.values():
                 sock.close()
-            raise CannotListen(_why_not(listener, error)) from None
+            raise CannotListen(_why_not(listener, "listeners", error)) from None
         ports[listener.name] = sockets[listener.name].getsockname()[1]
     hostname = socket.gethostname()
     return Bound(sockets, resolved_listeners(config, ports, hostname))
+
+
+def bind_metrics(config: NodeConfig) -> socket.socket | None:
+    """The socket of `quorate.metrics.listener`, where that is set. Raises CannotListen."""
+    address = config.metrics_listener
+    if address is None:
+        return None
+    listener = Listener("metrics", *address)
+    try:
+        return _listening_socket(listener, config)
+    except OSError as error:
+        raise CannotListen(_why_not(listener, METRICS_LISTENER, error)) from None
 
 
 def _listening_socket(listener: Listener, config: NodeConfig) -> socket.socket:
@@ -181,12 +211,12 @@ def _listening_socket(listener: Listener, config: NodeConfig) -> socket.socket:
     return sock
 
 
-def _why_not(listener: Listener, error: OSError) -> str:
+def _why_not(listener: Listener, key: str, error: OSError) -> str:
     where = f"{listener.host or '0.0.0.0'}:{listener.port}"
     if error.errno == errno.EADDRINUSE:
         return (
             f"Cannot listen on {where} ({listener.name}): the port is in use. Stop the program "
-            "that has it, or give another port in 'listeners'"
+            f"that has it, or give another port in '{key}'"
         )
     return f"Cannot listen on {where} ({listener.name}): {error.strerror or error}"
 
@@ -204,7 +234,9 @@ def _run_on_loop(main: Coroutine[Any, Any, None]) -> None:
         runner.run(main)
 
 
-async def _serve(config: NodeConfig, identity: Identity, bound: Bound) -> None:
+async def _serve(
+    config: NodeConfig, identity: Identity, bound: Bound, metrics: socket.socket | None
+) -> None:
     loop = asyncio.get_running_loop()
     storage = open_storage(config)
     try:
@@ -218,8 +250,13 @@ async def _serve(config: NodeConfig, identity: Identity, bound: Bound) -> None:
             if not ended.done():
                 ended.set_result(fault)
 
-        driver = Driver(controller, storage, loop, limits(config), config.queued_max_requests, end)
+        meters = None if metrics is None else Meters(controller.replica)
+        most = config.queued_max_requests
+        driver = Driver(controller, storage, loop, limits(config), most, end, meters)
         _handle_signals(loop, driver)
+        pages = None
+        if metrics is not None and meters is not None:
+            pages = await _serve_pages(metrics, controller, driver, meters)
         for name, sock in bound.sockets.items():
             await driver.acceptor.listen(name, sock)
         _say_hello(config, identity, bound)
@@ -229,11 +266,38 @@ async def _serve(config: NodeConfig, identity: Identity, bound: Bound) -> None:
         fault = await ended
         await asyncio.sleep(0)
         driver.close()
+        if pages is not None:
+            pages.close()
         if fault is not None:
             raise NodeFault(f"Node {config.node_id} stopped: {fault}")
         LOG.info("Stopped")
     finally:
         storage.close()
+
+
+async def _serve_pages(
+    sock: socket.socket, controller: Controller, driver: Driver, meters: Meters
+) -> WebServer:
+    """`/metrics`, `/healthz` and `/readyz`."""
+    # Only those who want them pay for the client of Prometheus.
+    from quorate.server.health import Health
+    from quorate.server.metrics import MetricsPage, NodeCollector
+    from quorate.server.web import WebServer
+
+    health = Health(driver, controller.replica, meters)
+    collector = NodeCollector(controller, meters, present, lambda: driver.acceptor.connection_count)
+    server = WebServer(
+        asyncio.get_running_loop(),
+        {
+            "/metrics": MetricsPage(collector),
+            "/healthz": lambda headers: health.health_page(),
+            "/readyz": lambda headers: health.ready_page(),
+        },
+    )
+    await server.listen(sock)
+    host, port = sock.getsockname()[:2]
+    LOG.info("Metrics on %s, paths /metrics, /healthz and /readyz", Address(host, port))
+    return server
 
 
 def _handle_signals(loop: asyncio.AbstractEventLoop, driver: Driver) -> None:

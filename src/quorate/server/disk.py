@@ -9,6 +9,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from queue import SimpleQueue
 from typing import Final
 
@@ -34,9 +35,12 @@ class DiskThread:
         storage: Storage,
         loop: asyncio.AbstractEventLoop,
         deliver: Callable[[Sequence[Result]], None],
+        on_sync: Callable[[float], None] | None = None,
     ) -> None:
+        """on_sync: told on the disk's thread how many seconds each sync of the log took."""
         self._storage = storage
-        self._disk = Disk(storage)
+        self._disk = Disk(storage, None if on_sync is None else _timed(storage.sync, on_sync))
+        self._busy_since: float | None = None
         self._loop = loop
         self._deliver = deliver
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
@@ -77,13 +81,24 @@ class DiskThread:
             if jobs:
                 self._report(self._perform(jobs))
 
+    @property
+    def busy_s(self) -> float:
+        """For how long the present jobs have taken; infinite when the thread has ended."""
+        if not self._thread.is_alive():
+            return inf
+        since = self._busy_since
+        return 0.0 if since is None else time.monotonic() - since
+
     def _perform(self, jobs: Sequence[Job]) -> list[Result]:
+        self._busy_since = time.monotonic()
         try:
             return self._disk.perform(jobs)
         except Exception as defect:
             # Whatever it was, nothing is known to be durable now.
             LOG.exception("The disk thread met a defect")
             return [DiskFailed(f"internal error: {type(defect).__name__}: {defect}")]
+        finally:
+            self._busy_since = None
 
     def _begin_snapshot(self, job: WriteSnapshot) -> None:
         self._snapshots = [thread for thread in self._snapshots if thread.is_alive()]
@@ -112,3 +127,12 @@ class DiskThread:
     def _report(self, results: Sequence[Result]) -> None:
         if results and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._deliver, results)
+
+
+def _timed(sync: Callable[[], None], tell: Callable[[float], None]) -> Callable[[], None]:
+    def timed() -> None:
+        start = time.perf_counter()
+        sync()
+        tell(time.perf_counter() - start)
+
+    return timed

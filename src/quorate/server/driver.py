@@ -26,6 +26,7 @@ from quorate.raft.ready import Send
 from quorate.server.disk import DiskThread
 from quorate.server.listener import Acceptor, Connection, Limits, Slot
 from quorate.server.logs import LOG
+from quorate.server.meters import Meters
 from quorate.server.peers import Ask, Peer
 from quorate.storage.api import Storage
 from quorate.wire.header import decode_request
@@ -53,6 +54,7 @@ class Driver:
     """Owns the inbox, the timer, the peers, the disk thread and the listeners of one node.
 
     `ended` is called once, on the loop: with None after a shutdown, else with the fault.
+    `meters` are told what happens, where somebody wants to know.
     """
 
     def __init__(
@@ -63,13 +65,20 @@ class Driver:
         limits: Limits,
         most_queued: int,
         ended: Callable[[str | None], None],
+        meters: Meters | None = None,
     ) -> None:
         self.acceptor = Acceptor(loop, limits, self._on_frame, self._has_room)
         self._controller = controller
         self._loop = loop
         self._ended = ended
         self._most_queued = most_queued
-        self._disk = DiskThread(storage, loop, self._deliver)
+        self._meters = meters
+        on_sync = None if meters is None else meters.sync_seconds.observe
+        self._disk = DiskThread(storage, loop, self._deliver, on_sync)
+        self.fault: str | None = None
+        """Why the node stopped stepping."""
+        self.leaving = False
+        """Was it told to leave the quorum?"""
         self._inbox: list[NodeInput] = []
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -88,6 +97,7 @@ class Driver:
 
     def shutdown(self, timeout_ms: int) -> None:
         """Leave in good order; `ended(None)` follows."""
+        self.leaving = True
         self.post(inputs.Shutdown(timeout_ms))
 
     def close(self) -> None:
@@ -99,6 +109,11 @@ class Driver:
         for peer in self._peers.values():
             peer.close()
         self._disk.close()
+
+    @property
+    def disk_busy_s(self) -> float:
+        """For how long the disk has been at what it does now; infinite when its owner died."""
+        return self._disk.busy_s
 
     def post(self, item: NodeInput) -> None:
         """Something happened; the next step takes it."""
@@ -127,6 +142,8 @@ class Driver:
             self._end(f"internal error, please report it: {type(defect).__name__}: {defect}")
             return
         self._carry_out(effects)
+        if self._meters is not None:
+            self._meters.stepped(happened, effects)
         if effects.faulted is not None or effects.stopped:
             self._end(effects.faulted)
             return
@@ -161,7 +178,11 @@ class Driver:
             slot = self._slots.pop(token)
             slot.data = frame
             touched[slot.connection] = None
+            if self._meters is not None:
+                self._meters.answered(token)
         for closed in effects.closed:
+            if self._meters is not None:
+                self._meters.dropped(closed.token)
             self._slots.pop(closed.token).connection.refuse(QuorateError(closed.reason))
         for connection in touched:
             connection.flush()
@@ -170,6 +191,7 @@ class Driver:
 
     def _end(self, fault: str | None) -> None:
         self._over = True
+        self.fault = fault
         self._ended(fault)
 
     # -- those who ask us ---------------------------------------------------------------------
@@ -177,6 +199,8 @@ class Driver:
         request = decode_request(frame)
         self._next += 1
         self._slots[self._next] = slot
+        if self._meters is not None:
+            self._meters.asked(self._next, request.api_key)
         self.post(Call(self._next, request, slot.connection.listener))
 
     def _has_room(self) -> bool:

@@ -170,6 +170,10 @@ class Acceptor:
         self._connections: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
 
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
     async def listen(self, name: str, sock: socket.socket) -> None:
         """Serve a bound socket as the listener `name` (upper case)."""
         server = await self._loop.create_server(

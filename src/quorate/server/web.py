@@ -1,0 +1,196 @@
+"""A very small HTTP/1.1 server on the node's loop: GET and HEAD of a few fixed pages.
+
+For Prometheus, probes and curl; not for browsers or the open internet. It takes no request bodies,
+heads of 8 KiB at most, a few connections, and waits a limited time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Final, NamedTuple, cast
+
+from quorate.server.logs import LOG
+
+MAX_HEAD_BYTES: Final = 8192
+MAX_CONNECTIONS: Final = 64
+IDLE_S: Final = 60.0
+"""How long a connection may take from one answer to the end of the next request."""
+_REQUEST_LINE: Final = re.compile(r"([A-Za-z]+) (/\S*) HTTP/1\.([01])")
+_TEXT: Final = "text/plain; charset=utf-8"
+
+
+class Page(NamedTuple):
+    """What a route answers."""
+
+    status: HTTPStatus
+    content_type: str
+    body: bytes
+
+
+Route = Callable[[Mapping[str, str]], Page]
+"""Gets the request's headers, names in lower case. Called on the loop: it must be quick."""
+
+
+class _Refused(Exception):
+    """The request cannot be answered as it is; the connection ends."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class WebServer:
+    """Serves `routes` (path -> Route) on one socket."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        routes: Mapping[str, Route],
+        idle_s: float = IDLE_S,
+        max_connections: int = MAX_CONNECTIONS,
+    ) -> None:
+        self.loop = loop
+        self.routes = routes
+        self.idle_s = idle_s
+        self.max_connections = max_connections
+        self.connections: set[_Connection] = set()
+        self._server: asyncio.Server | None = None
+
+    async def listen(self, sock: socket.socket) -> None:
+        """Serve a bound socket, until `close`."""
+        self._server = await self.loop.create_server(lambda: _Connection(self), sock=sock)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self.connections):
+            connection.abort()
+
+    def answer(self, method: str, path: str, headers: Mapping[str, str]) -> Page:
+        """The page of a request; 404, 405 or 500 where there is none."""
+        route = self.routes.get(path)
+        if route is None:
+            return _plain(HTTPStatus.NOT_FOUND, f"There is: {', '.join(self.routes)}")
+        if method not in ("GET", "HEAD"):
+            return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD")
+        try:
+            return route(headers)
+        except Exception:
+            # Whoever asks about a node must not be able to stop it.
+            LOG.exception("Cannot make the page %s", path)
+            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "The node's log says why")
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, server: WebServer) -> None:
+        self._server = server
+        self._transport: asyncio.Transport | None = None
+        self._buffer = b""
+        self._timer: asyncio.TimerHandle | None = None
+        self._writable = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if len(self._server.connections) >= self._server.max_connections:
+            self.abort()
+            return
+        self._server.connections.add(self)
+        self._restart_timer()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._server.connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._go_on()
+
+    def pause_writing(self) -> None:
+        self._writable = False
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._go_on()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _restart_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._server.loop.call_later(self._server.idle_s, self.abort)
+
+    def _go_on(self) -> None:
+        """Answer every whole request in the buffer."""
+        while self._writable and self._transport is not None and not self._transport.is_closing():
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0 or end > MAX_HEAD_BYTES:
+                if len(self._buffer) > MAX_HEAD_BYTES:
+                    why = f"At most {MAX_HEAD_BYTES} bytes"
+                    self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why)
+                return
+            head, self._buffer = self._buffer[:end], self._buffer[end + 4 :]
+            try:
+                self._request(head)
+            except _Refused as refused:
+                self._refuse(refused.status, str(refused))
+
+    def _request(self, head: bytes) -> None:
+        first, *lines = head.decode("latin-1").split("\r\n")
+        match = _REQUEST_LINE.fullmatch(first)
+        if match is None:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "Not a request of HTTP/1.0 or HTTP/1.1")
+        method, target, minor = match.groups()
+        headers = _headers(lines)
+        page = self._server.answer(method, target.partition("?")[0], headers)
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        if has_body and page.status is HTTPStatus.OK:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "No request here has a body")
+        goes_on = minor == "1" and headers.get("connection", "").lower() != "close"
+        self._write(page, is_head=method == "HEAD", last=has_body or not goes_on)
+
+    def _refuse(self, status: HTTPStatus, why: str) -> None:
+        self._write(_plain(status, why), is_head=False, last=True)
+
+    def _write(self, page: Page, *, is_head: bool, last: bool) -> None:
+        assert self._transport is not None
+        lines = [
+            f"HTTP/1.1 {page.status.value} {page.status.phrase}",
+            f"Content-Type: {page.content_type}",
+            f"Content-Length: {len(page.body)}",
+            "Cache-Control: no-store",
+        ]
+        if page.status is HTTPStatus.METHOD_NOT_ALLOWED:
+            lines.append("Allow: GET, HEAD")
+        if last:
+            lines.append("Connection: close")
+        head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        self._transport.write(head if is_head else head + page.body)
+        self._restart_timer()
+        if last:
+            self._transport.close()
+
+
+def _headers(lines: list[str]) -> dict[str, str]:
+    headers = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip():
+            raise _Refused(HTTPStatus.BAD_REQUEST, "Not a header line")
+        headers[name.lower()] = value.strip()
+    return headers
+
+
+def _plain(status: HTTPStatus, text: str) -> Page:
+    return Page(status, _TEXT, f"{text}\n".encode())
