@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch
+from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.inputs import Answered, Resign
 from quorate.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from quorate.raft.values import ElectionState
@@ -192,3 +194,27 @@ def test_reject_pre_vote_if_remote_log_is_not_up_to_date() -> None:
 def test_follower_grants_pre_vote_if_has_not_fetched_yet() -> None:
     assert pre_vote(follower()).granted is True
     assert pre_vote(fetched()).granted is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"receiver": key(9)}, ErrorCode.INVALID_VOTER_KEY),
+        ({"receiver": key(1, 1)}, ErrorCode.INVALID_VOTER_KEY),
+        ({"receiver": key(1)}, ErrorCode.NONE),
+        ({"end": -1}, ErrorCode.INVALID_REQUEST),
+        ({"last_epoch": -1}, ErrorCode.INVALID_REQUEST),
+        ({"last_epoch": EPOCH + 1}, ErrorCode.INVALID_REQUEST),
+        ({"last_epoch": EPOCH}, ErrorCode.NONE),
+        ({"candidate": -1}, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_pre_vote_is_checked(changes: dict[str, int], error: ErrorCode) -> None:
+    """invalidVoterReplicaPreVoteRequest, invalidPreVoteRequest."""
+    single = unattached()
+    replica = ReplicaKey(-1) if changes.get("candidate") == -1 else key(2)
+    fields = {name: value for name, value in changes.items() if name != "candidate"}
+    request = replace(vote(EPOCH, pre_vote=True, **fields), candidate=replica)
+    answer = single.ask(request)
+    assert answer is not None and answer.error == error
+    assert state(single) == ("unattached", EPOCH, -1)

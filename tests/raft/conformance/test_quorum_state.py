@@ -162,6 +162,7 @@ follower voted                 | leader 2, same epoch                   | follow
 follower voted                 | leader 3, same epoch                   | follower 4 2 voted 3
 follower voted                 | leader 3, higher epoch                 | follower 5 3
 follower voted                 | higher epoch                           | unattached 5 -1
+follower voted                 | time                                   | prospective 4 2 voted 3
 prospective                    | higher epoch                           | unattached 5 -1
 prospective                    | higher epoch, voted                    | unattached 5 -1 voted 2
 prospective                    | same epoch, asked for a vote           | prospective 4 -1 voted 2

@@ -8,7 +8,6 @@ from node.test_controllers_together import quota
 from node.world import World, snapshots_of
 from quorate.base.errors import BrokenInvariant, ErrorCode
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
-from quorate.node.proposals import Proposals
 from quorate.node.snapshots import SnapshotPolicy
 from quorate.node.translate_peer import request_to_wire, response_from_wire
 from quorate.raft.inputs import CleanTo, SnapshotCreated
@@ -205,10 +204,3 @@ def controllers() -> World:
         world.ask(world.active.node_id, quota(f"user-{i}", 1.0))
     world.run_until(lambda: snapshots_of(world.active))
     return world
-
-
-def test_close_when_empty() -> None:
-    """BatchAccumulatorTest: leadership ends and nothing was asked for."""
-    proposals, outcomes = Proposals(), []
-    proposals.lose(outcomes)
-    assert outcomes == []
