@@ -77,7 +77,7 @@ class OpaqueMachine:
         self._leads = False
         self.results.clear()
 
-    def poll(self, now: Now, control: ControlState) -> Iterable[Sequence[bytes]]:
+    def poll(self, now: Now, control: ControlState) -> Sequence[Sequence[bytes]]:
         return ()
 
     def wake_at_ms(self) -> int | None:

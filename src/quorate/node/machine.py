@@ -64,7 +64,7 @@ class Machine(Protocol):
     def follow(self, leader_id: int, epoch: int) -> None:
         """Another one is (-1: nobody known); what was proposed may or may not commit."""
 
-    def poll(self, now: Now, control: ControlState) -> Iterable[Sequence[bytes]]:
+    def poll(self, now: Now, control: ControlState) -> Sequence[Sequence[bytes]]:
         """Batches to propose now; asked after every step while this replica leads.
 
         `control` is the kraft.version and voter set in force.

@@ -176,7 +176,7 @@ class MetadataMachine:
         self._noop_at = None
         self._register = False
 
-    def poll(self, now: Now, control: ControlState) -> Iterable[Sequence[bytes]]:
+    def poll(self, now: Now, control: ControlState) -> Sequence[Sequence[bytes]]:
         batches, self._queue = self._queue, []
         version = self.image.features.metadata_version
         if self._register and version is not None and version.controller_registration:

@@ -52,6 +52,11 @@ class Proposals:
         self._uncommitted: deque[Committed] = deque()
         self._token = 0
 
+    @property
+    def waiting(self) -> bool:
+        """Something was submitted that is not proposed yet."""
+        return bool(self._submitted)
+
     def submit(self, item: Submit) -> None:
         self._submitted.append(item)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.frozen import frozen
@@ -63,6 +64,7 @@ from quorate.storage.api import AppendedBatch, Recovered
 __all__ = ["Answer", "Committed", "Effects", "Input", "Replica", "Submit"]
 
 Input = inputs.Event | Result | Submit
+_OF_PEERS: Final = (inputs.Received, inputs.Answered)
 
 
 @frozen
@@ -151,8 +153,11 @@ class Replica:
         events: list[inputs.Event] = []
         self._wall_ms = now.wall_ms
         for item in happened:
-            self._take(item, effects, events, now)
-        events += self._propose(effects, now)
+            if isinstance(item, _OF_PEERS):
+                events.append(item)
+            else:
+                self._take(item, effects, events, now)
+        self._propose(events, effects, now)
         more = False
         while True:
             ready = self.core.step(events, now.monotonic_ms)
@@ -162,7 +167,7 @@ class Replica:
                 return effects
             more = self._apply(effects.jobs) or more
             self._lead(effects, now)
-            events += self._propose(effects, now)
+            self._propose(events, effects, now)
             if not events:
                 break
         self._proposals.release(self._applier.applied.offset, effects.outcomes)
@@ -317,14 +322,15 @@ class Replica:
         else:
             effects.answers.append(Answer(reply.reply_to, response))
 
-    def _propose(self, effects: Effects, now: Now) -> list[inputs.Event]:
-        """What the core should append now."""
+    def _propose(self, events: list[inputs.Event], effects: Effects, now: Now) -> None:
+        """Add what the core should append now."""
         epoch = self.leading_epoch
         if epoch is None:
-            return []
+            return
         own = self.machine.poll(now, self.core.voters)
-        end = self.core.log_end.offset
-        return list(self._proposals.propose(own, epoch, now.wall_ms, end, effects.outcomes))
+        if own or self._proposals.waiting:
+            end = self.core.log_end.offset
+            events.extend(self._proposals.propose(own, epoch, now.wall_ms, end, effects.outcomes))
 
     # -- the machine --------------------------------------------------------------------------
     def _apply(self, jobs: list[Job]) -> bool:
@@ -380,10 +386,14 @@ class Replica:
     def _wake_at(self, core_at: int | None, more: bool, now: Now) -> int | None:
         if more:
             return now.monotonic_ms
-        times = [core_at, self._clean_at]
+        wake = core_at
+        if self._clean_at is not None and (wake is None or self._clean_at < wake):
+            wake = self._clean_at
         if self.leading_epoch is not None:
-            times.append(self.machine.wake_at_ms())
-        return min((time for time in times if time is not None), default=None)
+            machine_at = self.machine.wake_at_ms()
+            if machine_at is not None and (wake is None or machine_at < wake):
+                wake = machine_at
+        return wake
 
 
 def _chunk_response(response: FetchSnapshotResponse, result: SnapshotRead) -> FetchSnapshotResponse:

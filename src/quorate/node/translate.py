@@ -217,7 +217,7 @@ def _receiver(voter_id: int, directory_id: Any) -> ReplicaKey | None:
 
 # -- responses ----------------------------------------------------------------------------------
 def _fetch_answer(response: core.FetchResponse, data: bytes, asked: Asked) -> Message:
-    if response.error in _TOP_LEVEL:
+    if response.error and response.error in _TOP_LEVEL:
         return wire.FetchResponse(error_code=response.error)
     topic = wire.FetchResponse.FetchableTopicResponse
     data_of = topic.PartitionData

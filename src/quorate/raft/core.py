@@ -87,8 +87,7 @@ class RaftCore:
     @property
     def voters(self) -> ControlState:
         """kraft.version and voter set in force, committed or not; static voters included."""
-        controls = self._state.controls
-        return ControlState(controls.version, controls.voters.voters)
+        return self._state.controls.state
 
     @property
     def is_voter(self) -> bool:

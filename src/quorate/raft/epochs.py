@@ -68,6 +68,8 @@ def common_response(
     loop between two replicas without a leader), and INVALID_REQUEST and
     CLUSTER_AUTHORIZATION_FAILED do not stop the node.
     """
+    if error == ErrorCode.NONE and leader == s.leader_and_epoch and s.leader_endpoints:
+        return None
     if error != ErrorCode.NONE and leader.epoch < 0:
         if error != ErrorCode.BROKER_NOT_AVAILABLE:
             s.note(f"unexpected error {error.name}")

@@ -74,17 +74,18 @@ class Controls:
     (`KRaftControlRecordStateMachine`).
     """
 
-    __slots__ = ("_current", "_static", "_versions", "_voters", "version")
+    __slots__ = ("_current", "_static", "_versions", "_voters", "state", "version")
 
     version: int
     """kraft.version in force."""
+    state: ControlState
+    """Version and voter set in force, static voters included."""
 
     def __init__(self, static_voters: VoterSet, log: RecoveredLog) -> None:
         self._static = static_voters
         self._voters: History[VoterSet] = History()
         self._versions: History[int] = History()
-        self.version = 0
-        self._current = static_voters
+        self._refresh()
         newest = log.snapshots[-1] if log.snapshots else None
         if newest is not None and log.snapshot_control is not None:
             self.reset(newest, log.snapshot_control)
@@ -169,3 +170,4 @@ class Controls:
         voters, version = self._voters.last(), self._versions.last()
         self._current = self._static if voters is None else voters[1]
         self.version = 0 if version is None else version[1]
+        self.state = ControlState(self.version, self._current.voters)

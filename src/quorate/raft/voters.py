@@ -44,8 +44,9 @@ class VoterSet:
     """Ordered by node id."""
 
     def __init__(self, voters: Iterable[Voter] = ()) -> None:
-        self._by_id: dict[int, Voter] = {voter.key.id: voter for voter in voters}
-        self.voters = tuple(self._by_id[node_id] for node_id in sorted(self._by_id))
+        found = {voter.key.id: voter for voter in voters}
+        self._by_id: dict[int, Voter] = dict(sorted(found.items()))
+        self.voters = tuple(self._by_id.values())
 
     def __len__(self) -> int:
         return len(self.voters)
@@ -67,7 +68,7 @@ class VoterSet:
     @property
     def ids(self) -> tuple[int, ...]:
         """Node ids, ascending."""
-        return tuple(voter.key.id for voter in self.voters)
+        return tuple(self._by_id)
 
     @property
     def keys(self) -> tuple[ReplicaKey, ...]:
