@@ -354,3 +354,12 @@ def test_the_row_of_an_added_voter_moves_to_the_voters() -> None:
     single.ask(begin(EPOCH + 2, 2))
     assert single.core.describe(single.now) is None
     assert LAST_EPOCH < EPOCH
+
+
+def test_follower_sends_update_voter_when_different() -> None:
+    """Not when it is as it should be; and nothing is due at once, again and again."""
+    single = follower(log=in_log(*SET))
+    keep_fetching(single, 8000)
+    assert single.sent(UpdateVoterRequest) is None
+    wake = single.last.wake_at_ms
+    assert wake is not None and wake > single.now + 100

@@ -458,3 +458,10 @@ def test_cluster_authorization_failed_in_end_quorum_epoch() -> None:
     ready = single.answer(EndQuorumEpochRequest, EndQuorumEpochResponse(UNAUTHORIZED, OWN))
     assert ready.faulted is None and single.core.role == "resigned"
     assert any(UNAUTHORIZED.name in note for note in single.notes)
+
+
+def test_observer_graceful_shutdown() -> None:
+    """At once, though it knows no leader."""
+    single = observer()
+    assert state(single) == ("unattached", EPOCH, -1)
+    assert single.step(Shutdown(5000)).stopped

@@ -236,6 +236,15 @@ def test_update_with_snapshot() -> None:
     assert (made.version, made.voters, made.at(10)) == (1, sets(4, 5, 6), held)
 
 
+def test_what_the_log_holds_from_before_the_snapshot_rules_no_more() -> None:
+    held = ControlState(1, sets(4, 5, 6).voters)
+    older, newer = (3, Voters(sets(1, 2).voters)), (12, Voters(sets(4, 5).voters))
+    ids = (OffsetAndEpoch(10, 1),)
+    for records, voters in (((older,), sets(4, 5, 6)), ((older, newer), sets(4, 5))):
+        made = Controls(STATIC, RecoveredLog(0, 20, ((1, 0),), ids, held, records))
+        assert (made.voters, made.at(10)) == (voters, held)
+
+
 def test_update_with_snapshot_and_log_override() -> None:
     held = ControlState(1, sets(4, 5, 6).voters)
     newer = sets(4, 5, 6, 7)
