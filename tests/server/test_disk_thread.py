@@ -37,6 +37,7 @@ class Bench:
         self.gate = threading.Event()
         self.gate.set()
         self.syncs = 0
+        self.sync_seconds = []
         self.results = []
         self.threads = set()
 
@@ -45,7 +46,7 @@ class Bench:
         self.storage = MemoryStorage(MemoryDisk(self.watch))
         self.storage.open()
         self.syncs = 0
-        self.disk = DiskThread(self.storage, self.loop, self.deliver)
+        self.disk = DiskThread(self.storage, self.loop, self.deliver, self.sync_seconds.append)
         self.disk.start()
         return self
 
@@ -96,6 +97,27 @@ def test_the_loop_goes_on_while_the_disk_hangs():
                 await asyncio.sleep(0)
                 turns += 1
             assert turns == 100 and bench.results == []
+
+    asyncio.run(run())
+
+
+def test_a_hanging_disk_is_busy_and_an_idle_one_is_not():
+    async def run():
+        async with Bench() as bench:
+            assert bench.disk.busy_s == 0
+            bench.gate.clear()
+            bench.disk.submit([append(0)])
+            async with asyncio.timeout(5):
+                while bench.disk.busy_s < 0.05:
+                    await asyncio.sleep(0.001)
+            bench.gate.set()
+            await bench.wait_for(Written)
+            async with asyncio.timeout(5):
+                while bench.disk.busy_s:
+                    await asyncio.sleep(0.001)
+            assert len(bench.sync_seconds) == 1 and bench.sync_seconds[0] >= 0.05
+            bench.disk.close()
+            assert bench.disk.busy_s == float("inf")
 
     asyncio.run(run())
 

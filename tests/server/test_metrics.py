@@ -1,0 +1,265 @@
+"""What is measured, read from whole controllers in memory, under the names in the docs."""
+
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from node.world import World
+from quorate.base.ids import OffsetAndEpoch
+from quorate.node.jobs import SnapshotFailed, SnapshotWritten
+from quorate.server.meters import Histogram, Meters, Windowed
+from quorate.server.metric_table import DEFINITIONS, STATES
+from quorate.server.metrics import MetricsPage, NodeCollector
+
+PAGE = Path(__file__).parents[2] / "docs/metrics.md"
+RAFT = "kafka_server_raft_metrics_"
+CONTROLLER = "kafka_controller_kafka_controller_"
+LEADERS_ONLY = {RAFT + "number_of_observers", RAFT + "uncommitted_voter_change"}
+
+
+class Measured:
+    """A world whose nodes are measured as a driver would, and their pages."""
+
+    def __init__(self, **options):
+        self.world = World(**options)
+        self.meters = {}
+        self.pages = {}
+        for node in self.world.nodes.values():
+            self.measure(node)
+
+    def measure(self, node):
+        world, controller = self.world, node.controller
+        meters = Meters(controller.replica, lambda: world.now_ms / 1000)
+        step = controller.step
+
+        def measured(happened, now):
+            effects = step(happened, now)
+            meters.stepped(happened, effects)
+            return effects
+
+        controller.step = measured
+        self.meters[node.node_id] = meters
+        self.pages[node.node_id] = MetricsPage(
+            NodeCollector(controller, meters, lambda: world.now, lambda: 5)
+        )
+
+    def scrape(self, node):
+        """Every sample of a node's page: (name, labels) -> value."""
+        page = self.pages[node.node_id]({})
+        return {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(page.body.decode())
+            for sample in family.samples
+        }
+
+    def raft(self, node):
+        """The unlabelled raft metrics of a node, by Kafka's attribute in snake case."""
+        found = self.scrape(node).items()
+        return {key[0].removeprefix(RAFT): v for key, v in found if len(key) == 1}
+
+
+@pytest.fixture
+def measured():
+    measured = Measured()
+    measured.world.run_until(lambda: measured.world.active)
+    measured.world.run(1200)
+    return measured
+
+
+def followers(world):
+    return [node for node in world.alive if node is not world.active]
+
+
+# -- names -------------------------------------------------------------------------------------
+def row(definition):
+    kafka = f"`{definition.source}` {definition.attribute}" if definition.source else "ours"
+    label = f" by `{definition.label}`" if definition.label else ""
+    kind = definition.kind + label
+    return f"| `{definition.name}` | {kind} | {kafka} | {definition.help} |"
+
+
+def test_the_table_in_the_docs_is_that_of_the_registry():
+    table = PAGE.read_text().partition("## Table\n")[2].partition("\n\n`process_*`")[0]
+    assert table.split("\n")[3:] == [row(definition) for definition in DEFINITIONS]
+
+
+def test_a_leader_shows_every_metric_and_a_follower_all_but_the_leaders(measured):
+    world = measured.world
+    measured.meters[world.active.node_id].asked(1, 1)
+    measured.meters[world.active.node_id].answered(1)
+    kinds = {d.name.removesuffix("_total"): d.kind for d in DEFINITIONS}
+
+    def shown(node):
+        page = measured.pages[node.node_id]({}).body.decode()
+        families = text_string_to_metric_families(page)
+        return {f.name: f.type for f in families if not f.name.startswith("process_")}
+
+    assert shown(world.active) == kinds
+    other = followers(world)[0]
+    assert set(kinds) - set(shown(other)) == LEADERS_ONLY
+
+
+def snake(name):
+    return re.sub(r"\W", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)).lower()
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda d: d.name)
+def test_names_come_from_kafkas(definition):
+    if not definition.source:
+        assert definition.name.startswith("quorate_")
+        return
+    domain, _, kind = definition.source.partition(":type=")
+    derived = snake(f"{domain}_{kind}_{definition.attribute}")
+    if definition.kind == "counter":
+        derived = re.sub(r"(_rate|_count|_per_sec)$", "_total", derived)
+    assert definition.name == derived
+
+
+def test_who_asks_for_openmetrics_gets_it(measured):
+    page = measured.pages[1]({"accept": "application/openmetrics-text; version=1.0.0"})
+    assert page.content_type.startswith("application/openmetrics-text")
+    names = {family.name for family in parse_openmetrics(page.body.decode())}
+    assert RAFT + "current_epoch" in names
+
+
+def test_a_node_without_the_listener_does_not_load_prometheus():
+    code = "import sys, quorate.server.app; print('prometheus_client' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
+# -- values ------------------------------------------------------------------------------------
+def test_all_agree_on_what_the_quorum_is(measured):
+    world = measured.world
+    leader = world.active
+    for node in world.alive:
+        told = measured.raft(node)
+        assert told["current_leader"] == leader.node_id
+        assert told["current_epoch"] == leader.core.epoch
+        assert told["log_end_offset"] == node.core.log_end.offset > 0
+        assert told["log_end_epoch"] == leader.core.epoch
+        assert told["high_watermark"] == node.core.high_watermark > 0
+        assert told["number_of_voters"] == 3
+        assert told["number_unknown_voter_connections"] == 0
+        assert told[CONTROLLER + "active_controller_count"] == (node is leader)
+        assert told["kafka_server_metadata_loader_current_metadata_version"] == 30
+        assert told["kafka_server_socket_server_metrics_connection_count"] == 5
+    assert measured.raft(leader)["current_vote"] == leader.node_id
+
+
+def test_the_state_is_one_of_kafkas(measured):
+    world = measured.world
+    leader = world.active
+    other, lonely = followers(world)
+
+    def state(node):
+        told = measured.scrape(node)
+        values = {name: told[RAFT + "current_state", name] for name in STATES}
+        assert sum(values.values()) == 1
+        return max(values, key=values.get)
+
+    assert (state(leader), state(other)) == ("leader", "follower")
+    world.cut = {lonely.node_id}
+    world.run_until(lambda: lonely.core.role == "prospective")
+    assert state(lonely) in ("prospective", "prospective-voted")
+
+
+def test_records_are_counted_where_they_are_appended(measured):
+    world = measured.world
+    world.run_until(lambda: len({node.core.log_end for node in world.alive}) == 1)
+    end = world.active.core.log_end.offset
+    told = measured.raft(world.active)
+    assert (told["append_records_total"], told["fetch_records_total"]) == (end, 0)
+    for node in followers(world):
+        told = measured.raft(node)
+        assert (told["append_records_total"], told["fetch_records_total"]) == (0, end)
+
+
+def test_commits_and_elections_are_timed(measured):
+    world = measured.world
+    told = measured.raft(world.active)
+    # A millisecond each way, and one for the disk's answer; the first one waits for the followers.
+    assert 1 <= told["commit_latency_avg"] <= 4
+    assert told["commit_latency_avg"] <= told["commit_latency_max"] <= 10
+    assert 0 < told["election_latency_avg"] <= told["election_latency_max"] < 3000
+    assert told["quorate_commit_seconds_count"] > 0
+    other = measured.raft(followers(world)[0])
+    assert math.isnan(other["commit_latency_avg"])
+    assert other["quorate_commit_seconds_count"] == 0
+
+
+def test_latencies_of_long_ago_are_forgotten(measured):
+    world = measured.world
+    leader = world.active
+    assert not math.isnan(measured.raft(leader)["election_latency_max"])
+    world.now_ms += 61_000
+    assert math.isnan(measured.raft(leader)["election_latency_max"])
+
+
+def test_a_new_leader_is_noticed(measured):
+    world = measured.world
+    old = world.active
+    before = measured.raft(followers(world)[0])[CONTROLLER + "new_active_controllers_total"]
+    world.cut = {old.node_id}
+    world.run_until(lambda: world.active not in (None, old))
+    world.run(100)
+    for node in (n for n in world.alive if n is not old):
+        told = measured.raft(node)[CONTROLLER + "new_active_controllers_total"]
+        assert told == before + 1
+
+
+def test_snapshots_and_their_failures_are_counted(measured):
+    world, meters = measured.world, measured.meters[1]
+    effects = world.nodes[1].controller.step((), world.now)
+    meters.stepped([SnapshotWritten(OffsetAndEpoch(3, 1), 777)], effects)
+    meters.stepped([SnapshotFailed(OffsetAndEpoch(3, 1), "disk full")], effects)
+    world.now_ms += 1500
+    told = measured.raft(world.nodes[1])
+    assert told["kafka_server_snapshot_emitter_latest_snapshot_generated_bytes"] == 777
+    assert told["kafka_server_snapshot_emitter_latest_snapshot_generated_age_ms"] == 1500
+    assert told[CONTROLLER + "metadata_error_total"] == 1
+
+
+def test_requests_are_counted_and_timed_by_api(measured):
+    meters = measured.meters[1]
+    meters.asked(1, 1)
+    measured.world.now_ms += 40
+    meters.asked(2, 1)
+    meters.asked(3, 55)
+    meters.answered(1)
+    meters.dropped(2)
+    told = measured.scrape(measured.world.nodes[1])
+    name = "kafka_network_request_metrics_"
+    assert told[name + "requests_total", "Fetch"] == 2
+    assert told[name + "requests_total", "DescribeQuorum"] == 1
+    assert told[name + "total_time_ms_count", "Fetch"] == 1
+    assert told[name + "total_time_ms_sum", "Fetch"] == pytest.approx(40)
+    assert told[name + "total_time_ms_bucket", "25.0", "Fetch"] == 0
+    assert told[name + "total_time_ms_bucket", "50.0", "Fetch"] == 1
+
+
+# -- instruments -------------------------------------------------------------------------------
+def test_a_window_forgets_in_two_steps():
+    window = Windowed()
+    assert math.isnan(window.average(0)) and math.isnan(window.maximum(0))
+    window.record(10, 100)
+    window.record(2, 110)
+    window.record(3, 131)
+    assert (window.average(131), window.maximum(131)) == (5, 10)
+    window.record(5, 165)
+    assert (window.average(165), window.maximum(165)) == (4, 5)
+    assert math.isnan(window.average(300))
+
+
+def test_a_histogram_counts_bounds_inclusively():
+    histogram = Histogram((1.0, 2.0))
+    for value in (0.5, 1.0, 1.5, 2.0, 9.0):
+        histogram.observe(value)
+    assert histogram.counts == [2, 2, 1]
+    assert histogram.sum == 14.0

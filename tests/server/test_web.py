@@ -1,0 +1,222 @@
+"""The small HTTP server: what Prometheus, probes and curl say to it, and what nobody should."""
+
+import asyncio
+import http.client
+import socket
+from http import HTTPStatus
+
+import pytest
+
+from quorate.server.web import MAX_HEAD_BYTES, Page, WebServer
+
+
+class Site:
+    """A server with a page that tells the headers, one that breaks and one that is large."""
+
+    def __init__(self, **options):
+        self.options = options
+
+    async def __aenter__(self):
+        sock = socket.socket()
+        sock.bind(("127.0.0.1", 0))
+        self.port = sock.getsockname()[1]
+        routes = {"/hello": self.hello, "/broken": self.broken, "/large": self.large}
+        self.server = WebServer(asyncio.get_running_loop(), routes, **self.options)
+        await self.server.listen(sock)
+        return self
+
+    async def __aexit__(self, *_):
+        self.server.close()
+
+    def hello(self, headers):
+        return Page(HTTPStatus.OK, "text/plain", f"hello {headers.get('accept', '')}".encode())
+
+    def broken(self, headers):
+        raise ValueError("a defect")
+
+    def large(self, headers):
+        return Page(HTTPStatus.OK, "text/plain", bytes(4 * 1024 * 1024))
+
+    async def connect(self):
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+    async def exchange(self, request):
+        """Everything that comes back until the server closes; the client sends no more."""
+        reader, writer = await self.connect()
+        writer.write(request)
+        async with asyncio.timeout(5):
+            answer = await reader.read()
+        writer.close()
+        return answer
+
+
+def get(path, *headers, method="GET", version="1.1"):
+    return "\r\n".join([f"{method} {path} HTTP/{version}", *headers, "", ""]).encode()
+
+
+LAST = "Connection: close"
+
+
+def run(test):
+    """A test as a coroutine with a site of its own."""
+
+    def wrapper():
+        async def main():
+            async with Site() as site:
+                await test(site)
+
+        asyncio.run(main())
+
+    wrapper.__name__ = test.__name__
+    return wrapper
+
+
+@run
+async def test_a_page_comes_with_its_length(site):
+    answer = await site.exchange(get("/hello?x=1", "Host: a", "ACCEPT: me", LAST))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"Content-Length: 8" in head and b"Connection: close" in head
+    assert body == b"hello me"
+
+
+@run
+async def test_a_head_comes_without_the_body(site):
+    answer = await site.exchange(get("/hello", LAST, method="HEAD"))
+    assert b"Content-Length: 6" in answer and answer.endswith(b"\r\n\r\n")
+
+
+@run
+async def test_requests_of_one_connection_are_answered_in_order(site):
+    requests = get("/hello", "Accept: 1") + get("/nope") + get("/hello", "Accept: 2", LAST)
+    answer = await site.exchange(requests)
+    places = [answer.index(part) for part in (b"hello 1", b"404", b"hello 2")]
+    assert places == sorted(places)
+
+
+@run
+async def test_a_request_may_come_byte_by_byte(site):
+    reader, writer = await site.connect()
+    for byte in get("/hello", LAST):
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        assert b"200 OK" in await reader.read()
+
+
+@run
+async def test_http_1_0_gets_one_answer(site):
+    answer = await site.exchange(get("/hello", version="1.0") + get("/hello", version="1.0"))
+    assert answer.count(b"200 OK") == 1
+
+
+@run
+async def test_what_a_standard_client_says_is_understood(site):
+    def ask():
+        client = http.client.HTTPConnection("127.0.0.1", site.port, timeout=5)
+        answers = []
+        for _ in range(2):
+            client.request("GET", "/hello", headers={"Accept": "x"})
+            answer = client.getresponse()
+            answers.append((answer.status, answer.read()))
+        client.close()
+        return answers
+
+    assert await asyncio.to_thread(ask) == [(200, b"hello x")] * 2
+
+
+@run
+async def test_a_reader_that_is_slow_gets_everything(site):
+    reader, writer = await site.connect()
+    writer.write(get("/large") * 3 + get("/hello", LAST))
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    assert answer.count(b"200 OK") == 4
+    assert len(answer) > 12 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (get("/nope", LAST), 404),
+        (get("/hello", LAST, method="DELETE"), 405),
+        (get("/hello", "Content-Length: 3", method="POST") + b"abc", 405),
+        (get("/hello", "Content-Length: 3") + b"abc", 400),
+        (get("/hello", "Transfer-Encoding: chunked"), 400),
+        (get("/hello", "no header"), 400),
+        (get("/hello", "Space : before"), 400),
+        (get("hello"), 400),
+        (get("/hello", version="2.0"), 400),
+        (b"\x16\x03\x01\x02\x00 a TLS client\r\n\r\n", 400),
+        (get("/hello", "X: " + "x" * MAX_HEAD_BYTES), 431),
+        (b"x" * (MAX_HEAD_BYTES + 1), 431),
+        (get("/broken", LAST), 500),
+    ],
+)
+def test_what_cannot_be_served_is_said_and_the_connection_ends(request_bytes, status):
+    async def main():
+        async with Site() as site:
+            answer = await site.exchange(request_bytes)
+            assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+            assert answer.count(b"Content-Length: ") == 1
+            assert (b"Allow: GET, HEAD" in answer) == (status == 405)
+            assert b"200 OK" in await site.exchange(get("/hello", LAST))
+
+    asyncio.run(main())
+
+
+async def is_cut_off(reader):
+    """Nothing comes any more: the server closed or reset the connection."""
+    try:
+        return await reader.read() == b""
+    except ConnectionError:
+        return True
+
+
+def test_a_client_that_says_nothing_is_cut_off():
+    async def main():
+        async with Site(idle_s=0.1) as site:
+            reader, writer = await site.connect()
+            async with asyncio.timeout(5):
+                assert await is_cut_off(reader)
+            writer.close()
+
+    asyncio.run(main())
+
+
+def test_a_client_that_never_ends_its_request_is_cut_off():
+    async def main():
+        async with Site(idle_s=0.1) as site:
+            reader, writer = await site.connect()
+            ended = asyncio.create_task(is_cut_off(reader))
+            async with asyncio.timeout(5):
+                while not ended.done():
+                    writer.write(b"x")
+                    await asyncio.sleep(0.001)
+            assert await ended
+            writer.close()
+
+    asyncio.run(main())
+
+
+def test_more_connections_than_allowed_are_refused_at_once():
+    async def main():
+        async with Site(max_connections=2) as site:
+            open_ones = [await site.connect() for _ in range(2)]
+            await until(lambda: len(site.server.connections) == 2)
+            reader, _ = await site.connect()
+            async with asyncio.timeout(5):
+                assert await is_cut_off(reader)
+            open_ones[0][1].close()
+            await until(lambda: len(site.server.connections) == 1)
+            assert b"200 OK" in await site.exchange(get("/hello", LAST))
+            open_ones[1][1].close()
+
+    asyncio.run(main())
+
+
+async def until(condition):
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.001)
