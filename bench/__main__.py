@@ -21,6 +21,7 @@ MEASURES: dict[str, Callable[[bool], Report]] = {
     "describe": tools.describe,
     "dump-log": tools.dump_log,
     "codec": engine.codec_rates,
+    "steps": engine.step_costs,
     "image": engine.image_sizes,
 }
 

@@ -1,8 +1,8 @@
-"""The measures of what a node does inside: the codec and the image."""
+"""The measures of what a node does inside: the codec, a step and the image."""
 
 from __future__ import annotations
 
-from bench import codec, image
+from bench import codec, image, steps
 from bench.report import Goal, Report
 
 IMAGE_MB, LOAD_SECONDS = 400, 8
@@ -17,6 +17,16 @@ def codec_rates(quick: bool) -> Report:
         report.add(name, "quorate", ours[name], "1/s")
         report.add(name, "kafka", theirs[name], "1/s")
         report.hold_ratio(f"{name}, over Java's", name, "kafka", 1.0, at_most=False)
+    return report
+
+
+def step_costs(quick: bool) -> Report:
+    """Processor time of a commit on all three nodes, without sockets and disks."""
+    report = Report()
+    trio = steps.Trio()
+    for count in (1, 16, 128):
+        cost = steps.cost_us(trio, count, 0.5 if quick else 2.0)
+        report.add(f"steps of a commit, {count} at once, three nodes", "quorate", cost, "us")
     return report
 
 

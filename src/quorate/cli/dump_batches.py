@@ -207,6 +207,7 @@ def _work(
         previous, following = ring[me][0], ring[(me + 1) % len(ring)][1]
         for pipe in {*sum(ring, ()), result_reader} - {previous, following}:
             os.close(pipe)
+        last: Message
         try:
             last = _work_in_turn(dump, me, len(ring), (previous, following, out))
         except Exception as error:
