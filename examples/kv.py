@@ -18,7 +18,8 @@ import contextlib
 import sys
 from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple, cast
+from dataclasses import dataclass
+from typing import cast
 
 from immutables import Map
 
@@ -152,20 +153,24 @@ class Client(asyncio.Protocol):
 
     def propose(self) -> None:
         if self.entries:
-            future = self.member.propose_all(self.entries)
-            self.answers.append(Changes(future, len(self.entries)))
-            self.entries, self.size = [], 0
-            future.add_done_callback(self.flush)
+            changes = Changes(len(self.entries))
+            entries, self.entries, self.size = self.entries, [], 0
+            self.answers.append(changes)
+            self.member.submit(entries, lambda outcome: self.done(changes, outcome))
 
-    def flush(self, _: object = None) -> None:
+    def done(self, changes: Changes, outcome: list[object] | QuorateError) -> None:
+        changes.answers = answers_to(outcome, changes.count)
+        self.flush()
+
+    def flush(self) -> None:
         """Write every answer whose turn it is."""
         ready: list[bytes] = []
         while self.answers:
             answer = self.answers[0]
             if isinstance(answer, bytes):
                 ready.append(answer)
-            elif answer.future.done():
-                ready += results_of(answer)
+            elif answer.answers is not None:
+                ready += answer.answers
             else:
                 break
             self.answers.popleft()
@@ -173,26 +178,25 @@ class Client(asyncio.Protocol):
             self.transport.write(b"".join(ready))
 
 
+@dataclass
+class Changes:
+    """The place of the answers to changes that were proposed together."""
+
+    count: int
+    answers: list[bytes] | None = None
+
+
 def bulk(value: bytes | None) -> bytes:
     return b"$-1\r\n" if value is None else b"$%d\r\n%b\r\n" % (len(value), value)
 
 
-class Changes(NamedTuple):
-    """Entries that were proposed together, and how many they are."""
-
-    future: asyncio.Future[list[object]]
-    entries: int
-
-
-def results_of(changes: Changes) -> list[bytes]:
-    """What to answer to each: what the store said, or why all were refused."""
-    try:
-        return cast(list[bytes], changes.future.result())
-    except NotLeader as error:
-        refusal = f"-MOVED 0 {error.address or '?'}\r\n".encode()
-    except QuorateError as error:
-        refusal = f"-ERR {error}\r\n".encode()
-    return [refusal] * changes.entries
+def answers_to(outcome: list[object] | QuorateError, count: int) -> list[bytes]:
+    """To each change what the store said, or why all were refused."""
+    if isinstance(outcome, list):
+        return cast(list[bytes], outcome)
+    if isinstance(outcome, NotLeader):
+        return [f"-MOVED 0 {outcome.address or '?'}\r\n".encode()] * count
+    return [f"-ERR {outcome}\r\n".encode()] * count
 
 
 async def serve(directory: str, raft: str, port: int, contacts: tuple[str, ...]) -> None:

@@ -83,3 +83,23 @@ def test_a_stopped_member_answers_whoever_still_waits():
                 await future
 
     run(story)
+
+
+def test_outcomes_are_told_to_whoever_submitted_even_when_another_fails_to_take_his():
+    async def story():
+        async with local_cluster(1, Journal) as cluster:
+            leader, told, complaints = await cluster.leader(), [], []
+            asyncio.get_running_loop().set_exception_handler(
+                lambda _, what: complaints.append(what)
+            )
+
+            def clumsy(outcome):
+                raise ValueError("not today")
+
+            leader.submit([b"a"], clumsy)
+            leader.submit([b"b", b"c"], told.append)
+            assert await leader.propose(b"d") == 4
+            assert told == [[2, 3]]
+            assert [str(what["exception"]) for what in complaints] == ["not today"]
+
+    run(story)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey
@@ -35,6 +35,9 @@ from quorate.server import app
 from quorate.server.driver import Driver
 from quorate.storage.api import Storage
 
+Done = Callable[[list[object] | QuorateError], None]
+"""Takes the results of entries that were submitted, or why they were not committed."""
+
 
 class AnyDriver(Protocol):
     """Who steps the node: the server's driver, or one in memory."""
@@ -57,8 +60,7 @@ class Member:
         self.key = key
         self.node: EmbeddedNode
         self._next = 0
-        self._pending: dict[int, tuple[asyncio.Future[Any], bool]] = {}
-        """Who waits for a proposal, and whether for the results of many entries."""
+        self._pending: dict[int, Done] = {}
         self._asked: dict[int, asyncio.Future[Response]] = {}
         self._loop = asyncio.get_running_loop()
         self._driver: AnyDriver | None = None
@@ -132,33 +134,50 @@ class Member:
         self._driver = driver
 
     # -- the state machine --------------------------------------------------------------------
+    def submit(self, entries: Sequence[bytes], done: Done) -> None:
+        """Propose entries as one, in this order: all are committed, or none is.
+
+        `done` is called once, on the loop and as soon as it is known, with the result of each
+        entry, or with the error that `propose` raises. Together they must fit one batch, 8 MiB.
+        """
+        if self._driver is None or self._why is not None:
+            done(MemberStopped(self._why or "The member was stopped"))
+        elif not entries:
+            done([])
+        else:
+            self._next += 1
+            self._pending[self._next] = done
+            self._driver.post(Submit(self._next, tuple(entries)))
+
+    def propose_all(self, entries: Sequence[bytes]) -> asyncio.Future[list[object]]:
+        """As `submit`, as a future."""
+        future: asyncio.Future[list[object]] = self._loop.create_future()
+
+        def done(outcome: list[object] | QuorateError) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, QuorateError):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        self.submit(entries, done)
+        return future
+
     def propose_nowait(self, entry: bytes) -> asyncio.Future[object]:
         """As `propose`, as a future; proposals of one turn of the loop share one sync."""
         future: asyncio.Future[object] = self._loop.create_future()
-        self._submit((entry,), future, many=False)
+
+        def done(outcome: list[object] | QuorateError) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, QuorateError):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome[0])
+
+        self.submit((entry,), done)
         return future
-
-    def propose_all(self, entries: Sequence[bytes]) -> asyncio.Future[list[object]]:
-        """As `propose` for each, in this order, as one: all are committed, or none is.
-
-        Together they must fit one batch, 8 MiB.
-        """
-        future: asyncio.Future[list[object]] = self._loop.create_future()
-        if entries:
-            self._submit(tuple(entries), future, many=True)
-        else:
-            future.set_result([])
-        return future
-
-    def _submit(
-        self, entries: tuple[bytes, ...], future: asyncio.Future[Any], *, many: bool
-    ) -> None:
-        if self._driver is None or self._why is not None:
-            future.set_exception(MemberStopped(self._why or "The member was stopped"))
-            return
-        self._next += 1
-        self._pending[self._next] = future, many
-        self._driver.post(Submit(self._next, entries))
 
     async def propose(self, entry: bytes) -> object:
         """What the machine's `apply` returned, once the entry is durable on a majority.
@@ -242,14 +261,23 @@ class Member:
 
     # -- outcomes -----------------------------------------------------------------------------
     def _settle(self, outcome: Committed | Refused) -> None:
-        future, many = self._pending.pop(outcome.token, (None, False))
+        found: list[object] | QuorateError
         if isinstance(outcome, Committed):
             take = self.node.machine.results.pop
             found = [take(at, None) for at in range(outcome.base_offset, outcome.end_offset)]
-            if future is not None and not future.done():
-                future.set_result(found if many else found[0])
-        elif future is not None and not future.done():
-            future.set_exception(self._refusal(outcome))
+        else:
+            found = self._refusal(outcome)
+        done = self._pending.pop(outcome.token, None)
+        if done is not None:
+            self._tell(done, found)
+
+    def _tell(self, done: Done, found: list[object] | QuorateError) -> None:
+        """A program's mistake in `done` is its own: the step in which it is told goes on."""
+        try:
+            done(found)
+        except Exception as error:
+            context = {"message": "An outcome was not taken", "exception": error}
+            self._loop.call_exception_handler(context)
 
     def _refusal(self, outcome: Refused) -> QuorateError:
         if outcome.in_doubt:
@@ -286,11 +314,12 @@ class Member:
             self._ended.set_result(fault)
 
     def _fail_all(self, why: str) -> None:
-        waiting: list[asyncio.Future[Any]] = [future for future, _ in self._pending.values()]
-        waiting += self._asked.values()
+        proposals, asked = list(self._pending.values()), list(self._asked.values())
         self._pending.clear()
         self._asked.clear()
-        for future in waiting:
+        for done in proposals:
+            self._tell(done, MemberStopped(why))
+        for future in asked:
             if not future.done():
                 future.set_exception(MemberStopped(why))
 
