@@ -8,7 +8,14 @@ from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey
 from quorate.raft.core import RaftCore
 from quorate.raft.epochs import election_backoff
-from quorate.raft.inputs import Failure, Propose, SendFailed, Shutdown, StorageFailed
+from quorate.raft.inputs import (
+    ConnectionLost,
+    Failure,
+    Propose,
+    SendFailed,
+    Shutdown,
+    StorageFailed,
+)
 from quorate.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -315,6 +322,34 @@ def test_others_wait_for_a_leader_or_the_end_of_their_time(role: str) -> None:
     single.step(Shutdown(5000))
     single.ask(begin(EPOCH + 5, 3))
     assert single.last.stopped
+
+
+@pytest.mark.parametrize("role", ["leader", "prospective", "candidate"])
+def test_nobody_is_waited_for_when_the_peers_are_gone_too(role: str) -> None:
+    single = ROLES[role]()
+    single.step(Shutdown(5000))
+    asked = {send.to: send.correlation for send in single.sends}
+    single.step(SendFailed(asked[2], Failure.TIMED_OUT))
+    assert not single.step(SendFailed(asked[3], Failure.DISCONNECTED)).stopped
+    single.wait(single.config.retry_backoff_ms)
+    asked = {send.to: send.correlation for send in single.sends}
+    assert single.step(SendFailed(asked[2], Failure.DISCONNECTED)).stopped
+
+
+def test_a_peer_that_is_stopping_too_will_not_follow() -> None:
+    single = leader()
+    single.step(Shutdown(5000))
+    gone = EndQuorumEpochResponse(ErrorCode.BROKER_NOT_AVAILABLE, LeaderAndEpoch(-1, -1))
+    assert not single.answer(EndQuorumEpochRequest, gone, to=2).stopped
+    fine = EndQuorumEpochResponse(ErrorCode.NONE, LeaderAndEpoch(1, EPOCH + 1), listeners(1))
+    assert not single.answer(EndQuorumEpochRequest, fine, to=3).stopped
+    assert single.step(ConnectionLost(3)).stopped
+
+
+def test_a_peer_that_was_gone_before_may_have_come_back() -> None:
+    single = leader()
+    single.step(ConnectionLost(2), ConnectionLost(3))
+    assert not single.step(Shutdown(5000)).stopped
 
 
 def test_who_shuts_down_still_votes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.base.ids import OffsetAndEpoch
+from quorate.base.notes import Warn
 from quorate.formats.batch import with_base_offset_and_epoch
 from quorate.raft.values import ElectionState
 from quorate.storage.api import CorruptLog, StorageError
@@ -76,6 +77,17 @@ def test_whatever_an_interrupted_write_left_is_cut(kept, filler):
     storage, notes = opened(harmed(LOG_FILE, WHOLE + tail))
     assert read_all(storage) == WHOLE
     assert f"cut a torn tail of {len(tail)} bytes at byte {len(WHOLE)}, offset 6" in notes[0]
+    assert isinstance(notes[0], Warn)
+
+
+def test_a_missing_vote_is_warned_of_where_there_is_a_log():
+    disk = disk_with()
+    disk.remove("quorum-state")
+    _, notes = opened(disk)
+    (said,) = notes
+    assert isinstance(said, Warn) and "quorum-state is missing, but the log reaches epoch 4" in said
+    _, notes = opened(MemoryDisk())
+    assert notes == ()
 
 
 def test_a_large_torn_tail_is_searched_quickly_for_sound_batches():

@@ -12,6 +12,7 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch
+from quorate.base.notes import Warn
 from quorate.metadata.image import Image
 from quorate.node.ahead import Ahead
 from quorate.node.calls import ENVELOPE, Call, envelope_error, unwrap
@@ -202,10 +203,9 @@ class Controller:
         response = item.response
         succeeded = response is not None and response.error_code == ErrorCode.NONE
         if response is not None and not succeeded:
-            effects.notes.append(
-                "The active controller refused our registration: "
-                f"{ErrorCode.of(response.error_code).name} {response.error_message or ''}".rstrip()
-            )
+            name = ErrorCode.of(response.error_code).name
+            why = f"{name} {response.error_message or ''}".rstrip()
+            effects.notes.append(Warn(f"The active controller refused our registration: {why}"))
         self._registration.done(succeeded, self.now)
 
     # -- what handlers see and do (handlers.Host) ---------------------------------------------

@@ -15,6 +15,7 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Listeners, OffsetAndEpoch, Uuid
+from quorate.base.notes import Warn
 from quorate.formats.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -215,7 +216,8 @@ class MetadataMachine:
                     f"A metadata transaction is open at offset {transaction.offset}, but "
                     f"metadata.version {version} knows no transactions: the log was damaged"
                 )
-            self.notes.append(f"Aborting the transaction open at offset {transaction.offset}")
+            text = f"Aborting the transaction open at offset {transaction.offset}"
+            self.notes.append(Warn(text))
             found.insert(0, AbortTransactionRecord(reason=FAILOVER))
         return found
 

@@ -13,6 +13,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.base.frozen import frozen
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
+from quorate.base.notes import Fault
 from quorate.formats.batch import (
     encode_control_batch,
     with_base_offset_and_epoch,
@@ -225,9 +226,8 @@ class Replica:
                     events.append(inputs.SnapshotCreated(snapshot_id))
             case SnapshotFailed():
                 self._writing_snapshot = False
-                effects.notes.append(
-                    f"Could not write snapshot {_name(snapshot_id)}: {item.reason}"
-                )
+                text = f"Could not write snapshot {_name(snapshot_id)}: {item.reason}"
+                effects.notes.append(Fault(text))
 
     def _take_read(self, result: LogRead | SnapshotRead, effects: Effects) -> None:
         if result.token == self._apply_token:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from quorate.base.errors import BrokenInvariant, ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listeners, OffsetAndEpoch
+from quorate.base.notes import Fault
 from quorate.raft import election, following, leading, moves, snapshots
 from quorate.raft.answers import bare_refusal, spoiled
 from quorate.raft.describe import QuorumDescription, describe, known_committed, out_of_touch
@@ -224,13 +225,17 @@ class RaftCore:
         return max(wake, s.now + 1)
 
     def _may_stop(self, s: State) -> bool:
-        """`KafkaRaftClient.maybeCompleteShutdown`: time is up, or nobody needs this node."""
+        """`KafkaRaftClient.maybeCompleteShutdown`: time is up, or nobody needs this node.
+
+        Better than Kafka: a node whose peers are gone too does not wait for a successor.
+        """
         assert s.shutdown_deadline is not None
         return (
             s.now >= s.shutdown_deadline
             or not s.is_voter
             or s.voters.is_only_voter(s.me)
             or s.leader_id not in (-1, s.me.id)
+            or (not isinstance(s.role, Leader) and _none_can_follow(s))
         )
 
     def _stop(self, s: State) -> None:
@@ -256,7 +261,7 @@ class RaftCore:
         s = self._state
         self._faulted = reason
         s.out.discard()
-        s.note(reason)
+        s.out.notes.append(Fault(reason))
         held = [
             Reply(reply.reply_to, spoiled(reply.response, ErrorCode.BROKER_NOT_AVAILABLE))
             for reply in s.out.take_held()
@@ -293,6 +298,11 @@ class RaftCore:
             s.durable.persisted(max((e.seq for e in events if isinstance(e, Persisted)), default=0))
             s.out.release()
         return self._finish(s)
+
+
+def _none_can_follow(s: State) -> bool:
+    """So many voters are gone that, even with this node's vote, nobody can be elected."""
+    return sum(node_id not in s.requests.gone for node_id in s.voters.ids) < s.voters.majority
 
 
 def _say_goodbye(s: State, role: Leader) -> None:

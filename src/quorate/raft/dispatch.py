@@ -129,6 +129,10 @@ def _answered(s: State, event: Answered) -> None:
     flight = s.requests.take(event.correlation)
     if flight is None:
         return
+    if event.response.error == ErrorCode.BROKER_NOT_AVAILABLE:
+        s.requests.gone.add(flight.to)
+    else:
+        s.requests.gone.discard(flight.to)
     resets = s.requests.resets
     if not _on_response(s, flight, event.response) and s.requests.resets == resets:
         s.requests.fail(flight.to, s.now)
@@ -139,7 +143,9 @@ def _send_failed(s: State, event: SendFailed) -> None:
     if flight is None:
         return
     request = flight.request
-    if event.failure == Failure.UNSUPPORTED_VERSION:
+    if event.failure == Failure.DISCONNECTED:
+        s.requests.gone.add(flight.to)
+    elif event.failure == Failure.UNSUPPORTED_VERSION:
         if isinstance(request, VoteRequest) and request.pre_vote:
             election.no_pre_vote(s, flight.to)
             return
@@ -153,6 +159,7 @@ def _send_failed(s: State, event: SendFailed) -> None:
 
 def _connection_lost(s: State, node_id: int) -> None:
     """Only the leader's matters; an observer looks for another node to ask at once."""
+    s.requests.gone.add(node_id)
     role = s.role
     if not isinstance(role, Follower) or node_id != s.leader_id:
         return
@@ -181,5 +188,5 @@ def _on_response(s: State, flight: InFlight, response: Response) -> bool:
         return reconfig.on_update_response(s, response)
     if isinstance(response, AddVoterResponse | RemoveVoterResponse):
         return reconfig.on_join_response(s, response)
-    s.note(f"answer of the wrong kind from {flight.to}")
+    s.warn(f"answer of the wrong kind from {flight.to}")
     return False

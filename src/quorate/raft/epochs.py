@@ -34,7 +34,7 @@ def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
     """
     epoch, leader_id = leader.epoch, leader.leader_id
     if leader_id == s.me.id and not isinstance(s.role, Leader | Resigned):
-        s.note(f"told that this node leads epoch {epoch}, but it does not")
+        s.warn(f"told that this node leads epoch {epoch}, but it does not")
         if epoch > s.epoch:
             become_unattached(s, epoch)
         return False
@@ -51,7 +51,7 @@ def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
     if epoch < s.epoch or leader_id < 0 or leader_id == s.me.id:
         return True
     if s.leader_id not in (-1, leader_id):
-        s.note(f"epoch {epoch}: leader is {s.leader_id}, told {leader_id}: ignored")
+        s.warn(f"epoch {epoch}: leader is {s.leader_id}, told {leader_id}: ignored")
         return False
     if usable and (s.leader_id < 0 or len(endpoints) > len(s.leader_endpoints)):
         become_follower(s, epoch, leader_id, endpoints)
@@ -72,7 +72,7 @@ def common_response(
         return None
     if error != ErrorCode.NONE and leader.epoch < 0:
         if error != ErrorCode.BROKER_NOT_AVAILABLE:
-            s.note(f"unexpected error {error.name}")
+            s.warn(f"unexpected error {error.name}")
         return False
     if leader.epoch < s.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
         return False
@@ -83,12 +83,12 @@ def common_response(
         learn(s, leader, endpoints)
         return None if error == ErrorCode.NONE else False
     if error == ErrorCode.INVALID_VOTER_KEY:
-        s.note("a peer's directory id is not the one that the voter set has for it")
+        s.warn("a peer's directory id is not the one that the voter set has for it")
         return False
     if error == ErrorCode.BROKER_NOT_AVAILABLE:
         return False
     if error in (ErrorCode.INVALID_REQUEST, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
-        s.note(f"a peer refused our request: {error.name}")
+        s.warn(f"a peer refused our request: {error.name}")
         return False
     return None
 

@@ -13,7 +13,7 @@ from quorate.raft.messages import (
     FetchSnapshotResponse,
     Request,
 )
-from quorate.raft.moves import append_batch, become_prospective, fetch_patience
+from quorate.raft.moves import append_batch, become_prospective, explain_key, fetch_patience
 from quorate.raft.ready import AbandonSnapshot, InstallSnapshot, SnapshotChunk, Truncate
 from quorate.raft.reconfig import voter_request
 from quorate.raft.roles import NEVER, Download, Follower, Unattached
@@ -61,13 +61,13 @@ def fetched_well(s: State, role: Follower) -> None:
 def _truncate(s: State, diverging: OffsetAndEpoch) -> bool:
     cut = s.log.truncation_offset(diverging)
     if cut < s.committed_floor or diverging.offset < s.high_watermark:
-        s.note(
+        s.warn(
             f"leader {s.leader_id} asks to truncate to {diverging.offset}, below what is "
             f"committed ({s.committed_floor}): refused"
         )
         return False
     if cut >= s.log.end_offset:
-        s.note(f"leader {s.leader_id} diverges at {diverging}, where this log has nothing to cut")
+        s.warn(f"leader {s.leader_id} diverges at {diverging}, where this log has nothing to cut")
         return False
     truncate(s, cut)
     return True
@@ -95,7 +95,7 @@ def _append(s: State, response: FetchResponse) -> bool:
             return False
         fits = batch.base_offset == s.log.end_offset and batch.last_offset >= batch.base_offset
         if not fits or batch.epoch < s.log.last_epoch:
-            s.note(
+            s.warn(
                 f"batch at {batch.base_offset} of epoch {batch.epoch} does not continue the log "
                 f"that ends at {s.log.end_offset} in epoch {s.log.last_epoch}: refused"
             )
@@ -117,7 +117,7 @@ def _follow_high_watermark(s: State, leaders: int) -> None:
 def _begin_download(s: State, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
     """The leader's log does not reach back to where this one ends: take its snapshot first."""
     if min(snapshot_id) < 0 or snapshot_id.offset < s.committed_floor or snapshot_id.offset == 0:
-        s.note(f"leader {s.leader_id} sends snapshot id {tuple(snapshot_id)}: refused")
+        s.warn(f"leader {s.leader_id} sends snapshot id {tuple(snapshot_id)}: refused")
         return False
     if role.download is None or role.download.snapshot_id != snapshot_id:
         _abandon(s, role)
@@ -183,10 +183,13 @@ def on_installed(s: State, event: SnapshotInstalled) -> None:
         return
     s.installing = None
     s.log.install(event.snapshot_id)
+    before = s.voters.get(s.me.id)
     s.controls.reset(event.snapshot_id, event.control)
     s.durable.installed(event.snapshot_id.offset)
     s.commit(event.snapshot_id.offset)
     s.note(f"log starts at snapshot {tuple(event.snapshot_id)}, voters {s.voters}")
+    if before != s.voters.get(s.me.id):
+        explain_key(s)
     if isinstance(s.role, Follower):
         s.role.fetch_deadline = max(s.role.fetch_deadline, s.now + s.config.fetch_timeout_ms)
 
@@ -195,7 +198,7 @@ def on_install_failed(s: State, event: InstallFailed) -> None:
     if s.installing != event.snapshot_id:
         return
     s.installing = None
-    s.note(f"snapshot {tuple(event.snapshot_id)} is damaged, fetched anew: {event.reason}")
+    s.warn(f"snapshot {tuple(event.snapshot_id)} is damaged, fetched anew: {event.reason}")
     if s.leader_id >= 0:
         s.requests.fail(s.leader_id, s.now)
 

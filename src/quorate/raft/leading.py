@@ -100,7 +100,7 @@ def on_fetch(s: State, reply_to: int, request: FetchRequest) -> None:
     role = s.role
     assert isinstance(role, Leader)
     if request.replica.id == s.me.id:
-        s.note(f"Fetch from {request.replica}, which has this leader's own id: refused")
+        s.warn(f"Fetch from {request.replica}, which has this leader's own id: refused")
         refuse(s, reply_to, request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return
     response = None
@@ -155,7 +155,7 @@ def _answer(s: State, role: Leader, request: FetchRequest, *, first: bool) -> Fe
 
 def _fetched(s: State, role: Leader, row: Row, offset: int) -> None:
     if offset < row.end_offset:
-        s.note(f"{row.key} fetches at {offset}, having acknowledged {row.end_offset}")
+        s.warn(f"{row.key} fetches at {offset}, having acknowledged {row.end_offset}")
     moved = offset != row.end_offset
     row.fetched(offset, s.log.end_offset, s.now)
     _heard(s, role, row.key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.base.check import check
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import Listeners, ReplicaKey
+from quorate.base.ids import Listeners, ReplicaKey, uuid_to_text
 from quorate.raft.answers import refuse
 from quorate.raft.messages import AddVoterResponse, RemoveVoterResponse
 from quorate.raft.progress import Progress
@@ -33,7 +33,7 @@ def start(s: State) -> None:
     """The first role, from quorum-state and log (`QuorumState.initialize`)."""
     election = s.election
     if s.log.last_epoch > election.epoch:
-        s.note(f"quorum-state has epoch {election.epoch}, the log {s.log.last_epoch}: log's taken")
+        s.warn(f"quorum-state has epoch {election.epoch}, the log {s.log.last_epoch}: log's taken")
         s.save(ElectionState(s.log.last_epoch))
         s.role = Unattached(remaining_or_new(s))
     elif election.leader_id == s.me.id:
@@ -48,10 +48,29 @@ def start(s: State) -> None:
         else:
             s.role = Unattached(remaining_or_new(s))
     s.note(f"epoch {s.epoch}: starts as {type(s.role).__name__.lower()}, voters {s.voters}")
+    explain_key(s)
     if s.controls.own and len(s.controls.static_voters) > 0:
-        s.note("the configured static voters are ignored: the log has its own voter set")
+        s.warn("the configured static voters are ignored: the log has its own voter set")
     if s.voters.is_only_voter(s.me) and isinstance(s.role, Unattached | Resigned):
         become_prospective(s, "only voter")
+
+
+def explain_key(s: State) -> None:
+    """Warn when the voter set knows this node by another directory id: it counts for nothing."""
+    voter = s.voters.get(s.me.id)
+    if voter is not None and not s.is_voter:
+        theirs, ours = uuid_to_text(voter.key.directory_id), uuid_to_text(s.me.directory_id)
+        what = (
+            f"the voter set holds node {s.me.id} with directory {theirs}, but this node has {ours}"
+        )
+        if s.config.auto_join:
+            s.warn(f"{what}: it is an observer until it has joined in the place of that one")
+        else:
+            s.warn(
+                f"{what}: it is an observer and cannot vote. Put back the disk, or the "
+                f"directory.id in meta.properties; or remove controller {s.me.id} with directory "
+                f"{theirs} and add it anew"
+            )
 
 
 def _names_me(s: State, key: ReplicaKey) -> bool:
@@ -201,8 +220,10 @@ def _rule(s: State, batch: Batch) -> None:
         if not s.controls.apply(offset, record) or not isinstance(record, VotersRecord):
             continue
         s.note(f"offset {offset}: voters {s.voters}")
+        if before.get(s.me.id) != s.voters.get(s.me.id):
+            explain_key(s)
         if known and not before.overlaps(s.voters):
-            s.note(f"voters {before} and {s.voters} need not share a majority")
+            s.warn(f"voters {before} and {s.voters} need not share a majority")
 
 
 def append_control(s: State, role: Leader, records: tuple[ControlRecord, ...]) -> Batch:

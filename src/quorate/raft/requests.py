@@ -33,6 +33,7 @@ class Requests:
         "_by_node",
         "_next",
         "bootstrap",
+        "gone",
         "resets",
     )
 
@@ -43,6 +44,8 @@ class Requests:
         self._by_correlation: dict[int, InFlight] = {}
         self._backoff: dict[int, int] = {}
         self._next = 0
+        self.gone: set[int] = set()
+        """Nodes that cannot be connected to, or are stopping, by what was last heard of them."""
         self.resets = 0
         """How often everything was forgotten: tells whether an answer changed the role."""
 
@@ -52,6 +55,7 @@ class Requests:
         self._by_node.clear()
         self._by_correlation.clear()
         self._backoff.clear()
+        self.gone.clear()
 
     def forget(self, node_id: int) -> None:
         """Forget what is under way to one node."""

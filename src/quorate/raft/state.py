@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from quorate.base.check import check
 from quorate.base.ids import Address, LeaderAndEpoch, Listeners, OffsetAndEpoch, ReplicaKey
+from quorate.base.notes import Warn
 from quorate.raft.durable import Durable
 from quorate.raft.history import Controls
 from quorate.raft.log_index import LogIndex
@@ -168,6 +169,9 @@ class State:
     # -- small deeds -------------------------------------------------------------------------
     def note(self, text: str) -> None:
         self.out.notes.append(text)
+
+    def warn(self, text: str) -> None:
+        self.out.notes.append(Warn(text))
 
     def send(self, to: int, address: Address, request: Request) -> int:
         """Send now; its correlation id. The caller made sure that the node is ready."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from quorate.base.ids import METADATA_TOPIC_ID, uuid_to_text
+from quorate.base.notes import Warn
 from quorate.formats.errors import FormatError
 from quorate.formats.files import (
     DELETED_SUFFIX,
@@ -72,6 +73,7 @@ def survey(disk: Disk, options: LogOptions) -> Survey:
     _read_segments(disk, found, options)
     _check_epochs(disk, found)
     _check_together(disk, found)
+    _miss_election(disk, found)
     return found
 
 
@@ -106,6 +108,16 @@ def _election(disk: Disk, found: Survey) -> ElectionState | None:
         ) from None
 
 
+def _miss_election(disk: Disk, found: Survey) -> None:
+    epoch = found.scan.last_epoch
+    if QUORUM_STATE not in found.names and epoch > 0:
+        text = (
+            f"{disk.where}/{QUORUM_STATE} is missing, but the log reaches epoch {epoch}: if this "
+            "replica voted in a later epoch, that is forgotten"
+        )
+        found.notes.append(Warn(text))
+
+
 def _read_snapshots(disk: Disk, found: Survey) -> None:
     ids = sorted(filter(None, map(parse_snapshot_name, found.names)))
     for snapshot_id in ids:
@@ -135,7 +147,7 @@ def _saved_epochs(disk: Disk, found: Survey) -> tuple[tuple[int, int], ...] | No
     try:
         return decode_leader_epochs(read_file(disk, LEADER_EPOCH_CHECKPOINT))
     except FormatError as error:
-        found.notes.append(f"{error}: written anew from the log")
+        found.notes.append(Warn(f"{error}: written anew from the log"))
         return None
 
 
@@ -170,9 +182,8 @@ def _judge(disk: Disk, found: Survey, damage: Damage, size: int, *, last: bool) 
         beyond = find_sound_batch(segment.file, damage.position + 1, size, damage.offset)
         if beyond is None:
             found.torn_bytes = size - damage.position
-            found.notes.append(
-                f"{path}: cut a torn tail of {found.torn_bytes} bytes {at}: {damage.what}"
-            )
+            text = f"{path}: cut a torn tail of {found.torn_bytes} bytes {at}: {damage.what}"
+            found.notes.append(Warn(text))
             return
     if beyond is not None:
         follows = f"a sound batch follows at byte {beyond}"
@@ -234,10 +245,11 @@ def _check_together(disk: Disk, found: Survey) -> None:
         )
     if found.superseded:
         found.start_offset = newest.offset
-        found.notes.append(
+        text = (
             f"{disk.where}: snapshot {snapshot_name(newest)} is newer than the log, which ended at "
             f"offset {end}: dropped the log, it goes on behind the snapshot"
         )
+        found.notes.append(Warn(text))
 
 
 def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:

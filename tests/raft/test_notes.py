@@ -1,0 +1,46 @@
+"""What the core tells an operator, and how grave it says that it is."""
+
+from __future__ import annotations
+
+from quorate.base.ids import uuid_to_text
+from quorate.base.notes import Fault, Warn
+from quorate.raft.inputs import StorageFailed
+from quorate.raft.values import ControlState, ElectionState, Voter, Voters
+from raft.cluster import directory, key, listeners, voter
+from raft.single import LAST_EPOCH, Single, follower, recovered
+
+MOVED = Voter(key(1, 1), listeners(1), 0, 1)
+"""Node 1 with another disk."""
+
+
+def test_faults_and_warnings_are_told_from_news() -> None:
+    single = follower()
+    assert not any(isinstance(note, Warn | Fault) for note in single.notes)
+    single.step(StorageFailed("no space left"))
+    assert single.notes[-1] == "storage failed: no space left"
+    assert isinstance(single.notes[-1], Fault)
+
+
+def test_a_forgotten_vote_is_a_warning() -> None:
+    single = Single(election=ElectionState(LAST_EPOCH - 1))
+    assert isinstance(single.notes[0], Warn) and "log's taken" in single.notes[0]
+
+
+def test_a_voter_by_another_directory_id_is_told_so_at_start() -> None:
+    control = ControlState(1, tuple(MOVED if i == 1 else voter(i) for i in (1, 2, 3)))
+    single = Single(log=recovered(snapshot_control=control))
+    theirs, ours = uuid_to_text(directory(1, 1)), uuid_to_text(directory(1))
+    (said,) = (note for note in single.notes if isinstance(note, Warn))
+    assert f"holds node 1 with directory {theirs}, but this node has {ours}" in said
+
+
+def test_a_voter_of_a_static_quorum_has_no_directory_id_to_differ() -> None:
+    static = tuple(voter(i, known=False) for i in (1, 2, 3))
+    single = Single(log=recovered(snapshots=(), snapshot_control=None), static_voters=static)
+    assert not any(isinstance(note, Warn) for note in single.notes)
+
+
+def test_a_voter_by_another_directory_id_is_told_so_when_it_learns_it() -> None:
+    changed = Voters((MOVED, voter(2), voter(3)))
+    single = Single(log=recovered(control_records=((4, changed),)))
+    assert any("holds node 1 with directory" in note for note in single.notes)
