@@ -127,6 +127,49 @@ def test_garbage_closes_the_connection_with_a_line_in_the_log(data, why, caplog)
     assert why in caplog.text and "127.0.0.1" in caplog.text
 
 
+def test_a_flood_of_garbage_does_not_flood_the_log(caplog):
+    async def run():
+        async with Server() as server:
+            for _ in range(40):
+                reader, writer = await server.connect()
+                writer.write(frame(b"bad"))
+                assert await is_closed(reader)
+                writer.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    *lines, last = caplog.messages
+    assert len(lines) == 10 and all("127.0.0.1" in line for line in lines)
+    assert last == "Closed a connection for what came over it (30 more times within a minute)"
+
+
+def test_a_flood_beyond_the_connections_of_a_host_does_not_flood_the_log(caplog):
+    async def run():
+        async with Server(Limits(max_connections_per_ip=1)) as server:
+            _, first = await server.connect()
+            for _ in range(15):
+                reader, writer = await server.connect()
+                assert await is_closed(reader)
+                writer.close()
+            first.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    assert len(caplog.messages) == 11 and "5 more times" in caplog.messages[-1]
+
+
+def test_a_burst_of_connections_is_held_while_the_loop_is_busy():
+    async def run():
+        async with Server() as server:
+            address = ("127.0.0.1", server.port)
+            # Nothing is accepted here: the loop does not turn. One too many waits for a second.
+            held = [socket.create_connection(address, timeout=0.9) for _ in range(120)]
+            for connection in held:
+                connection.close()
+
+    asyncio.run(run())
+
+
 def test_half_a_frame_and_silence_is_closed_when_idle_for_too_long():
     async def run():
         async with Server(Limits(max_idle_ms=100)) as server:

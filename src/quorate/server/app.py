@@ -32,8 +32,8 @@ from quorate.node.metadata_machine import Bootstrap, MetadataMachine, Registrant
 from quorate.node.replica import Replica
 from quorate.node.snapshots import SnapshotPolicy
 from quorate.server.driver import Driver, present
-from quorate.server.listener import Limits
-from quorate.server.logs import LOG
+from quorate.server.listener import LEAST_BACKLOG, Limits
+from quorate.server.logs import LOG, level_of
 from quorate.server.meters import Meters
 from quorate.storage.api import Recovered, Storage
 from quorate.storage.files import FileStorage
@@ -162,7 +162,7 @@ def limits(config: NodeConfig) -> Limits:
         config.max_connections,
         config.max_connections_per_ip,
         config.connections_max_idle_ms,
-        config.socket_listen_backlog_size,
+        max(config.socket_listen_backlog_size, LEAST_BACKLOG),
     )
 
 
@@ -204,7 +204,7 @@ def _listening_socket(listener: Listener, config: NodeConfig) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setblocking(False)
         sock.bind(address)
-        sock.listen(config.socket_listen_backlog_size)
+        sock.listen(max(config.socket_listen_backlog_size, LEAST_BACKLOG))
     except OSError:
         sock.close()
         raise
@@ -242,7 +242,7 @@ async def _serve(
     try:
         recovered = storage.open()
         for note in recovered.notes:
-            LOG.info("%s", note)
+            LOG.log(level_of(note), "%s", note)
         controller = build(config, identity, bound.advertised, recovered)
         ended: asyncio.Future[str | None] = loop.create_future()
 

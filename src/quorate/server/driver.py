@@ -25,7 +25,7 @@ from quorate.raft.inputs import Failure
 from quorate.raft.ready import Send
 from quorate.server.disk import DiskThread
 from quorate.server.listener import Acceptor, Connection, Limits, Slot
-from quorate.server.logs import LOG
+from quorate.server.logs import LOG, Sparing, level_of
 from quorate.server.meters import Meters
 from quorate.server.peers import Ask, Peer
 from quorate.storage.api import Storage
@@ -34,6 +34,8 @@ from quorate.wire.messages import ControllerRegistrationResponse
 from quorate.wire.schema import Message
 
 _REGISTRATION: Final = 70
+_MOST_REPEATS: Final = 3
+"""The same note comes so often at most each minute."""
 
 
 def present() -> Now:
@@ -68,6 +70,7 @@ class Driver:
         meters: Meters | None = None,
     ) -> None:
         self.acceptor = Acceptor(loop, limits, self._on_frame, self._has_room)
+        self._notes = Sparing(loop, _MOST_REPEATS)
         self._controller = controller
         self._loop = loop
         self._ended = ended
@@ -106,6 +109,7 @@ class Driver:
         if self._timer is not None:
             self._timer.cancel()
         self.acceptor.close()
+        self._notes.tell()
         for peer in self._peers.values():
             peer.close()
         self._disk.close()
@@ -168,7 +172,7 @@ class Driver:
 
     def _carry_out(self, effects: NodeEffects) -> None:
         for note in effects.notes:
-            LOG.info("%s", note)
+            self._notes.log(level_of(note), note, note)
         for send in effects.sends:
             self._send(send)
         for ask in effects.registrations:

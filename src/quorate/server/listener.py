@@ -7,19 +7,26 @@ no request close the connection (`Processor`, `SocketServer`).
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, cast
 
 from quorate.base.errors import QuorateError
-from quorate.server.logs import LOG
+from quorate.server.logs import Sparing
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
 
 _MOST_WAITING: Final = 128
 """Requests of one connection that may wait for an answer before it is no longer read."""
+
+LEAST_BACKLOG: Final = 1024
+"""Connections that the system holds for us until they are accepted. Kafka makes do with 50, as it
+has a thread that does nothing else; where they do not fit, clients wait for a second."""
+_MOST_LINES: Final = 10
+"""Log lines about connections of which each minute has so many of a kind at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,7 @@ class Limits:
     max_connections: int = 2**31 - 1
     max_connections_per_ip: int = 2**31 - 1
     max_idle_ms: int = 600_000
-    backlog: int = 50
+    backlog: int = LEAST_BACKLOG
 
 
 class Slot:
@@ -142,7 +149,8 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, error: QuorateError) -> None:
         """Close the connection because of what came over it."""
-        LOG.warning("Closed the connection from %s on %s: %s", self.peer, self.listener, error)
+        text = f"Closed the connection from {self.peer} on {self.listener}: {error}"
+        self._server.log.log(logging.WARNING, "Closed a connection for what came over it", text)
         self.close()
 
     def close(self) -> None:
@@ -165,9 +173,11 @@ class Acceptor:
         self.has_room = has_room
         self.time = loop.time
         self.throttled: set[Connection] = set()
+        self.log = Sparing(loop, _MOST_LINES)
         self._loop = loop
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
+        self._by_host: Counter[str] = Counter()
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
@@ -187,6 +197,7 @@ class Acceptor:
         """Accept no more, close what is open."""
         if self._sweep is not None:
             self._sweep.cancel()
+        self.log.tell()
         for server in self._servers:
             server.close()
         for connection in list(self._connections):
@@ -196,26 +207,27 @@ class Acceptor:
         """Count a new connection; False when there are too many."""
         limits = self.limits
         if len(self._connections) >= limits.max_connections:
-            LOG.warning(
-                "Refused the connection from %s: max.connections (%d) reached",
-                connection.peer,
-                limits.max_connections,
-            )
+            self._refused(connection, f"max.connections ({limits.max_connections}) reached")
             return False
-        same = sum(other.host == connection.host for other in self._connections)
-        if same >= limits.max_connections_per_ip:
-            LOG.warning(
-                "Refused the connection from %s: max.connections.per.ip (%d) reached",
-                connection.peer,
-                limits.max_connections_per_ip,
-            )
+        if self._by_host[connection.host] >= limits.max_connections_per_ip:
+            most = limits.max_connections_per_ip
+            self._refused(connection, f"max.connections.per.ip ({most}) reached")
             return False
         self._connections.add(connection)
+        self._by_host[connection.host] += 1
         return True
 
+    def _refused(self, connection: Connection, why: str) -> None:
+        text = f"Refused the connection from {connection.peer}: {why}"
+        self.log.log(logging.WARNING, f"Refused a connection: {why}", text)
+
     def forget(self, connection: Connection) -> None:
-        self._connections.discard(connection)
         self.throttled.discard(connection)
+        if connection in self._connections:
+            self._connections.remove(connection)
+            self._by_host[connection.host] -= 1
+            if not self._by_host[connection.host]:
+                del self._by_host[connection.host]
 
     def unthrottle(self) -> None:
         """Read again from the connections that had been stopped, as far as there is room."""
@@ -232,6 +244,7 @@ class Acceptor:
         oldest = self.time() - self.limits.max_idle_ms / 1000
         for connection in list(self._connections):
             if connection.last_active < oldest:
-                LOG.info("Closed the idle connection from %s", connection.peer)
+                text = f"Closed the idle connection from {connection.peer}"
+                self.log.log(logging.INFO, "Closed an idle connection", text)
                 connection.close()
         self._schedule_sweep()

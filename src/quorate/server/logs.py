@@ -2,15 +2,61 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
 import time
 from typing import Final, Literal
 
+from quorate.base.notes import Fault, Warn
+
 LOG: Final = logging.getLogger("quorate")
 
 Format = Literal["human", "json"]
+
+PERIOD_S: Final = 60.0
+_MOST_KINDS: Final = 1000
+
+
+def level_of(note: str) -> int:
+    """The logging level of a note."""
+    if isinstance(note, Fault):
+        return logging.ERROR
+    return logging.WARNING if isinstance(note, Warn) else logging.INFO
+
+
+class Sparing:
+    """Logs the first `most` lines of a kind, and once a minute how many more there were.
+
+    For what a peer or client can cause as often as it likes.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
+        self._loop = loop
+        self._most = most
+        self._seen: dict[tuple[int, str], int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def log(self, level: int, kind: str, text: str) -> None:
+        """Log `text`, unless there were too many lines of its kind lately."""
+        count = self._seen[level, kind] = self._seen.get((level, kind), 0) + 1
+        if count <= self._most:
+            LOG.log(level, "%s", text)
+        if len(self._seen) > _MOST_KINDS:
+            self.tell()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(PERIOD_S, self.tell)
+
+    def tell(self) -> None:
+        """Say what was left out, and begin anew."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        seen, self._seen = self._seen, {}
+        for (level, kind), count in seen.items():
+            if count > self._most:
+                LOG.log(level, "%s (%d more times within a minute)", kind, count - self._most)
 
 
 class _Human(logging.Formatter):
