@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 import time
@@ -11,23 +12,26 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from quorate.base.ids import Address
-from quorate.cli.supervisor import Supervisor, wait_for
+from quorate.cli.options import CONTEXT
+from quorate.cli.supervisor import Supervisor
 from quorate.client.admin import Admin, ClientConfig, ClientError, Quorum
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+DEFAULT_CONTROLLERS: Final = 3
 _REFRESH_S: Final = 0.5
-_WATCHER: Final = 2_000
+_WATCHER_MS: Final = 2_000
 
 
 @click.command(
+    context_settings=CONTEXT,
     epilog="""\b
 Examples:
   quorate quickstart                    three controllers in ./quorate-data; Ctrl-C stops them
   quorate quickstart --data /var/q      the same data again next time
   quorate quickstart --tour             a guided round in fresh data, then exit
-"""
+""",
 )
 @click.option(
     "--data",
@@ -38,12 +42,11 @@ Examples:
 @click.option(
     "--controllers",
     type=click.IntRange(1, 7),
-    default=3,
-    show_default=True,
-    help="How many controllers a new quorum has.",
+    default=None,
+    help=f"How many controllers a new quorum has.  [default: {DEFAULT_CONTROLLERS}]",
 )
 @click.option("--tour", is_flag=True, help="Show by itself what the quorum can do, then exit.")
-def quickstart(data: Path | None, controllers: int, tour: bool) -> int:
+def quickstart(data: Path | None, controllers: int | None, tour: bool) -> int:
     """Run a quorum of controllers as real processes and watch it.
 
     The first run formats the data directory; later runs go on with what is there. Needs no Java.
@@ -53,22 +56,32 @@ def quickstart(data: Path | None, controllers: int, tour: bool) -> int:
 
         return run_tour(data, controllers)
     with Supervisor(data or Path("quorate-data")) as quorum:
-        resumed = quorum.load_or_create(controllers)
-        verb = "Resuming" if resumed else "Formatted and starting"
-        click.echo(f"{verb} {len(quorum.nodes)} controllers in {quorum.data}")
-        for node in quorum.nodes.values():
-            quorum.start(node)
-        with admin_of(quorum) as admin:
-            wait_for("a leader", lambda: look(admin))
-            try:
+        try:
+            open_quorum(quorum, controllers)
+            quorum.start_all()
+            for line in next_commands(quorum):
+                click.echo(line)
+            with admin_of(quorum, _WATCHER_MS) as admin:
                 watch(quorum, admin)
-            except KeyboardInterrupt:
-                click.echo("\nStopping the controllers in good order ...")
+        except KeyboardInterrupt:
+            click.echo("\nStopping the controllers ...")
+    for node_id, pid in quorum.running_elsewhere().items():
+        click.echo(f"Controller {node_id} (pid {pid}) goes on: another program started it.")
     click.echo("Stopped. The data stays: run the same command to go on.")
     return 0
 
 
-def admin_of(quorum: Supervisor) -> Admin:
+def open_quorum(quorum: Supervisor, controllers: int | None) -> None:
+    """Load or make the data, and say which."""
+    if quorum.load_or_create(controllers or DEFAULT_CONTROLLERS):
+        click.echo(f"Resuming {len(quorum.nodes)} controllers in {quorum.data}")
+        if controllers not in (None, len(quorum.nodes)):
+            click.echo(f"--controllers {controllers} is ignored: the quorum is there already")
+    else:
+        click.echo(f"Formatted and starting {len(quorum.nodes)} controllers in {quorum.data}")
+
+
+def admin_of(quorum: Supervisor, timeout_ms: int) -> Admin:
     """An impatient client of all controllers."""
     addresses = tuple(Address("127.0.0.1", node.port) for node in quorum.nodes.values())
     return Admin(
@@ -76,8 +89,8 @@ def admin_of(quorum: Supervisor) -> Admin:
             addresses,
             controllers=True,
             client_id="quorate-quickstart",
-            default_api_timeout_ms=_WATCHER,
-            request_timeout_ms=_WATCHER,
+            default_api_timeout_ms=timeout_ms,
+            request_timeout_ms=_WATCHER_MS,
             retry_backoff_ms=10,
             unreachable_after_ms=500,
         )
@@ -93,23 +106,37 @@ def look(admin: Admin) -> Quorum | None:
 
 
 def next_commands(quorum: Supervisor) -> list[str]:
-    """What to try in another terminal."""
+    """What to try in another terminal: each line can be pasted as it is."""
     node = next(iter(quorum.nodes.values()))
-    log = quorum.home(node) / "data" / "__cluster_metadata-0" / f"{0:020d}.log"
-    connect = f"--bootstrap-controller {quorum.bootstrap}"
-    victim = min(quorum.processes)
-    program = "quorate" if shutil.which("quorate") else sys.argv[0]
+    log = quorum.log_dir(node) / "__cluster_metadata-0" / f"{0:020d}.log"
+    program = _program()
+    tool = f"{program} metadata-quorum --bootstrap-controller {quorum.bootstrap}"
     return [
-        f"{program} metadata-quorum {connect} describe --status",
-        f"{program} metadata-quorum {connect} describe --replication --human-readable",
-        f"{program} dump-log --cluster-metadata-decoder --files {log}",
-        f"kill -9 {quorum.processes[victim].pid}    # controller {victim}: see the quorum go on",
+        "",
+        "Try in another terminal:",
+        f"{tool} describe --status",
+        f"{tool} describe --replication --human-readable",
+        f"{program} dump-log --cluster-metadata-decoder --files {shlex.quote(str(log))}",
+        "and kill -9 the leader, by its pid: the quorum goes on. Ctrl-C stops it here.",
+        "",
     ]
+
+
+def _program() -> str:
+    """How a shell finds this very `quorate`."""
+    installed = Path(sys.executable).with_name("quorate")
+    if not installed.exists():
+        return f"{shlex.quote(sys.executable)} -m quorate.cli.main"
+    on_path = shutil.which("quorate")
+    return "quorate" if on_path == str(installed) else shlex.quote(str(installed))
 
 
 # -- the live view ------------------------------------------------------------------------------
 def watch(quorum: Supervisor, admin: Admin) -> None:
-    """Until Ctrl-C: a live table on a terminal, else a line for each change."""
+    """Until Ctrl-C: a live table on a terminal, else a line for each change.
+
+    Raises QuorateError when no controller runs any more.
+    """
     if sys.stdout.isatty():
         _watch_table(quorum, admin)
     else:
@@ -121,14 +148,17 @@ def _watch_table(quorum: Supervisor, admin: Admin) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    commands = Text("\nTry in another terminal:\n")
-    commands.append("".join(f"  {line}\n" for line in next_commands(quorum)), style="cyan")
-    commands.append("Ctrl-C stops the quorum.", style="dim")
     with Live(console=Console(), auto_refresh=False, transient=False) as live:
         while True:
+            quorum.check()
             found = look(admin)
-            headline = Text(_headline(quorum, found), style="bold")
-            live.update(Group(headline, _table(quorum, found), commands), refresh=True)
+            words = "\n".join(f"controller {i}: {why}" for i, why in quorum.ended().items())
+            view = Group(
+                Text(_headline(quorum, found), style="bold"),
+                _table(quorum, found),
+                *([Text(words, style="red")] if words else []),
+            )
+            live.update(view, refresh=True)
             time.sleep(_REFRESH_S)
 
 
@@ -148,13 +178,13 @@ def _table(quorum: Supervisor, found: Quorum | None) -> Table:
     for name in ("node", "role", "address", "process", "log end", "lag"):
         table.add_column(name, justify="right" if name in ("log end", "lag") else "left")
     rows = _rows(found)
+    elsewhere = quorum.running_elsewhere()
     for node in quorum.nodes.values():
         role, end, lag = rows.get(node.id, ("-", "-", "-"))
-        alive = quorum.alive(node.id)
-        style = None if alive else "red"
-        if alive and role == "leader":
-            style = "green"
-        process = f"pid {quorum.processes[node.id].pid}" if alive else "down"
+        style, process = "red", "down"
+        if quorum.alive(node.id) or node.id in elsewhere:
+            style = "green" if role == "leader" else ""
+            process = f"pid {elsewhere.get(node.id) or quorum.processes[node.id].pid}"
         table.add_row(str(node.id), role, node.address, process, end, lag, style=style)
     return table
 
@@ -175,19 +205,24 @@ def _rows(found: Quorum | None) -> dict[int, tuple[str, str, str]]:
 
 
 def _watch_lines(quorum: Supervisor, admin: Admin) -> None:
-    for line in next_commands(quorum):
-        click.echo(f"try: {line}")
-    before = None
+    before: tuple[int, int] | None = (-1, -1)
+    told: dict[int, str] = {}
     while True:
+        quorum.check()
         found = look(admin)
+        ended = quorum.ended()
+        for node_id, why in ended.items():
+            if told.get(node_id) != why:
+                click.echo(f"controller {node_id} is down: {why}")
+        told = ended
         now = None if found is None else (found.leader_id, found.leader_epoch)
         if now != before and found is not None:
+            pid = quorum.processes[found.leader_id].pid
             click.echo(
-                f"leader {found.leader_id}, epoch {found.leader_epoch}, "
+                f"leader {found.leader_id} (pid {pid}), epoch {found.leader_epoch}, "
                 f"high watermark {found.high_watermark}"
             )
         elif now != before:
             click.echo("no leader at the moment")
-        sys.stdout.flush()
         before = now
         time.sleep(_REFRESH_S)

@@ -52,7 +52,8 @@ def _config_option(command: Any) -> Any:
 
 
 @storage.command("random-uuid", context_settings=CONTEXT)
-def random_uuid() -> None:
+@json_option
+def random_uuid(as_json: bool) -> None:
     """Print a random uuid, for a cluster id or a directory id."""
     while True:
         raw = bytearray(secrets.token_bytes(16))
@@ -60,7 +61,7 @@ def random_uuid() -> None:
         raw[8] = raw[8] & 0x3F | 0x80
         text = uuid_to_text(Uuid(bytes(raw)))
         if not text.startswith("-"):
-            click.echo(text)
+            click.echo(json.dumps({"uuid": text}, indent=2) if as_json else text)
             return
 
 

@@ -2,50 +2,85 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from quorate.base.errors import QuorateError
 from quorate.base.ids import Listener, ReplicaKey
-from quorate.cli.quickstart import admin_of, look
-from quorate.cli.supervisor import Node, Supervisor, wait_for
+from quorate.cli.quickstart import admin_of, look, open_quorum
+from quorate.cli.quorum_directory import Node
+from quorate.cli.supervisor import Supervisor, wait_for
 from quorate.client.admin import Admin, Quorum, RequestFailed
 from quorate.formats.files import META_PROPERTIES
 from quorate.formats.meta_properties import decode_meta_properties
 
 _WIDTH: Final = 160
+_FEWEST: Final = 3
+_PATIENCE_MS: Final = 15_000
+_QUOTA: Final = "CLIENT_QUOTA_RECORD"
+_VOTERS: Final = "KRAFT_VOTERS"
+_WRITES: Final = 20
 
 
-def run_tour(data: Path | None, controllers: int) -> int:
-    """Make a quorum, write, fail over, change its voters, read the log back. 0 when all held."""
+class TourFailed(QuorateError):
+    """Something did not hold; the message says what."""
+
+
+def run_tour(data: Path | None, controllers: int | None) -> int:
+    """Make a quorum, write, fail over, change its voters, read the log back. 0 when all held.
+
+    Raises QuorateError at the first thing that did not. With `data` of an earlier run it goes on
+    there: the next newcomer is a controller that is no voter, if there is one.
+    """
     started = time.monotonic()
     with ExitStack() as stack:
         if data is None:
             data = Path(tempfile.mkdtemp(prefix="quorate-tour-"))
             stack.callback(shutil.rmtree, data, ignore_errors=True)
         quorum = stack.enter_context(Supervisor(data))
-        _step(f"Format {max(controllers, 3)} controllers and start them, as processes of their own")
-        quorum.load_or_create(max(controllers, 3))
-        for node in quorum.nodes.values():
-            quorum.start(node)
-        admin = stack.enter_context(admin_of(quorum))
-        _show(wait_for("a leader", lambda: look(admin)))
-        _write(admin)
-        _fail_over(quorum, admin)
-        admin.close()
-        admin = stack.enter_context(admin_of(quorum))
-        newcomer = _add(quorum, admin)
-        _remove_first(quorum, admin)
-        _read_back(quorum, newcomer)
+        _step("Start the controllers, as processes of their own")
+        open_quorum(quorum, controllers and max(controllers, _FEWEST))
+        quorum.start_all()
+        with admin_of(quorum, _PATIENCE_MS) as admin:
+            first = _first_leader(quorum, admin)
+            _show(first)
+            # Other values than any earlier tour's: what changes nothing is not logged.
+            rates = [float(first.high_watermark + n) for n in range(1, _WRITES + 1)]
+            writes = [("producer_byte_rate", rate) for rate in rates]
+            writes.append(("consumer_byte_rate", rates[-1] + 1))
+            _write(admin, writes[:-1])
+            _fail_over(quorum, admin, writes[-1])
+        newcomer = _newcomer(quorum, first)
+        with admin_of(quorum, _PATIENCE_MS) as admin:
+            _add(quorum, admin, newcomer)
+            last = _remove_first(quorum, admin, newcomer)
+            _read_back(quorum, first, last, newcomer, writes)
     click.secho(f"\nAll of it held, in {time.monotonic() - started:.1f} s.", bold=True)
     return 0
+
+
+def _first_leader(quorum: Supervisor, admin: Admin) -> Quorum:
+    def probe() -> Quorum | None:
+        quorum.check()
+        return _caught_up(look(admin), quorum.processes)
+
+    found = wait_for("a leader with followers", probe)
+    if len(found.voters) < _FEWEST:
+        raise TourFailed(
+            f"the tour kills the leader and needs {_FEWEST} voters to go on; the quorum of "
+            f"{quorum.data} has {len(found.voters)}: use another --data"
+        )
+    return found
 
 
 def _step(text: str) -> None:
@@ -60,12 +95,12 @@ def _show(found: Quorum) -> None:
     )
 
 
-def _write(admin: Admin) -> None:
-    _step("Write a client quota, durably, 20 times")
+def _write(admin: Admin, writes: Sequence[tuple[str, float]]) -> None:
+    _step(f"Write a client quota, durably, {len(writes)} times")
     times = []
-    for rate in range(1, 21):
+    for write in writes:
         began = time.perf_counter()
-        admin.alter_client_quota({"user": "tour"}, {"producer_byte_rate": 1024.0 * rate})
+        admin.alter_client_quota({"user": "tour"}, dict([write]))
         times.append(time.perf_counter() - began)
     times.sort()
     click.echo(
@@ -73,12 +108,12 @@ def _write(admin: Admin) -> None:
     )
 
 
-def _fail_over(quorum: Supervisor, admin: Admin) -> None:
+def _fail_over(quorum: Supervisor, admin: Admin, write: tuple[str, float]) -> None:
     before = wait_for("the leader", lambda: look(admin))
     _step(f"kill -9 the leader, controller {before.leader_id}, and write again")
     quorum.kill(before.leader_id)
     began = time.perf_counter()
-    admin.alter_client_quota({"user": "tour"}, {"consumer_byte_rate": 4096.0})
+    admin.alter_client_quota({"user": "tour"}, dict([write]))
     click.echo(
         f"   the next write was committed {(time.perf_counter() - began) * 1000:.0f} ms later"
     )
@@ -86,23 +121,28 @@ def _fail_over(quorum: Supervisor, admin: Admin) -> None:
     _step(f"Start controller {before.leader_id} again: it catches up")
     quorum.start(quorum.nodes[before.leader_id])
 
-    def caught_up() -> Quorum | None:
-        found = look(admin)
-        if found is None:
-            return None
-        ends = {voter.key.id: voter.log_end_offset for voter in found.voters}
-        back = ends.get(before.leader_id, -1)
-        return found if back >= before.high_watermark else None
-
-    _show(wait_for(f"controller {before.leader_id}", caught_up))
+    _show(
+        wait_for(
+            f"controller {before.leader_id}", lambda: _caught_up(look(admin), [before.leader_id])
+        )
+    )
 
 
-def _add(quorum: Supervisor, admin: Admin) -> Node:
+def _newcomer(quorum: Supervisor, first: Quorum) -> Node:
+    """A controller that runs and is no voter."""
+    voters = {voter.key.id for voter in first.voters}
+    for node in quorum.nodes.values():
+        if node.id not in voters:
+            return node
     node = quorum.add_node()
-    _step(f"Add controller {node.id} to the voters while the quorum works")
     quorum.start(node)
+    return node
+
+
+def _add(quorum: Supervisor, admin: Admin, node: Node) -> None:
+    _step(f"Add controller {node.id} to the voters while the quorum works")
     key = _key(quorum, node)
-    wait_for("the newcomer to follow", lambda: _observed(admin, key))
+    wait_for("the newcomer to follow", lambda: _caught_up(look(admin), [node.id]))
 
     def added() -> bool | None:
         try:
@@ -115,51 +155,98 @@ def _add(quorum: Supervisor, admin: Admin) -> Node:
 
     wait_for("the newcomer to become a voter", added)
     _show(wait_for("the leader", lambda: look(admin)))
-    return node
 
 
-def _observed(admin: Admin, key: ReplicaKey) -> bool | None:
-    found = look(admin)
-    if found is None or key not in [observer.key for observer in found.observers]:
+def _caught_up(found: Quorum | None, node_ids: Iterable[int]) -> Quorum | None:
+    """`found` when all these controllers have in their logs what is committed, else None."""
+    if found is None:
         return None
-    return True
+    ends = {replica.key.id: replica.log_end_offset for replica in found.voters + found.observers}
+    behind = [i for i in node_ids if ends.get(i, -1) < found.high_watermark]
+    return None if behind else found
 
 
-def _remove_first(quorum: Supervisor, admin: Admin) -> None:
-    node = quorum.nodes[min(quorum.nodes)]
-    key = _key(quorum, node)
-    _step(f"Remove controller {node.id} from the voters")
+def _remove_first(quorum: Supervisor, admin: Admin, newcomer: Node) -> Quorum:
+    before = wait_for("the leader", lambda: look(admin))
+    leaving = min(v.key.id for v in before.voters if v.key.id != newcomer.id)
+    key = _key(quorum, quorum.nodes[leaving])
+    _step(f"Remove controller {leaving} from the voters")
     admin.remove_voter(key)
 
     def without() -> Quorum | None:
         found = look(admin)
-        return found if found and key not in [voter.key for voter in found.voters] else None
+        gone = found and key not in [v.key for v in found.voters]
+        # A new leader, after the removal of the old one, must hear first how far the others are.
+        return found if found and gone and found.high_watermark > before.high_watermark else None
 
-    _show(wait_for("the smaller quorum", without))
+    found = wait_for("the smaller quorum", without)
+    _show(found)
+    return found
 
 
-def _read_back(quorum: Supervisor, node: Node) -> None:
+def _read_back(
+    quorum: Supervisor,
+    first: Quorum,
+    last: Quorum,
+    newcomer: Node,
+    writes: Sequence[tuple[str, float]],
+) -> None:
+    """Raises TourFailed unless the log holds what the tour wrote, once each and in order."""
+    old, new = _ids(first), _ids(last)
+    node = quorum.nodes[min(old & new)]
     _step(f"Read the log back from the disk of controller {node.id}, while it runs")
-    log = quorum.home(node) / "data" / "__cluster_metadata-0" / f"{0:020d}.log"
+    # A follower's disk may be a fetch behind what the leader has told.
+    records = wait_for(
+        f"the log of controller {node.id} to reach offset {last.high_watermark - 1}",
+        lambda: _records(quorum, node, first.high_watermark, last.high_watermark),
+    )
+    quotas = [record["data"] for record in records if record["type"] == _QUOTA]
+    voters = [record["data"]["voters"] for record in records if record["type"] == _VOTERS]
+    for quota in quotas[-2:]:
+        click.echo(f"   {_cut(json.dumps(quota))}")
+    sets = [{voter["voterId"] for voter in members} for members in voters]
+    for members in sets:
+        click.echo(f"   voters {', '.join(map(str, sorted(members)))}")
+    click.echo(f"   ({len(quotas)} quota records and {len(sets)} voter sets of this tour)")
+    _expect("quotas", [(quota["key"], quota["value"]) for quota in quotas], list(writes))
+    _expect("voter sets", sets, [old | {newcomer.id}, new])
+
+
+def _records(quorum: Supervisor, node: Node, start: int, end: int) -> list[dict[str, Any]] | None:
+    """The records from `start` to `end` (exclusive) of a node's log; None while it is shorter."""
+    logs = sorted((quorum.log_dir(node) / "__cluster_metadata-0").glob("*.log"))
     run = subprocess.run(
         (
-            *(sys.executable, "-m", "quorate.cli.main", "dump-log"),
-            *("--cluster-metadata-decoder", "--skip-record-metadata", "--files", str(log)),
+            *(sys.executable, "-m", "quorate.cli.main", "dump-log", "--cluster-metadata-decoder"),
+            *("--json", "--files", ",".join(map(str, logs))),
         ),
         capture_output=True,
         text=True,
-        check=True,
     )
-    found = [line.partition("payload: ")[2] or line.strip() for line in run.stdout.splitlines()]
-    voters = [line for line in found if "KRaftVoters" in line]
-    quotas = [line for line in found if "CLIENT_QUOTA" in line]
-    for line in quotas[-2:] + voters[-1:]:
-        click.echo(f"   {line if len(line) <= _WIDTH else line[:_WIDTH] + ' ...'}")
-    click.echo(f"   ({len(quotas)} quota records, {len(voters)} voter sets in all)")
+    if run.returncode:
+        raise TourFailed(f"the log of controller {node.id} is not readable: {run.stderr.strip()}")
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    records = [line for line in lines if line["kind"] == "record"]
+    if not records or records[-1]["offset"] < end - 1:
+        return None
+    return [record for record in records if start <= record["offset"] < end]
+
+
+def _expect(what: str, found: list[Any], expected: list[Any]) -> None:
+    if found != expected:
+        raise TourFailed(f"the log does not hold what was written: {what} {found}, not {expected}")
+
+
+def _ids(quorum: Quorum) -> set[int]:
+    return {voter.key.id for voter in quorum.voters}
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _WIDTH else line[:_WIDTH] + " ..."
 
 
 def _key(quorum: Supervisor, node: Node) -> ReplicaKey:
-    path = quorum.home(node) / "data" / META_PROPERTIES
+    path = quorum.log_dir(node) / META_PROPERTIES
     meta = decode_meta_properties(path.read_bytes(), str(path))
     assert meta.directory_id is not None
     return ReplicaKey(node.id, meta.directory_id)
