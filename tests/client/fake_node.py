@@ -91,7 +91,8 @@ class FakeNode:
             return False
         if isinstance(answer, Message):
             version = request.response_version
-            if getattr(answer, "error_code", 0) == ErrorCode.UNSUPPORTED_VERSION:
+            unknown = getattr(answer, "error_code", 0) == ErrorCode.UNSUPPORTED_VERSION
+            if unknown and isinstance(answer, ApiVersionsResponse):
                 version = 0
             answer = encode_response(answer, request.api_key, version, request.correlation_id)
         if isinstance(answer, bytes):

@@ -21,6 +21,7 @@ from quorate.wire.messages import (
     RemoveRaftVoterResponse,
     UpdateFeaturesResponse,
 )
+from quorate.wire.registry import CONTROLLER_API_VERSIONS
 
 PARTITION = DescribeQuorumResponse.TopicData.PartitionData
 KEYS = [ReplicaKey(node_id, Uuid(bytes([node_id]) * 16)) for node_id in range(5)]
@@ -128,6 +129,47 @@ def test_nobody_there_ends_soon_and_names_every_address(admin):
         admin(Address("127.0.0.1", 1), Address("127.0.0.1", 2)).describe_cluster()
     assert "127.0.0.1:1" in str(caught.value)
     assert "127.0.0.1:2" in str(caught.value)
+
+
+NO_DIRECT = DescribeClusterResponse(
+    error_code=ErrorCode.UNSUPPORTED_VERSION, error_message="Direct-to-controller communication"
+)
+
+
+def versions(level, epoch):
+    """What a node tells of itself at a finalized metadata.version."""
+    cls = ApiVersionsResponse
+    keys = [
+        cls.ApiVersion(api_key=key, min_version=low, max_version=high)
+        for key, (low, high) in CONTROLLER_API_VERSIONS.items()
+    ]
+    level_key = cls.FinalizedFeatureKey(
+        name="metadata.version", min_version_level=level, max_version_level=level
+    )
+    return cls(api_keys=keys, finalized_features_epoch=epoch, finalized_features=[level_key])
+
+
+@pytest.mark.parametrize("first", [ApiVersionsResponse(), versions(7, -1)])
+def test_a_node_that_has_not_loaded_the_cluster_is_asked_again(admin, first):
+    first.api_keys = versions(30, 9).api_keys
+    with FakeNode({"ApiVersionsRequest": [first, first, versions(30, 9)]}) as one:
+        one.answers["DescribeClusterRequest"] = [NO_DIRECT, NO_DIRECT, cluster(one)]
+        assert admin(one).describe_cluster().controller_id == 1
+
+
+def test_a_cluster_too_old_to_be_asked_directly_says_so_at_once(admin):
+    with FakeNode({"ApiVersionsRequest": [versions(14, 9)]}) as one:
+        one.answers["DescribeClusterRequest"] = [NO_DIRECT]
+        with pytest.raises(RequestFailed, match="Direct-to-controller"):
+            admin(one).describe_cluster()
+        assert len(one.asked("DescribeClusterRequest")) == 1
+
+
+def test_a_node_that_never_loads_the_cluster_ends_with_the_api_timeout(admin):
+    with FakeNode({"DescribeClusterRequest": [NO_DIRECT]}) as one:
+        with pytest.raises(RequestFailed, match="Direct-to-controller"):
+            admin(one, default_api_timeout_ms=50).describe_cluster()
+        assert len(one.asked("DescribeClusterRequest")) > 1
 
 
 def test_no_leader_ends_with_the_api_timeout(admin):

@@ -20,7 +20,11 @@ from quorate.client.connection import (
     NoAnswer,
     UnsupportedVersion,
 )
-from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
+from quorate.wire.messages.cluster import (
+    ApiVersionsResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from quorate.wire.messages.quorum import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
@@ -59,6 +63,10 @@ class RequestFailed(ClientError):
         self.code = ErrorCode.of(code)
         self.reason = message or self.code.name
         super().__init__(f"{message} ({self.code.name})" if message else self.code.name)
+
+
+class NotLoaded(RequestFailed):
+    """The node has only just started: it cannot describe the cluster before it knows it."""
 
 
 class ClientConfig(NamedTuple):
@@ -335,7 +343,9 @@ class Admin:
                 self._forget()
                 failure: ClientError = error
             except RequestFailed as error:
-                if not error.code.retriable:
+                if isinstance(error, NotLoaded):
+                    self._forget()
+                elif not error.code.retriable:
                     raise
                 self._controller = None
                 failure = error
@@ -398,6 +408,8 @@ class Admin:
             self.config.request_timeout_ms,
             at_least=1 if self.config.controllers else 0,
         )
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and not _is_loaded(node.features):
+            raise NotLoaded(answer.error_code, answer.error_message)
         _check(answer.error_code, answer.error_message)
         nodes = {n.broker_id: Address(n.host, n.port) for n in answer.brokers}
         self._cluster = Cluster(answer.cluster_id, answer.controller_id, nodes)
@@ -409,6 +421,12 @@ class Admin:
 def _check(code: int, message: str | None) -> None:
     if code != ErrorCode.NONE:
         raise RequestFailed(code, message)
+
+
+def _is_loaded(told: ApiVersionsResponse) -> bool:
+    """Does the node know the cluster's features? Before, it has no metadata.version to go by."""
+    known = any(feature.name == "metadata.version" for feature in told.finalized_features)
+    return known and told.finalized_features_epoch >= 0
 
 
 def _quorum(answer: DescribeQuorumResponse) -> Quorum:
