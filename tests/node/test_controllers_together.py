@@ -60,6 +60,19 @@ def test_one_of_three_becomes_active_and_writes_the_bootstrap_records(world):
         assert node.image.features.metadata_version == 30
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_only_an_active_controller_is_asked_to_register_others(seed):
+    world = World(seed=seed)
+    first = world.run_until(lambda: world.active)
+    world.run_until(lambda: all(len(n.image.cluster.controllers) == 3 for n in world.alive))
+    world.crash(first.node_id)
+    world.run_until(lambda: world.active and world.active is not first)
+    world.start(first.node_id)
+    world.run(3000)
+    assert len(world.registrations) >= 3
+    assert all(was_active for _, was_active in world.registrations)
+
+
 def test_the_bootstrap_records_stand_in_one_transaction(world):
     written = [decode_record(v)[0] for v in values_of(world.active)]
     names = [type(record).__name__ for record in written[:3]]

@@ -1,5 +1,7 @@
 """The meta.properties of all log directories: one node, one cluster, no directory twice."""
 
+from pathlib import Path
+
 import pytest
 
 from quorate.base.ids import ZERO_UUID, Uuid
@@ -55,8 +57,30 @@ def test_a_missing_directory_id_is_made_up_and_kept(node):
 
 
 def test_nothing_formatted(node):
-    with pytest.raises(IdentityError, match=r"No readable meta.properties files found"):
+    with pytest.raises(IdentityError, match=r"No readable meta.properties files found") as caught:
         load_identity(node)
+    assert "'quorate storage format' first" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("version=2\ncluster.id=c\nnode.id=1\n", ("version 2", "a newer release")),
+        (
+            "version=1\ncluster.id=c\nnode.id=1\ndirectory.id=abc\n",
+            ("directory.id: 'abc'", "Put the file back"),
+        ),
+        ("version=1\nnode.id=1\n", ("cluster.id was not found", "Put the file back")),
+    ],
+)
+def test_a_damaged_file_is_to_be_put_back_not_formatted(node, text, words):
+    for directory in node.log_dirs:
+        Path(directory, "meta.properties").write_text(text)
+    with pytest.raises(IdentityError) as caught:
+        load_identity(node)
+    for word in (f"{node.log_dirs[0]}/meta.properties", *words):
+        assert word in str(caught.value)
+    assert "storage format" not in str(caught.value)
 
 
 def test_one_directory_not_formatted(node):

@@ -12,7 +12,7 @@ from quorate.metadata.image import Cluster, Controller, Features, Image, Map
 from quorate.node.machine import Now
 from quorate.node.metadata_machine import Registrant
 from quorate.node.proposals import Committed, Proposals, Submit
-from quorate.node.registration import MAX_BACKOFF_MS, Registration
+from quorate.node.registration import BACKOFF_MS, MAX_BACKOFF_MS, Registration
 from quorate.node.snapshots import SnapshotPolicy
 from quorate.node.tail import Tail
 from quorate.raft.ready import Accepted, Refused
@@ -213,8 +213,26 @@ def at(ms):
     return Now(ms, ms)
 
 
+def ready(registrant):
+    """A registration whose leader has long been in office."""
+    registration = Registration(registrant)
+    assert registration.poll(image(), LEADER, at(-BACKOFF_MS)) is None
+    assert registration.wake_at_ms == 0
+    return registration
+
+
+def test_a_new_leader_is_given_time_to_take_office():
+    registration = ready(REGISTRANT)
+    other = (3, Address("three", 9093))
+    assert registration.poll(image(), other, at(50)) is None
+    assert registration.wake_at_ms == 50 + BACKOFF_MS
+    assert registration.poll(image(), None, at(60)) is None
+    assert registration.poll(image(), other, at(70)) is None
+    assert registration.poll(image(), other, at(70 + BACKOFF_MS)).to == 3
+
+
 def test_an_unregistered_controller_asks_the_leader_once():
-    registration = Registration(REGISTRANT)
+    registration = ready(REGISTRANT)
     ask = registration.poll(image(), LEADER, at(0))
     assert (ask.to, ask.address) == LEADER
     assert ask.request.incarnation_id == INCARNATION
@@ -244,11 +262,11 @@ def test_there_is_nothing_to_ask(known, leader):
 
 
 def test_another_incarnation_of_us_is_replaced():
-    assert Registration(REGISTRANT).poll(image(incarnation=Uuid(bytes(16))), LEADER, at(0))
+    assert ready(REGISTRANT).poll(image(incarnation=Uuid(bytes(16))), LEADER, at(0))
 
 
 def test_failures_are_followed_by_longer_and_longer_waits():
-    registration, now, waits = Registration(REGISTRANT), 0, []
+    registration, now, waits = ready(REGISTRANT), 0, []
     for _ in range(14):
         assert registration.poll(image(), LEADER, at(now)) is not None
         registration.done(False, at(now))
@@ -259,7 +277,7 @@ def test_failures_are_followed_by_longer_and_longer_waits():
 
 
 def test_once_registered_it_rests():
-    registration = Registration(REGISTRANT)
+    registration = ready(REGISTRANT)
     registration.poll(image(), LEADER, at(0))
     registration.done(True, at(5))
     assert registration.poll(image(incarnation=INCARNATION), LEADER, at(6)) is None

@@ -26,6 +26,11 @@ _ESCAPES: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {
     char: "\\" + char for char in "\\=:#!"
 }
 
+_HOLDS: Final = (
+    ". Put the file back as it was: version=1, and cluster.id, node.id and directory.id as the "
+    "rest of the quorum knows this node ('metadata-quorum describe --replication')"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
@@ -64,13 +69,13 @@ def decode_meta_properties(data: bytes, where: str = META_PROPERTIES) -> MetaPro
     version = _integer(properties.get("version", "0"), "version", where)
     if version not in (0, 1):
         raise FormatError(
-            f"{where}: version {version} is not supported, only 0 and 1: "
-            "a newer Kafka may have written it"
+            f"{where}: version {version} is not supported, only 0 and 1: a newer release wrote "
+            "it. Run that one; or if 'version' was damaged, put back the file, which says version=1"
         )
     id_key = "node.id" if version else "broker.id"
     for key in ("cluster.id", id_key) if version else ():
         if key not in properties:
-            raise FormatError(f"{where}: {key} was not found")
+            raise FormatError(f"{where}: {key} was not found{_HOLDS}")
     node_id = properties.get(id_key)
     directory_id = properties.get("directory.id")
     return MetaProperties(
@@ -88,14 +93,14 @@ def _parse(data: bytes, where: str) -> dict[str, str]:
     try:
         properties.load(io.BytesIO(data), encoding="iso-8859-1")
     except (jproperties.PropertyError, ValueError) as error:
-        raise FormatError(f"{where}: not a properties file: {error}") from None
+        raise FormatError(f"{where}: not a properties file: {error}{_HOLDS}") from None
     return {key: value.data for key, value in properties.items()}
 
 
 def _integer(text: str, key: str, where: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
-        raise FormatError(f"{where}: {key}={text} is not a whole number")
+        raise FormatError(f"{where}: {key}={text} is not a whole number{_HOLDS}")
     return int(text)
 
 
@@ -103,7 +108,7 @@ def _uuid(text: str, where: str) -> Uuid:
     try:
         return uuid_from_text(text)
     except QuorateError as error:
-        raise FormatError(f"{where}: directory.id: {error}") from None
+        raise FormatError(f"{where}: directory.id: {error}{_HOLDS}") from None
 
 
 def _escape(value: str) -> str:

@@ -190,11 +190,14 @@ class Controller:
             )
 
     def _other_leader(self) -> tuple[int, Address] | None:
+        """The active controller, when it is another node."""
         core = self.replica.core
         leader_id = core.leader.leader_id
         endpoints = core.leader_endpoints
         if leader_id in (-1, self.node_id) or not endpoints:
             return None
+        if self.replica.applied.epoch != core.epoch:
+            return None  # nothing of its epoch is committed yet: it is not active
         name = self.replica.config.listeners[0].name if self.replica.config.listeners else None
         found = next((end for end in endpoints if end.name == name), endpoints[0])
         return leader_id, found.address

@@ -132,12 +132,10 @@ def load_identity(config: NodeConfig) -> Identity:
     """
     ensemble = load_ensemble(config.directories, config.metadata_log_dir)
     if not ensemble.found:
+        where = ", ".join(config.directories)
         reasons = "; ".join(ensemble.failed.values())
-        raise IdentityError(
-            "No readable meta.properties files found in "
-            f"{', '.join(config.directories)}{f' ({reasons})' if reasons else ''}: "
-            "run 'quorate storage format' first"
-        )
+        advice = f": {reasons}" if reasons else ": run 'quorate storage format' first"
+        raise IdentityError(f"No readable meta.properties files found in {where}{advice}")
     verify(ensemble, node_id=config.node_id)
     for directory in ensemble.found:
         stray = os.path.join(directory, PARTITION_DIRECTORY)

@@ -38,10 +38,18 @@ class Registration:
         self._pending = False
         self._failures = 0
         self._not_before = 0
+        self._leader: tuple[int, Address] | None = None
         self.wake_at_ms: int | None = None
 
     def poll(self, image: Image, leader: tuple[int, Address] | None, now: Now) -> Ask | None:
-        """What to send now; `leader` is the active controller when it is another node."""
+        """What to send now; `leader` is the active controller when it is another node.
+
+        A new one is asked after the backoff: Kafka's logs an ERROR when it is asked while it
+        is still taking office.
+        """
+        if leader != self._leader:
+            self._leader = leader
+            self._not_before = max(self._not_before, now.monotonic_ms + BACKOFF_MS)
         version = image.features.metadata_version
         if (
             leader is None
