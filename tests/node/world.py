@@ -89,8 +89,6 @@ class World:
         self._next = 0
         self._calls: dict[int, Callable[[bytes], None]] = {}
         self.closed: dict[int, str] = {}
-        self.registrations: list[tuple[int, bool]] = []
-        """(whom a controller asked to register it, was that the active one?)."""
         self.nodes: dict[int, Node] = {}
         voters = tuple(Voter(ReplicaKey(n), (listener(n),)) for n in node_ids) if static else ()
         for node_id in node_ids:
@@ -191,8 +189,6 @@ class World:
         for send in effects.sends:
             self._send(node, send)
         for ask in effects.registrations:
-            there = self.nodes[ask.to].controller
-            self.registrations.append((ask.to, there is not None and there.is_active))
             self._ask(
                 node,
                 ask.to,

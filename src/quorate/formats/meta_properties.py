@@ -26,7 +26,7 @@ _ESCAPES: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {
     char: "\\" + char for char in "\\=:#!"
 }
 
-_HOLDS: Final = (
+HOW_TO_MEND: Final = (
     ". Put the file back as it was: version=1, and cluster.id, node.id and directory.id as the "
     "rest of the quorum knows this node ('metadata-quorum describe --replication')"
 )
@@ -75,7 +75,7 @@ def decode_meta_properties(data: bytes, where: str = META_PROPERTIES) -> MetaPro
     id_key = "node.id" if version else "broker.id"
     for key in ("cluster.id", id_key) if version else ():
         if key not in properties:
-            raise FormatError(f"{where}: {key} was not found{_HOLDS}")
+            raise FormatError(f"{where}: {key} was not found{HOW_TO_MEND}")
     node_id = properties.get(id_key)
     directory_id = properties.get("directory.id")
     return MetaProperties(
@@ -93,14 +93,14 @@ def _parse(data: bytes, where: str) -> dict[str, str]:
     try:
         properties.load(io.BytesIO(data), encoding="iso-8859-1")
     except (jproperties.PropertyError, ValueError) as error:
-        raise FormatError(f"{where}: not a properties file: {error}{_HOLDS}") from None
+        raise FormatError(f"{where}: not a properties file: {error}{HOW_TO_MEND}") from None
     return {key: value.data for key, value in properties.items()}
 
 
 def _integer(text: str, key: str, where: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
-        raise FormatError(f"{where}: {key}={text} is not a whole number{_HOLDS}")
+        raise FormatError(f"{where}: {key}={text} is not a whole number{HOW_TO_MEND}")
     return int(text)
 
 
@@ -108,7 +108,7 @@ def _uuid(text: str, where: str) -> Uuid:
     try:
         return uuid_from_text(text)
     except QuorateError as error:
-        raise FormatError(f"{where}: directory.id: {error}{_HOLDS}") from None
+        raise FormatError(f"{where}: directory.id: {error}{HOW_TO_MEND}") from None
 
 
 def _escape(value: str) -> str:

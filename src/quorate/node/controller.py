@@ -183,13 +183,14 @@ class Controller:
     def _register(self, effects: NodeEffects) -> None:
         if self.replica.is_loading:
             return
-        ask = self._registration.poll(self.image, self._other_leader(), self.now)
+        ask = self._registration.poll(self.image, self.active_peer, self.now)
         if ask is not None:
             effects.registrations.append(
                 RegistrationSend(ask.to, ask.address, ask.request, ask.timeout_ms)
             )
 
-    def _other_leader(self) -> tuple[int, Address] | None:
+    @property
+    def active_peer(self) -> tuple[int, Address] | None:
         """The active controller, when it is another node."""
         core = self.replica.core
         leader_id = core.leader.leader_id

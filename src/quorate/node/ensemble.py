@@ -17,6 +17,7 @@ from quorate.base.ids import Uuid, uuid_to_text
 from quorate.formats.errors import FormatError
 from quorate.formats.files import META_PROPERTIES, PARTITION_DIRECTORY
 from quorate.formats.meta_properties import (
+    HOW_TO_MEND,
     MetaProperties,
     decode_meta_properties,
     encode_meta_properties,
@@ -158,7 +159,7 @@ def _identity(config: NodeConfig, ensemble: Ensemble) -> Identity:
     for directory, meta in ensemble.found.items():
         if meta.node_id is None or meta.cluster_id is None:
             what = "node ID" if meta.node_id is None else "cluster ID"
-            raise IdentityError(f"Error: {what} not found in {directory}")
+            raise IdentityError(f"Error: {what} not found in {directory}{HOW_TO_MEND}")
         if meta.directory_id is None:
             meta = replace(meta, directory_id=new_directory_id(taken))
             taken.add(meta.directory_id)
