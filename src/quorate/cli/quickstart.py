@@ -91,6 +91,7 @@ def admin_of(quorum: Supervisor, timeout_ms: int) -> Admin:
             client_id="quorate-quickstart",
             default_api_timeout_ms=timeout_ms,
             request_timeout_ms=_WATCHER_MS,
+            connect_timeout_ms=_WATCHER_MS,
             retry_backoff_ms=10,
             unreachable_after_ms=500,
         )
