@@ -48,6 +48,33 @@ def test_a_directory_of_another_node(node):
     assert_refuses_to_start(node, "node.id", "meta.properties")
 
 
+def meta_properties(node, pattern, text):
+    """Change a line of the node's meta.properties."""
+    path = node.data / "meta.properties"
+    path.write_text(re.sub(pattern, text, path.read_text(), flags=re.M))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "words"),
+    [
+        (r"^version=1$", "version=2", ("version 2", "newer release")),
+        (r"^directory.id=.*$", "directory.id=abc", ("directory.id: 'abc'", "put the file back")),
+    ],
+)
+def test_a_damaged_meta_properties_is_not_to_be_formatted(node, pattern, text, words):
+    meta_properties(node, pattern, text)
+    assert_refuses_to_start(node, node.data / "meta.properties", *words)
+    assert "storage format" not in node.log
+
+
+def test_a_voter_with_another_directory_id_is_told_why_it_does_nothing(node):
+    voter = node.directory_id_text
+    meta_properties(node, r"^directory.id=.*$", f"directory.id={new_uuid()}")
+    node.start("--log-level", "warning")
+    wait_for(lambda: "WARNING node 1: the voter set holds node 1" in node.log, "the warning")
+    assert voter in node.log and node.directory_id_text in node.log
+
+
 def test_a_directory_in_use(node):
     node.start()
     wait_for(lambda: describe_quorum(HOST, node.port), "the first process")
