@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from quorate.base.ids import uuid_to_text
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch, uuid_to_text
 from quorate.base.notes import Fault, Warn
 from quorate.raft.inputs import StorageFailed
+from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.raft.values import ControlState, ElectionState, Voter, Voters
-from raft.cluster import directory, key, listeners, voter
+from raft.cluster import CLUSTER_ID, directory, key, listeners, voter
 from raft.single import LAST_EPOCH, Single, follower, recovered
 
 MOVED = Voter(key(1, 1), listeners(1), 0, 1)
@@ -19,6 +21,14 @@ def test_faults_and_warnings_are_told_from_news() -> None:
     single.step(StorageFailed("no space left"))
     assert single.notes[-1] == "storage failed: no space left"
     assert isinstance(single.notes[-1], Fault)
+
+
+def test_a_peer_of_another_cluster_is_explained() -> None:
+    single = follower()
+    answer = FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, LeaderAndEpoch(-1, -1))
+    single.answer(FetchRequest, answer)
+    assert isinstance(single.notes[-1], Warn)
+    assert f"a peer is of another cluster than {CLUSTER_ID}: check" in single.notes[-1]
 
 
 def test_a_forgotten_vote_is_a_warning() -> None:

@@ -71,7 +71,13 @@ def common_response(
     if error == ErrorCode.NONE and leader == s.leader_and_epoch and s.leader_endpoints:
         return None
     if error != ErrorCode.NONE and leader.epoch < 0:
-        if error != ErrorCode.BROKER_NOT_AVAILABLE:
+        if error == ErrorCode.INCONSISTENT_CLUSTER_ID:
+            s.warn(
+                f"a peer is of another cluster than {s.config.cluster_id}: check the addresses in "
+                "controller.quorum.voters or controller.quorum.bootstrap.servers, and cluster.id "
+                "in meta.properties on both sides"
+            )
+        elif error != ErrorCode.BROKER_NOT_AVAILABLE:
             s.warn(f"unexpected error {error.name}")
         return False
     if leader.epoch < s.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
