@@ -179,14 +179,14 @@ def _table(quorum: Supervisor, found: Quorum | None) -> Table:
     for name in ("node", "role", "address", "process", "log end", "lag"):
         table.add_column(name, justify="right" if name in ("log end", "lag") else "left")
     rows = _rows(found)
-    elsewhere = quorum.running_elsewhere()
     for node in quorum.nodes.values():
-        role, end, lag = rows.get(node.id, ("-", "-", "-"))
-        style, process = "red", "down"
-        if quorum.alive(node.id) or node.id in elsewhere:
-            style = "green" if role == "leader" else ""
-            process = f"pid {elsewhere.get(node.id) or quorum.processes[node.id].pid}"
+        role, end, lag = rows.pop(node.id, ("-", "-", "-"))
+        pid = quorum.pid_of(node)
+        style = "red" if pid is None else "green" if role == "leader" else ""
+        process = "down" if pid is None else f"pid {pid or 'unknown'}"
         table.add_row(str(node.id), role, node.address, process, end, lag, style=style)
+    for node_id, (role, end, lag) in sorted(rows.items()):
+        table.add_row(str(node_id), role, "-", "not ours", end, lag)
     return table
 
 
@@ -218,9 +218,10 @@ def _watch_lines(quorum: Supervisor, admin: Admin) -> None:
         told = ended
         now = None if found is None else (found.leader_id, found.leader_epoch)
         if now != before and found is not None:
-            pid = quorum.processes[found.leader_id].pid
+            leader = quorum.nodes.get(found.leader_id)
+            pid = quorum.pid_of(leader) if leader else None
             click.echo(
-                f"leader {found.leader_id} (pid {pid}), epoch {found.leader_epoch}, "
+                f"leader {found.leader_id} (pid {pid or 'unknown'}), epoch {found.leader_epoch}, "
                 f"high watermark {found.high_watermark}"
             )
         elif now != before:

@@ -60,6 +60,10 @@ class Supervisor(QuorumDirectory):
         process = self.processes.get(node_id)
         return process is not None and process.poll() is None
 
+    def pid_of(self, node: Node) -> int | None:
+        """Of its process, whoever started it; 0 when that is not told, None while it is down."""
+        return self.processes[node.id].pid if self.alive(node.id) else self.user_of(node)
+
     def running_elsewhere(self) -> dict[int, int]:
         """Controllers of this directory that others started: pid by node id (0: not told)."""
         found = {n.id: self.user_of(n) for n in self.nodes.values() if not self.alive(n.id)}
