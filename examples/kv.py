@@ -102,21 +102,26 @@ class Client(asyncio.Protocol):
         self.rest = b""
         self.entries: list[bytes] = []
         self.size = 0
-        self.answers: deque[Changes | bytes] = deque()
+        self.reading = False
+        self.answers: deque[Changes | Read | bytes] = deque()
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        buffer, at = self.rest + data if self.rest else data, 0
+        self.rest += data
+        self.take()
+
+    def take(self) -> None:
+        """Commands in order; none beyond a GET that waits for the changes before it."""
+        buffer, at = self.rest, 0
         try:
-            while (taken := take_command(buffer, at)) is not None:
+            while not self.reading and (taken := take_command(buffer, at)) is not None:
                 words, at = taken
                 self.answer(words)
         except ProtocolError as error:
-            self.propose()
-            self.answers.append(b"-ERR Protocol error: %b\r\n" % str(error).encode())
+            self.say(b"-ERR Protocol error: %b\r\n" % str(error).encode())
             self.flush()
             self.transport.close()
             return
@@ -133,13 +138,14 @@ class Client(asyncio.Protocol):
             case b"SYNC", []:
                 self.change(b"")
             case b"GET", [key]:
-                self.say(bulk(self.store.data.get(key)))
+                self.say(Read(key))
+                self.reading = len(self.answers) > 1
             case b"PING", []:
                 self.say(b"+PONG\r\n")
             case name, _:
                 self.say(b"-ERR unknown command or wrong arguments: %b\r\n" % name[:40])
 
-    def say(self, answer: bytes) -> None:
+    def say(self, answer: Read | bytes) -> None:
         """An answer that waits for nothing but its turn."""
         self.propose()
         self.answers.append(answer)
@@ -169,6 +175,8 @@ class Client(asyncio.Protocol):
             answer = self.answers[0]
             if isinstance(answer, bytes):
                 ready.append(answer)
+            elif isinstance(answer, Read):
+                ready.append(bulk(self.store.data.get(answer.key)))
             elif answer.answers is not None:
                 ready += answer.answers
             else:
@@ -176,6 +184,9 @@ class Client(asyncio.Protocol):
             self.answers.popleft()
         if ready and not self.transport.is_closing():
             self.transport.write(b"".join(ready))
+        if self.reading and not self.answers:
+            self.reading = False
+            self.take()
 
 
 @dataclass
@@ -184,6 +195,13 @@ class Changes:
 
     count: int
     answers: list[bytes] | None = None
+
+
+@dataclass
+class Read:
+    """A GET: looked up when its turn comes, after the changes before it."""
+
+    key: bytes
 
 
 def bulk(value: bytes | None) -> bytes:

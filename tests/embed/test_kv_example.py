@@ -92,6 +92,24 @@ def test_changes_and_reads_are_answered_in_order(kv):
     with_clients(kv, story)
 
 
+def test_a_read_sees_the_changes_before_it_and_none_after_it(kv):
+    async def story(client, _):
+        sent = b"".join(
+            (
+                command(b"SET", b"a", b"old"),
+                command(b"SET", b"a", b"new"),
+                command(b"GET", b"a"),
+                command(b"SET", b"a", b"newer"),
+                command(b"SYNC"),
+                command(b"GET", b"a"),
+            )
+        )
+        said = b"+OK\r\n+OK\r\n$3\r\nnew\r\n+OK\r\n+OK\r\n$5\r\nnewer\r\n"
+        await answers(client, sent, said)
+
+    with_clients(kv, story)
+
+
 def test_a_command_may_come_in_pieces(kv):
     async def story(client, _):
         sent = command(b"SET", b"key", b"v" * 300)

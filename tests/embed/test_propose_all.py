@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from quorate.base.errors import QuorateError
-from quorate.embed import MemberStopped, NotLeader, local_cluster
+from quorate.embed import InDoubt, NotLeader, local_cluster
 
 
 class Journal:
@@ -79,7 +79,7 @@ def test_a_stopped_member_answers_whoever_still_waits():
             leader = await cluster.leader()
             future = leader.propose_all([b"a", b"b"])
             cluster.crash(leader.node_id)
-            with pytest.raises(MemberStopped):
+            with pytest.raises(InDoubt):
                 await future
 
     run(story)

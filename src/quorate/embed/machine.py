@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.node.machine import Entry, Now
@@ -21,7 +21,7 @@ class StateMachine(Protocol):
         """A committed entry. What it returns is what `propose` returns to whoever proposed it."""
 
     def snapshot(self) -> Iterable[bytes]:
-        """The whole state, in chunks of at most a few MiB; none of them empty.
+        """The whole state, in chunks of at most a few MiB.
 
         The chunks are taken later and on another thread, while `apply` goes on: return an
         iterator over something that no longer changes (a copy, or a persistent map).
@@ -29,6 +29,21 @@ class StateMachine(Protocol):
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Forget everything and take the state of these chunks."""
+
+
+_ENTRY: Final = b"\x01"
+BARRIER: Final = b"\x00"
+"""First byte of each record: an entry (or a snapshot's chunk), or nothing but a place in the log.
+
+Kafka's readers refuse records without a value; behind this byte an empty entry is as good as any.
+"""
+
+
+def encode_entry(entry: bytes) -> bytes:
+    """The record value of an entry. Raises TypeError when it is not bytes."""
+    if not isinstance(entry, bytes):
+        raise TypeError(f"an entry is bytes, not {type(entry).__name__}")
+    return _ENTRY + entry
 
 
 class OpaqueMachine:
@@ -49,7 +64,7 @@ class OpaqueMachine:
         self._chunks = []
 
     def load(self, values: Sequence[bytes]) -> None:
-        self._chunks.extend(values)
+        self._chunks.extend(value[1:] for value in values)
 
     def end_load(self) -> None:
         chunks, self._chunks = self._chunks, []
@@ -59,16 +74,17 @@ class OpaqueMachine:
         apply, offset = self._machine.apply, entry.base_offset
         if not self._leads:
             for value in entry.values:
-                apply(offset, value)
+                if value != BARRIER:
+                    apply(offset, value[1:])
                 offset += 1
             return
         results = self.results
         for value in entry.values:
-            results[offset] = apply(offset, value)
+            results[offset] = None if value == BARRIER else apply(offset, value[1:])
             offset += 1
 
     def freeze(self) -> Iterable[bytes]:
-        return self._machine.snapshot()
+        return map(encode_entry, self._machine.snapshot())
 
     def lead(self, epoch: int, now: Now) -> None:
         self._leads = True

@@ -13,13 +13,13 @@ from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey
 from quorate.embed.errors import InDoubt, MemberStopped, NotLeader
 from quorate.embed.founding import LISTENER, member_config, parse_address
-from quorate.embed.machine import OpaqueMachine, StateMachine
+from quorate.embed.machine import BARRIER, OpaqueMachine, StateMachine, encode_entry
 from quorate.embed.node import EmbeddedNode
 from quorate.formats.files import META_PROPERTIES
 from quorate.formats.meta_properties import decode_meta_properties
-from quorate.node.config import raft_config
+from quorate.node.config import NodeConfig, raft_config
 from quorate.node.controller import NodeInput
-from quorate.node.ensemble import load_identity
+from quorate.node.ensemble import Identity, load_identity
 from quorate.node.replica import Committed, Replica, Submit
 from quorate.raft.inputs import Resign
 from quorate.raft.messages import (
@@ -95,10 +95,22 @@ class Member:
         bound = app.bind(config)
         storage = app.open_storage(config)
         try:
-            recovered = storage.open()
-        except QuorateError:
+            return await cls._run(config, identity, bound, storage, machine)
+        except BaseException:
             bound.close()
+            storage.close()
             raise
+
+    @classmethod
+    async def _run(
+        cls,
+        config: NodeConfig,
+        identity: Identity,
+        bound: app.Bound,
+        storage: Storage,
+        machine: StateMachine,
+    ) -> Self:
+        recovered = storage.open()
         opaque = OpaqueMachine(machine)
         replica = Replica(
             raft_config(config, identity.cluster_id, identity.directory_id, bound.advertised),
@@ -139,15 +151,19 @@ class Member:
 
         `done` is called once, on the loop and as soon as it is known, with the result of each
         entry, or with the error that `propose` raises. Together they must fit one batch, 8 MiB.
+        Raises TypeError, and proposes nothing, when an entry is not bytes.
         """
+        self._submit(tuple(map(encode_entry, entries)), done)
+
+    def _submit(self, values: tuple[bytes, ...], done: Done) -> None:
         if self._driver is None or self._why is not None:
             done(MemberStopped(self._why or "The member was stopped"))
-        elif not entries:
+        elif not values:
             done([])
         else:
             self._next += 1
             self._pending[self._next] = done
-            self._driver.post(Submit(self._next, tuple(entries)))
+            self._driver.post(Submit(self._next, values))
 
     def propose_all(self, entries: Sequence[bytes]) -> asyncio.Future[list[object]]:
         """As `submit`, as a future."""
@@ -166,6 +182,9 @@ class Member:
 
     def propose_nowait(self, entry: bytes) -> asyncio.Future[object]:
         """As `propose`, as a future; proposals of one turn of the loop share one sync."""
+        return self._propose(encode_entry(entry))
+
+    def _propose(self, value: bytes) -> asyncio.Future[object]:
         future: asyncio.Future[object] = self._loop.create_future()
 
         def done(outcome: list[object] | QuorateError) -> None:
@@ -176,22 +195,23 @@ class Member:
             else:
                 future.set_result(outcome[0])
 
-        self.submit((entry,), done)
+        self._submit((value,), done)
         return future
 
     async def propose(self, entry: bytes) -> object:
         """What the machine's `apply` returned, once the entry is durable on a majority.
 
-        Raises NotLeader (nothing was appended), InDoubt, or MemberStopped.
+        Raises NotLeader or MemberStopped (nothing was appended), InDoubt (it may commit or not),
+        or TypeError when the entry is not bytes.
         """
         return await self.propose_nowait(entry)
 
     async def barrier(self) -> None:
         """Return once everything committed before this call is applied here: linearizable reads.
 
-        Costs a commit of one empty entry, which the machine sees. Raises as `propose`.
+        Costs a commit of one record, which the machine does not see. Raises as `propose`.
         """
-        await self.propose_nowait(b"")
+        await self._propose(BARRIER)
 
     # -- the cluster --------------------------------------------------------------------------
     @property
@@ -282,10 +302,10 @@ class Member:
     def _refusal(self, outcome: Refused) -> QuorateError:
         if outcome.in_doubt:
             return InDoubt(
-                "Leadership was lost after the entry was appended: it may or may not commit"
+                "Leadership was lost with the entry in the log: it may or may not commit"
             )
         if outcome.error in (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER):
-            address = self._leader_address()
+            address = self._leader_address() if self.leader_id >= 0 else None
             return NotLeader(self.leader_id, str(address) if address else None)
         return QuorateError(outcome.message)
 
@@ -318,7 +338,7 @@ class Member:
         self._pending.clear()
         self._asked.clear()
         for done in proposals:
-            self._tell(done, MemberStopped(why))
+            self._tell(done, InDoubt(f"{why}: the entry may or may not commit"))
         for future in asked:
             if not future.done():
                 future.set_exception(MemberStopped(why))

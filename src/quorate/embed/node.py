@@ -52,6 +52,7 @@ class EmbeddedNode:
         self._settled = settled
         self._answered = answered
         self._next = 0
+        self._own = 0
         self._asked: dict[int, Call] = {}
         self._inbox: list[Input] = []
 
@@ -82,8 +83,8 @@ class EmbeddedNode:
 
     def ask(self, request: Request) -> inputs.Received:
         """The input that puts a request of our own to the core; see `answered`."""
-        self._next -= 1
-        return inputs.Received(self._next, request)
+        self._own -= 1
+        return inputs.Received(self._own, request)
 
     def _call(self, call: Call, effects: NodeEffects) -> None:
         key = call.request.api_key

@@ -137,11 +137,15 @@ class Proposals:
                 outcomes.append(committed)
 
     def lose(self, outcomes: list[Outcome]) -> None:
-        """Leadership is lost: what is not committed may or may not be, some day."""
-        items = [*self._submitted, *(Submit(item.token, ()) for item in self._uncommitted)]
-        self._submitted = []
+        """Leadership is lost: what was appended may or may not commit, some day."""
+        submitted, self._submitted = self._submitted, []
+        self._refuse(submitted, ErrorCode.NOT_CONTROLLER, NOT_ACTIVE, outcomes)
+        outcomes.extend(
+            Refused(item.token, ErrorCode.NOT_CONTROLLER, NOT_ACTIVE, in_doubt=True)
+            for item in self._uncommitted
+            if item.token != _NOBODY
+        )
         self._uncommitted.clear()
-        self._refuse(items, ErrorCode.NOT_CONTROLLER, NOT_ACTIVE, outcomes)
 
     @staticmethod
     def _refuse(

@@ -251,14 +251,14 @@ class Replica:
     def _absorb(self, ready: Ready, effects: Effects, events: list[inputs.Event]) -> None:
         if ready.high_watermark is not None:
             self._high_watermark = ready.high_watermark
+        for outcome in ready.proposals:
+            self._proposals.settle(outcome, effects.outcomes)
         if ready.leader is not None:
             self._leader_changed(ready, effects)
         if ready.writes:
             writes = tuple(self._disk_write(write) for write in ready.writes)
             assert ready.seq is not None
             effects.jobs.append(Write(ready.seq, writes))
-        for outcome in ready.proposals:
-            self._proposals.settle(outcome, effects.outcomes)
         for reply in ready.replies:
             self._answer(reply, effects)
         effects.sends.extend(ready.sends)

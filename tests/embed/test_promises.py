@@ -1,0 +1,194 @@
+"""What propose, barrier and voter changes promise, on real members: sockets, files, syncs."""
+
+import asyncio
+import socket
+
+import pytest
+
+from quorate.base.errors import QuorateError
+from quorate.base.ids import ReplicaKey, Uuid
+from quorate.embed import InDoubt, Member, MemberStopped, NotLeader, create
+
+
+class Journal:
+    """Remembers every entry; its state is the list of them."""
+
+    def __init__(self):
+        self.entries = []
+
+    def apply(self, offset, entry):
+        self.entries.append(entry)
+        return len(self.entries)
+
+    def snapshot(self):
+        return list(self.entries)
+
+    def restore(self, chunks):
+        self.entries = list(chunks)
+
+
+def free_address():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+class Trio:
+    """Three founders in one process, each with its own disk and sockets."""
+
+    def __init__(self, path, count=3, settings=None):
+        self.path, self.settings = path, settings
+        self.addresses = {i: free_address() for i in range(1, count + 1)}
+        self.journals = {}
+        self.members = {}
+
+    async def __aenter__(self):
+        for i in self.addresses:
+            create(self.path / str(i), i, "trio", self.addresses)
+        for i in self.addresses:
+            await self.start(i)
+        return self
+
+    async def start(self, i):
+        self.journals[i] = Journal()
+        self.members[i] = await Member.start(
+            self.path / str(i), self.journals[i], self.addresses[i], settings=self.settings
+        )
+
+    async def leader(self):
+        while True:
+            for member in self.members.values():
+                if member.leads:
+                    return member
+            await asyncio.sleep(0.005)
+
+    async def __aexit__(self, *_):
+        await asyncio.gather(*(m.stop(1.0) for m in self.members.values()))
+
+
+async def until(condition):
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+def run(story):
+    asyncio.run(asyncio.wait_for(story(), 40))
+
+
+def test_an_empty_entry_is_an_entry_like_any_other(tmp_path):
+    async def story():
+        async with Trio(tmp_path) as trio:
+            leader = await trio.leader()
+            assert await leader.propose(b"") == 1
+            assert await leader.propose(b"x") == 2
+            await until(lambda: all(j.entries == [b"", b"x"] for j in trio.journals.values()))
+
+    run(story)
+
+
+def test_a_barrier_is_not_seen_by_the_machine(tmp_path):
+    async def story():
+        async with Trio(tmp_path) as trio:
+            leader = await trio.leader()
+            slow = leader.propose_nowait(b"x")
+            await leader.barrier()
+            assert slow.done()
+            assert trio.journals[leader.node_id].entries == [b"x"]
+
+    run(story)
+
+
+def test_a_refused_voter_change_says_why_and_harms_nobody(tmp_path):
+    async def story():
+        async with Trio(tmp_path) as trio:
+            leader = await trio.leader()
+            await leader.propose(b"x")
+            stranger = ReplicaKey(9, Uuid(b"nobody-knows-me!"))
+            for _ in range(3):
+                with pytest.raises(QuorateError, match="VOTER_NOT_FOUND"):
+                    await leader.remove_member(stranger)
+                with pytest.raises(QuorateError, match="REQUEST_TIMED_OUT"):
+                    await leader.add_member(stranger, free_address())
+            assert await leader.propose(b"y") == 2
+
+    run(story)
+
+
+def test_what_was_appended_before_leadership_was_lost_is_in_doubt(tmp_path):
+    async def story():
+        async with Trio(tmp_path) as trio:
+            leader = await trio.leader()
+            futures = [leader.propose_nowait(b"%d" % n) for n in range(5)]
+            await asyncio.sleep(0)
+            leader.resign()
+            outcomes = await asyncio.gather(*futures, return_exceptions=True)
+            new = await trio.leader()
+            await new.barrier()
+            written = trio.journals[new.node_id].entries
+            for n, outcome in enumerate(outcomes):
+                if isinstance(outcome, NotLeader):
+                    assert b"%d" % n not in written
+                else:
+                    assert isinstance(outcome, int | InDoubt)
+
+    run(story)
+
+
+def test_what_is_on_its_way_when_the_member_stops_is_in_doubt(tmp_path):
+    async def story():
+        async with Trio(tmp_path, count=1) as trio:
+            member = await trio.leader()
+            futures = [member.propose_nowait(b"%d" % n) for n in range(50)]
+            await member.stop()
+            outcomes = await asyncio.gather(*futures, return_exceptions=True)
+            assert not [o for o in outcomes if isinstance(o, MemberStopped | NotLeader)]
+            with pytest.raises(MemberStopped):
+                await member.propose(b"late")
+
+    run(story)
+
+
+@pytest.mark.parametrize("entry", ["text", None, 5, bytearray(b"x")])
+def test_an_entry_that_is_not_bytes_is_the_callers_error(tmp_path, entry):
+    async def story():
+        async with Trio(tmp_path, count=1) as trio:
+            member = await trio.leader()
+            with pytest.raises(TypeError, match="an entry is bytes"):
+                await member.propose(entry)
+            with pytest.raises(TypeError, match="an entry is bytes"):
+                member.propose_all([b"good", entry])
+            assert await member.propose(b"good") == 1
+
+    run(story)
+
+
+def test_a_snapshot_may_have_empty_chunks(tmp_path):
+    async def story():
+        settings = {"metadata.log.max.record.bytes.between.snapshots": "200"}
+        async with Trio(tmp_path, count=1, settings=settings) as trio:
+            member = await trio.leader()
+            for n in range(20):
+                await member.propose(b"" if n % 2 else b"x" * 50)
+            partition = tmp_path / "1" / "__cluster_metadata-0"
+            await until(lambda: list(partition.glob("*-0000000001.checkpoint")))
+            before = list(trio.journals[1].entries)
+            await member.stop()
+            await trio.start(1)
+            await (await trio.leader()).barrier()
+            assert trio.journals[1].entries == before
+
+    run(story)
+
+
+def test_a_start_that_fails_lets_go_of_port_and_directory(tmp_path):
+    async def story():
+        async with Trio(tmp_path, count=1) as trio:
+            await trio.members[1].stop()
+            with pytest.raises(QuorateError):
+                await Member.start(
+                    tmp_path / "1", Journal(), trio.addresses[1], contacts=("nonsense",)
+                )
+            await trio.start(1)
+            assert await (await trio.leader()).propose(b"x") == 1
+
+    run(story)
