@@ -124,6 +124,25 @@ def test_a_snapshot_that_cannot_be_written_leaves_nothing(storage, watch):
     assert storage.snapshots() == ()
 
 
+def raising():
+    yield b"one"
+    raise ValueError("a mistake in the state machine")
+
+
+@pytest.mark.parametrize("values", [raising(), [b"one", "two"], [b"one", None], 5])
+def test_a_mistake_in_the_state_leaves_no_part_of_a_snapshot(storage, values):
+    with pytest.raises((ValueError, TypeError)):
+        write_snapshot(storage, snapshot_job(values))
+    assert not [name for name in storage.disk.names() if name.endswith(".part")]
+    assert isinstance(write_snapshot(storage, snapshot_job()), SnapshotWritten)
+
+
+def test_a_chunk_that_fits_no_batch_is_refused_with_its_size(storage):
+    result = write_snapshot(storage, snapshot_job([b"x" * (8 << 20)]))
+    assert isinstance(result, SnapshotFailed) and "8388608 bytes does not fit" in result.reason
+    assert not [name for name in storage.disk.names() if name.endswith(".part")]
+
+
 def test_chunks_of_a_snapshot_and_its_size(storage):
     write_snapshot(storage, snapshot_job())
     size = storage.snapshot_size(ID)

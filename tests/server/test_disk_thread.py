@@ -171,7 +171,8 @@ def test_a_defect_of_a_snapshot_is_told(caplog):
         async with Bench() as bench:
             bench.disk.submit([snapshot(iter([b"one", 2]))])
             await bench.wait_for(SnapshotFailed)
-            assert "internal error" in bench.results[0].reason
+            assert bench.results[0].reason.startswith("unexpected TypeError: ")
+            assert not [name for name in bench.storage.disk.names() if name.endswith(".part")]
 
     asyncio.run(run())
     assert "Traceback" in caplog.text

@@ -148,7 +148,10 @@ def write_snapshot(
     job: WriteSnapshot,
     pause: Callable[[], None] = lambda: None,
 ) -> SnapshotWritten | SnapshotFailed:
-    """Write a whole snapshot; `pause` is called between batches, to let others run."""
+    """Write a whole snapshot; `pause` is called between batches, to let others run.
+
+    What `job.values` raises, other than a QuorateError, comes through; no file is left then either.
+    """
     writer = None
     size = 0
     try:
@@ -164,8 +167,10 @@ def write_snapshot(
             size += len(data)
             pause()
         writer.freeze()
-    except QuorateError as error:
+    except Exception as error:
         if writer is not None:
             writer.abort()
+        if not isinstance(error, QuorateError):
+            raise
         return SnapshotFailed(job.snapshot_id, str(error))
     return SnapshotWritten(job.snapshot_id, size)

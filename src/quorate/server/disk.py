@@ -15,7 +15,14 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.node.disk import Disk, write_snapshot
-from quorate.node.jobs import DiskFailed, Job, Result, SnapshotFailed, WriteSnapshot
+from quorate.node.jobs import (
+    DiskFailed,
+    Job,
+    Result,
+    SnapshotFailed,
+    SnapshotWritten,
+    WriteSnapshot,
+)
 from quorate.server.logs import LOG
 from quorate.storage.api import Storage
 
@@ -109,14 +116,7 @@ class DiskThread:
         thread.start()
 
     def _write_snapshot(self, job: WriteSnapshot) -> None:
-        result: Result
-        try:
-            result = write_snapshot(self._storage, job, self._yield_to_the_loop)
-        except Exception as defect:
-            LOG.exception("Writing a snapshot met a defect")
-            reason = f"internal error: {type(defect).__name__}: {defect}"
-            result = SnapshotFailed(job.snapshot_id, reason)
-        self._report([result])
+        self._report([attempt_snapshot(self._storage, job, self._yield_to_the_loop)])
 
     def _yield_to_the_loop(self) -> None:
         """Give up the interpreter between batches; stop when the node closes."""
@@ -127,6 +127,18 @@ class DiskThread:
     def _report(self, results: Sequence[Result]) -> None:
         if results and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._deliver, results)
+
+
+def attempt_snapshot(
+    storage: Storage, job: WriteSnapshot, pause: Callable[[], None] = lambda: None
+) -> SnapshotWritten | SnapshotFailed:
+    """As `write_snapshot`; a mistake of the state machine is logged and a failure too."""
+    try:
+        return write_snapshot(storage, job, pause)
+    except Exception as defect:
+        LOG.exception("The state could not be written to a snapshot")
+        reason = f"unexpected {type(defect).__name__}: {defect}"
+        return SnapshotFailed(job.snapshot_id, reason)
 
 
 def _timed(sync: Callable[[], None], tell: Callable[[float], None]) -> Callable[[], None]:
