@@ -61,6 +61,14 @@ def test_the_least_configuration_has_kafkas_defaults(load):
     assert config.metadata_log_max_record_bytes_between_snapshots == 20971520
 
 
+@pytest.mark.parametrize(
+    "fetch_timeout, wait", [("2000", 500), ("60000", 500), ("1000", 250), ("400", 100), ("1", 1)]
+)
+def test_a_fetch_is_answered_well_before_its_sender_gives_the_leader_up(load, fetch_timeout, wait):
+    config = load(**{"controller.quorum.fetch.timeout.ms": fetch_timeout})
+    assert raft_config(config, "cluster", Uuid(bytes(16))).fetch_max_wait_ms == wait
+
+
 def test_every_numeric_key_reaches_its_field(load):
     values = {
         "controller.quorum.election.timeout.ms": 11,

@@ -346,6 +346,15 @@ def check_servable(config: NodeConfig) -> None:
             )
 
 
+def fetch_max_wait_ms(fetch_timeout_ms: int) -> int:
+    """How long a leader may keep a Fetch that finds nothing new, ms.
+
+    Kafka's 500 ms whatever the timeout (`KafkaRaftClient`) is a quarter of its default. With a
+    timeout near 500 ms an idle quorum would elect without end, so the quarter is kept.
+    """
+    return max(1, min(500, fetch_timeout_ms // 4))
+
+
 def raft_config(
     config: NodeConfig,
     cluster_id: str,
@@ -368,6 +377,7 @@ def raft_config(
         election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
         request_timeout_ms=config.controller_quorum_request_timeout_ms,
         retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+        fetch_max_wait_ms=fetch_max_wait_ms(config.controller_quorum_fetch_timeout_ms),
         fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
         snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
         auto_join=config.controller_quorum_auto_join_enable,
