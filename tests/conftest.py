@@ -2,5 +2,12 @@
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("quorate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+from effort import examples
+
+settings.register_profile(
+    "quorate",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=examples(100),
+)
 settings.load_profile("quorate")

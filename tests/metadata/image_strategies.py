@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from immutables import Map
 
+from effort import examples
 from quorate.base.ids import Uuid
 from quorate.formats import records as r
 from quorate.formats.versions import LATEST_PRODUCTION, MetadataVersion
@@ -36,7 +37,9 @@ metadata_versions = st.sampled_from([v for v in MetadataVersion if v <= LATEST_P
 
 
 # A busy machine is no failure.
-calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+calm = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(60)
+)
 
 
 def uuid_of(number: int) -> Uuid:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from effort import examples
 from metadata.image_strategies import any_records, by_type, calm, uuid_of
 from metadata.image_twin import MARKS, Misfit, Twin, plain
 from quorate.formats import records as r
@@ -49,7 +50,7 @@ FURNITURE = [
 """So that random records find something to change."""
 
 
-@settings(calm, max_examples=200)
+@settings(calm, max_examples=examples(200))
 @given(st.lists(any_records.filter(lambda it: not isinstance(it, MARKS)), max_size=40))
 def test_replay_does_what_the_twin_does(found):
     twin, image = Twin(), Image()
@@ -127,7 +128,7 @@ class LoaderMachine(RuleBasedStateMachine):
         return seen, ahead, place
 
 
-LoaderMachine.TestCase.settings = settings(calm, max_examples=40, stateful_step_count=20)
+LoaderMachine.TestCase.settings = settings(calm, max_examples=examples(40), stateful_step_count=20)
 TestLoaderMachine = LoaderMachine.TestCase
 
 

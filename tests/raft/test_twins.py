@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from effort import examples
 from quorate.base.errors import BrokenInvariant
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.raft.durable import Durable
@@ -178,7 +179,9 @@ class HistoryTwin(RuleBasedStateMachine):
 
 
 TestHistoryTwin = HistoryTwin.TestCase
-TestHistoryTwin.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestHistoryTwin.settings = settings(
+    max_examples=examples(40), stateful_step_count=20, deadline=None
+)
 
 
 def test_controls_take_the_newest_source():
@@ -309,7 +312,7 @@ class LogTwin(RuleBasedStateMachine):
 
 
 TestLogTwin = LogTwin.TestCase
-TestLogTwin.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+TestLogTwin.settings = settings(max_examples=examples(40), stateful_step_count=15, deadline=None)
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=12), st.data())
@@ -414,7 +417,9 @@ class DurableTwin(RuleBasedStateMachine):
 
 
 TestDurableTwin = DurableTwin.TestCase
-TestDurableTwin.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestDurableTwin.settings = settings(
+    max_examples=examples(60), stateful_step_count=20, deadline=None
+)
 
 
 # -- small things --------------------------------------------------------------------------------

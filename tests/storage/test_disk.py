@@ -285,6 +285,7 @@ def test_a_directory_locked_by_another_process_is_refused(tmp_path):
 
 
 # -- threads -----------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_readers_beside_the_writer_never_see_a_mix(tmp_path):
     """Followers are served while the log grows, is truncated, written over and cleaned."""
     storage = FileStorage(tmp_path, SMALL)

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from effort import examples
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.raft.values import ElectionState
 from quorate.storage.api import AppendedBatch, Recovered
@@ -215,7 +216,7 @@ class FileTwin(StorageTwin):
 
 
 QUICK = settings(
-    max_examples=40,
+    max_examples=examples(40),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

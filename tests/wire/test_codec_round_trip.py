@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from quorate.wire.codec import decode, decode_prefix, encode
 from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
 from quorate.wire.messages import FetchRequest, FetchResponse, UpdateRaftVoterResponse
@@ -14,7 +15,10 @@ from wire.message_strategies import all_messages, all_versions, messages, other_
 
 EACH = pytest.mark.parametrize("cls", all_messages(), ids=lambda cls: cls.__name__)
 FEW = settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    max_examples=examples(15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
 )
 PARTITION = FetchRequest.FetchTopic.FetchPartition
 

@@ -17,6 +17,7 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
+from effort import examples
 from quorate.wire.codec import decode, encode
 from quorate.wire.schema import Field, Message, Struct
 from wire.message_strategies import all_messages, messages, versions
@@ -104,7 +105,10 @@ def _scalar(value: Any, kind: str) -> Any:
 
 @pytest.mark.parametrize("cls", all_messages(), ids=lambda cls: cls.__name__)
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
 )
 @given(data=st.data())
 def test_both_codecs_write_the_same_bytes(cls: type[Message], data: st.DataObject) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from quorate.wire import generated
 from quorate.wire.build import build
 from quorate.wire.errors import WireError
@@ -23,7 +24,7 @@ from wire.message_strategies import all_messages, messages, versions
 
 EACH = pytest.mark.parametrize("cls", all_messages(), ids=lambda cls: cls.__name__)
 FEW = settings(
-    max_examples=15,
+    max_examples=examples(15),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     database=None,
