@@ -65,7 +65,7 @@ def test_a_compiled_part_of_unknown_origin_is_a_problem(elsewhere):
 
 def test_what_is_up_to_date_is_left_alone(elsewhere, monkeypatch):
     monkeypatch.setattr(elsewhere.subprocess, "run", lambda *_, **__: pytest.fail("built again"))
-    elsewhere.build()
+    assert elsewhere.build() == []
     assert [file.name for file in elsewhere.extensions()] == ["one.cpython.so"]
 
 
@@ -77,7 +77,20 @@ def test_without_a_compiler_everything_runs_in_the_interpreter(elsewhere, monkey
     (elsewhere.PACKAGE / "one.py").write_text("x = 2\n")
     elsewhere.main([])
     assert elsewhere.extensions() == []
-    assert "no such file: cc" in capsys.readouterr().err
+    assert capsys.readouterr().err == ("No C compiler found: everything runs in the interpreter.\n")
+
+
+def test_a_compiler_that_fails_is_quoted_in_one_line(elsewhere, monkeypatch, capsys):
+    def no_headers(command, **_):
+        said = "_native.c: In function:\n/there/_native.c:3:10: fatal error: Python.h: not there\n"
+        raise subprocess.CalledProcessError(1, command, stderr=said)
+
+    monkeypatch.setattr(elsewhere.subprocess, "run", no_headers)
+    (elsewhere.PACKAGE / "one.py").write_text("x = 2\n")
+    elsewhere.main([])
+    assert capsys.readouterr().err == (
+        "The C compiler failed (Python.h: not there): everything runs in the interpreter.\n"
+    )
 
 
 def test_the_switch_leaves_every_compiled_part_aside(build_native):

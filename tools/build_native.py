@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import runpy
 import subprocess
 import sys
 import sysconfig
@@ -23,6 +24,7 @@ PACKAGE: Final = SOURCE / "quorate"
 MANIFEST: Final = PACKAGE / "_native.json"
 COMPILED: Final = ("formats/batch_records.py", "formats/varint.py")
 """What mypyc makes faster; docs/decisions/0006 has the figures, also of what it does not."""
+BUILD: Final = runpy.run_path(str(PACKAGE / "wire" / "build.py"))
 CODEC: Final = ("wire/_native.c", "wire/native_c/*", "wire/build.py")
 
 
@@ -61,18 +63,25 @@ def problem() -> str | None:
     return f"changed since it was compiled: {', '.join(changed)}" if changed else None
 
 
-def build() -> None:
-    """Build what is out of date. Raises OSError or CalledProcessError where nothing can be."""
+def build() -> list[str]:
+    """Build what is out of date; the modules that were compiled.
+
+    Raises OSError or CalledProcessError where nothing can be.
+    """
     manifest = wanted()
     if MANIFEST.exists() and json.loads(MANIFEST.read_text()) == manifest:
-        return
+        return []
     MANIFEST.unlink(missing_ok=True)
     for file in extensions():
         file.unlink()
-    subprocess.run([sys.executable, PACKAGE / "wire" / "build.py"], check=True, stdout=sys.stderr)
+    BUILD["build"](PACKAGE / "wire")
+    made = ["wire/_native.c"]
     if manifest["mypyc"]:
-        subprocess.run([sys.executable, __file__, "mypyc"], check=True, cwd=SOURCE)
+        command = [sys.executable, __file__, "mypyc"]
+        subprocess.run(command, check=True, cwd=SOURCE, capture_output=True, text=True)
+        made += COMPILED
     MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
+    return made
 
 
 def compile_modules() -> None:
@@ -100,11 +109,14 @@ def main(arguments: list[str]) -> None:
         compile_modules()
         return
     try:
-        build()
+        made = build()
     except (OSError, subprocess.CalledProcessError) as error:
         for file in extensions():
             file.unlink()
-        print(f"Nothing is compiled, everything runs in the interpreter: {error}", file=sys.stderr)
+        print(f"{BUILD['explain'](error)}: everything runs in the interpreter.", file=sys.stderr)
+        return
+    if made:
+        print(f"Compiled: {', '.join(made)}.", file=sys.stderr)
 
 
 if __name__ == "__main__":

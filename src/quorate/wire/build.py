@@ -17,13 +17,26 @@ SOURCE = Path(__file__).with_name("_native.c")
 def build(directory: Path = SOURCE.parent) -> Path:
     """Compile `_native` into `directory`; the path of the extension module.
 
-    Raises OSError when there is no compiler, subprocess.CalledProcessError when it refuses.
+    Raises OSError when there is no compiler, subprocess.CalledProcessError when it refuses;
+    `explain` puts either into words.
     """
     target = directory / f"_native{sysconfig.get_config_var('EXT_SUFFIX')}"
     fresh = target.with_name(f".{target.name}.new")
-    subprocess.run([*_compiler(), str(SOURCE), "-o", str(fresh)], check=True)
+    command = [*_compiler(), str(SOURCE), "-o", str(fresh)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
     fresh.replace(target)
     return target
+
+
+def explain(error: OSError | subprocess.CalledProcessError) -> str:
+    """Why `build` made nothing: one line without a path, and without a full stop."""
+    if isinstance(error, FileNotFoundError):
+        return "No C compiler found"
+    if isinstance(error, OSError):
+        return f"Nothing can be compiled ({error.strerror})"
+    lines = [line for line in (error.stderr or "").splitlines() if "error: " in line]
+    found = lines[0].partition("error: ")[2] if lines else f"exit code {error.returncode}"
+    return f"The C compiler failed ({found})"
 
 
 def _compiler() -> list[str]:
@@ -39,7 +52,7 @@ def main(arguments: list[str]) -> int:
     try:
         print(build(*map(Path, arguments[:1])))
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"no codec in C, the one in Python stays in use: {error}", file=sys.stderr)
+        print(f"{explain(error)}: the codec in Python stays in use.", file=sys.stderr)
         return 1
     return 0
 
