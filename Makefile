@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 UV = $(if $(shell command -v uv),uv,$(BIN)/uv)
-INSTALL = $(UV) pip install --quiet --python $(BIN)/python --require-hashes
+# Compiled once here: under PYTHONDONTWRITEBYTECODE each start would do it again.
+PIP = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 
 # Tested again without the compiled parts.
 PURE = tests/formats tests/wire tests/raft tests/test_native.py
@@ -21,12 +22,13 @@ test: .venv/dev.stamp native .kafka/libs.stamp
 	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m "not slow and not interop" $(PURE)
 
+# Without the slow tests, and with fewer examples of the property tests.
 check: .venv/dev.stamp native
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not interop" $(ARGS)
+	QUORATE_QUICK=1 $(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not interop" $(ARGS)
 
 bench: .venv/dev.stamp native .kafka/libs.stamp
 	$(BIN)/python -m bench $(ARGS)
@@ -37,19 +39,20 @@ wheel: .venv/dev.stamp native
 # In place and only when a source has changed; without a C compiler it says so and goes on.
 native: | .venv/runtime.stamp
 	@$(BIN)/python tools/build_native.py
+	@$(BIN)/python -m compileall -q src
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 	command -v uv >/dev/null || $(BIN)/python -m pip install --quiet uv
 
 .venv/runtime.stamp: requirements.lock pyproject.toml | .venv/bin/python
-	$(INSTALL) -r requirements.lock
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-deps -e .
 	touch $@
 
 .venv/dev.stamp: requirements-dev.lock pyproject.toml | .venv/bin/python
-	$(INSTALL) -r requirements-dev.lock
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes -r requirements-dev.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@ .venv/runtime.stamp
 
 .kafka/libs.stamp: tools/kafka-pom.xml
