@@ -1,10 +1,12 @@
 """A cluster in memory behaves as one: it elects, commits, survives crashes, changes members."""
 
 import asyncio
+import re
 
 import pytest
 
-from quorate.embed import MemberStopped, NotLeader, local_cluster
+from quorate.base.errors import QuorateError
+from quorate.embed import InDoubt, MemberStopped, NotLeader, local_cluster
 
 
 class Counter:
@@ -139,3 +141,148 @@ def test_a_stopped_member_says_so(machines):
             await leader.propose(b"1")
 
     run(story)
+
+
+def test_an_entry_that_may_have_been_appended_is_not_proposed_again(machines):
+    async def story():
+        async with local_cluster(3, machines) as cluster:
+            old = await cluster.leader()
+            for other in cluster.members:
+                if other != old.node_id:
+                    cluster.cut(old.node_id, other)
+            end = old.node.replica.core.log_end
+            lost = asyncio.ensure_future(cluster.propose(b"100"))
+            await until(lambda: old.node.replica.core.log_end > end)
+            cluster.crash(old.node_id)
+            with pytest.raises((InDoubt, MemberStopped)):
+                await lost
+            cluster.heal()
+            assert await cluster.propose(b"1") == 1
+
+    run(story)
+
+
+def test_an_entry_that_was_not_appended_is_proposed_to_the_next_leader(machines):
+    async def story():
+        async with local_cluster(3, machines) as cluster:
+            (await cluster.leader()).resign()
+            assert await cluster.propose(b"1") == 1
+
+    run(story)
+
+
+def test_an_idle_cluster_keeps_its_leader(machines):
+    async def story():
+        async with local_cluster(
+            3, machines, election_timeout_ms=100, fetch_timeout_ms=200
+        ) as cluster:
+            leader = await cluster.leader()
+            epoch = leader.node.replica.core.epoch
+            quiet = asyncio.get_running_loop().time() + 1.5
+            await until(lambda: asyncio.get_running_loop().time() > quiet)
+            assert leader.leads and leader.node.replica.core.epoch == epoch
+
+    run(story)
+
+
+def test_a_machine_that_raises_ends_its_member(machines, caplog):
+    async def story():
+        async with local_cluster(1, machines) as cluster:
+            leader = await cluster.leader()
+            with pytest.raises((InDoubt, MemberStopped), match="ValueError: invalid literal"):
+                await leader.propose(b"not a number")
+            with pytest.raises(MemberStopped, match="ValueError: invalid literal"):
+                await leader.propose(b"1")
+            with pytest.raises(MemberStopped, match="ValueError: invalid literal"):
+                await leader.wait_stopped()
+            assert not leader.leads
+
+    run(story)
+    assert "Traceback" in caplog.text
+
+
+def test_a_member_that_was_stopped_starts_again(machines):
+    async def story():
+        async with local_cluster(3, machines) as cluster:
+            assert await cluster.propose(b"1") == 1
+            old = await cluster.leader()
+            await old.stop()
+            assert await cluster.propose(b"1") == 2
+            again = cluster.restart(old.node_id)
+            await until(lambda: machines.made[-1].total == 2)
+            assert again is cluster.members[old.node_id] and again is not old
+
+    run(story)
+
+
+def test_what_is_asked_of_the_wrong_member_is_refused(machines):
+    async def story():
+        async with local_cluster(1, machines) as cluster:
+            with pytest.raises(QuorateError, match="member 1 runs: stop or crash it first"):
+                cluster.restart(1)
+            with pytest.raises(QuorateError, match="there is a member 1 already"):
+                await cluster.join(1)
+            with pytest.raises(QuorateError, match=r"there is no member 7; there are: 1"):
+                cluster.restart(7)
+            with pytest.raises(QuorateError, match="there is no member 7"):
+                cluster.crash(7)
+            with pytest.raises(QuorateError, match="there is no member 7"):
+                cluster.cut(1, 7)
+            cluster.crash(1)
+            with pytest.raises(QuorateError, match="member 1 does not run"):
+                cluster.crash(1)
+            cluster.restart(1)
+            assert await cluster.propose(b"1") == 1
+
+    run(story)
+
+
+def test_followers_notice_a_crash_at_once(machines):
+    """As sockets would: not one timeout of a fetch, or of a request (2 s), later."""
+
+    async def story():
+        async with local_cluster(
+            3, machines, election_timeout_ms=100, fetch_timeout_ms=600_000
+        ) as cluster:
+            await cluster.propose(b"1")
+            old = await cluster.leader()
+            await until(lambda: all(m.total == 1 for m in machines.made))
+            parked = cluster._drivers[old.node_id]._callers
+            await until(lambda: len(parked) == 2)
+            cluster.crash(old.node_id)
+            assert await asyncio.wait_for(cluster.propose(b"1"), 1.5) == 2
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    "state, reason",
+    [
+        (lambda: (int(word) for word in ["x"]), "ValueError: invalid literal"),
+        (lambda: ["text"], "TypeError: .*not str"),
+        (lambda: [bytes(8 << 20)], "does not fit a batch"),
+    ],
+)
+def test_a_snapshot_that_cannot_be_made_is_told_and_tried_again(caplog, state, reason):
+    class Large(Counter):
+        def apply(self, offset, entry):
+            self.total += 1
+            return self.total
+
+        def snapshot(self):
+            attempts.append(self.total)
+            return state() if len(attempts) == 1 else [str(self.total).encode()]
+
+    attempts = []
+
+    async def story():
+        async with local_cluster(1, Large) as cluster:
+            entry = bytes(7 << 20)
+            for total in range(1, 7):
+                assert await cluster.propose(entry) == total
+            names = cluster._drivers[1].storage.disk.names()
+            assert len(attempts) == 2 and not [n for n in names if n.endswith(".part")]
+            assert len([n for n in names if n.endswith(".checkpoint")]) == 2
+
+    run(story)
+    assert re.search(f"Could not write snapshot .*{reason}", caplog.text)

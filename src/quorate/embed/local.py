@@ -10,19 +10,21 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
-from quorate.embed.errors import MemberStopped, NotLeader
+from quorate.embed.errors import NotLeader
 from quorate.embed.founding import LISTENER
 from quorate.embed.machine import OpaqueMachine, StateMachine
 from quorate.embed.member import Member
 from quorate.embed.node import EmbeddedNode
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
 from quorate.node.calls import Call
+from quorate.node.config import fetch_max_wait_ms
 from quorate.node.controller import NodeInput
-from quorate.node.disk import Disk, write_snapshot
+from quorate.node.disk import Disk
 from quorate.node.jobs import Job, Result, WriteSnapshot
 from quorate.node.replica import Replica
 from quorate.node.snapshots import SnapshotPolicy
@@ -30,7 +32,9 @@ from quorate.node.translate_peer import api_key_of, request_to_wire, response_fr
 from quorate.raft import inputs
 from quorate.raft.ready import Send
 from quorate.raft.values import ControlState, RaftConfig, Voter
+from quorate.server.disk import attempt_snapshot
 from quorate.server.driver import present
+from quorate.server.logs import LOG, level_of
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.header import decode_request, decode_response, encode_request
 from quorate.wire.registry import APIS
@@ -38,6 +42,14 @@ from quorate.wire.registry import APIS
 _HOST: Final = "memory"
 _LENGTH: Final = 4
 _CLUSTER_ID: Final = "local-cluster-in-memory"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """Who waits for the answer to a request: takes its frame, or hears that there will be none."""
+
+    answered: Callable[[bytes], None]
+    lost: Callable[[], None]
 
 
 class MemoryDriver:
@@ -59,7 +71,7 @@ class MemoryDriver:
         self._inbox: list[NodeInput] = []
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
-        self._callers: dict[int, Callable[[bytes], None]] = {}
+        self._callers: dict[int, _Asker] = {}
         self._next = 0
         self.over = False
 
@@ -74,14 +86,30 @@ class MemoryDriver:
         self.post(inputs.Shutdown(timeout_ms))
 
     def close(self) -> None:
+        """End in good order; the storage can be opened again."""
+        if not self.over:
+            self._hang_up()
+            self.storage.close()
+
+    def crash(self) -> MemoryStorage:
+        """End at once; what the disk keeps of it."""
+        self._hang_up()
+        return self.storage.crash()
+
+    def _hang_up(self) -> None:
+        """Step no more, and tell those who wait for answers, as closed connections do."""
         self.over = True
+        self.node.replica.leading_epoch = None
         if self._timer is not None:
             self._timer.cancel()
+        askers, self._callers = self._callers, {}
+        for asker in askers.values():
+            asker.lost()
 
-    def receive(self, frame: bytes, answer: Callable[[bytes], None]) -> None:
+    def receive(self, frame: bytes, asker: _Asker) -> None:
         """A request frame of a peer."""
         self._next += 1
-        self._callers[self._next] = answer
+        self._callers[self._next] = asker
         self.post(Call(self._next, decode_request(frame), LISTENER))
 
     def _schedule(self) -> None:
@@ -103,11 +131,19 @@ class MemoryDriver:
         except QuorateError as error:
             self._end(str(error))
             return
+        except Exception as defect:
+            LOG.exception("Member %d met a defect", self.node.node_id)
+            self._end(f"internal error: {type(defect).__name__}: {defect}")
+            return
+        if self.over:  # the machine, or whoever took an outcome, ended this member
+            return
+        for note in effects.notes:
+            LOG.log(level_of(note), "Member %d: %s", self.node.node_id, note)
         self._inbox.extend(self._perform(effects.jobs))
         for send in effects.sends:
             self._cluster.carry(self, send)
         for token, frame in effects.answers:
-            self._callers.pop(token)(frame[_LENGTH:])
+            self._callers.pop(token).answered(frame[_LENGTH:])
         if effects.stopped or effects.faulted is not None:
             self._end(effects.faulted)
             return
@@ -121,7 +157,7 @@ class MemoryDriver:
         results = self._disk.perform([j for j in jobs if not isinstance(j, WriteSnapshot)])
         for job in jobs:
             if isinstance(job, WriteSnapshot):
-                results.append(write_snapshot(self.storage, job))
+                results.append(attempt_snapshot(self.storage, job))
         return results
 
     def _end(self, fault: str | None) -> None:
@@ -150,15 +186,23 @@ class LocalCluster:
             await asyncio.sleep(0.005)
 
     async def propose(self, entry: bytes) -> object:
-        """Propose to whoever leads; NotLeader is retried, InDoubt is not."""
+        """Propose to whoever leads; NotLeader is tried again, for nothing was appended.
+
+        Raises InDoubt when the leader was lost with the entry on its way.
+        """
         while True:
             try:
                 return await (await self.leader()).propose(entry)
-            except (NotLeader, MemberStopped):
+            except NotLeader:
                 continue
 
     async def join(self, node_id: int) -> Member:
-        """Start one more member; `add_member` on the leader makes it a voter."""
+        """Start one more member; `add_member` on the leader makes it a voter.
+
+        Raises QuorateError when there is such a member, running or not.
+        """
+        if node_id in self.members:
+            raise QuorateError(f"there is a member {node_id} already")
         self._start(node_id, MemoryStorage())
         return self.members[node_id]
 
@@ -166,32 +210,53 @@ class LocalCluster:
         return f"{_HOST}:{node_id}"
 
     def crash(self, node_id: int) -> None:
-        """As kill -9 with a power cut: what was not synced is lost."""
-        driver = self._drivers[node_id]
-        driver.close()
-        self.members[node_id]._end("crashed")
-        self._disks[node_id] = driver.storage.crash()
+        """As kill -9 with a power cut: what was not synced is lost.
+
+        Raises QuorateError when there is no such member, or it does not run.
+        """
+        driver = self._driver(node_id)
+        if driver.over:
+            raise QuorateError(f"member {node_id} does not run")
+        self._disks[node_id] = driver.crash()
+        self.members[node_id]._end("The member crashed")
 
     def restart(self, node_id: int) -> Member:
-        """Start a crashed member on what its disk kept."""
+        """Start a member that was stopped or crashed, or ended by itself, on what its disk kept.
+
+        Raises QuorateError when there is no such member, or it runs.
+        """
+        if not self._driver(node_id).over:
+            raise QuorateError(f"member {node_id} runs: stop or crash it first")
         self._start(node_id, self._disks[node_id])
         return self.members[node_id]
 
     def cut(self, one: int, other: int) -> None:
         """No message passes between these two, until `heal`."""
-        self._cut.add(frozenset((one, other)))
+        self._cut.add(frozenset(self._driver(i).node.node_id for i in (one, other)))
 
     def heal(self) -> None:
         self._cut.clear()
+
+    def _driver(self, node_id: int) -> MemoryDriver:
+        driver = self._drivers.get(node_id)
+        if driver is None:
+            there = ", ".join(map(str, self._drivers))
+            raise QuorateError(f"there is no member {node_id}; there are: {there}")
+        return driver
 
     # -- the network --------------------------------------------------------------------------
     def carry(self, sender: MemoryDriver, send: Send) -> None:
         """A request to a member, its answer back; nobody there: as a refused connection."""
         correlation, key = send.correlation, api_key_of(send.request)
-        receiver = self._drivers.get(send.address.port)
-        if receiver is None or receiver.over:
+        port = send.address.port
+        receiver = self._drivers.get(port)
+
+        def lost() -> None:
             sender.post(inputs.SendFailed(correlation, inputs.Failure.DISCONNECTED))
-            sender.post(inputs.ConnectionLost(send.address.port))
+            sender.post(inputs.ConnectionLost(port))
+
+        if receiver is None or receiver.over:
+            lost()
             return
         ends = frozenset((sender.node.node_id, receiver.node.node_id))
         version = APIS[key].max_version
@@ -203,8 +268,12 @@ class LocalCluster:
                 _, response = decode_response(answer, key, version)
                 sender.post(inputs.Answered(correlation, response_from_wire(response, LISTENER)))
 
+        def hung_up() -> None:
+            if ends not in self._cut:
+                lost()
+
         if ends not in self._cut:
-            receiver.receive(frame, answered)
+            receiver.receive(frame, _Asker(answered, hung_up))
 
     # -- members ------------------------------------------------------------------------------
     def found(self, count: int) -> None:
@@ -231,6 +300,7 @@ class LocalCluster:
             bootstrap_servers=tuple(Address(_HOST, i) for i in self.members or (node_id,)),
             election_timeout_ms=self._config.election_timeout_ms,
             fetch_timeout_ms=self._config.fetch_timeout_ms,
+            fetch_max_wait_ms=fetch_max_wait_ms(self._config.fetch_timeout_ms),
         )
         machine = OpaqueMachine(self._machine())
         replica = Replica(config, storage.open(), machine, random.Random().random, SnapshotPolicy())
@@ -239,6 +309,7 @@ class LocalCluster:
         member.drive(driver)
         self.members[node_id] = member
         self._drivers[node_id] = driver
+        self._disks[node_id] = storage
         driver.start()
 
     async def stop(self) -> None:
