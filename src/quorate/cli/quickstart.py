@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from quorate.base.ids import Address
 from quorate.cli.options import CONTEXT
+from quorate.cli.quorum_client import (
+    DEFAULT_CONTROLLERS,
+    WATCHER_MS,
+    admin_of,
+    look,
+    open_quorum,
+)
 from quorate.cli.supervisor import Supervisor
-from quorate.client.admin import Admin, ClientConfig, ClientError, Quorum
+from quorate.client.admin import Admin, Quorum
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-DEFAULT_CONTROLLERS: Final = 3
 _REFRESH_S: Final = 0.5
-_WATCHER_MS: Final = 2_000
 
 
 @click.command(
@@ -61,7 +65,7 @@ def quickstart(data: Path | None, controllers: int | None, tour: bool) -> int:
             quorum.start_all()
             for line in next_commands(quorum):
                 click.echo(line)
-            with admin_of(quorum, _WATCHER_MS) as admin:
+            with admin_of(quorum, WATCHER_MS) as admin:
                 watch(quorum, admin)
         except KeyboardInterrupt:
             click.echo("\nStopping the controllers ...")
@@ -69,41 +73,6 @@ def quickstart(data: Path | None, controllers: int | None, tour: bool) -> int:
         click.echo(f"Controller {node_id} (pid {pid}) goes on: another program started it.")
     click.echo("Stopped. The data stays: run the same command to go on.")
     return 0
-
-
-def open_quorum(quorum: Supervisor, controllers: int | None) -> None:
-    """Load or make the data, and say which."""
-    if quorum.load_or_create(controllers or DEFAULT_CONTROLLERS):
-        click.echo(f"Resuming {len(quorum.nodes)} controllers in {quorum.data}")
-        if controllers not in (None, len(quorum.nodes)):
-            click.echo(f"--controllers {controllers} is ignored: the quorum is there already")
-    else:
-        click.echo(f"Formatted and starting {len(quorum.nodes)} controllers in {quorum.data}")
-
-
-def admin_of(quorum: Supervisor, timeout_ms: int) -> Admin:
-    """An impatient client of all controllers."""
-    addresses = tuple(Address("127.0.0.1", node.port) for node in quorum.nodes.values())
-    return Admin(
-        ClientConfig(
-            addresses,
-            controllers=True,
-            client_id="quorate-quickstart",
-            default_api_timeout_ms=timeout_ms,
-            request_timeout_ms=_WATCHER_MS,
-            connect_timeout_ms=_WATCHER_MS,
-            retry_backoff_ms=10,
-            unreachable_after_ms=500,
-        )
-    )
-
-
-def look(admin: Admin) -> Quorum | None:
-    """What the leader says; None while nobody answers as one."""
-    try:
-        return admin.describe_quorum()
-    except ClientError:
-        return None
 
 
 def next_commands(quorum: Supervisor) -> list[str]:

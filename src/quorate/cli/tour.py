@@ -17,7 +17,7 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Listener, ReplicaKey
-from quorate.cli.quickstart import admin_of, look, open_quorum
+from quorate.cli.quorum_client import admin_of, look, open_quorum
 from quorate.cli.quorum_directory import Node
 from quorate.cli.supervisor import Supervisor, wait_for
 from quorate.client.admin import Admin, Quorum, RequestFailed
