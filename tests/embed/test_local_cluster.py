@@ -2,11 +2,13 @@
 
 import asyncio
 import re
+import selectors
 
 import pytest
 
 from quorate.base.errors import QuorateError
-from quorate.embed import InDoubt, MemberStopped, NotLeader, local_cluster
+from quorate.embed import InDoubt, MemberStopped, NotLeader, local, local_cluster
+from quorate.node.machine import Now
 
 
 class Counter:
@@ -171,18 +173,41 @@ def test_an_entry_that_was_not_appended_is_proposed_to_the_next_leader(machines)
     run(story)
 
 
-def test_an_idle_cluster_keeps_its_leader(machines):
+class SkippingSelector(selectors.DefaultSelector):
+    """Nothing is waited for: the loop's time leaps to its next timer."""
+
+    now = 1000.0
+
+    def select(self, timeout=None):
+        self.now += timeout or 0
+        return super().select(0)
+
+
+@pytest.fixture
+def in_leaps(monkeypatch):
+    """Runs a story on a loop, and members, whose clock leaps."""
+
+    def run(story):
+        selector = SkippingSelector()
+        loop = asyncio.SelectorEventLoop(selector)
+        loop.time = lambda: selector.now
+        monkeypatch.setattr(local, "present", lambda: Now(int(selector.now * 1000), 0))
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(asyncio.wait_for(story(), 600))
+
+    return run
+
+
+def test_an_idle_cluster_keeps_its_leader(machines, in_leaps):
     async def story():
-        async with local_cluster(
-            3, machines, election_timeout_ms=100, fetch_timeout_ms=200
-        ) as cluster:
+        async with local_cluster(3, machines) as cluster:
             leader = await cluster.leader()
             epoch = leader.node.replica.core.epoch
-            quiet = asyncio.get_running_loop().time() + 1.5
-            await until(lambda: asyncio.get_running_loop().time() > quiet)
-            assert leader.leads and leader.node.replica.core.epoch == epoch
+            await asyncio.sleep(60)
+            assert leader.leads
+            assert {m.node.replica.core.epoch for m in cluster.members.values()} == {epoch}
 
-    run(story)
+    in_leaps(story)
 
 
 def test_a_machine_that_raises_ends_its_member(machines, caplog):
@@ -237,7 +262,7 @@ def test_what_is_asked_of_the_wrong_member_is_refused(machines):
     run(story)
 
 
-def test_followers_notice_a_crash_at_once(machines):
+def test_followers_notice_a_crash_at_once(machines, in_leaps):
     """As sockets would: not one timeout of a fetch, or of a request (2 s), later."""
 
     async def story():
@@ -252,7 +277,7 @@ def test_followers_notice_a_crash_at_once(machines):
             cluster.crash(old.node_id)
             assert await asyncio.wait_for(cluster.propose(b"1"), 1.5) == 2
 
-    run(story)
+    in_leaps(story)
 
 
 @pytest.mark.parametrize(
@@ -286,3 +311,30 @@ def test_a_snapshot_that_cannot_be_made_is_told_and_tried_again(caplog, state, r
 
     run(story)
     assert re.search(f"Could not write snapshot .*{reason}", caplog.text)
+
+
+def test_empty_chunks_come_back_from_a_snapshot():
+    class Large(Counter):
+        def apply(self, offset, entry):
+            self.total += 1
+            return self.total
+
+        def snapshot(self):
+            return [b"", str(self.total).encode(), b""]
+
+        def restore(self, chunks):
+            restored.append(chunks)
+
+    restored = []
+
+    async def story():
+        async with local_cluster(1, Large) as cluster:
+            for total in range(1, 4):
+                assert await cluster.propose(bytes(7 << 20)) == total
+            await until(lambda: len(cluster._drivers[1].storage.snapshots()) == 2)
+            cluster.crash(1)
+            cluster.restart(1)
+            await until(lambda: restored)
+            assert restored == [[b"", b"3", b""]]
+
+    run(story)
