@@ -153,9 +153,9 @@ def test_an_entry_that_is_not_bytes_is_the_callers_error(tmp_path, entry):
     async def story():
         async with Trio(tmp_path, count=1) as trio:
             member = await trio.leader()
-            with pytest.raises(TypeError, match="an entry is bytes"):
+            with pytest.raises(TypeError, match="is bytes, not"):
                 await member.propose(entry)
-            with pytest.raises(TypeError, match="an entry is bytes"):
+            with pytest.raises(TypeError, match="is bytes, not"):
                 member.propose_all([b"good", entry])
             assert await member.propose(b"good") == 1
 

@@ -249,6 +249,7 @@ def test_a_download_can_begin_anew_and_be_abandoned(place):
 def test_a_damaged_download_is_refused_and_the_log_stays(place, harm):
     place.open()
     log = log_of(5)
+    place.storage.save_election(ElectionState(1), 1, ())
     place.storage.append(log)
     place.storage.write_chunk(SNAPSHOT, 0, harm(snapshot_bytes(SNAPSHOT)))
     with pytest.raises(CorruptLog, match=r"00000000000000000010-0000000001\.checkpoint"):

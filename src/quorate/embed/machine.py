@@ -24,7 +24,8 @@ class StateMachine(Protocol):
         """The whole state, in chunks of at most a few MiB.
 
         The chunks are taken later and on another thread, while `apply` goes on: return an
-        iterator over something that no longer changes (a copy, or a persistent map).
+        iterator over something that no longer changes (a copy, or a persistent map). An exception
+        of that iterator fails this one snapshot, loudly, and not the member.
         """
 
     def restore(self, chunks: Iterable[bytes]) -> None:
@@ -42,7 +43,7 @@ Kafka's readers refuse records without a value; behind this byte an empty entry 
 def encode_entry(entry: bytes) -> bytes:
     """The record value of an entry. Raises TypeError when it is not bytes."""
     if not isinstance(entry, bytes):
-        raise TypeError(f"an entry is bytes, not {type(entry).__name__}")
+        raise TypeError(f"an entry or chunk is bytes, not {type(entry).__name__}")
     return _ENTRY + entry
 
 

@@ -222,7 +222,7 @@ class Member:
     @property
     def leads(self) -> bool:
         """This member leads and has applied everything of earlier epochs: it takes proposals."""
-        return self.node.is_active
+        return self._why is None and self.node.is_active
 
     @property
     def members(self) -> tuple[ReplicaKey, ...]:
