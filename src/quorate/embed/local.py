@@ -99,7 +99,6 @@ class MemoryDriver:
     def _hang_up(self) -> None:
         """Step no more, and tell those who wait for answers, as closed connections do."""
         self.over = True
-        self.node.replica.leading_epoch = None
         if self._timer is not None:
             self._timer.cancel()
         askers, self._callers = self._callers, {}
