@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -61,21 +62,21 @@ def memory_mb(node: Node) -> float:
     raise AssertionError("no VmRSS in the status of the process")
 
 
-class System:
+class System(ABC):
     """Three nodes; the leader takes puts. Use as a context manager: it stops them all."""
 
     name = "?"
     nodes: Mapping[int, Node]
 
-    def start(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def start(self) -> None: ...
 
+    @abstractmethod
     def leader(self) -> Node:
         """The node that leads now, as soon as one does."""
-        raise NotImplementedError
 
-    async def client(self, port: int) -> Client:
-        raise NotImplementedError
+    @abstractmethod
+    async def client(self, port: int) -> Client: ...
 
     def is_whole(self) -> bool:
         """True when every node runs and the quorum has a leader."""
