@@ -9,15 +9,14 @@ from quorate.embed.machine import OpaqueMachine
 from quorate.metadata.image import Image
 from quorate.node.calls import Call
 from quorate.node.controller import Closed, NodeEffects, NodeInput, Registered
-from quorate.node.handlers import HANDLERS, Done
+from quorate.node.handlers import HANDLERS
+from quorate.node.host import Done, ReplicaView
 from quorate.node.machine import Now
 from quorate.node.replica import Committed, Input, Replica
 from quorate.node.translate import response_to_wire
 from quorate.raft import inputs
-from quorate.raft.describe import QuorumDescription
 from quorate.raft.messages import Request, Response
 from quorate.raft.ready import Refused
-from quorate.raft.values import ControlState
 from quorate.wire.messages import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.schema import Message
 
@@ -26,7 +25,7 @@ _DESCRIBE_CLUSTER = 60
 _CONTROLLERS = 2
 
 
-class EmbeddedNode:
+class EmbeddedNode(ReplicaView):
     """Steps a replica of an OpaqueMachine; what the server's driver drives.
 
     `settled` is called during `step` with the outcome of each proposal; `answered` with each
@@ -122,26 +121,7 @@ class EmbeddedNode:
             brokers=nodes,
         )
 
-    # -- what handlers see and do (node.handlers.Host) ----------------------------------------
-    @property
-    def applied_control(self) -> ControlState:
-        return self.replica.applied_control
-
-    @property
-    def control(self) -> ControlState:
-        return self.replica.core.voters
-
-    @property
-    def leader_id(self) -> int:
-        return self.replica.core.leader.leader_id
-
-    @property
-    def is_active(self) -> bool:
-        return self.replica.leading_epoch is not None
-
-    def describe(self) -> QuorumDescription | None:
-        return self.replica.core.describe(self.now.monotonic_ms)
-
+    # -- what handlers see and do (node.host.Host) ----------------------------------------
     def ask_core(self, call: Call, request: Request) -> None:
         self._next += 1
         self._asked[self._next] = call

@@ -17,7 +17,7 @@ from quorate.metadata.image import Image
 from quorate.node.ahead import Ahead
 from quorate.node.calls import ENVELOPE, Call, envelope_error, unwrap
 from quorate.node.handlers import ALTER_CLIENT_QUOTAS, FORWARDABLE, HANDLERS
-from quorate.node.host import ControllerHost, Done
+from quorate.node.host import ControllerHost, Done, ReplicaView
 from quorate.node.jobs import Job
 from quorate.node.machine import Now
 from quorate.node.metadata_machine import MetadataMachine, Registrant
@@ -26,10 +26,8 @@ from quorate.node.registration import Registration
 from quorate.node.replica import Answer, Committed, Input, Replica, Submit
 from quorate.node.translate import response_to_wire
 from quorate.raft import inputs
-from quorate.raft.describe import QuorumDescription
 from quorate.raft.messages import Request
 from quorate.raft.ready import Refused, Send
-from quorate.raft.values import ControlState
 from quorate.wire.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
@@ -89,7 +87,7 @@ _HANDLERS: Final[dict[int, Callable[[ControllerHost, Call], Message | None]]] = 
 }
 
 
-class Controller:
+class Controller(ReplicaView):
     """One node of a quorum that keeps Kafka's metadata."""
 
     def __init__(self, replica: Replica, machine: MetadataMachine, registrant: Registrant) -> None:
@@ -220,25 +218,6 @@ class Controller:
     @property
     def image_offset(self) -> int:
         return self.machine.provenance.offset
-
-    @property
-    def applied_control(self) -> ControlState:
-        return self.replica.applied_control
-
-    @property
-    def control(self) -> ControlState:
-        return self.replica.core.voters
-
-    @property
-    def leader_id(self) -> int:
-        return self.replica.core.leader.leader_id
-
-    @property
-    def is_active(self) -> bool:
-        return self.replica.leading_epoch is not None
-
-    def describe(self) -> QuorumDescription | None:
-        return self.replica.core.describe(self.now.monotonic_ms)
 
     def ask_core(self, call: Call, request: Request) -> None:
         token = self._token()

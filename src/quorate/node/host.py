@@ -9,7 +9,7 @@ from quorate.metadata.image import Image
 from quorate.node.ahead import Ahead
 from quorate.node.calls import Call
 from quorate.node.machine import Now
-from quorate.node.replica import Committed
+from quorate.node.replica import Committed, Replica
 from quorate.raft.describe import QuorumDescription
 from quorate.raft.messages import Request
 from quorate.raft.ready import Refused
@@ -69,3 +69,29 @@ class ControllerHost(Host, Protocol):
 
 
 Handler = Callable[[Host, Call], Message | None]
+
+
+class ReplicaView:
+    """The part of a Host that its replica knows; for the classes that hold one."""
+
+    replica: Replica
+    now: Now
+
+    @property
+    def applied_control(self) -> ControlState:
+        return self.replica.applied_control
+
+    @property
+    def control(self) -> ControlState:
+        return self.replica.core.voters
+
+    @property
+    def leader_id(self) -> int:
+        return self.replica.core.leader.leader_id
+
+    @property
+    def is_active(self) -> bool:
+        return self.replica.leading_epoch is not None
+
+    def describe(self) -> QuorumDescription | None:
+        return self.replica.core.describe(self.now.monotonic_ms)

@@ -20,7 +20,7 @@ from quorate.raft.inputs import Failure
 from quorate.server.logs import LOG
 from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
 from quorate.wire.frame import FrameReader
-from quorate.wire.header import decode_response, encode_request
+from quorate.wire.header import correlation_id_of, decode_response, encode_request
 from quorate.wire.messages import ApiVersionsResponse
 from quorate.wire.registry import APIS
 from quorate.wire.schema import Message
@@ -277,7 +277,7 @@ class Peer:
         if self._versions is None:
             self._shake_hands(frame)
             return
-        correlation = int.from_bytes(frame[:4], "big", signed=True)
+        correlation = correlation_id_of(frame)
         item = self._in_flight.pop(correlation, None)
         if item is None:
             raise WireError(f"a response with the unknown correlation id {correlation}")
