@@ -1,8 +1,12 @@
-"""For all tests: examples of property tests may take what a loaded machine makes them take."""
+"""For all tests: values are really frozen, and property tests take what a loaded machine takes."""
 
-from hypothesis import HealthCheck, settings
+from quorate.base import frozen
 
-from effort import examples
+frozen.held_at_run_time = True  # before any module that has such values is imported
+
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+from effort import examples  # noqa: E402
 
 settings.register_profile(
     "quorate",
