@@ -50,7 +50,7 @@ def test_mutated_bytes_raise_only_wire_error(cls: type[Message], data: st.DataOb
     version = data.draw(st.sampled_from(versions(cls)))
     wire = bytearray(encode(data.draw(messages(cls, version, unknown=True)), version))
     chance = data.draw(st.randoms(use_true_random=False))
-    for _ in range(20):
+    for _ in range(examples(20)):
         mutated = _mutated(wire, chance)
         decodes_or_refuses(cls, version, mutated)
 

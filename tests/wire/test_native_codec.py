@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import sysconfig
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from effort import examples
+from quorate.base.ids import Uuid
 from quorate.wire import generated
 from quorate.wire.build import build
 from quorate.wire.errors import WireError
@@ -87,7 +89,7 @@ def test_the_codec_in_c_takes_no_bytes_that_the_one_in_python_refuses(
     version = data.draw(st.sampled_from(versions(cls)))
     wire = generated.encode(data.draw(messages(cls, version, unknown=True)), version)
     chance = data.draw(st.randoms(use_true_random=False))
-    for _ in range(20):
+    for _ in range(examples(20)):
         mutated = _mutated(wire, chance)
         try:
             found = native.decode_prefix(cls, version, mutated, 0)
@@ -175,6 +177,53 @@ def test_neither_memory_nor_references_leak(native: Any) -> None:
     gc.collect()
     after = sys.getrefcount(FetchRequest), sys.getrefcount("a cluster"), sys.getrefcount(None)
     assert all(abs(one - other) < 100 for one, other in zip(before, after, strict=True))
+
+
+def test_objects_that_are_used_again_carry_nothing_over(native: Any) -> None:
+    full = FetchRequest(
+        cluster_id="c" * 20,
+        max_wait_ms=77_777,
+        topics=[FetchRequest.FetchTopic(topic_id=Uuid(b"t" * 16))],
+        rack_id="rack",
+    )
+    newest, oldest = versions(FetchRequest)[-1], versions(FetchRequest)[0]
+    plain = generated.encode(FetchRequest(), oldest)
+    for _ in range(100):
+        native.decode(FetchRequest, newest, generated.encode(full, newest))
+        assert (
+            native.decode(FetchRequest, oldest, plain)
+            == generated.decode_prefix(FetchRequest, oldest, plain, 0)[0]
+        )
+        with pytest.raises(Fault):
+            native.decode(FetchRequest, newest, generated.encode(full, newest)[:-3])
+
+
+def test_what_is_kept_for_the_next_message_is_not_shared_with_it(native: Any) -> None:
+    wire = generated.encode(FetchRequest(topics=[FetchRequest.FetchTopic()]), 17)
+    one, two = native.decode(FetchRequest, 17, wire), native.decode(FetchRequest, 17, wire)
+    one.topics.append(one.topics[0])
+    one.topics[0].partitions.append(FetchRequest.FetchTopic.FetchPartition())
+    assert two == native.decode(FetchRequest, 17, wire) != one
+
+
+def test_objects_of_a_subclass_die_as_any_other(native: Any) -> None:
+    class Mine(FetchRequest.FetchTopic):  # type: ignore[misc]
+        extra: object
+
+    class Witness:
+        pass
+
+    witness = Witness()
+    gone = weakref.ref(witness)
+    before = sys.getrefcount(FetchRequest.FetchTopic)
+    for _ in range(50):
+        mine = object.__new__(Mine)
+        mine.topic_id = witness
+        del mine
+    del witness
+    gc.collect()
+    assert gone() is None
+    assert sys.getrefcount(FetchRequest.FetchTopic) < before + 10
 
 
 def test_a_program_that_is_none_is_refused(native: Any) -> None:

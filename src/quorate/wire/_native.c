@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "native_c/recycle.h"
 #include "native_c/spec.h"
 #include "native_c/encode.h"
 #include "native_c/decode.h"

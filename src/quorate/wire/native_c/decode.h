@@ -1,4 +1,6 @@
 /* Bytes to objects. A fault is -1 or NULL; nothing is read beyond `end`. */
+#define FAMILIAR 64 /* bytes of a text that is kept */
+
 struct in {
     const uint8_t *at;
     const uint8_t *end;
@@ -59,7 +61,19 @@ static int get_length(struct in *in, const struct field *field, int kind, int64_
     return 0;
 }
 
-static PyObject *get_number(struct in *in, int kind)
+/* A number beyond those that Python keeps itself. */
+static inline PyObject *get_familiar_number(const struct field *field, int64_t number)
+{
+    PyObject *last = field->last;
+    if (last != NULL && IS_SMALL(last) && SMALL(last) == number)
+        return Py_NewRef(last);
+    PyObject *made = PyLong_FromLongLong(number);
+    if (made != NULL)
+        Py_XSETREF(((struct field *)field)->last, Py_NewRef(made));
+    return made;
+}
+
+static inline PyObject *get_number(struct in *in, const struct field *field, int kind)
 {
     static const int sizes[] = {1, 1, 2, 2, 4, 4, 8, 8};
     uint64_t raw;
@@ -71,7 +85,10 @@ static PyObject *get_number(struct in *in, int kind)
     case INT8: return PyLong_FromLong((int8_t)raw);
     case INT16: return PyLong_FromLong((int16_t)raw);
     case UINT16: return PyLong_FromLong((uint16_t)raw);
-    case INT32: return PyLong_FromLong((int32_t)raw);
+    case INT32: {
+        int32_t value = (int32_t)raw;
+        return value < -5 || value > 256 ? get_familiar_number(field, value) : PyLong_FromLong(value);
+    }
     case UINT32: return PyLong_FromLongLong((uint32_t)raw);
     case INT64: return PyLong_FromLongLong((int64_t)raw);
     default:
@@ -80,17 +97,34 @@ static PyObject *get_number(struct in *in, int kind)
     }
 }
 
+/* A short text or a uuid. */
+static inline PyObject *get_familiar(const struct field *field, int kind, const char *at, int64_t length)
+{
+    PyObject *last = field->last, *made;
+    if (last != NULL) {
+        if (kind == UUID ? memcmp(PyBytes_AS_STRING(last), at, 16) == 0
+                         : PyUnicode_GET_LENGTH(last) == length && memcmp(PyUnicode_DATA(last), at, length) == 0)
+            return Py_NewRef(last);
+    }
+    made = kind == UUID ? PyBytes_FromStringAndSize(at, 16) : PyUnicode_DecodeUTF8(at, length, NULL);
+    if (made != NULL && (kind == UUID || PyUnicode_IS_COMPACT_ASCII(made)))
+        Py_XSETREF(((struct field *)field)->last, Py_NewRef(made));
+    return made;
+}
+
 /* A string or bytes of a known length, or a value of fixed size (length is not used). */
-static PyObject *get_content(struct in *in, int kind, int64_t length)
+static PyObject *get_content(struct in *in, const struct field *field, int kind, int64_t length)
 {
     const char *at = (const char *)in->at;
     if (kind <= FLOAT64)
-        return get_number(in, kind);
+        return get_number(in, field, kind);
     if (kind == UUID)
         length = 16;
     if (length < 0 || length > left(in) || (kind == STRING && length > MAX_STRING))
         return NULL;
     in->at += length;
+    if (kind == UUID || (kind == STRING && length <= FAMILIAR))
+        return get_familiar(field, kind, at, length);
     return kind == STRING ? PyUnicode_DecodeUTF8(at, length, NULL) : PyBytes_FromStringAndSize(at, length);
 }
 
@@ -108,7 +142,7 @@ static PyObject *get_array(struct in *in, const struct field *field, int64_t cou
         if (kind == STRUCT)
             item = get_struct(in, field->inner);
         else if (kind < STRING || get_length(in, field, kind, &length) == 0)
-            item = get_content(in, kind, length);
+            item = get_content(in, field, kind, length);
         if (item == NULL)
             Py_CLEAR(list);
         else
@@ -122,7 +156,7 @@ static PyObject *get_field(struct in *in, const struct field *field)
     int64_t length = 0;
     uint64_t present;
     if (field->kind < STRING)
-        return get_content(in, field->kind, 0);
+        return get_content(in, field, field->kind, 0);
     if (field->kind == STRUCT) {
         if (field->nullable) {
             if (get_int(in, 1, &present) < 0)
@@ -136,7 +170,7 @@ static PyObject *get_field(struct in *in, const struct field *field)
         return NULL;
     if (length < 0)
         return field->nullable ? Py_NewRef(Py_None) : NULL;
-    return field->kind == ARRAY ? get_array(in, field, length) : get_content(in, field->kind, length);
+    return field->kind == ARRAY ? get_array(in, field, length) : get_content(in, field, field->kind, length);
 }
 
 static int get_tagged(struct in *in, const struct spec *spec, PyObject *message)
@@ -170,7 +204,8 @@ static PyObject *get_struct(struct in *in, const struct spec *spec)
         return NULL;
     for (Py_ssize_t i = spec->tagged; i < spec->count; i++) {
         const struct field *field = &spec->fields[i];
-        PyObject *value = field->place == BODY ? get_field(in, field) : default_of(field);
+        PyObject *value = field->place == BODY ? get_field(in, field)
+                          : field->value != NULL ? Py_NewRef(field->value) : default_of(field);
         if (value == NULL)
             goto fault;
         SLOT(message, field->offset) = value;
@@ -179,7 +214,10 @@ static PyObject *get_struct(struct in *in, const struct spec *spec)
         goto fault;
     for (int i = 0; i < spec->tagged; i++) {
         PyObject **slot = &SLOT(message, spec->fields[i].offset);
-        if (*slot == NULL && (*slot = default_of(&spec->fields[i])) == NULL)
+        if (*slot != NULL)
+            continue;
+        *slot = spec->fields[i].value != NULL ? Py_NewRef(spec->fields[i].value) : default_of(&spec->fields[i]);
+        if (*slot == NULL)
             goto fault;
     }
     return message;

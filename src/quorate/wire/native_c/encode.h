@@ -1,13 +1,4 @@
 /* Objects to bytes. Every function returns 0, or -1 for a fault. */
-/* Most numbers are of one digit, and those need no call. */
-#if PY_VERSION_HEX >= 0x030C0000
-#define IS_SMALL(value) PyUnstable_Long_IsCompact((PyLongObject *)(value))
-#define SMALL(value) PyUnstable_Long_CompactValue((PyLongObject *)(value))
-#else
-#define IS_SMALL(value) ((size_t)(Py_SIZE(value) + 1) <= 2)
-#define SMALL(value) (Py_SIZE(value) * (int64_t)((PyLongObject *)(value))->ob_digit[0])
-#endif
-
 struct out {
     uint8_t *data;
     size_t size;

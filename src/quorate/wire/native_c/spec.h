@@ -6,6 +6,15 @@ enum place { BODY, TAGGED, DROPPED, REFUSED };
 #define MAX_STRING 32767
 #define MAX_TAGGED 32
 
+/* Most numbers are of one digit, and those need no call. */
+#if PY_VERSION_HEX >= 0x030C0000
+#define IS_SMALL(value) PyUnstable_Long_IsCompact((PyLongObject *)(value))
+#define SMALL(value) PyUnstable_Long_CompactValue((PyLongObject *)(value))
+#else
+#define IS_SMALL(value) ((size_t)(Py_SIZE(value) + 1) <= 2)
+#define SMALL(value) (Py_SIZE(value) * (int64_t)((PyLongObject *)(value))->ob_digit[0])
+#endif
+
 struct spec;
 
 struct field {
@@ -18,11 +27,13 @@ struct field {
     int classic;
     int64_t least;       /* bytes of the smallest element of an array */
     PyObject *value;     /* the default; NULL: a new list or struct each time */
+    PyObject *last;      /* a short text or uuid as it came last: the same come again and again */
     struct spec *inner;
 };
 
 struct spec {
     PyTypeObject *type;
+    struct family *family;
     Py_ssize_t unknown_tags;
     int flexible;
     int tagged;          /* how many fields are tagged; they stand in front, ascending by tag */
@@ -63,6 +74,7 @@ static int read_field(struct field *field, PyTypeObject *type, PyObject *entry)
     if (slot_offset(type, name, &field->offset) < 0)
         return -1;
     field->value = has_default ? Py_NewRef(value) : NULL;
+    field->last = NULL;
     field->inner = NULL;
     if (inner != Py_None && (field->inner = new_spec(inner)) == NULL)
         return -1;
@@ -102,22 +114,32 @@ static struct spec *new_spec(PyObject *program)
         return NULL;
     }
     spec->type = (PyTypeObject *)Py_NewRef(type);
+    spec->family = family_for(type, count + 1);
     spec->flexible = flexible;
     spec->count = count;
     spec->fields = fields;
     return spec;
 }
 
+/* The spec of a version; NULL: not learned. Most calls ask for one of few. */
 static struct spec *find_spec(PyObject *cls, PyObject *version)
 {
-    PyObject *versions = PyDict_GetItemWithError(codecs, cls);
-    if (versions == NULL || !PyLong_CheckExact(version))
+    static struct { PyObject *cls; Py_ssize_t version; struct spec *spec; } found[64];
+    if (!PyLong_CheckExact(version) || !IS_SMALL(version))
         return NULL;
-    Py_ssize_t index = PyLong_AsSsize_t(version);
-    if (index < 0 || index >= PyList_GET_SIZE(versions))
+    Py_ssize_t index = (Py_ssize_t)SMALL(version);
+    size_t at = (((uintptr_t)cls >> 4) ^ (size_t)index) % 64;
+    if (found[at].cls == cls && found[at].version == index)
+        return found[at].spec;
+    PyObject *versions = PyDict_GetItemWithError(codecs, cls);
+    if (versions == NULL || index < 0 || index >= PyList_GET_SIZE(versions))
         return NULL;
     PyObject *capsule = PyList_GET_ITEM(versions, index);
-    return capsule == Py_None ? NULL : PyCapsule_GetPointer(capsule, NULL);
+    if (capsule == Py_None)
+        return NULL;
+    found[at].cls = cls; /* lives as long as the process: its spec holds it */
+    found[at].version = index;
+    return found[at].spec = PyCapsule_GetPointer(capsule, NULL);
 }
 
 /* -- objects ------------------------------------------------------------------------------- */
@@ -128,7 +150,7 @@ static PyObject *default_of(const struct field *field);
 
 static PyObject *new_object(const struct spec *spec)
 {
-    PyObject *made = spec->type->tp_alloc(spec->type, 0);
+    PyObject *made = object_of_family(spec->family, spec->type);
     if (made != NULL)
         SLOT(made, spec->unknown_tags) = Py_NewRef(no_tags);
     return made;
@@ -171,6 +193,10 @@ static int differs(const struct field *field, PyObject *value)
     if (field->value != NULL) {
         if (value == field->value)
             return 0;
+        if (PyLong_CheckExact(value) && PyLong_CheckExact(field->value) && IS_SMALL(value) && IS_SMALL(field->value))
+            return SMALL(value) != SMALL(field->value);
+        if (field->value == Py_None)
+            return 1;
         if (!plain(value) || !plain(field->value))
             return field->value == Py_None ? 1 : -1;
         return PyObject_RichCompareBool(value, field->value, Py_NE);
