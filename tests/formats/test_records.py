@@ -95,6 +95,8 @@ def test_the_printer_prints_the_same_with_any_shapes_learned(
     for _ in range(20):
         for record, version in pairs:
             assert printer.print(encode_record(record, version)) == record_json(record, version)
+    encoded = [encode_record(record, version) for record, version in pairs]
+    assert printer.print_all(encoded) == [record_json(*pair) for pair in pairs]
 
 
 def test_most_sample_records_have_a_shape() -> None:
@@ -233,6 +235,10 @@ def test_a_text_with_broken_utf_8_is_refused_with_its_place() -> None:
         printer.print(good)
     with pytest.raises(RecordError, match="UTF-8"):
         printer.print(good.replace(b"abc", b"a\xffc"))
+    with pytest.raises(RecordError, match="UTF-8"):
+        printer.print_all([good, good.replace(b"abc", b"a\xffc")])
+    with pytest.raises(RecordError, match="frame version"):
+        printer.print_all([good, b""])
 
 
 def test_null_text_by_tag_is_kept_apart_from_empty_text() -> None:

@@ -68,30 +68,38 @@ def raw_records(view: BatchView) -> list[tuple[bytes | None, bytes | None]]:
     return out
 
 
-def values(view: BatchView) -> list[bytes]:  # noqa: C901 - the hot loop: no calls in it
+def values(view: BatchView) -> list[bytes]:
     """The value of every record of a data batch; their offsets count up from base_offset.
 
     Raises BatchError as raw_records does, and for a key or a missing or empty value.
     """
-    data, end = view.data, len(view.data)
+    found = plain_values(view.data, HEADER_SIZE, len(view.data), view.count)
+    return _values_slowly(view) if found is None else found
+
+
+def plain_values(  # noqa: C901 - the hot loop: no calls in it
+    data: bytes, position: int, end: int, count: int
+) -> list[bytes] | None:
+    """The value of each of `count` records that begin at `position` and end at `end` (exclusive).
+
+    None unless they are as Kafka writes them: no keys, lengths below 8 KiB. raw_records accepts
+    every spelling and names what is wrong.
+    """
     out: list[bytes] = []
-    position = HEADER_SIZE
-    # Records as Kafka writes them, read without a call: lengths below 8 KiB. Anything else goes
-    # through raw_records, which accepts every spelling and names what is wrong.
     try:
-        for index in range(view.count):
+        for index in range(count):
             length = data[position]
             position += 1
             if length >= 0x80:
                 more = data[position]
                 if more >= 0x80:
-                    return _values_slowly(view)
+                    return None
                 length = length & 0x7F | more << 7
                 position += 1
             stop = position + (length >> 1)
             # attributes and timestamp delta, both zero
             if data[position] | data[position + 1]:
-                return _values_slowly(view)
+                return None
             delta = data[position + 2]
             position += 3
             if delta >= 0x80:
@@ -102,27 +110,27 @@ def values(view: BatchView) -> list[bytes]:  # noqa: C901 - the hot loop: no cal
                     more = data[position]
                     position += 1
                     if more >= 0x80:
-                        return _values_slowly(view)
+                        return None
                     delta |= more << 14
             # -1 in zigzag: no key
             if delta != index << 1 or data[position] != 1:
-                return _values_slowly(view)
+                return None
             size = data[position + 1]
             position += 2
             if size >= 0x80:
                 more = data[position]
                 if more >= 0x80:
-                    return _values_slowly(view)
+                    return None
                 size = size & 0x7F | more << 7
                 position += 1
             last = position + (size >> 1)
             if last != stop - 1 or stop > end or data[last] or size & 1 or length & 1 or not size:
-                return _values_slowly(view)
+                return None
             out.append(data[position:last])
             position = stop
     except IndexError:
-        return _values_slowly(view)
-    return out if position == end else _values_slowly(view)
+        return None
+    return out if position == end else None
 
 
 def _read_field(data: bytes, position: int, stop: int) -> tuple[bytes | None, int]:

@@ -113,6 +113,7 @@ class RecordDump:
         self.trail = Trail()
         self._options = options
         self._print = printer.print
+        self._print_all = printer.print_all
 
     def lines(self, view: BatchView) -> Iterator[list[str]]:
         """A line for each record, in pieces; raises DumpError at the first that cannot be read."""
@@ -147,23 +148,25 @@ class RecordDump:
         payloads = [""] * len(found)
         if self._options.print_data:
             payloads = self._payloads(offset, found)
+            if self._options.skip_record_metadata:
+                return ["| payload: " + "\n| payload: ".join(payloads)]
+            payloads = [f" payload: {payload}" for payload in payloads]
         if self._options.skip_record_metadata:
             return payloads
         time = f"{_time_word(view)}: {view.base_timestamp}"
         return [
             f"| offset: {offset + index} {time} keySize: -1 valueSize: {len(value)} "
-            f"sequence: -1 headerKeys: []{payloads[index][1:]}"
+            f"sequence: -1 headerKeys: []{payloads[index]}"
             for index, value in enumerate(found)
         ]
 
     def _payloads(self, offset: int, found: list[bytes]) -> list[str]:
-        """`| payload: ...` for each value."""
-        print_value = self._print
+        """Each value as text."""
         try:
-            return ["| payload: " + print_value(value) for value in found]
+            return self._print_all(found)
         except RecordError:
             return [
-                "| payload: " + self._payload(LooseRecord(offset + index, 0, None, value))
+                self._payload(LooseRecord(offset + index, 0, None, value))
                 for index, value in enumerate(found)
             ]
 

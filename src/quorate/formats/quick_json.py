@@ -9,7 +9,7 @@ text is that of `json_text.record_json`; a property test holds the two together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct as Layout
 from typing import Any, Final
 
@@ -45,6 +45,17 @@ class _Ints(dict[int, str]):
         return str(value)
 
 
+class _Latest(dict[int, Quick]):
+    """The shape that was met last, by type and length; one that fits nothing where none was."""
+
+    def __missing__(self, key: int) -> Quick:
+        return _no_shape
+
+
+def _no_shape(value: bytes) -> str | None:
+    return None
+
+
 _INTS: Final = _Ints((number, str(number)) for number in range(-2, 2000))
 
 
@@ -52,16 +63,15 @@ class RecordPrinter:
     """Turns record values into JSON text; keeps the shapes that it has met, by type and length."""
 
     def __init__(self) -> None:
-        self._latest: dict[int, Quick] = {}
+        self._latest = _Latest()
         self._shapes: dict[int, list[Quick]] = {}
         self._seen: dict[int, int] = {}
 
     def print(self, value: bytes) -> str:
         """`{"type":...,"version":...,"data":{...}}`; raises RecordError."""
         key = len(value) << 8 | value[1] if len(value) > 1 else 0
-        quick = self._latest.get(key)
         try:
-            if quick is not None and (printed := quick(value)) is not None:
+            if (printed := self._latest[key](value)) is not None:
                 return printed
             for quick in self._shapes.get(key, ()):
                 if (printed := quick(value)) is not None:
@@ -70,6 +80,16 @@ class RecordPrinter:
         except UnicodeDecodeError:
             pass  # the codec says where
         return self._print_slowly(key, value)
+
+    def print_all(self, values: Sequence[bytes]) -> list[str]:
+        """As `print` of each value."""
+        latest, print_one = self._latest, self.print
+        try:
+            return [
+                latest[len(value) << 8 | value[1]](value) or print_one(value) for value in values
+            ]
+        except (IndexError, UnicodeDecodeError):
+            return [print_one(value) for value in values]
 
     def _print_slowly(self, key: int, value: bytes) -> str:
         record, version = decode_record(value)
