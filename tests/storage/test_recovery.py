@@ -97,6 +97,29 @@ def test_a_large_torn_tail_is_searched_quickly_for_sound_batches():
             opened(harmed(LOG_FILE, WHOLE + b"\0" * gap + late))
 
 
+def test_a_hole_that_a_power_cut_may_have_left_is_refused_with_what_to_do():
+    """Sectors of one group may reach the medium in any order; whether it was acknowledged cannot
+    be seen (decision 8)."""
+    long = [data(6, 4, size=3000), data(7, 4), data(8, 4)]
+    whole = WHOLE + b"".join(batch.data for batch in long)
+    holed = bytearray(whole)
+    holed[1024:2048] = bytes(1024)
+    assert len(WHOLE) < 1024
+    with pytest.raises(CorruptLog) as caught:
+        opened(harmed(LOG_FILE, bytes(holed)))
+    said = str(caught.value)
+    assert f"damaged at byte {len(WHOLE)}, offset 6" in said
+    assert "holds zeros, as writes that a power cut lost do" in said
+    cut = bytes(holed[: len(WHOLE)])
+    assert read_all(opened(harmed(LOG_FILE, cut))[0]) == WHOLE, "what an operator may do by hand"
+    for step in ("remove-controller", "storage format --no-initial-controllers", "add-controller"):
+        assert step in said
+    holed[1024:2048] = b"x" * 1024
+    with pytest.raises(CorruptLog) as caught:
+        opened(harmed(LOG_FILE, bytes(holed)))
+    assert "power cut" not in str(caught.value)
+
+
 @pytest.mark.parametrize("bit", [0, 3, 7])
 def test_no_flipped_bit_of_the_log_is_ever_served(bit):
     """Each is cut as a torn tail (in the last batch) or refused by name, byte and offset."""

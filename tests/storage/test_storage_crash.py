@@ -8,9 +8,11 @@ from __future__ import annotations
 import random as chance
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from effort import examples
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import snapshot_name
 from quorate.raft.values import ElectionState
@@ -167,13 +169,14 @@ def is_cleaned(storage: Storage, found: Recovered) -> None:
         assert found.log.snapshots == SNAPSHOTS
 
 
+OWN_SNAPSHOT = Operation("own snapshot", own_snapshot, has_all_snapshots)
 OPERATIONS = [
     Operation("append", append, is_prefix(APPENDED)),
     Operation("append the next epoch", append_next_epoch, is_prefix(NEXT_EPOCH)),
     Operation("truncate", truncate, is_truncated),
     Operation("truncate and go on", truncate_and_go_on, is_truncated),
     Operation("vote", vote, is_prefix([])),
-    Operation("own snapshot", own_snapshot, has_all_snapshots),
+    OWN_SNAPSHOT,
     Operation("install", install, is_installed),
     Operation("install inside", install_inside, is_installed_inside),
     Operation("clean", clean, is_cleaned),
@@ -204,7 +207,7 @@ def test_a_power_cut_at_every_step_leaves_what_was_synced(operation):
     steps = steps_of(operation)
     assert steps >= 2
     for stop_at in range(steps):
-        for seed in range(12):
+        for seed in range(examples(12)):
             storage = MemoryStorage(options=SMALL)
             prepare(storage)
             storage.disk.watch = Steps(stop_at)
@@ -214,6 +217,11 @@ def test_a_power_cut_at_every_step_leaves_what_was_synced(operation):
             recover(after, operation)
 
 
+def unsynced(home: Path) -> OsDisk:
+    """What a process wrote stays when it is killed, synced or not."""
+    return OsDisk(home, lambda fd: None, lambda fd: None)
+
+
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_a_kill_at_every_step_leaves_what_was_synced(operation, tmp_path):
     """Over real files: what the process wrote stays, the rest never happens."""
@@ -221,14 +229,14 @@ def test_a_kill_at_every_step_leaves_what_was_synced(operation, tmp_path):
         home = tmp_path / str(stop_at)
         home.mkdir()
         steps = Steps()
-        disk = OsDisk(home, lambda fd: None, lambda fd: None)
+        disk = unsynced(home)
         storage = DiskStorage(WatchedDisk(disk, steps), SMALL)
         prepare(storage)
         steps.stop_at = len(steps.done) + stop_at
         with pytest.raises(PowerCut):
             operation.run(storage)
         disk.unlock()
-        recover(DiskStorage(OsDisk(home), SMALL), operation)
+        recover(DiskStorage(unsynced(home), SMALL), operation)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
@@ -272,6 +280,22 @@ def test_a_snapshot_that_cannot_be_written_does_not_touch_the_log():
     writer.abort()
     append(storage)
     assert log_is(storage, LOG + APPENDED)
+
+
+def test_a_snapshot_that_fails_at_any_step_leaves_nothing_half_made():
+    for stop_at in range(steps_of(OWN_SNAPSHOT)):
+        storage = MemoryStorage(options=SMALL)
+        prepare(storage)
+        storage.disk.watch = steps = Steps(stop_at, StorageError)
+        writer = None
+        with pytest.raises(StorageError):
+            writer = storage.create_snapshot(OffsetAndEpoch(END, 1))
+            writer.append(snapshot_bytes(OffsetAndEpoch(END, 1)))
+            writer.freeze()
+        steps.stop_at = -1
+        if writer is not None:
+            writer.abort()
+        assert [name for name in storage.disk.names() if name.endswith(".part")] == [], stop_at
 
 
 @pytest.mark.parametrize("newer", [None, NEW, INSIDE], ids=["torn", "newer", "inside"])

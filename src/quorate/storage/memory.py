@@ -205,9 +205,19 @@ class MemoryDisk:
         """The bytes of a file as they are now."""
         return bytes(self._files[name].now)
 
+    def medium(self) -> dict[str, bytes]:
+        """Files and bytes as a power cut would leave them now, were nothing unsynced to survive."""
+        return {name: bytes(content.durable) for name, content in self._durable.items()}
+
     def put(self, name: str, data: bytes) -> None:
-        """Set a file's bytes behind the storage's back, durably: bit rot, a restored backup."""
+        """Set a file's bytes behind the storage's back, durably: a restored backup."""
         self._files[name] = self._durable[name] = _Content(data)
+
+    def overwrite(self, name: str, position: int, data: bytes) -> None:
+        """Change bytes of a file on the medium, under whoever has it open: bit rot."""
+        content = self._files[name]
+        for held in (content.now, content.durable):
+            held[position : position + len(data)] = data
 
 
 def _rename(names: dict[str, _Content], goes: str, comes: str, content: _Content | None) -> None:

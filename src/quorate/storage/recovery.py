@@ -32,15 +32,19 @@ from quorate.formats.files import (
 )
 from quorate.raft.values import ControlState, ElectionState, RecoveredLog
 from quorate.storage.api import CorruptLog, Recovered, SnapshotInfo
-from quorate.storage.disk import Disk, read_file, replace_file
+from quorate.storage.disk import Disk, File, read_file, replace_file
 from quorate.storage.log import Log, LogOptions, create_segment
-from quorate.storage.scan import Damage, LogScan, find_sound_batch, scan_snapshot
+from quorate.storage.scan import CHUNK, Damage, LogScan, find_sound_batch, scan_snapshot
 from quorate.storage.segment import DERIVED_SUFFIXES, Segment
 
 _ANEW: Final = (
-    "if this disk cannot be trusted any more, remove this replica from the voters, empty the "
-    "directory, format it and let the replica join anew with its new directory id"
+    "if this disk cannot be trusted any more, remove this replica from the voters "
+    "('metadata-quorum remove-controller' at another one), empty the directory, format it "
+    "('storage format --no-initial-controllers'), start it, and let the replica join anew with its "
+    "new directory id ('add-controller')"
 )
+_SECTOR: Final = 512
+"""What a disk writes whole or not at all; of the zeros that stand for what it did not write."""
 
 
 @dataclass(slots=True)
@@ -187,6 +191,11 @@ def _judge(disk: Disk, found: Survey, damage: Damage, size: int, *, last: bool) 
             return
     if beyond is not None:
         follows = f"a sound batch follows at byte {beyond}"
+        if _has_unwritten_sector(segment.file, damage.position, beyond):
+            follows += (
+                ". What is before it holds zeros, as writes that a power cut lost do, but whether "
+                "they had been acknowledged cannot be seen"
+            )
     elif last:
         follows = "its checksum is right, so this is no torn write"
     else:
@@ -195,6 +204,14 @@ def _judge(disk: Disk, found: Survey, damage: Damage, size: int, *, last: bool) 
         f"{path}: damaged {at}: {damage.what}; {follows}, so cutting here could lose committed "
         f"records. Restore the file, or {_ANEW}"
     )
+
+
+def _has_unwritten_sector(file: File, start: int, stop: int) -> bool:
+    """Is a whole sector from byte `start` to `stop` zeros? Looks at the first CHUNK bytes."""
+    first = -(-start // _SECTOR) * _SECTOR
+    piece = file.read_at(first, min(stop - first, CHUNK))
+    blank = bytes(_SECTOR)
+    return any(piece[at : at + _SECTOR] == blank for at in range(0, len(piece), _SECTOR))
 
 
 def _check_epochs(disk: Disk, found: Survey) -> None:

@@ -178,6 +178,7 @@ class OwnSnapshot:
         self._size = 0
         self._timestamp: int | None = None
         self._whole = False
+        self._published = False
 
     def append(self, data: bytes) -> None:
         file = self._open_file()
@@ -200,11 +201,13 @@ class OwnSnapshot:
         file.close()
         self._file = None
         self._publish(self._part, SnapshotInfo(self._id, self._size, self._timestamp or 0))
+        self._published = True
 
     def abort(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
+        if not self._published:
             self._disk.remove(self._part)
 
     def _open_file(self) -> File:
