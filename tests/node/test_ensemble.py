@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from quorate.base.ids import ZERO_UUID, Uuid
+from quorate.base.notes import Warn
 from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
 from quorate.node.config import load_config
 from quorate.node.ensemble import (
@@ -123,8 +124,14 @@ def test_a_metadata_log_in_the_wrong_directory(node, tmp_path):
 def test_an_unreadable_file_matters_in_the_metadata_directory_only(node, tmp_path):
     put(node, 0)
     put(node, 1)
+    assert load_identity(node).notes == ()
     (tmp_path / "b" / "meta.properties").write_text("version=1\n")
-    assert load_identity(node).directory_id == ONE
+    identity = load_identity(node)
+    assert identity.directory_id == ONE
+    (note,) = identity.notes
+    assert isinstance(note, Warn)
+    assert f"{tmp_path}/b/meta.properties: cluster.id was not found" in note
+    assert "passed over" in note
     (tmp_path / "a" / "meta.properties").write_text("version=7\n")
     put(node, 1)
     with pytest.raises(IdentityError, match=r"I/O error in metadata log directory .*version 7"):

@@ -1,5 +1,7 @@
 """The small parts of a replica, each for itself: tail, snapshot policy, proposals, registration."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from quorate.base.ids import Address, Listener, OffsetAndEpoch, Uuid
 from quorate.formats.batch import MAX_BATCH_SIZE, iter_batches, values
 from quorate.formats.versions import MetadataVersion
 from quorate.metadata.image import Cluster, Controller, Features, Image, Map
+from quorate.node.company import PATIENCE_MS, Company
 from quorate.node.machine import Now
 from quorate.node.metadata_machine import Registrant
 from quorate.node.proposals import Committed, Proposals, Submit
@@ -123,9 +126,126 @@ def test_retention_by_size_drops_one_and_looks_again():
 
 
 # -- proposals --------------------------------------------------------------------------------
-def propose(proposals, own=(), end=10):
+def propose(proposals, end=10):
     outcomes = []
-    return list(proposals.propose(own, 3, 1000, end, outcomes)), outcomes
+    return list(proposals.propose(3, 1000, end, outcomes)), outcomes
+
+
+def accept(proposals, base):
+    """Everything that was submitted gets its place from `base` on; the end offset."""
+    outcomes = []
+    (event,), _ = propose(proposals, base)
+    proposals.settle(Accepted(event.token, base, base + event.count), outcomes)
+    return base + event.count
+
+
+def submit(proposals, count):
+    for token in range(count):
+        proposals.submit(Submit(token, [b"x"]))
+
+
+def commit(proposals, base, count):
+    """A round of `count` writers, alone; the end offset."""
+    submit(proposals, count)
+    end = accept(proposals, base)
+    proposals.release(end, [])
+    return end
+
+
+def test_a_lone_writer_never_waits():
+    proposals = Proposals()
+    end = 0
+    for now in range(5):
+        proposals.submit(Submit(now, [b"x"] * (5 - now)))
+        assert proposals.is_due(now)
+        end = accept(proposals, end)
+        proposals.release(end, [])
+    assert proposals.wake_at_ms is None
+
+
+def test_what_comes_during_a_round_is_the_next_round():
+    proposals = Proposals()
+    submit(proposals, 1)
+    end = accept(proposals, 0)
+    submit(proposals, 3)
+    assert not proposals.is_due(0) and not proposals.is_due(1000)
+    assert proposals.wake_at_ms is None
+    proposals.release(end, [])
+    submit(proposals, 1)
+    assert proposals.is_due(1000)
+
+
+def test_as_much_as_a_fetch_carries_waits_for_no_round():
+    proposals = Proposals()
+    submit(proposals, 1)
+    accept(proposals, 0)
+    proposals.submit(Submit(9, [bytes(1024 * 1024)]))
+    assert proposals.is_due(0)
+
+
+def test_the_first_of_several_writers_waits_for_the_others_and_no_longer():
+    proposals = Proposals()
+    end = commit(proposals, 0, 4)
+    submit(proposals, 3)
+    assert not proposals.is_due(100)
+    assert proposals.wake_at_ms == 100 + PATIENCE_MS
+    submit(proposals, 1)
+    assert proposals.is_due(100)
+    assert proposals.wake_at_ms is None
+    end = accept(proposals, end)
+    proposals.release(end, [])
+    submit(proposals, 3)
+    assert not proposals.is_due(200)
+    assert not proposals.is_due(200 + PATIENCE_MS - 1)
+    assert proposals.is_due(200 + PATIENCE_MS)
+    assert proposals.wake_at_ms is None
+
+
+def test_records_that_come_in_fewer_pieces_are_company_enough():
+    proposals = Proposals()
+    commit(proposals, 0, 4)
+    proposals.submit(Submit(1, [b"x"] * 4))
+    assert proposals.is_due(0)
+
+
+def test_those_who_wait_at_a_commit_count_as_company():
+    proposals = Proposals()
+    submit(proposals, 2)
+    end = accept(proposals, 0)
+    submit(proposals, 2)
+    proposals.release(end, [])
+    assert not proposals.is_due(0)
+    submit(proposals, 2)
+    assert proposals.is_due(0)
+
+
+def test_a_wait_in_vain_is_tried_ever_more_rarely_until_one_is_worth_it():
+    company = Company()
+    now, tries = 0, []
+    for number in range(200):
+        company.met(4, 4)
+        now += 10
+        if company.is_worth_waiting_for(3, 3, now):
+            tries.append(number)
+            now += PATIENCE_MS
+            assert not company.is_worth_waiting_for(3, 3, now)
+    assert [later - sooner for sooner, later in pairwise(tries)] == [2, 4, 8, 16, 32, 64, 64]
+    while not company.is_worth_waiting_for(3, 3, now):
+        company.met(4, 4)
+    assert not company.is_worth_waiting_for(4, 4, now)
+    company.met(4, 4)
+    assert company.is_worth_waiting_for(3, 3, now)
+
+
+def test_leadership_lost_while_waiting_for_company_leaves_nothing_behind():
+    proposals = Proposals()
+    commit(proposals, 0, 4)
+    submit(proposals, 1)
+    assert not proposals.is_due(0)
+    outcomes = []
+    proposals.lose(outcomes)
+    assert [(o.error, o.in_doubt) for o in outcomes] == [(ErrorCode.NOT_CONTROLLER, False)]
+    assert not proposals.is_due(1000) and proposals.wake_at_ms is None
 
 
 def test_everything_submitted_in_a_step_is_one_batch_and_each_gets_its_offsets():
@@ -145,7 +265,7 @@ def test_everything_submitted_in_a_step_is_one_batch_and_each_gets_its_offsets()
 
 def test_the_machines_own_batches_stand_alone_and_nobody_hears_of_them():
     proposals = Proposals()
-    events, _ = propose(proposals, own=[[b"x"], [b"y", b"z"]])
+    events = list(proposals.of_machine([[b"x"], [b"y", b"z"]], 3, 1000))
     assert [event.count for event in events] == [1, 2]
     outcomes = []
     proposals.settle(Accepted(events[0].token, 10, 11), outcomes)

@@ -54,6 +54,10 @@ class Applier:
         self._rest = self._data = b""
         self._reading = False
 
+    def is_at(self, high_watermark: int) -> bool:
+        """Is everything up to there applied, and nothing else to be read?"""
+        return self.loading is None and not self._data and self.applied[0] >= high_watermark
+
     def advance(self, high_watermark: int, tail: Tail, token: int, jobs: list[Job]) -> bool:
         """Apply one slice; True when there is more to do at once.
 

@@ -355,6 +355,10 @@ def fetch_max_wait_ms(fetch_timeout_ms: int) -> int:
     return max(1, min(500, fetch_timeout_ms // 4))
 
 
+HIGH_WATERMARK_LINGER_MS: Final = 2
+"""See `RaftConfig.high_watermark_linger_ms`; docs/decisions/0007 has the reason."""
+
+
 def raft_config(
     config: NodeConfig,
     cluster_id: str,
@@ -380,6 +384,7 @@ def raft_config(
         fetch_max_wait_ms=fetch_max_wait_ms(config.controller_quorum_fetch_timeout_ms),
         fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
         snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
+        high_watermark_linger_ms=HIGH_WATERMARK_LINGER_MS,
         auto_join=config.controller_quorum_auto_join_enable,
     )
 

@@ -219,6 +219,11 @@ class Controller(ReplicaView):
     def image_offset(self) -> int:
         return self.machine.provenance.offset
 
+    @property
+    def snapshots_loaded(self) -> int:
+        """At the start or from a leader."""
+        return self.machine.snapshots_loaded
+
     def ask_core(self, call: Call, request: Request) -> None:
         token = self._token()
         self._asked[token] = call

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Uuid, uuid_to_text
+from quorate.base.notes import Warn
 from quorate.formats.errors import FormatError
 from quorate.formats.files import META_PROPERTIES, PARTITION_DIRECTORY
 from quorate.formats.meta_properties import (
@@ -123,6 +124,7 @@ class Identity:
     node_id: int
     directory_id: Uuid
     """Of the metadata log directory: the second half of the voter key."""
+    notes: tuple[str, ...] = ()
 
 
 def load_identity(config: NodeConfig) -> Identity:
@@ -167,7 +169,11 @@ def _identity(config: NodeConfig, ensemble: Ensemble) -> Identity:
         known[directory] = meta
     own = known[config.metadata_log_dir]
     assert own.cluster_id is not None and own.directory_id is not None
-    return Identity(own.cluster_id, config.node_id, own.directory_id)
+    passed_over = (
+        Warn(f"{reason}. The directory is passed over: the metadata log is in another one")
+        for reason in ensemble.failed.values()
+    )
+    return Identity(own.cluster_id, config.node_id, own.directory_id, tuple(passed_over))
 
 
 def write_meta_properties(directory: str, meta: MetaProperties) -> None:

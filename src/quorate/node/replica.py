@@ -166,14 +166,17 @@ class Replica:
             self._absorb(ready, effects, events)
             if effects.faulted or effects.stopped:
                 return effects
-            more = self._apply(effects.jobs) or more
-            self._lead(effects, now)
+            if not self._applier.is_at(self._high_watermark):
+                more = self._apply(effects.jobs) or more
+            if self._elected is not None:
+                self._lead(effects, now)
+            self._proposals.release(self._applier.applied.offset, effects.outcomes)
             self._propose(events, effects, now)
             if not events:
                 break
-        self._proposals.release(self._applier.applied.offset, effects.outcomes)
-        effects.notes.extend(self.machine.notes)
-        self.machine.notes.clear()
+        if self.machine.notes:
+            effects.notes.extend(self.machine.notes)
+            self.machine.notes.clear()
         self._snapshot(effects.jobs, now)
         self._clean(effects.jobs, now)
         effects.wake_at_ms = self._wake_at(ready.wake_at_ms, more, now)
@@ -327,10 +330,12 @@ class Replica:
         epoch = self.leading_epoch
         if epoch is None:
             return
-        own = self.machine.poll(now, self.core.voters)
-        if own or self._proposals.waiting:
+        proposals, wall_ms = self._proposals, now.wall_ms
+        if own := self.machine.poll(now, self.core.voters):
+            events.extend(proposals.of_machine(own, epoch, wall_ms))
+        if proposals.is_due(now.monotonic_ms):
             end = self.core.log_end.offset
-            events.extend(self._proposals.propose(own, epoch, now.wall_ms, end, effects.outcomes))
+            events.extend(proposals.propose(epoch, wall_ms, end, effects.outcomes))
 
     # -- the machine --------------------------------------------------------------------------
     def _apply(self, jobs: list[Job]) -> bool:
@@ -390,9 +395,9 @@ class Replica:
         if self._clean_at is not None and (wake is None or self._clean_at < wake):
             wake = self._clean_at
         if self.leading_epoch is not None:
-            machine_at = self.machine.wake_at_ms()
-            if machine_at is not None and (wake is None or machine_at < wake):
-                wake = machine_at
+            for at in (self.machine.wake_at_ms(), self._proposals.wake_at_ms):
+                if at is not None and (wake is None or at < wake):
+                    wake = at
         return wake
 
 

@@ -154,6 +154,8 @@ def _send_failed(s: State, event: SendFailed) -> None:
             return
     if isinstance(request, ApiVersionsRequest):
         reconfig.on_api_versions_failed(s, flight.correlation, event.failure)
+    if isinstance(request, FetchSnapshotRequest):
+        following.on_fetch_snapshot_failed(s)
     s.requests.fail(flight.to, s.now)
 
 

@@ -8,11 +8,14 @@ from quorate.raft.answers import bare_refusal, refuse, wrong_cluster
 from quorate.raft.epochs import common_response, is_my_key, voter_only_error
 from quorate.raft.messages import EndQuorumEpochRequest, VoteRequest, VoteResponse
 from quorate.raft.moves import (
+    RANK_STEP_MS,
     become_candidate,
     become_follower,
     become_leader,
     become_prospective,
     become_unattached,
+    rank_without,
+    suspicion_pause,
 )
 from quorate.raft.roles import (
     NEVER,
@@ -43,6 +46,7 @@ def on_vote(s: State, reply_to: int, request: VoteRequest) -> None:
     if not is_my_key(s, request.voter):
         refuse(s, reply_to, request, ErrorCode.INVALID_VOTER_KEY)
         return
+    _stop_vouching(s)
     mine = s.log.end
     up_to_date = (request.last_epoch, request.last_offset) >= (mine.epoch, mine.offset)
     granted = grants(s.role, s.election, request.candidate, up_to_date, request.pre_vote)
@@ -53,6 +57,19 @@ def on_vote(s: State, reply_to: int, request: VoteRequest) -> None:
     s.out.reply(
         reply_to, VoteResponse(ErrorCode.NONE, s.leader_and_epoch, granted, s.leader_endpoints)
     )
+    if granted and request.pre_vote and request.candidate.id < s.me.id:
+        _let_go_first(s)
+
+
+def _stop_vouching(s: State) -> None:
+    """A leader that was silent for the fetch timeout is no reason to refuse a pre-vote.
+
+    Better than Kafka: a voter would run by now, but an observer never does, and it may be a voter
+    in a newer set, which it has not heard of and which cannot elect anybody without it.
+    """
+    role = s.role
+    if isinstance(role, Follower) and s.now >= role.fetch_deadline:
+        role.has_fetched = False
 
 
 def _vote_error(s: State, request: VoteRequest) -> ErrorCode | None:
@@ -81,6 +98,19 @@ def grants(
         voted = election.voted
         return voted.id == key.id and voted.directory_id in (bytes(16), key.directory_id)
     return election.leader_id < 0 and up_to_date
+
+
+def _let_go_first(s: State) -> None:
+    """One that stands before this node in line runs for the place of a lost leader, with this
+    node's word: were this one to run meanwhile, they would split the vote."""
+    role = s.role
+    if not isinstance(role, Follower | Prospective) or not role.suspicion or role.ended:
+        return
+    if isinstance(role, Prospective):
+        _after_lost_pre_vote(s, role, "another goes first")
+    else:
+        pause = suspicion_pause(s, role.suspicion)
+        role.fetch_deadline = max(role.fetch_deadline, s.now + pause)
 
 
 def _vote(s: State, key: ReplicaKey) -> None:
@@ -115,7 +145,10 @@ def on_vote_response(s: State, to: int, request: VoteRequest, response: VoteResp
     if isinstance(role, Prospective) and role.ballot.lost:
         _after_lost_pre_vote(s, role, "pre-vote lost")
     elif isinstance(role, Candidate) and role.ballot.lost:
-        s.note(f"epoch {s.epoch}: election lost, waits out the election timeout")
+        # Better than Kafka, which waits out the election timeout: the vote was split.
+        pause = suspicion_pause(s, 1) + RANK_STEP_MS * rank_without(s, -1)
+        role.election_deadline = min(role.election_deadline, s.now + pause)
+        s.note(f"epoch {s.epoch}: election lost")
     return True
 
 

@@ -35,6 +35,9 @@ def on_fetch_response(s: State, response: FetchResponse) -> bool:
     if response.error != ErrorCode.NONE or not isinstance(role, Follower):
         s.note(f"Fetch: {response.error.name}")
         return False
+    if s.usable(response.leader_endpoints) is not None:
+        # Only the leader answers so, and it knows best where it is.
+        role.leader_endpoints = response.leader_endpoints
     if response.diverging is not None and response.diverging.epoch >= 0:
         well = _truncate(s, response.diverging)
     elif response.snapshot_id is not None and max(response.snapshot_id) >= 0:
@@ -123,6 +126,7 @@ def _begin_download(s: State, role: Follower, snapshot_id: OffsetAndEpoch) -> bo
         _abandon(s, role)
         role.download = Download(snapshot_id)
         s.note(f"fetches snapshot {tuple(snapshot_id)}")
+    role.download.unanswered = False
     return True
 
 
@@ -134,6 +138,8 @@ def _abandon(s: State, role: Follower) -> None:
 
 def on_fetch_snapshot_response(s: State, response: FetchSnapshotResponse) -> bool:
     """`handleFetchSnapshotResponse`; a wrong id or position abandons it (Java: fatal)."""
+    if isinstance(s.role, Follower) and s.role.download is not None:
+        s.role.download.unanswered = False
     done = common_response(s, response.error, response.leader, response.leader_endpoints)
     if done is not None:
         return done
@@ -151,6 +157,12 @@ def on_fetch_snapshot_response(s: State, response: FetchSnapshotResponse) -> boo
         s.note(f"FetchSnapshot: {response.error.name}")
         return False
     return _take_chunk(s, role, role.download, response)
+
+
+def on_fetch_snapshot_failed(s: State) -> None:
+    """The leader of the download may be gone; others are asked whether another one leads."""
+    if isinstance(s.role, Follower) and s.role.download is not None:
+        s.role.download.unanswered = True
 
 
 def _take_chunk(
@@ -258,7 +270,7 @@ def _fetch_from_best(s: State, role: Follower) -> None:
         s.requests.forget(leader)
         _fetch_from_any(s)
     elif s.requests.backing_off(leader, s.now):
-        if role.download is None:
+        if role.download is None or role.download.unanswered:
             _fetch_from_any(s)
     elif not s.requests.any_in_flight(s.now):
         address = s.usable(role.leader_endpoints)
@@ -269,6 +281,7 @@ def _fetch_from_best(s: State, role: Follower) -> None:
 def _fetch_from_any(s: State) -> None:
     if not _may_fetch(s):
         return
+    s.look_for_servers()
     server: tuple[int, Address] | None = s.requests.ready_bootstrap(s.random, s.now)
     if server is not None:
         s.send(server[0], server[1], fetch_request(s))

@@ -69,6 +69,10 @@ class Progress:
     def is_voter(self, row: Row) -> bool:
         return self.voters.get(row.key.id) is row
 
+    def has_voter(self, key: ReplicaKey) -> bool:
+        row = self.voters.get(key.id)
+        return row is not None and matches(row.key, key)
+
     def set_voters(self, voters: VoterSet) -> None:
         """A new voter set rules: rows move between voters and observers, none is lost."""
         old = dict(self.voters)

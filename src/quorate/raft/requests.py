@@ -99,7 +99,10 @@ class Requests:
         return now_ms < self._backoff.get(node_id, now_ms)
 
     def any_in_flight(self, now_ms: int) -> bool:
-        return any(now_ms < flight.expires_ms for flight in self._by_node.values())
+        for flight in self._by_node.values():  # noqa: SIM110 - several times a step
+            if now_ms < flight.expires_ms:
+                return True
+        return False
 
     def ready_bootstrap(
         self, random: Callable[[], float], now_ms: int
@@ -115,8 +118,12 @@ class Requests:
 
     def wake_ms(self, now_ms: int) -> int | None:
         """The next time at which a request expires or a backoff ends."""
-        if not self._by_node and not self._backoff:
-            return None
-        times = [t for t in self._backoff.values() if t > now_ms]
-        times += [f.expires_ms for f in self._by_node.values() if f.expires_ms > now_ms]
-        return min(times) if times else None
+        wake = None
+        for at in self._backoff.values():
+            if at > now_ms and (wake is None or at < wake):
+                wake = at
+        for flight in self._by_node.values():
+            at = flight.expires_ms
+            if at > now_ms and (wake is None or at < wake):
+                wake = at
+        return wake

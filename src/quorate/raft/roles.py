@@ -84,6 +84,8 @@ class Download:
     snapshot_id: OffsetAndEpoch
     position: int = 0
     """Bytes received."""
+    unanswered: bool = False
+    """The leader did not answer the last request for a chunk."""
 
 
 @dataclass(slots=True)

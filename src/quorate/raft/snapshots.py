@@ -37,10 +37,13 @@ def on_created(s: State, event: SnapshotCreated) -> None:
 
 
 def on_clean(s: State, event: CleanTo) -> None:
-    """`KafkaRaftLog.deleteBeforeSnapshot`: the newest snapshot always stays."""
+    """`KafkaRaftLog.deleteBeforeSnapshot`: the newest snapshot always stays.
+
+    A snapshot that is being installed drops all older ones, the one to be kept too.
+    """
     log = s.log
     wanted = event.snapshot_id
-    if wanted not in log.snapshots or wanted.offset <= log.start_offset:
+    if s.installing is not None or wanted not in log.snapshots or wanted.offset <= log.start_offset:
         s.note(f"nothing to clean before {tuple(wanted)}")
         return
     log.clean(wanted)

@@ -91,6 +91,11 @@ class State:
                 found.append((voter.key.id, address))
         return tuple(found)
 
+    def look_for_servers(self) -> None:
+        """Where there was nobody to ask at the start, ask the voters of now."""
+        if not self.requests.bootstrap:
+            self.requests.bootstrap = self._bootstrap()
+
     # -- facts -------------------------------------------------------------------------------
     @property
     def epoch(self) -> int:

@@ -117,4 +117,7 @@ class RaftConfig:
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 1_048_576
     snapshot_max_bytes: int = 1_048_576
+    high_watermark_linger_ms: int = 0
+    """How long a leader keeps the news from a voter that the high watermark moved, when it has
+    no records for it: those that come meanwhile take it along. Kafka tells at once."""
     auto_join: bool = False
