@@ -1,8 +1,9 @@
 """A small replicated key-value store that speaks Redis's protocol (RESP).
 
+    kv() { python examples/kv.py "$@"; }
     M=1=127.0.0.1:7001,2=127.0.0.1:7002,3=127.0.0.1:7003
-    python examples/kv.py found data-1 1 --members $M
-    python examples/kv.py serve data-1 --raft 127.0.0.1:7001 --port 6401
+    for i in 1 2 3; do kv found data-$i $i --members $M; done
+    for i in 1 2 3; do kv serve data-$i --raft 127.0.0.1:700$i --port 640$i & done
     redis-cli -p 6401 set greeting hello
 
 SET and DEL are answered when they are synced to the disks of a majority. GET reads what this
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import sys
 from collections import deque
 from collections.abc import Iterable
@@ -249,6 +251,7 @@ def main() -> None:
             create(given.directory, given.id, "kv-example", founders or None)
             return
         contacts = tuple(part for part in given.contacts.split(",") if part)
+        gc.set_threshold(20_000)  # what a node makes dies by itself: look for cycles more rarely
         with contextlib.suppress(KeyboardInterrupt):
             run_loop(serve(given.directory, given.raft, given.port, contacts))
     except (QuorateError, ValueError) as error:

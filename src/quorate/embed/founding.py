@@ -10,7 +10,7 @@ from typing import Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
 from quorate.node import formatter
-from quorate.node.config import NodeConfig, config_of
+from quorate.node.config import METRICS_LISTENER, NodeConfig, config_of
 from quorate.node.dynamic_voters import DynamicVoter
 from quorate.node.settings import Settings
 
@@ -55,6 +55,7 @@ def member_config(
     *,
     advertise: str | None = None,
     contacts: tuple[str, ...] = (),
+    metrics: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> NodeConfig:
     """A node's configuration in Kafka's keys; `settings` adds to it or overrides it."""
@@ -68,6 +69,8 @@ def member_config(
     }
     if advertise is not None:
         values["advertised.listeners"] = f"{LISTENER}://{advertise}"
+    if metrics is not None:
+        values[METRICS_LISTENER] = metrics
     values.update(settings or {})
     return config_of(Settings(values, {}))
 

@@ -58,6 +58,7 @@ class OpaqueMachine:
         self._machine = machine
         self._chunks: list[bytes] = []
         self._leads = False
+        self.snapshots_loaded = 0
         self.results: dict[int, object] = {}
         self.notes: list[str] = []
 
@@ -70,6 +71,7 @@ class OpaqueMachine:
     def end_load(self) -> None:
         chunks, self._chunks = self._chunks, []
         self._machine.restore(chunks)
+        self.snapshots_loaded += 1
 
     def apply(self, entry: Entry) -> None:
         apply, offset = self._machine.apply, entry.base_offset

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+import socket
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey
@@ -33,7 +35,14 @@ from quorate.raft.messages import (
 from quorate.raft.ready import Refused
 from quorate.server import app
 from quorate.server.driver import Driver
+from quorate.server.meters import Meters
 from quorate.storage.api import Storage
+
+if TYPE_CHECKING:
+    from quorate.server.web import WebServer
+
+R = TypeVar("R")
+_ONLY: Final = itemgetter(0)
 
 Done = Callable[[list[object] | QuorateError], None]
 """Takes the results of entries that were submitted, or why they were not committed."""
@@ -67,9 +76,10 @@ class Member:
         self._ended: asyncio.Future[str | None] = self._loop.create_future()
         self._why: str | None = None
         self._storage: Storage | None = None
+        self._pages: WebServer | None = None
 
     @classmethod
-    async def start(
+    async def start(  # noqa: PLR0913 - settings by their names, one call for a program to make
         cls,
         directory: Path | str,
         machine: StateMachine,
@@ -77,27 +87,41 @@ class Member:
         *,
         advertise: str | None = None,
         contacts: tuple[str, ...] = (),
+        metrics: str | None = None,
         settings: Mapping[str, str] | None = None,
+        open_storage: Callable[[NodeConfig], Storage] = app.open_storage,
     ) -> Self:
         """Start the member of a directory that `create` made.
 
         `listen` is the `host:port` to bind, `advertise` what others connect to when it differs.
-        `contacts` are addresses of members, for one that joins. `settings` are Kafka's keys
-        (`controller.quorum.*`, `metadata.log.*`).
+        `contacts` are addresses of members, for one that joins. `metrics` is the `host:port` of a
+        page for Prometheus, `/healthz` and `/readyz`. `settings` are Kafka's keys
+        (`controller.quorum.*`, `metadata.log.*`). `open_storage` makes the storage of a directory,
+        for tests with a disk that fails.
 
         Raises QuorateError: not a member's directory, damaged, in use, or the port is.
         """
         meta = _meta(Path(directory))
         config = member_config(
-            directory, meta, listen, advertise=advertise, contacts=contacts, settings=settings
+            directory,
+            meta,
+            listen,
+            advertise=advertise,
+            contacts=contacts,
+            metrics=metrics,
+            settings=settings,
         )
         identity = load_identity(config)
         bound = app.bind(config)
-        storage = app.open_storage(config)
+        storage = open_storage(config)
+        page = None
         try:
-            return await cls._run(config, identity, bound, storage, machine)
+            page = app.bind_metrics(config)
+            return await cls._run(config, identity, bound, page, storage, machine)
         except BaseException:
             bound.close()
+            if page is not None:
+                page.close()
             storage.close()
             raise
 
@@ -107,6 +131,7 @@ class Member:
         config: NodeConfig,
         identity: Identity,
         bound: app.Bound,
+        page: socket.socket | None,
         storage: Storage,
         machine: StateMachine,
     ) -> Self:
@@ -120,6 +145,7 @@ class Member:
             app.snapshot_policy(config),
         )
         member = cls.around(ReplicaKey(config.node_id, identity.directory_id), replica, opaque)
+        meters = None if page is None else Meters(replica)
         driver = Driver(
             member.node,
             storage,
@@ -127,7 +153,10 @@ class Member:
             app.limits(config),
             config.queued_max_requests,
             member._end,
+            meters,
         )
+        if page is not None and meters is not None:
+            member._pages = await app.serve_pages(page, member.node, driver, meters)
         for name, sock in bound.sockets.items():
             await driver.acceptor.listen(name, sock)
         member.drive(driver)
@@ -167,25 +196,17 @@ class Member:
 
     def propose_all(self, entries: Sequence[bytes]) -> asyncio.Future[list[object]]:
         """As `submit`, as a future."""
-        future: asyncio.Future[list[object]] = self._loop.create_future()
-
-        def done(outcome: list[object] | QuorateError) -> None:
-            if future.done():
-                return
-            if isinstance(outcome, QuorateError):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
-
-        self.submit(entries, done)
-        return future
+        return self._propose(tuple(map(encode_entry, entries)), list)
 
     def propose_nowait(self, entry: bytes) -> asyncio.Future[object]:
         """As `propose`, as a future; proposals of one turn of the loop share one sync."""
-        return self._propose(encode_entry(entry))
+        return self._propose((encode_entry(entry),), _ONLY)
 
-    def _propose(self, value: bytes) -> asyncio.Future[object]:
-        future: asyncio.Future[object] = self._loop.create_future()
+    def _propose(
+        self, values: tuple[bytes, ...], take: Callable[[list[object]], R]
+    ) -> asyncio.Future[R]:
+        """`take` makes the future's result of those of the entries."""
+        future: asyncio.Future[R] = self._loop.create_future()
 
         def done(outcome: list[object] | QuorateError) -> None:
             if future.done():
@@ -193,9 +214,9 @@ class Member:
             if isinstance(outcome, QuorateError):
                 future.set_exception(outcome)
             else:
-                future.set_result(outcome[0])
+                future.set_result(take(outcome))
 
-        self._submit((value,), done)
+        self._submit(values, done)
         return future
 
     async def propose(self, entry: bytes) -> object:
@@ -211,7 +232,7 @@ class Member:
 
         Costs a commit of one record, which the machine does not see. Raises as `propose`.
         """
-        await self._propose(BARRIER)
+        await self._propose((BARRIER,), _ONLY)
 
     # -- the cluster --------------------------------------------------------------------------
     @property
@@ -263,6 +284,8 @@ class Member:
         self._driver = None
         await asyncio.sleep(0)
         driver.close()
+        if self._pages is not None:
+            self._pages.close()
         if self._storage is not None:
             self._storage.close()
         self._fail_all("The member was stopped")

@@ -55,6 +55,10 @@ class EmbeddedNode(ReplicaView):
         self._asked: dict[int, Call] = {}
         self._inbox: list[Input] = []
 
+    @property
+    def snapshots_loaded(self) -> int:
+        return self.machine.snapshots_loaded
+
     def step(self, happened: Iterable[NodeInput], now: Now) -> NodeEffects:
         """Take everything that happened. Raises QuorateError where the machine does."""
         self.now = now

@@ -40,6 +40,7 @@ from quorate.storage.files import FileStorage
 from quorate.storage.log import LogOptions
 
 if TYPE_CHECKING:
+    from quorate.server.metric_table import Observed
     from quorate.server.web import WebServer
 
 SHUTDOWN_TIMEOUT_MS: Final = 5_000
@@ -84,6 +85,8 @@ def _run(config: NodeConfig) -> None:
     identity = load_identity(config)
     for warning in config.warnings:
         LOG.warning("%s", warning)
+    for note in identity.notes:
+        LOG.log(level_of(note), "%s", note)
     bound = bind(config)
     try:
         metrics = bind_metrics(config)
@@ -256,7 +259,7 @@ async def _serve(
         _handle_signals(loop, driver)
         pages = None
         if metrics is not None and meters is not None:
-            pages = await _serve_pages(metrics, controller, driver, meters)
+            pages = await serve_pages(metrics, controller, driver, meters)
         for name, sock in bound.sockets.items():
             await driver.acceptor.listen(name, sock)
         _say_hello(config, identity, bound)
@@ -275,8 +278,8 @@ async def _serve(
         storage.close()
 
 
-async def _serve_pages(
-    sock: socket.socket, controller: Controller, driver: Driver, meters: Meters
+async def serve_pages(
+    sock: socket.socket, controller: Observed, driver: Driver, meters: Meters
 ) -> WebServer:
     """`/metrics`, `/healthz` and `/readyz`."""
     # Only those who want them pay for the client of Prometheus.

@@ -7,13 +7,15 @@ for Kafka's `-rate`, `Count` or `PerSec`. `docs/metrics.md` shows the same table
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from quorate.base.ids import ZERO_UUID, Uuid, uuid_to_text
 from quorate.formats.versions import KRAFT_VERSION, METADATA_VERSION
-from quorate.node.controller import Controller
+from quorate.metadata.image import Image
 from quorate.node.machine import Now
+from quorate.node.replica import Replica
 from quorate.raft.core import RaftCore
+from quorate.raft.values import ControlState
 from quorate.server.meters import Histogram, Meters
 from quorate.wire.registry import api
 
@@ -31,10 +33,29 @@ STATES: Final = (
 )
 
 
+class Observed(Protocol):
+    """What is told of: a Controller, or a program's own node."""
+
+    replica: Replica
+
+    @property
+    def image(self) -> Image: ...
+
+    @property
+    def applied_control(self) -> ControlState: ...
+
+    @property
+    def is_active(self) -> bool: ...
+
+    @property
+    def snapshots_loaded(self) -> int:
+        """At the start or from a leader."""
+
+
 class Scene(NamedTuple):
     """One node at the moment of a scrape."""
 
-    controller: Controller
+    controller: Observed
     meters: Meters
     now: Now
     connections: int
@@ -272,7 +293,7 @@ DEFINITIONS: Final[tuple[Definition, ...]] = (
     Definition(
         "kafka_server_metadata_loader_handle_load_snapshot_total", "counter", LOADER,
         "HandleLoadSnapshotCount", "Snapshots loaded, at the start or from a leader",
-        lambda s: s.controller.machine.snapshots_loaded,
+        lambda s: s.controller.snapshots_loaded,
     ),
     Definition(
         "kafka_server_metadata_loader_finalized_level", "gauge", LOADER, "FinalizedLevel",

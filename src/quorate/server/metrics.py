@@ -20,10 +20,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from quorate.node.controller import Controller
 from quorate.node.machine import Now
 from quorate.server.meters import Histogram, Meters
-from quorate.server.metric_table import DEFINITIONS, Definition, Labelled, Scene, Value
+from quorate.server.metric_table import DEFINITIONS, Definition, Labelled, Observed, Scene, Value
 from quorate.server.web import Page
 
 
@@ -32,7 +31,7 @@ class NodeCollector(Collector):
 
     def __init__(
         self,
-        controller: Controller,
+        controller: Observed,
         meters: Meters,
         present: Callable[[], Now],
         connections: Callable[[], int],
