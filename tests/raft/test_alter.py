@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from quorate.base.ids import ReplicaKey
 from quorate.raft.alter import AddStep, CannotAlter, RemoveStep, plan
-from raft.cluster import key
+from quorate.sim.story.names import key
 
 KEYS = st.frozensets(
     st.builds(key, st.integers(1, 6), st.integers(0, 1)), min_size=1, max_size=6

@@ -26,7 +26,7 @@ from quorate.raft.messages import (
     VoteRequest,
 )
 from quorate.raft.values import ElectionState, Voters
-from raft.cluster import CLUSTER_ID, key, listeners, voter
+from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,

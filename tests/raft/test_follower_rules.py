@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
+from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch
 from quorate.raft.inputs import (
     Answered,
+    CleanTo,
     Failure,
     InstallFailed,
     Persisted,
     SendFailed,
+    SnapshotCreated,
     SnapshotInstalled,
 )
 from quorate.raft.messages import (
@@ -28,8 +30,8 @@ from quorate.raft.ready import (
     SnapshotChunk,
     Truncate,
 )
-from quorate.raft.values import Batch, ControlState, ElectionState
-from raft.cluster import CLUSTER_ID, key, listeners, voter
+from quorate.raft.values import Batch, ControlState, ElectionState, Voters
+from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,
@@ -39,6 +41,8 @@ from raft.single import (
     fetched,
     follower,
     observer,
+    recovered,
+    vote,
 )
 
 LEADER = LeaderAndEpoch(2, EPOCH)
@@ -233,6 +237,21 @@ def test_while_it_installs_it_does_not_run() -> None:
     assert single.core.log_end == (END, LAST_EPOCH)
 
 
+def test_while_it_installs_it_cleans_nothing() -> None:
+    """Found by the simulator: the install drops the snapshot that the cleaning is to keep."""
+    single = follower()
+    single.answer(FetchRequest, response(high_watermark=END))
+    own = OffsetAndEpoch(END, LAST_EPOCH)
+    single.step(SnapshotCreated(own))
+    assert own in single.core.snapshots
+    single.answer(FetchRequest, response(snapshot_id=SNAPSHOT))
+    single.slow = True
+    ready = single.answer(FetchSnapshotRequest, chunk(0, b"1234567890"))
+    assert ready.writes[-1] == InstallSnapshot(SNAPSHOT)
+    ready = single.step(CleanTo(own))
+    assert ready.writes == () and "nothing to clean before (5, 3)" in " ".join(ready.notes)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -266,7 +285,43 @@ def test_another_error_is_a_rest() -> None:
     ready = single.answer(
         FetchSnapshotRequest, chunk(0, b"", error=ErrorCode.POSITION_OUT_OF_RANGE)
     )
-    assert ready.writes == () and ready.sends == ()
+    assert ready.writes == () and leader_rests(ready)
+
+
+def test_an_observer_in_a_download_looks_for_another_leader_when_its_own_is_gone() -> None:
+    """Found by the simulator: it asked a leader that had moved away for chunks for ever."""
+    single = Single(4)
+    single.ask(begin())
+    single.answer(FetchRequest, response(snapshot_id=SNAPSHOT))
+    send = single.sent(FetchSnapshotRequest)
+    assert send is not None
+    ready = single.step(SendFailed(send.correlation, Failure.DISCONNECTED))
+    (elsewhere,) = ready.sends
+    assert elsewhere.to != send.to and isinstance(elsewhere.request, FetchRequest)
+    single.step(
+        Answered(
+            elsewhere.correlation,
+            FetchResponse(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                LeaderAndEpoch(3, EPOCH + 1),
+                leader_endpoints=listeners(3),
+            ),
+        )
+    )
+    assert single.core.leader == (3, EPOCH + 1)
+
+
+def test_the_leader_itself_says_where_it_is() -> None:
+    """Found by the simulator: a moved leader was reached by a bootstrap server's address, and
+    asked for its snapshot at the old one for ever."""
+    single = Single(4, bootstrap_servers=(("moved", 9),))
+    single.ask(begin())
+    moved = (Listener("CONTROLLER", "moved", 9),)
+    said = response(snapshot_id=SNAPSHOT, leader_endpoints=moved)
+    ready = single.answer(FetchRequest, said)
+    (send,) = ready.sends
+    assert isinstance(send.request, FetchSnapshotRequest)
+    assert (send.to, send.address) == (2, moved[0].address)
 
 
 def test_a_new_leader_ends_the_download() -> None:
@@ -292,6 +347,24 @@ def test_a_silent_leader_is_asked_for_elsewhere_after_the_request_timeout() -> N
     single.wait(2000)
     (send,) = single.sends[before:]
     assert (send.to, send.address.host) == (-2, "elsewhere")
+
+
+def test_the_only_voter_of_the_start_asks_the_voters_of_now_once_it_is_removed() -> None:
+    """Found by the simulator: without bootstrap servers it had nobody to ask, for ever."""
+    alone = recovered(snapshot_control=ControlState(1, (voter(1),)))
+    single = Single(log=alone)
+    single.step()
+    assert single.core.role == "leader"
+    single.ask(begin(single.core.epoch + 1, 2))
+    end, epoch = single.core.log_end.offset, single.core.epoch
+    gone = Batch(end, end, epoch, 10, (Voters((voter(2),)),))
+    single.answer(FetchRequest, response(leader=single.core.leader, batches=(gone,)))
+    assert not single.core.is_voter
+    single.ask(vote(epoch + 1, 2))
+    assert (single.core.role, single.core.epoch) == ("unattached", epoch + 1)
+    send = single.sent(FetchRequest)
+    assert send is not None and isinstance(send.request, FetchRequest)
+    assert (send.to, send.request.epoch) == (2, epoch + 1)
 
 
 def test_a_failed_request_rests_20_ms() -> None:

@@ -27,7 +27,7 @@ from quorate.raft.ready import (
     Refused,
 )
 from quorate.raft.values import Voters
-from raft.cluster import CLUSTER_ID, key, listeners, voter
+from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     BOOTSTRAP,
     END,
@@ -251,6 +251,71 @@ def test_a_new_leader_serves_when_its_epoch_is_durable() -> None:
     assert single.ask(fetch()) is None
     single.persist()
     assert single.replies[single.asked].records is not None  # type: ignore[union-attr]
+
+
+# -- the high watermark lingers ------------------------------------------------------------------
+def lingering() -> Single:
+    """Leader of the voters 1, 2, 3 that tells voters of the high watermark 2 ms late."""
+    control = ((4, Voters(tuple(voter(i) for i in (1, 2, 3)))),)
+    return leader(log=recovered(control_records=control), high_watermark_linger_ms=2)
+
+
+def test_news_of_the_high_watermark_alone_lingers_for_a_voter() -> None:
+    single = lingering()
+    assert single.ask(fetch(START, EPOCH + 1, high_watermark=-1)) is None
+    assert single.core.high_watermark == START
+    single.wait(1)
+    assert single.replies.get(single.asked) is None
+    assert single.last.wake_at_ms == single.now + 1
+    single.wait(1)
+    answer = single.replies[single.asked]
+    assert isinstance(answer, FetchResponse)
+    assert (answer.high_watermark, answer.records) == (START, None)
+
+
+def test_records_do_not_linger_and_take_the_high_watermark_along() -> None:
+    single = lingering()
+    assert single.ask(fetch(START, EPOCH + 1, high_watermark=-1)) is None
+    single.step(Propose(0, EPOCH + 1, 1, 10, "x"))
+    answer = single.replies[single.asked]
+    assert isinstance(answer, FetchResponse)
+    assert answer.records == ReadRange(START, START + 1, 1 << 20)
+    assert answer.high_watermark == START
+
+
+def test_a_parked_fetch_of_a_voter_lingers_from_the_commit_on() -> None:
+    single = lingering()
+    single.ask(fetch(START, EPOCH + 1, max_wait_ms=0))
+    assert single.ask(fetch(START, EPOCH + 1, replica=key(3), high_watermark=START)) is None
+    parked = single.asked
+    single.wait(100)
+    single.slow = True
+    single.step(Propose(0, EPOCH + 1, 1, 10, "x"))
+    assert single.replies[parked].records is not None  # type: ignore[union-attr]
+    assert single.ask(fetch(START + 1, EPOCH + 1, replica=key(3), high_watermark=START)) is None
+    parked = single.asked
+    single.persist()
+    assert single.core.high_watermark == START + 1
+    assert single.replies.get(parked) is None
+    single.wait(2)
+    assert single.replies[parked].high_watermark == START + 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("replica", [key(9), key(3, 1)])
+def test_nothing_lingers_for_an_observer(replica: ReplicaKey) -> None:
+    single = lingering()
+    assert single.ask(fetch(START, EPOCH + 1, replica=replica, high_watermark=-1)) is None
+    parked = single.asked
+    single.ask(fetch(START, EPOCH + 1))
+    assert single.replies[parked].high_watermark == START  # type: ignore[union-attr]
+    assert single.ask(fetch(START, EPOCH + 1, replica=replica, high_watermark=-1)) is not None
+
+
+def test_a_fetch_lingers_no_longer_than_it_may_wait() -> None:
+    single = lingering()
+    assert single.ask(fetch(START, EPOCH + 1, high_watermark=-1, max_wait_ms=1)) is None
+    single.wait(1)
+    assert single.replies[single.asked].high_watermark == START  # type: ignore[union-attr]
 
 
 # -- the row of the replica, the high watermark --------------------------------------------------

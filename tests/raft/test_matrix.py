@@ -51,7 +51,7 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.values import Batch, ControlState
-from raft.cluster import CLUSTER_ID, key, listeners, voter
+from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.single import END, LAST_EPOCH, ROLES, Single, begin, fetch, vote
 
 TABLE = Path(__file__).parent / "matrix.txt"

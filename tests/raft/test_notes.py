@@ -8,7 +8,7 @@ from quorate.base.notes import Fault, Warn
 from quorate.raft.inputs import StorageFailed
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.raft.values import ControlState, ElectionState, Voter, Voters
-from raft.cluster import CLUSTER_ID, directory, key, listeners, voter
+from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
 from raft.single import LAST_EPOCH, Single, follower, recovered
 
 MOVED = Voter(key(1, 1), listeners(1), 0, 1)

@@ -20,7 +20,7 @@ from quorate.raft.requests import Requests
 from quorate.raft.roles import LEGAL_MOVES, Ballot, Role
 from quorate.raft.values import ControlState, KRaftVersion, RecoveredLog, Voter, Voters
 from quorate.raft.voters import VoterSet, matches
-from raft.cluster import directory, key, listeners, voter
+from quorate.sim.story.names import directory, key, listeners, voter
 from raft.single import fetch, recovered
 
 KEYS = st.builds(key, st.integers(1, 5), st.integers(0, 1))

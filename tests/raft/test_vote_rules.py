@@ -10,7 +10,7 @@ from quorate.raft.core import RaftCore
 from quorate.raft.inputs import Answered, ConnectionLost, Failure, Persisted, SendFailed
 from quorate.raft.messages import FetchRequest, FetchResponse, VoteRequest, VoteResponse
 from quorate.raft.values import ElectionState
-from raft.cluster import key
+from quorate.sim.story.names import key
 from raft.single import (
     END,
     EPOCH,
@@ -222,18 +222,6 @@ def test_a_lost_pre_vote_leads_back_to_a_known_leader() -> None:
     assert (single.core.role, single.core.leader.leader_id) == ("follower", 2)
 
 
-def test_a_lost_election_waits_out_the_timeout() -> None:
-    single = candidate()
-    refused = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 1))
-    single.answer(VoteRequest, refused, to=2)
-    single.answer(VoteRequest, refused, to=3)
-    assert single.core.role == "candidate"
-    single.wait(1499)
-    assert single.core.role == "candidate"
-    single.wait(1)
-    assert (single.core.role, single.core.epoch) == ("prospective", EPOCH + 1)
-
-
 @pytest.mark.parametrize(
     "unsupported",
     [
@@ -303,9 +291,58 @@ def test_the_second_in_line_waits_and_vouches_no_more() -> None:
     single.ask(begin(voter=None))
     single.step(ConnectionLost(2))
     assert single.core.role == "follower"
-    request = vote(candidate=1, pre_vote=True)
+    request = vote(candidate=9, pre_vote=True)
     assert single.ask(request).granted is GRANT  # type: ignore[union-attr]
-    single.wait(30)
+    single.wait(29)
+    assert single.core.role == "follower"
+    single.wait(1)
+    assert single.core.role == "prospective"
+
+
+def test_the_second_in_line_gives_the_first_time_to_win() -> None:
+    single = Single(3)
+    single.ask(begin(voter=None))
+    single.step(ConnectionLost(2))
+    assert single.ask(vote(candidate=1, pre_vote=True)).granted is GRANT  # type: ignore[union-attr]
+    single.wait(74)
+    assert single.core.role == "follower"
+    single.wait(1)
+    assert single.core.role == "prospective"
+
+
+def test_of_two_that_run_for_a_lost_leaders_place_the_second_in_line_steps_back() -> None:
+    second = Single(3)
+    second.ask(begin(voter=None))
+    second.step(ConnectionLost(2))
+    second.wait(30)
+    assert second.core.role == "prospective"
+    assert second.ask(vote(candidate=1, pre_vote=True)).granted is GRANT  # type: ignore[union-attr]
+    assert second.core.role == "follower"
+    second.answer(VoteRequest, granted(), to=1)
+    assert second.core.role == "follower"
+    second.wait(105)
+    assert second.core.role == "prospective"
+
+
+def test_of_two_that_run_for_a_lost_leaders_place_the_first_in_line_goes_on() -> None:
+    first = fetched()
+    first.step(ConnectionLost(2))
+    assert first.core.role == "prospective"
+    assert first.ask(vote(candidate=3, pre_vote=True)).granted is GRANT  # type: ignore[union-attr]
+    assert first.core.role == "prospective"
+    first.answer(VoteRequest, granted(), to=3)
+    assert first.core.role == "candidate"
+
+
+def test_a_split_vote_is_not_waited_out() -> None:
+    single = candidate()
+    for other in (2, 3):
+        refusal = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 1), False)
+        single.answer(VoteRequest, refusal, to=other)
+    assert single.core.role == "candidate"
+    single.wait(74)
+    assert single.core.role == "candidate"
+    single.wait(1)
     assert single.core.role == "prospective"
 
 
@@ -334,3 +371,15 @@ def test_a_successful_fetch_forgets_the_suspicion() -> None:
     assert single.core.role == "follower"
     request = vote(candidate=1, pre_vote=True)
     assert single.ask(request).granted is REJECT  # type: ignore[union-attr]
+
+
+def test_an_observer_vouches_for_a_silent_leader_no_longer_than_the_fetch_timeout() -> None:
+    """It may be a voter in a set that it has not heard of, whose pre-vote the others need."""
+    single = Single(4)
+    single.ask(begin(voter=None))
+    single.answer(FetchRequest, FetchResponse(ErrorCode.NONE, LeaderAndEpoch(2, EPOCH), 0))
+    request = vote(candidate=3, pre_vote=True, voter=None)
+    assert single.ask(request).granted is REJECT  # type: ignore[union-attr]
+    single.wait(4000)
+    assert single.core.role == "follower"
+    assert single.ask(request).granted is GRANT  # type: ignore[union-attr]

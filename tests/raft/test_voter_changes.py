@@ -24,7 +24,7 @@ from quorate.raft.messages import (
     RemoveVoterResponse,
 )
 from quorate.raft.values import Voters
-from raft.cluster import key, listeners, voter
+from quorate.sim.story.names import key, listeners, voter
 from raft.single import (
     END,
     EPOCH,

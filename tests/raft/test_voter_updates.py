@@ -27,7 +27,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Accepted, Append, Refused
 from quorate.raft.values import Batch, KRaftVersion, LeaderChange, Voter, Voters
-from raft.cluster import CLUSTER_ID, directory, key, listeners, voter
+from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,

@@ -17,7 +17,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Append, Ready
 from quorate.raft.values import Voter, Voters
-from raft.cluster import CLUSTER_ID, key, listeners, voter
+from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,

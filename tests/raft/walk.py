@@ -20,7 +20,9 @@ from quorate.raft.inputs import (
 from quorate.raft.messages import AddVoterRequest, RemoveVoterRequest
 from quorate.raft.ready import Ready
 from quorate.raft.values import Batch
-from raft.cluster import CLUSTER_ID, Cluster, Node, key, listeners
+from quorate.sim.story.cluster import Cluster
+from quorate.sim.story.names import CLUSTER_ID, key, listeners
+from quorate.sim.story.node import Node
 
 
 class Law:

@@ -18,7 +18,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused
 from quorate.raft.values import ElectionState
-from raft.cluster import key
+from quorate.sim.story.names import key
 from raft.conformance.world import (
     LEADER,
     OWN,

@@ -11,7 +11,7 @@ from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.inputs import Answered, Resign
 from quorate.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from quorate.raft.values import ElectionState
-from raft.cluster import key, listeners
+from quorate.sim.story.names import key, listeners
 from raft.conformance.world import (
     committed,
     refused,

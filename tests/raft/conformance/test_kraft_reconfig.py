@@ -29,7 +29,7 @@ from quorate.raft.values import (
     Voter,
     Voters,
 )
-from raft.cluster import CLUSTER_ID, directory, key, listeners, voter
+from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
 from raft.conformance.world import (
     LEADER,
     MOVED,

@@ -16,7 +16,7 @@ from quorate.raft.messages import (
     VoteRequest,
 )
 from quorate.raft.ready import AbandonSnapshot, Append, SnapshotChunk
-from raft.cluster import key, listeners
+from quorate.sim.story.names import key, listeners
 from raft.conformance.world import (
     LEADER,
     OWN,

@@ -11,7 +11,7 @@ from quorate.raft.progress import Progress
 from quorate.raft.ready import Accepted, Refused
 from quorate.raft.values import ControlState, KRaftVersion, Voters
 from quorate.raft.voters import VoterSet
-from raft.cluster import key, listeners, voter
+from quorate.sim.story.names import key, listeners, voter
 from raft.conformance.world import (
     OWN,
     SET,

@@ -18,7 +18,7 @@ from quorate.raft.inputs import Resign
 from quorate.raft.messages import FetchRequest, VoteRequest
 from quorate.raft.roles import LEGAL_MOVES, Candidate, Follower, Leader, Prospective, Resigned
 from quorate.raft.values import ElectionState
-from raft.cluster import key, listeners
+from quorate.sim.story.names import key, listeners
 from raft.conformance.world import committed, empty, led, refused, response, state
 from raft.single import (
     END,

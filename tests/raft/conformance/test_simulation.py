@@ -9,11 +9,13 @@ from random import Random
 
 import pytest
 
+from effort import QUICK
 from quorate.raft.inputs import Propose, Shutdown
-from raft.cluster import Cluster, Log
+from quorate.sim.story.cluster import Cluster
+from quorate.sim.story.log import Log
 from raft.walk import Law
 
-SEEDS = range(3)
+SEEDS = range(1 if QUICK else 3)
 
 
 class Simulation:

@@ -8,7 +8,7 @@ from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.raft.history import Controls, History
 from quorate.raft.values import ControlState, KRaftVersion, RecoveredLog, Voter, Voters
 from quorate.raft.voters import VoterSet
-from raft.cluster import key, listeners, voter
+from quorate.sim.story.names import key, listeners, voter
 from raft.single import recovered
 
 ABC = VoterSet(voter(i) for i in (1, 2, 3))

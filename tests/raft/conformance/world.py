@@ -28,7 +28,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Append, Ready, Send
 from quorate.raft.values import Batch, ControlRecord, ElectionState, RecoveredLog, Voter, Voters
-from raft.cluster import CLUSTER_ID, key, listeners, voter
+from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from quorate.base.check import check
 from quorate.base.ids import OffsetAndEpoch
 from quorate.raft.ready import (
     AbandonSnapshot,
@@ -27,7 +28,7 @@ from quorate.raft.values import (
 
 @dataclass
 class Log:
-    """Batches and snapshots, in order of their offsets."""
+    """Batches and snapshots, in order of their offsets; `empty_end`: the end without batches."""
 
     start: int = 0
     batches: list[Batch] = field(default_factory=list)
@@ -49,11 +50,11 @@ class Log:
             self.election = write.state
         elif isinstance(write, Append):
             for batch in write.batches:
-                assert batch.base_offset == self.end, (batch, self.end)
+                check(batch.base_offset == self.end, "append elsewhere than at the end", batch)
                 self.batches.append(batch)
         elif isinstance(write, Truncate):
             self.batches = [b for b in self.batches if b.end_offset <= write.end_offset]
-            assert self.end == write.end_offset, (write, self.end)
+            check(self.end == write.end_offset, "truncation inside a batch", write, self.end)
         elif isinstance(write, Clean):
             self.drop_before(write.snapshot_id)
         elif isinstance(write, InstallSnapshot):

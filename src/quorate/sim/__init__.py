@@ -1,0 +1,1 @@
+"""The deterministic simulator: a seed becomes a plan, a world runs it, observers check it."""

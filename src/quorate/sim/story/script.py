@@ -1,0 +1,97 @@
+"""Runs the commands of one story and says what came of each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from quorate.raft.ready import Accepted, Ready
+from quorate.sim.story.commands import Commands
+from quorate.sim.story.errors import CannotDo
+from quorate.sim.story.node import Node
+from quorate.sim.story.text import answer_text, shorten
+
+_COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
+    name[4:].replace("_", "-"): function
+    for name, function in vars(Commands).items()
+    if name.startswith("cmd_")
+}
+_SIGNATURES: Final = {
+    name: inspect.signature(function, eval_str=True) for name, function in _COMMANDS.items()
+}
+
+
+class Script:
+    """A cluster that takes commands as lines of text.
+
+    The outcome of a command is what every replica notes, where its high watermark goes, what
+    clients are told, and what the command itself shows.
+    """
+
+    def __init__(self) -> None:
+        self._do = Commands()
+        self._faulted: set[int] = set()
+        self.cluster = self._do.cluster
+        self.cluster.observe = self._observe
+
+    def run(self, line: str) -> list[str]:
+        """The outcome of one command line; raises CannotDo where there is no such thing to do."""
+        name, args, options = parse(line)
+        self._do.lines = []
+        told = len(self.cluster.answers)
+        _COMMANDS[name](self._do, *args, **options)
+        for node_id, answer in self.cluster.answers[told:]:
+            self._do.lines.append(f"{node_id} answers {answer_text(answer)}")
+        return [shorten(text) for text in self._do.lines] or ["ok"]
+
+    def _observe(self, node: Node, ready: Ready) -> None:
+        say = self._do.lines.append
+        for note in ready.notes:
+            say(f"{node.id}: {note}")
+        if ready.high_watermark is not None:
+            say(f"{node.id}: high watermark {ready.high_watermark}")
+        for proposal in ready.proposals:
+            if isinstance(proposal, Accepted):
+                end = proposal.end_offset
+                say(f"{node.id}: accepted [{proposal.base_offset}, {end})")
+            else:
+                say(f"{node.id}: refused {proposal.error.name}: {proposal.message}")
+        if ready.faulted and node.id not in self._faulted:
+            self._faulted.add(node.id)
+            say(f"{node.id}: FAULTED {ready.faulted}")
+
+
+def parse(line: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Command, arguments and options (`name=value`) of a line, numbers as int; or CannotDo."""
+    name, *words = line.split()
+    if name not in _COMMANDS:
+        close = get_close_matches(name, _COMMANDS, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_COMMANDS)}"
+        raise CannotDo(f"there is no command {name!r}; {hint}")
+    signature = _SIGNATURES[name]
+    args = [word for word in words if "=" not in word]
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    try:
+        bound = signature.bind(None, *args, **options)
+    except TypeError as error:
+        usage = (_COMMANDS[name].__doc__ or "").partition(": ")[0]
+        raise CannotDo(f"{error}; usage: {usage}") from None
+    for parameter in list(signature.parameters.values())[1:]:
+        if parameter.annotation is int and parameter.name in bound.arguments:
+            value = bound.arguments[parameter.name]
+            many = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+            bound.arguments[parameter.name] = (
+                tuple(_number(parameter.name, word) for word in value)
+                if many
+                else _number(parameter.name, value)
+            )
+    return name, list(bound.args[1:]), dict(bound.kwargs)
+
+
+def _number(name: str, word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise CannotDo(f"{name}: {word!r} is not a number") from None

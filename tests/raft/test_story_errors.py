@@ -1,0 +1,94 @@
+"""A story that cannot be played says in which file and line, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from quorate.cli.sim_scenario import scenario
+from quorate.sim.story.errors import StoryError
+from quorate.sim.story.file import read_story, tell
+
+STORY = "# One voter.\ndynamic 1\n----\nok\n\nstart 1\nelect\n----\n"
+
+BAD = {
+    "no such command": ("start 1\n\nelekt\n----\nok\n", 3, "did you mean 'elect'?"),
+    "unlike any command": ("xyzzy\n", 1, "there are dynamic, static, "),
+    "too few arguments": ("dynamic 1\n\ncrash\n", 3, "usage: crash 1 [kept=1] [torn=1]"),
+    "too many arguments": ("heal 1\n", 1, "usage: heal"),
+    "unknown option": (
+        "dynamic 1\ncrash 1 keep=1\n",
+        2,
+        "'keep'; usage: crash 1 [kept=1] [torn=1]",
+    ),
+    "not a number": ("dynamic 1 two\n", 1, "'two' is not a number"),
+    "not a number in an option": ("dynamic 1\ncrash 1 kept=x\n", 2, "kept: 'x' is not a number"),
+    "no such node": ("dynamic 1\n\n\n# Who?\ncrash 2\n", 5, "there is no node 2"),
+    "no such node to cut off": ("dynamic 1\ncut 1 | 2\n", 2, "there is no node 2"),
+    "not a node": ("dynamic 1\ncut 1 : 2\n", 2, "':' is not a node's id"),
+    "a node that is down": ("dynamic 1\npropose 1 a\n", 2, "node 1 is down"),
+    "no snapshot": ("static 1\nstart\nclean 1\n", 3, "node 1 has no snapshot"),
+    "no batch ends there": ("dynamic 1\nstart\nelect\nsnapshot 1 99\n", 4, "ends at 99"),
+    "not committed": (
+        "dynamic 1 2 3\nstart\nelect\npropose 1 a\nsnapshot 1 4\n",
+        5,
+        "may make no snapshot there",
+    ),
+    "does not lead": ("dynamic 1\nstart\ndescribe 1\nshutdown 1\ndescribe 1\n", 3, "not lead"),
+    "unknown request": ("dynamic 1\nstart 1\nask 1 Dance\n", 3, "nobody asks 'Dance'"),
+    "request without a number": (
+        "dynamic 1\nstart\nask 1 Vote candidate=1\n",
+        3,
+        "needs epoch=<number>",
+    ),
+    "request with a strange word": (
+        "dynamic 1\nstart\nask 1 Remove voter=1 disc=2\n",
+        3,
+        "ask Remove knows no disc=",
+    ),
+    "no rest": ("dynamic 1 2 3\nstart 1\nelect\n", 3, "not within 60000 ms"),
+    "two rules": ("dynamic 1\n----\nok\n----\n", 4, "a second ----"),
+    "no command": ("dynamic 1\n\n# Only words.\n----\nok\n", 4, "---- without a command"),
+    "empty": ("\n# Nothing.\n\n", 0, "at least one command"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_story(name: str) -> None:
+    text, line, reason = BAD[name]
+    with pytest.raises(StoryError) as caught:
+        tell(text, "bad.txt")
+    assert (caught.value.file, caught.value.line) == ("bad.txt", line)
+    assert reason in caught.value.reason
+    assert str(caught.value).startswith("bad.txt:" if line else "bad.txt: ")
+    assert caught.value.exit_code == 2
+
+
+def test_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    for name, reason in (("none", "No such file"), ("bytes", "no text"), ("", "directory")):
+        with pytest.raises(StoryError, match=reason):
+            read_story(tmp_path / name)
+
+
+def test_command_shows_what_differs_and_writes_it_anew(tmp_path: Path) -> None:
+    file = tmp_path / "story.txt"
+    file.write_text(STORY + "2 leads epoch 1\n")
+    run = CliRunner().invoke
+    shown = run(scenario, [str(file)])
+    assert shown.exit_code == 1
+    assert shown.output.splitlines() == [
+        f"{file}:6: start 1; elect",
+        "  - 2 leads epoch 1",
+        "  + 1: epoch 0: starts as unattached, voters {1}",
+        "  + 1: epoch 0: prospective (only voter)",
+        "  + 1: epoch 1: candidate",
+        "  + 1 leads epoch 1",
+    ]
+
+    assert run(scenario, ["--rewrite", str(file)]).exit_code == 0
+    again = run(scenario, [str(file)])
+    assert (again.exit_code, again.output) == (0, f"{file}: as written\n")
+    assert file.read_text().startswith(STORY) and "1 leads epoch 1" in file.read_text()
