@@ -1,0 +1,81 @@
+"""`quorate sim`: worlds in which everything goes wrong that can, each drawn from a seed."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import click
+
+from quorate.cli.options import CONTEXT, OrderedGroup, json_option
+from quorate.cli.sim_campaign import campaign
+from quorate.cli.sim_explore import explore
+from quorate.cli.sim_given import seed, seeds
+from quorate.cli.sim_mutants import mutants
+from quorate.cli.sim_nemesis import nemesis
+from quorate.cli.sim_progress import Total, progress
+from quorate.cli.sim_replay import replay
+from quorate.cli.sim_scenario import scenario
+from quorate.cli.sim_shrink import shrink
+
+FAILED: Final = 1
+
+
+@click.group(cls=OrderedGroup, context_settings=CONTEXT)
+def sim() -> None:
+    """Run whole quorums in hostile worlds: the production code, everything else simulated.
+
+    A seed decides everything. What fails once fails again, the same way, anywhere.
+    """
+
+
+# -- run ----------------------------------------------------------------------------------------
+@sim.command(
+    context_settings=CONTEXT,
+    epilog="""\b
+Examples:
+  quorate sim run --seeds 0..1000 --jobs 4
+  quorate sim run --seeds 42 --json""",
+)
+@click.option(
+    "--seeds", callback=seeds, metavar="A..B", required=True, help="Which ones; B not included."
+)
+@click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
+@click.option("--keep-going", is_flag=True, help="Run all seeds even when one fails.")
+@json_option
+def run(seeds: range, jobs: int, keep_going: bool, as_json: bool) -> int:
+    """Run seeds with every check on, up to the first that fails; exit code 1 then."""
+    from quorate.sim.many import run_seeds
+
+    total = Total()
+    outcomes = run_seeds(seeds, jobs)
+    with progress(len(seeds), as_json) as show:
+        for outcome in outcomes:
+            total.add(outcome)
+            show.add(outcome, total)
+            if outcome.failure is not None and not keep_going:
+                break
+    outcomes.close()
+    click.echo(json.dumps(total.facts()) if as_json else total.text())
+    return FAILED if total.failures else 0
+
+
+sim.add_command(replay)
+
+
+@sim.command(context_settings=CONTEXT)
+@click.argument("seed", callback=seed)
+def plan(seed: int) -> None:
+    """Print the plan that a seed draws, for `sim replay`."""
+    from quorate.sim.draw import draw
+    from quorate.sim.plan import plan_text
+
+    click.echo(plan_text(draw(seed)), nl=False)
+
+
+sim.add_command(campaign)
+sim.add_command(shrink)
+sim.add_command(scenario)
+sim.add_command(explore)
+sim.add_command(mutants)
+sim.add_command(nemesis)

@@ -1,0 +1,136 @@
+"""`quorate sim campaign`: many seeds, and a table of what came of each."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from quorate.cli import sim_given
+from quorate.cli.options import CONTEXT, json_option
+from quorate.cli.sim_progress import Total, progress
+
+if TYPE_CHECKING:
+    from quorate.sim import campaign as campaigns
+
+_NOT_CLEAN: Final = 1
+_TODAY: Final = "today"
+_A_DAYS_SHARE: Final = 1000
+
+
+def _seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
+    """`A..B`, or `today`, `today:N`: the first N of the date in UTC."""
+    from quorate.sim.campaign import seeds_of_day
+
+    word, colon, count = value.partition(":")
+    if word != _TODAY:
+        return sim_given.seeds(ctx, param, value)
+    if colon and not (count.isascii() and count.isdecimal()):
+        raise click.BadParameter(f"'{value}' should be {_TODAY}:N, N how many")
+    seeds = seeds_of_day(datetime.now(UTC).date(), int(count) if colon else _A_DAYS_SHARE)
+    click.echo(f"today's seeds are {seeds.start}..{seeds.stop}", err=True)
+    return seeds
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="""\b
+Examples:
+  quorate sim campaign --seeds 0..100000 --jobs 8 --out results
+  quorate sim campaign --seeds 0..200000 --jobs 8 --out results --resume
+  quorate sim campaign --seeds today:5000 --out results""",
+)
+@click.option(
+    "--seeds",
+    callback=_seeds,
+    metavar="A..B",
+    required=True,
+    help="Which ones, B not included; or 'today', 'today:N': N seeds of the date in UTC.",
+)
+@click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
+@click.option("--out", type=click.Path(file_okay=False), required=True, help="A directory.")
+@click.option("--resume", is_flag=True, help="Go on in a directory that has results.")
+@click.option(
+    "--failures",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Stop when so many seeds have failed.",
+)
+@json_option
+def campaign(seeds: range, jobs: int, out: str, resume: bool, failures: int, as_json: bool) -> int:
+    """Run seeds with every check on and write a row of Parquet for each.
+
+    Says which marks stayed cold: what the worlds of these seeds have never met. Exit codes: 0
+    clean and no mark cold, 1 a seed failed or a mark is cold, 2 bad input.
+    """
+    from quorate.sim.campaign import Campaign
+
+    run = Campaign(Path(out), resume=resume)
+    left = len(seeds) - sum(seed in run.done for seed in seeds) if run.done else len(seeds)
+    if run.done:
+        click.echo(f"{len(run.done)} seeds are done already, {left} are left", err=True)
+    shown = Total()
+    outcomes = run.run(seeds, jobs)
+    with progress(left, as_json) as show, _interrupted_by_sigterm():
+        for outcome in outcomes:
+            shown.add(outcome)
+            show.add(outcome, shown)
+            if len(run.total.failures) >= failures:
+                break
+    outcomes.close()
+    total, cold = run.total, run.total.cold
+    click.echo(json.dumps(_facts(run)) if as_json else _text(run))
+    return _NOT_CLEAN if total.failures or cold else 0
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Who is told to end is interrupted: what is done is written then too."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _facts(run: campaigns.Campaign) -> dict[str, object]:
+    total = run.total
+    return {
+        "version": run.version,
+        "source": run.source,
+        "worlds": total.worlds,
+        "events": total.events,
+        "simulated_ms": total.simulated_ms,
+        "cpu_seconds": round(total.cpu_s, 3),
+        "failures": [
+            {"seed": seed, "check": check, "message": message}
+            for seed, check, message in sorted(total.failures)
+        ],
+        "cold": total.cold,
+        "marks": dict(sorted(total.marks.items())),
+    }
+
+
+def _text(run: campaigns.Campaign) -> str:
+    from quorate.sim.marks import ALL_MARKS
+
+    total, cold = run.total, run.total.cold
+    lines = [
+        f"version {run.version}: {total.worlds} worlds, {total.events} events, "
+        f"{total.simulated_ms / 3_600_000:.1f} simulated hours in {total.cpu_s:.0f} s of "
+        "processor time",
+    ]
+    for seed, check, message in sorted(total.failures):
+        lines += [f"seed {seed} failed: {check}: {message}", f"  quorate sim shrink {seed}"]
+    if not total.failures:
+        lines.append("no promise was broken")
+    lines.append(f"{len(ALL_MARKS) - len(cold)} of {len(ALL_MARKS)} marks are warm")
+    lines += [f"cold: {name}" for name in cold]
+    return "\n".join(lines)

@@ -1,0 +1,85 @@
+"""How the commands of `quorate sim` are told of seeds and plans."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from quorate.base.errors import QuorateError
+from quorate.sim.plan import FORMAT, MOST, PlanError
+
+if TYPE_CHECKING:
+    from quorate.sim.plan import Plan
+
+_SEED: Final = re.compile(r"(?:([0-9]{1,9}):)?([0-9]{1,19})")
+"""Of one plan format: the same seed draws another plan in another one."""
+
+
+class SeedError(QuorateError):
+    """A seed of a plan format that this version does not know."""
+
+    exit_code = 2
+
+
+def one_seed(word: str) -> int | None:
+    """`7`, or `1:7` with the plan format that it is a seed of; None where it is no seed.
+
+    Raises SeedError where the format is another one.
+    """
+    found = _SEED.fullmatch(word)
+    if found is None or int(found[2]) > MOST:
+        return None
+    if found[1] is not None and int(found[1]) != FORMAT:
+        raise SeedError(
+            f"{word} is a seed of plan format {found[1]}, and this version of quorate draws plans "
+            f"of format {FORMAT}: use the version that it was found with"
+        )
+    return int(found[2])
+
+
+def seed(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    found = one_seed(value)
+    if found is None:
+        raise click.BadParameter(f"'{value}' is no seed: those are numbers from 0 to {MOST}")
+    return found
+
+
+def seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
+    """`7`, or `0..1000`, the second not included."""
+    first, dots, last = value.partition("..")
+    start = one_seed(first)
+    end = one_seed(last) if dots else None
+    if start is None or (dots and end is None):
+        raise click.BadParameter(f"'{value}' is neither a seed nor A..B")
+    end = start + 1 if end is None else end
+    if not start < end:
+        raise click.BadParameter(f"'{value}' has no seeds: none is negative, B is not included")
+    return range(start, end)
+
+
+def plan_of(what: str) -> Plan:
+    """Of a seed, or of a file: a plan, or a world with its outcome.
+
+    Raises SeedError, StoryError where the file does not parse, and QuorateError.
+    """
+    from quorate.sim.draw import draw
+    from quorate.sim.plan import parse_plan
+    from quorate.sim.story.file import read_story
+    from quorate.sim.story.worlds import is_world, parse_world
+
+    number = one_seed(what)
+    if number is not None:
+        return draw(number)
+    path = Path(what)
+    if not path.exists():
+        raise QuorateError(f"'{what}' is neither a seed (0 to {MOST}) nor a file")
+    text = read_story(path)
+    if is_world(text):
+        return parse_world(text, what).plan
+    try:
+        return parse_plan(text)
+    except PlanError as error:
+        raise PlanError(f"{what}: {error}") from None

@@ -1,0 +1,120 @@
+"""What the worlds of `sim run` and `sim campaign` add up to, and the bar that shows it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from quorate.sim.run import Failure, Outcome
+
+
+class Total:
+    """What all worlds so far add up to."""
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.worlds = self.events = self.simulated_ms = 0
+        self.cpu_s = 0.0
+        self.failures: list[tuple[int, Failure]] = []
+        self.marks: Counter[str] = Counter()
+
+    def add(self, outcome: Outcome) -> None:
+        self.worlds += 1
+        self.events += outcome.events
+        self.simulated_ms += outcome.simulated_ms
+        self.cpu_s += outcome.seconds
+        self.marks.update(outcome.marks)
+        if outcome.failure is not None:
+            self.failures.append((outcome.seed, outcome.failure))
+            self.failures.sort(key=lambda failed: failed[0])
+
+    @property
+    def rate(self) -> float:
+        """Events a second, of all processes together."""
+        return self.events / max(time.perf_counter() - self.began, 1e-9)
+
+    def facts(self) -> dict[str, object]:
+        return {
+            "worlds": self.worlds,
+            "events": self.events,
+            "simulated_ms": self.simulated_ms,
+            "seconds": round(time.perf_counter() - self.began, 3),
+            "events_per_second_and_core": round(self.events / max(self.cpu_s, 1e-9)),
+            "failures": [
+                {
+                    "seed": seed,
+                    "check": failure.check,
+                    "message": failure.message,
+                    "at_ms": failure.at_ms,
+                    "event": failure.event,
+                }
+                for seed, failure in self.failures
+            ],
+            "marks": dict(sorted(self.marks.items())),
+        }
+
+    def text(self) -> str:
+        hours = self.simulated_ms / 3_600_000
+        lines = [
+            f"{self.worlds} worlds, {self.events} events, {hours:.1f} simulated hours, "
+            f"{self.rate:,.0f} events/s"
+        ]
+        lines += [failed(seed, failure) for seed, failure in self.failures]
+        if not self.failures:
+            lines.append("no promise was broken")
+        return "\n".join(lines)
+
+
+def failed(seed: int, failure: Failure) -> str:
+    return (
+        f"seed {seed} failed at {failure.at_ms} ms, event {failure.event}: {failure.check}: "
+        f"{failure.message}\n  quorate sim replay {seed}"
+    )
+
+
+class Show(Protocol):
+    def add(self, outcome: Outcome, total: Total) -> None: ...
+
+
+class _Silent:
+    def add(self, outcome: Outcome, total: Total) -> None:
+        """Nobody looks."""
+
+
+@contextmanager
+def progress(count: int, as_json: bool) -> Iterator[Show]:
+    """A progress bar on stderr where a person looks."""
+    if as_json or not sys.stderr.isatty():
+        yield _Silent()
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    task = bar.add_task("worlds", total=count, rate="")
+
+    class Bar:
+        def add(self, outcome: Outcome, total: Total) -> None:
+            failed = f", {len(total.failures)} failed" if total.failures else ""
+            bar.update(task, advance=1, rate=f"{total.rate:,.0f} events/s{failed}")
+
+    with bar:
+        yield Bar()

@@ -1,0 +1,228 @@
+"""Campaigns: many seeds, a row of Parquet for each, and a campaign can go on where it ended.
+
+A directory holds `part-000000.parquet`, `part-000001.parquet`, ...: each is there whole or not at
+all, and together they have every seed that is done once. Any reader of Parquet takes the directory
+as one table: `spark.read.parquet(DIR)`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.base.errors import QuorateError
+from quorate.sim.many import run_seeds
+from quorate.sim.marks import Marks, cold
+from quorate.sim.observe import Observer
+from quorate.sim.plan import FORMAT
+from quorate.sim.run import Outcome, checked
+from quorate.sim.version import code_version, source_digest
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ROWS: Final = 500
+"""Of one file."""
+SECONDS: Final = 60.0
+"""After so long what is done is written, however few rows."""
+_A_DAY: Final = 1_000_000
+_MADE_BY: Final = ["version", "source", "plan_format"]
+_NEEDS_ARROW: Final = (
+    "campaigns are written as Parquet, and pyarrow is missing: pip install 'quorate[spark]'"
+)
+
+
+class CampaignError(QuorateError):
+    """A directory that this campaign cannot go on with."""
+
+    exit_code = 2
+
+
+def seeds_of_day(day: date, count: int) -> range:
+    """The seeds of a date: the n-th of 2026-11-21 is 20261121000000 + n. At most a million."""
+    if not 0 < count <= _A_DAY:
+        raise CampaignError(f"a day has seeds for 1 to {_A_DAY} worlds, not for {count}")
+    first = (day.year * 10_000 + day.month * 100 + day.day) * _A_DAY
+    return range(first, first + count)
+
+
+def watched() -> list[Observer]:
+    """Every check, and the marks: for one world."""
+    return [*checked(), Marks()]
+
+
+@dataclass(slots=True)
+class Total:
+    """What all worlds of a campaign add up to. `failures`: (seed, check, message)."""
+
+    worlds: int = 0
+    events: int = 0
+    simulated_ms: int = 0
+    cpu_s: float = 0.0
+    failures: list[tuple[int, str, str]] = field(default_factory=list)
+    marks: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def cold(self) -> list[str]:
+        """The marks that no seed has met."""
+        return cold(self.marks)
+
+    def add(self, row: dict[str, Any]) -> None:
+        self.worlds += 1
+        self.events += row["events"]
+        self.simulated_ms += row["simulated_ms"]
+        self.cpu_s += row["seconds"]
+        self.marks.update(dict(row["marks"]))
+        if row["failure_check"] is not None:
+            self.failures.append((row["seed"], row["failure_check"], row["failure_message"]))
+
+    def add_table(self, table: pyarrow.Table) -> None:
+        """The same for rows that are in a table already."""
+        for row in table.drop_columns("marks").to_pylist():
+            self.add({**row, "marks": ()})
+        for chunk in table["marks"].chunks:
+            counts = zip(chunk.keys.to_pylist(), chunk.items.to_pylist(), strict=True)
+            for name, count in counts:
+                self.marks[name] += count
+
+
+class Campaign:
+    """A directory of results, made by one version of the code.
+
+    Raises CampaignError where the directory is of other code or another plan format, is not to be
+    gone on with (`resume`), or holds something else; QuorateError where pyarrow is missing.
+    """
+
+    def __init__(self, directory: Path, *, resume: bool = False) -> None:
+        self.directory = directory
+        self.version = code_version()
+        self.source = source_digest()
+        self.total = Total()
+        self.done: set[int] = set()
+        self._parts = 0
+        self._arrow = _arrow()
+        directory.mkdir(parents=True, exist_ok=True)
+        parts = sorted(directory.glob("part-*.parquet"))
+        if parts and not resume:
+            raise CampaignError(
+                f"{directory} holds results already: --resume goes on with them, or name another"
+            )
+        for part in parts:
+            self._take_up(part)
+
+    def run(self, seeds: Sequence[int], jobs: int) -> Generator[Outcome, None, None]:
+        """Run the seeds that are not done yet and write their rows; yields each outcome.
+
+        What is done is written even when the caller stops in the middle.
+        """
+        missing = seeds if not self.done else [seed for seed in seeds if seed not in self.done]
+        rows: list[dict[str, Any]] = []
+        written = time.monotonic()
+        try:
+            with closing(run_seeds(missing, jobs, watched)) as outcomes:
+                for outcome in outcomes:
+                    rows.append(self._row(outcome))
+                    self.total.add(rows[-1])
+                    if len(rows) >= ROWS or time.monotonic() - written > SECONDS:
+                        self._write(rows)
+                        rows, written = [], time.monotonic()
+                    yield outcome
+        except BrokenProcessPool:
+            raise CampaignError(
+                "a process of the campaign was ended from outside (out of memory?); what was done "
+                "until then is written: go on with --resume"
+            ) from None
+        finally:
+            if rows:
+                self._write(rows)
+
+    def _row(self, outcome: Outcome) -> dict[str, Any]:
+        failure = outcome.failure
+        return {
+            "seed": outcome.seed,
+            "version": self.version,
+            "source": self.source,
+            "plan_format": outcome.plan.format,
+            "events": outcome.events,
+            "simulated_ms": outcome.simulated_ms,
+            "healing_ms": outcome.healing_ms,
+            "trace_hash": outcome.trace_hash,
+            "failure_check": None if failure is None else failure.check,
+            "failure_message": None if failure is None else failure.message,
+            "failure_at_ms": None if failure is None else failure.at_ms,
+            "failure_event": None if failure is None else failure.event,
+            "seconds": outcome.seconds,
+            "marks": sorted(outcome.marks.items()),
+        }
+
+    # -- files --------------------------------------------------------------------------------
+    def _write(self, rows: Iterable[dict[str, Any]]) -> None:
+        """A part is there whole or not at all: it is renamed when it is written."""
+        from pyarrow import parquet
+
+        table = self._arrow.Table.from_pylist(list(rows), schema=schema())
+        path = self.directory / f"part-{self._parts:06}.parquet"
+        unfinished = path.with_name(f".{path.name}.unfinished")
+        parquet.write_table(table, unfinished, compression="zstd")
+        unfinished.replace(path)
+        self._parts += 1
+
+    def _take_up(self, path: Path) -> None:
+        """Read a part that an earlier run has written."""
+        from pyarrow import parquet
+
+        try:
+            table = parquet.read_table(path)
+        except (OSError, self._arrow.ArrowException) as error:
+            raise CampaignError(f"{path} cannot be read: {error}") from None
+        if not table.schema.equals(schema()):
+            raise CampaignError(f"{path} is no part of a campaign: it has other columns")
+        columns = table.select(_MADE_BY).to_pydict().values()
+        for version, source, plan_format in set(zip(*columns, strict=True)):
+            if (source, plan_format) != (self.source, FORMAT):
+                raise CampaignError(
+                    f"{path} was made by version {version} (source {source}), plan format "
+                    f"{plan_format}, and this is {self.version} (source {self.source}), plan "
+                    f"format {FORMAT}: begin in another directory"
+                )
+        self.done.update(table["seed"].to_pylist())
+        self.total.add_table(table)
+        self._parts = int(path.stem.removeprefix("part-")) + 1
+
+
+def schema() -> pyarrow.Schema:
+    """The columns of a campaign: one row for each seed."""
+    arrow = _arrow()
+    return arrow.schema(
+        [
+            arrow.field("seed", arrow.int64(), nullable=False),
+            arrow.field("version", arrow.string(), nullable=False),
+            arrow.field("source", arrow.string(), nullable=False),
+            arrow.field("plan_format", arrow.int32(), nullable=False),
+            arrow.field("events", arrow.int64(), nullable=False),
+            arrow.field("simulated_ms", arrow.int64(), nullable=False),
+            arrow.field("healing_ms", arrow.int64(), nullable=False),
+            arrow.field("trace_hash", arrow.string(), nullable=False),
+            arrow.field("failure_check", arrow.string()),
+            arrow.field("failure_message", arrow.string()),
+            arrow.field("failure_at_ms", arrow.int64()),
+            arrow.field("failure_event", arrow.int64()),
+            arrow.field("seconds", arrow.float64(), nullable=False),
+            arrow.field("marks", arrow.map_(arrow.string(), arrow.int64()), nullable=False),
+        ]
+    )
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise QuorateError(_NEEDS_ARROW) from None
+    return pyarrow

@@ -1,0 +1,164 @@
+"""Epochs, votes and leaders: who may run, who has won, and who must be left in peace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorate.base.ids import ZERO_UUID, ReplicaKey
+from quorate.raft.values import ElectionState
+from quorate.sim.checks.history import History, Reign
+from quorate.sim.checks.twin import Twin
+from quorate.sim.checks.voters import is_voter, matches, names
+from quorate.sim.observe import Violation
+
+NO_PRE_VOTE = "knows no pre-vote"
+"""In the note of a replica that asks for votes because a peer is too old for pre-votes."""
+
+
+class Elections:
+    """Watches every new ElectionState, in memory and on the disk."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.pre_votes: dict[tuple[int, ReplicaKey], set[ReplicaKey]] = {}
+        """By epoch and candidate: who granted one in that epoch, ever."""
+
+    # -- in memory ----------------------------------------------------------------------------
+    def changed(self, twin: Twin, new: ElectionState, notes: Sequence[str]) -> None:
+        """A replica has a new epoch, leader or vote in memory."""
+        old = twin.election
+        if new.epoch < old.epoch:
+            raise Violation("epoch is monotonic", f"{twin}: {old} to {new}")
+        if new.epoch == old.epoch:
+            self._same_epoch(twin, old, new)
+        elif new.voted is not None and new.voted == twin.key:
+            self._runs(twin, new, notes)
+        if new.leader_id not in (-1, twin.id):
+            reign = self.history.reigns.get(new.epoch)
+            if reign is None or reign.node_id != new.leader_id:
+                raise Violation(
+                    "election safety",
+                    f"{twin} takes node {new.leader_id} for the leader of epoch {new.epoch}, "
+                    f"known is {reign and reign.node_id}",
+                )
+        twin.election = new
+
+    def _same_epoch(self, twin: Twin, old: ElectionState, new: ElectionState) -> None:
+        if old.leader_id not in (-1, new.leader_id):
+            raise Violation("election safety", f"{twin}: two leaders in an epoch: {old}, {new}")
+        kept = new.voted == old.voted or new.leader_id == twin.id
+        if old.voted is not None and not kept:
+            raise Violation("one vote an epoch", f"{twin}: {old} to {new}")
+
+    def _runs(self, twin: Twin, new: ElectionState, notes: Sequence[str]) -> None:
+        """It became a candidate: as one that may, and that a majority would elect (KIP-996)."""
+        voters = twin.voters
+        newest = twin.tip.voters_entry
+        if not is_voter(voters, twin.key):
+            before = newest.parent if newest is not None and newest.end > twin.high.end else None
+            replaced = () if before is None else before.voters or twin.own_voters
+            if not is_voter(replaced, twin.key):
+                raise Violation(
+                    "observers do not run",
+                    f"{twin} runs in epoch {new.epoch}; the voters are {names(voters)}",
+                )
+        if any(NO_PRE_VOTE in note for note in notes):
+            return
+        committed = self.history.committed
+        removal = committed.voters_entry
+        if (
+            committed.voters is not None
+            and removal is not None
+            and not is_voter(committed.voters, twin.key)
+            and not twin.tip.holds(removal)
+        ):
+            raise Violation(
+                "a removed voter does not disturb",
+                f"{twin} raises the epoch to {new.epoch}, having been removed by {removal}",
+            )
+        granted = self.pre_votes.get((new.epoch - 1, twin.key), set())
+        count = sum(
+            matches(voter.key, twin.key) or any(matches(voter.key, key) for key in granted)
+            for voter in voters
+        )
+        if count <= len(voters) // 2:
+            raise Violation(
+                "pre-vote",
+                f"{twin} runs in epoch {new.epoch}; of {names(voters)} only {len(granted)} have "
+                f"granted it a pre-vote before",
+            )
+
+    def granted_pre_vote(self, twin: Twin, epoch: int, candidate: ReplicaKey) -> None:
+        """An answer leaves that grants one."""
+        self.pre_votes.setdefault((epoch, candidate), set()).add(twin.key)
+
+    # -- on the disk --------------------------------------------------------------------------
+    def recovered(self, twin: Twin) -> None:
+        """What the disk gave back counts as said, whether or not it was known to be durable."""
+        self._count_vote(twin, twin.vote)
+        if twin.vote.leader_id == twin.id and twin.vote.epoch not in self.history.reigns:
+            self._elected(twin, twin.vote.epoch)
+
+    def saved(self, twin: Twin, elections: Sequence[ElectionState]) -> None:
+        """These became durable, in this order: a vote counts, a leader may speak."""
+        for election in elections:
+            self._count_vote(twin, election)
+            if election.leader_id == twin.id:
+                self._elected(twin, election.epoch)
+
+    def _count_vote(self, twin: Twin, vote: ElectionState) -> None:
+        if vote.voted is not None:
+            votes = self.history.votes.setdefault(vote.epoch, {})
+            if vote.epoch <= twin.forgotten:
+                votes[twin.key] = vote.voted
+            first = votes.setdefault(twin.key, vote.voted)
+            if first.id != vote.voted.id or (
+                first.directory_id != vote.voted.directory_id
+                and ZERO_UUID not in (first.directory_id, vote.voted.directory_id)
+            ):
+                raise Violation(
+                    "one vote an epoch",
+                    f"{twin} votes for {vote.voted} in epoch {vote.epoch}, and voted for {first}",
+                )
+
+    def _elected(self, twin: Twin, epoch: int) -> None:
+        history = self.history
+        reign = history.reigns.get(epoch)
+        if reign is not None:
+            if reign.node_id != twin.id or reign.life != twin.life:
+                raise Violation(
+                    "election safety",
+                    f"epoch {epoch} has two leaders: node {reign.node_id} (life {reign.life}) and "
+                    f"{twin}",
+                )
+            return
+        self._check_votes(twin, epoch)
+        if history.committed.epoch < epoch and not twin.tip.holds(history.committed):
+            raise Violation(
+                "leader completeness",
+                f"{twin} leads epoch {epoch} with the log up to {twin.tip}, without the committed "
+                f"{history.committed}",
+            )
+        history.reigns[epoch] = Reign(twin.id, twin.life, twin.tip)
+        history.newest_reign = max(history.newest_reign, epoch)
+        for entry in twin.made:
+            history.add(entry, twin)
+        twin.made.clear()
+
+    def _check_votes(self, twin: Twin, epoch: int) -> None:
+        """A majority of its voters, each by id and directory id, has durably voted for it."""
+        first = twin.made[0].parent if twin.made else twin.tip
+        assert first is not None
+        voters = first.voters or twin.own_voters
+        votes = self.history.votes.get(epoch, {})
+        count = 0
+        for voter in voters:
+            for key, candidate in votes.items():
+                if matches(voter.key, key) and candidate.id == twin.id:
+                    count += candidate.directory_id in (ZERO_UUID, twin.key.directory_id)
+                    break
+        if count <= len(voters) // 2:
+            raise Violation(
+                "election safety",
+                f"{twin} leads epoch {epoch} by {count} durable votes of {names(voters)}",
+            )

@@ -1,0 +1,66 @@
+"""What was applied: the same at equal offsets everywhere, whether replayed or loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorate.raft.roles import Leader, Role
+from quorate.sim.checks.history import History
+from quorate.sim.checks.twin import Twin
+from quorate.sim.observe import Violation
+
+
+class Machines:
+    """Holds the hashes that the state machines leave behind against each other."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.hashes: dict[int, tuple[int, int, int]] = {}
+        """By end offset: history, digest, and which node came first."""
+
+    def applied(self, twin: Twin, trail: Sequence[tuple[int, int, int]]) -> None:
+        """A machine applied these batches, or loaded a snapshot that ends there."""
+        hashes = self.hashes
+        for end, history, digest in trail:
+            known = hashes.get(end)
+            if known is None:
+                hashes[end] = (history, digest, twin.id)
+                if end not in self.history.committed_at:
+                    raise Violation("applied is committed", f"{twin} applied up to {end}")
+            elif known[0] != history or known[1] != digest:
+                what = "what was applied" if known[0] != history else "the state it makes"
+                raise Violation(
+                    "applied state",
+                    f"{twin} and node {known[2]} differ at offset {end} in {what}",
+                )
+            if end > twin.high_watermark:
+                raise Violation(
+                    "applied is committed",
+                    f"{twin} applied up to {end}, high watermark {twin.high_watermark}",
+                )
+
+    def leads(self, twin: Twin, epoch: int | None, applied: int, role: Role) -> None:
+        """Its machine was told to lead (None: not to) after applying up to `applied`.
+
+        Only once everything before its epoch is applied, one machine an epoch, and no longer than
+        the replica leads (KAFKA-17333).
+        """
+        twin.leading = epoch
+        if epoch is None:
+            return
+        if not isinstance(role, Leader):
+            name = type(role).__name__.lower()
+            raise Violation("one leader acts", f"{twin}: {name}, its machine leads epoch {epoch}")
+        reign = self.history.reigns.get(epoch)
+        if reign is None or (reign.node_id, reign.life) != (twin.id, twin.life):
+            raise Violation("one leader acts", f"{twin}: its machine leads epoch {epoch}: {reign}")
+        if twin.election.leader_id != twin.id or twin.election.epoch != epoch:
+            raise Violation(
+                "one leader acts", f"{twin}: its machine leads epoch {epoch} in {twin.election}"
+            )
+        known = self.history.committed_at.get(applied)
+        if known is None or known.epoch != epoch:
+            raise Violation(
+                "one leader acts",
+                f"{twin}: its machine leads epoch {epoch}, and has applied up to {known} only",
+            )

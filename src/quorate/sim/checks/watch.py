@@ -1,0 +1,254 @@
+"""The observer that holds all checks; a step in which little happened costs it little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from quorate.node.jobs import Installed, InstallRefused, WriteSnapshot
+from quorate.raft.inputs import Received
+from quorate.raft.messages import (
+    AddVoterRequest,
+    AddVoterResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    RemoveVoterRequest,
+    RemoveVoterResponse,
+    UpdateVoterRequest,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.raft.roles import Follower, Leader
+from quorate.sim.checks.clients import Clients
+from quorate.sim.checks.commits import Commits
+from quorate.sim.checks.duties import Duties
+from quorate.sim.checks.elections import Elections
+from quorate.sim.checks.history import History
+from quorate.sim.checks.machines import Machines
+from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
+from quorate.sim.checks.twin import Twin
+from quorate.sim.checks.voters import check_changes, keys, names
+from quorate.sim.observe import ClientOp, Observer, Violation
+
+if TYPE_CHECKING:
+    from quorate.node.replica import Effects, Input
+    from quorate.raft.state import State
+    from quorate.sim.process import Process
+    from quorate.sim.world import World
+    from quorate.storage.api import Recovered
+
+_Asked = VoteRequest | AddVoterRequest | RemoveVoterRequest
+_ASKED = frozenset((VoteRequest, AddVoterRequest, RemoveVoterRequest))
+_HEARD = frozenset((FetchRequest, FetchSnapshotRequest, UpdateVoterRequest))
+_LOOKED_AT = frozenset((Received, Installed, InstallRefused))
+
+
+class Checks(Observer):
+    """All checks of a world; raises Violation at the event at which a promise is broken."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self.twins: dict[int, Twin] = {}
+        self.commits = Commits(self.history, self.twins)
+        self.elections = Elections(self.history)
+        self.duties = Duties()
+        self.machines = Machines(self.history)
+        self.clients = Clients(self.history)
+        self._states: dict[int, State] = {}
+        """What each running core has in memory: read, never written."""
+        self._asked: dict[tuple[int, int], _Asked] = {}
+        """By node and reply_to: requests whose answer is checked against them."""
+        self._sheltered: set[tuple[int, int]] = set()
+        """Of these, pre-votes asked of a replica that led or heard a leader before it was asked."""
+        self._disks = 0
+
+    # -- lives --------------------------------------------------------------------------------
+    def started(self, process: Process, recovered: Recovered) -> None:
+        twin = self.twins.get(process.id)
+        if twin is None or twin.key.directory_id != process.directory_id:
+            if twin is not None:
+                self.commits.lost.append(twin)
+            twin = self.twins[process.id] = Twin(process, self.history, 1 << self._disks)
+            self._disks += 1
+        self.commits.forget_masks()
+        core = process.core
+        self._states[process.id] = core._state
+        log = recovered.log
+        first = log.snapshot_control if log.snapshots and log.snapshots[-1].offset == 0 else None
+        twin.own_voters = (first and first.voters) or core._state.controls.static_voters.voters
+        twin.start(process, recovered)
+        self.elections.recovered(twin)
+
+    def restored(self, process: Process) -> None:
+        """An old copy may have less, and the world sees to it that nobody misses it."""
+        twin = self.twins[process.id]
+        twin.restored = True
+        twin.forgotten = max(twin.forgotten, twin.vote.epoch)
+
+    def durable(self, process: Process, seq: int) -> None:
+        twin = self.twins[process.id]
+        saved = twin.persisted(seq)
+        if saved:
+            self.elections.saved(twin, saved)
+
+    # -- steps --------------------------------------------------------------------------------
+    def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
+        node_id = process.id
+        twin = self.twins[node_id]
+        state = self._states[node_id]
+        for item in happened:
+            if item.__class__ in _LOOKED_AT:
+                self._look_at(twin, item, state.now)
+        before = twin.tip
+        if effects.jobs:
+            twin.submit(effects.jobs)
+        if state.election is not twin.election:
+            self.elections.changed(twin, state.election, effects.notes)
+        if state.high_watermark != twin.high_watermark:
+            self.commits.moved(twin, state.high_watermark, before.voters or twin.own_voters)
+        if twin.tip is not before and twin.tip.voters is not before.voters:
+            self._voters_changed(twin, state)
+        if effects.sends or effects.answers:
+            self._messages(twin, effects, state)
+        if process.machine.trail or effects.jobs or effects.outcomes:
+            self._results(twin, process, effects)
+        role = state.role
+        if role.__class__ is Leader:
+            if not effects.stopped:
+                self.duties.leads(twin, state)
+            twin.hears = True
+        else:
+            twin.hears = role.__class__ is Follower and role.has_fetched
+        self._machine_leads(twin, process, state)
+
+    def _machine_leads(self, twin: Twin, process: Process, state: State) -> None:
+        replica = process.replica
+        if replica is None:
+            return
+        leading = replica.leading_epoch
+        if leading != twin.leading or (leading is not None and state.role.__class__ is not Leader):
+            self.machines.leads(twin, leading, replica.applied.offset, state.role)
+
+    def _look_at(self, twin: Twin, item: Input, now_ms: int) -> None:
+        """Before the step: what must be known of the messages that it took."""
+        if isinstance(item, Received):
+            request = item.request
+            if request.__class__ in _ASKED:
+                self._asked[twin.id, item.reply_to] = request  # type: ignore[assignment]
+                if twin.hears and isinstance(request, VoteRequest) and request.pre_vote:
+                    self._sheltered.add((twin.id, item.reply_to))
+            elif request.__class__ in _HEARD:
+                self.duties.heard(twin, request, now_ms)
+        elif isinstance(item, Installed):
+            twin.installed(item.snapshot_id)
+        else:
+            twin.installing = None
+
+    def _results(self, twin: Twin, process: Process, effects: Effects) -> None:
+        """What was applied, what of it is told to clients, and what goes into a snapshot."""
+        trail = process.machine.trail
+        if trail:
+            self.machines.applied(twin, trail)
+        if effects.outcomes:
+            self.clients.told(twin, effects.outcomes)
+        for job in effects.jobs:
+            if job.__class__ is WriteSnapshot:
+                self._snapshot(twin, job)
+
+    def _snapshot(self, twin: Twin, job: WriteSnapshot) -> None:
+        """A snapshot is of committed state, with the voters that ruled there."""
+        entry = twin.committed_snapshot(job.snapshot_id)
+        version, voters = job.control.kraft_version, job.control.voters
+        expected = entry.voters
+        wrong = expected is not None and (voters is None or keys(voters) != keys(expected))
+        if wrong or (expected is not None and version != entry.kraft_version):
+            raise Violation(
+                "snapshot of what is committed",
+                f"{twin}: snapshot {tuple(job.snapshot_id)} with {job.control}, the log has "
+                f"kraft.version {entry.kraft_version} and {names(expected or ())}",
+            )
+
+    def _voters_changed(self, twin: Twin, state: State) -> None:
+        """The newest Voters record of the log rules, and none that was cut off."""
+        check_changes(twin)
+        control = state.controls.state
+        wanted = twin.voters
+        version = twin.tip.kraft_version
+        if keys(control.voters or ()) != keys(wanted) or control.kraft_version < version:
+            raise Violation(
+                "voter set",
+                f"{twin}: its log up to {twin.tip} has kraft.version {version} and the voters "
+                f"{names(wanted)}; in force are {control.kraft_version} and "
+                f"{names(control.voters or ())}",
+            )
+
+    def _messages(self, twin: Twin, effects: Effects, state: State) -> None:
+        for send in effects.sends:
+            check = REQUESTS.get(send.request.__class__)
+            if check is not None:
+                check(twin, send.request)
+        for answer in effects.answers:
+            response = answer.response
+            kind = response.__class__
+            if kind is FetchResponse:
+                check_fetch_answer(twin, response)  # type: ignore[arg-type]
+                continue
+            check = ANSWERS.get(kind)
+            if check is not None:
+                check(twin, response)
+            name = (twin.id, answer.reply_to)
+            asked = self._asked.pop(name, None)
+            if isinstance(response, VoteResponse):
+                sheltered = name in self._sheltered
+                self._sheltered.discard(name)
+                if response.granted and isinstance(asked, VoteRequest):
+                    self._granted(twin, asked, state, sheltered)
+            elif isinstance(response, AddVoterResponse | RemoveVoterResponse):
+                assert isinstance(asked, AddVoterRequest | RemoveVoterRequest)
+                self.clients.told_operator(twin, asked, response)
+
+    def _granted(self, twin: Twin, asked: VoteRequest, state: State, sheltered: bool) -> None:
+        """The promise of a vote is on the disk; one who hears a leader helps nobody against it.
+
+        `sheltered`: it led or heard one before the step that took the request, too. Within one
+        step it may first grant and then lead.
+        """
+        if asked.pre_vote:
+            role = state.role
+            hears = isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)
+            if sheltered and hears:
+                raise Violation(
+                    "a removed voter does not disturb",
+                    f"{twin} leads or hears the leader of epoch {state.epoch}, and grants a "
+                    f"pre-vote to {asked.candidate}",
+                )
+            self.elections.granted_pre_vote(twin, asked.epoch, asked.candidate)
+            return
+        given = self.history.votes.get(asked.epoch, {}).get(twin.key)
+        if given is None or given.id != asked.candidate.id:
+            raise Violation(
+                CHECK,
+                f"{twin} grants its vote of epoch {asked.epoch} to {asked.candidate}, durable is "
+                f"{given}",
+            )
+
+    # -- clients and the end ------------------------------------------------------------------
+    def invoked(self, op: ClientOp) -> None:
+        self.clients.ops.append(op)
+
+    def finished(self, world: World) -> None:
+        committed = self.history.committed
+        for process in world.processes.values():
+            twin = self.twins.get(process.id)
+            if twin is None or process.replica is None:
+                continue
+            if twin.high is committed:
+                if not self.commits.holds(twin.voters, committed):
+                    raise Violation(
+                        "durable majority", f"at the end {committed} is not held by a majority"
+                    )
+                if process.replica.applied.offset == committed.end:
+                    self.clients.finish(process.machine.values, world.now_us)
+                    return
+        raise Violation("liveness", f"at the end nobody has applied {committed}")

@@ -1,0 +1,279 @@
+"""The swarm: each seed draws how large its world is, which faults are on, and how fierce.
+
+Most worlds have a few kinds of trouble and not all: faults hide each other when all are on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from quorate.sim.chance import Chance
+from quorate.sim.plan import (
+    LEADER,
+    ClientPlan,
+    ClockPlan,
+    Deed,
+    DiskPlan,
+    NetworkPlan,
+    Plan,
+    TimingPlan,
+)
+
+_SIZES: Final = (1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7)
+_OBSERVERS: Final = (0, 0, 0, 1, 1, 2, 2, 3)
+_DURATIONS: Final = (5_000, 10_000, 10_000, 20_000, 30_000)
+
+
+def draw(seed: int) -> Plan:
+    """The plan of a seed: the same for ever within one `plan.FORMAT`."""
+    luck = Chance(seed, "plan")
+    voters, observers = luck.pick(_SIZES), luck.pick(_OBSERVERS)
+    static = luck.happens(0.25)
+    duration = luck.pick(_DURATIONS)
+    timing = _timing(luck)
+    plan = Plan(
+        seed=seed,
+        voters=voters,
+        observers=observers,
+        static=static,
+        auto_join=luck.happens(0.35),
+        wire=luck.happens(0.15),
+        duration_ms=duration,
+        network=_network(luck),
+        timing=timing,
+        clock=ClockPlan(luck.pick((0, 0, 50, 1000, 50_000))),
+        disk=_disk(luck),
+        clients=_clients(luck),
+        deeds=_Deeds(luck, voters, observers, duration, timing).draw(static),
+    )
+    return replace(plan, timing=_patient(plan))
+
+
+def _patient(plan: Plan) -> TimingPlan:
+    """Timeouts in which an answer can come: no protocol works where every Fetch times out."""
+    network, timing = plan.network, plan.timing
+    there_and_back_us = 2 * (network.delay_us + network.jitter_us) + 4 * plan.disk.sync_us
+    least = 1 + there_and_back_us // 1000
+    return replace(
+        timing,
+        election_timeout_ms=max(timing.election_timeout_ms, 3 * least),
+        fetch_timeout_ms=max(timing.fetch_timeout_ms, timing.fetch_max_wait_ms + 3 * least),
+        request_timeout_ms=max(timing.request_timeout_ms, timing.fetch_max_wait_ms + 2 * least),
+    )
+
+
+def _timing(luck: Chance) -> TimingPlan:
+    if luck.happens(0.4):
+        return TimingPlan(fetch_max_bytes=_fetch_bytes(luck), snapshot_max_bytes=_chunk(luck))
+    election = luck.between(100, 1000)
+    fetch = election * luck.between(1, 3)
+    return TimingPlan(
+        election_timeout_ms=election,
+        fetch_timeout_ms=fetch,
+        election_backoff_max_ms=luck.between(election // 4, 2 * election),
+        request_timeout_ms=luck.between(election // 2, 2 * fetch),
+        retry_backoff_ms=luck.between(5, 100),
+        fetch_max_wait_ms=max(fetch // 4, 20),
+        fetch_max_bytes=_fetch_bytes(luck),
+        snapshot_max_bytes=_chunk(luck),
+        cpu_us=luck.pick((20, 40, 40, 200)),
+    )
+
+
+def _fetch_bytes(luck: Chance) -> int:
+    return luck.pick((1_048_576, 1_048_576, 4096, 300))
+
+
+def _chunk(luck: Chance) -> int:
+    return luck.pick((1_048_576, 300, 80))
+
+
+def _network(luck: Chance) -> NetworkPlan:
+    def rate(chance: float, most: float) -> float:
+        return round(luck.random() ** 3 * most, 5) if luck.happens(chance) else 0.0
+
+    return NetworkPlan(
+        delay_us=luck.pick((50, 300, 300, 2000, 20_000)),
+        jitter_us=luck.pick((20, 400, 400, 5000, 50_000)),
+        loss=rate(0.35, 0.2),
+        duplicate=rate(0.3, 0.2),
+        hold=rate(0.3, 0.1),
+        hold_ms=luck.pick((100, 1000, 10_000)),
+        reorder=rate(0.3, 0.3),
+        reset=rate(0.15, 0.1),
+        corrupt=rate(0.15, 0.1),
+    )
+
+
+def _disk(luck: Chance) -> DiskPlan:
+    return DiskPlan(
+        sync_us=luck.pick((50, 500, 500, 5000, 30_000)),
+        slow=0.02 if luck.happens(0.2) else 0.0,
+        slow_ms=luck.pick((50, 500, 3000)),
+        failure=0.001 if luck.happens(0.15) else 0.0,
+        torn=luck.happens(0.7),
+        segment_bytes=luck.pick((1 << 30, 1000, 3000)),
+        snapshot_bytes=luck.pick((20_971_520, 600, 2000, 6000)),
+        snapshot_ms=luck.pick((3_600_000, 700, 4000)),
+        retention_bytes=luck.pick((104_857_600, 1500, 8000)),
+    )
+
+
+def _clients(luck: Chance) -> ClientPlan:
+    return ClientPlan(
+        count=luck.pick((0, 1, 2, 3, 4)),
+        keys=luck.pick((1, 2, 5)),
+        think_ms=luck.pick((20, 100, 300, 1000)),
+        timeout_ms=luck.pick((300, 1000, 3000)),
+        give_up=luck.pick((0.0, 0.2, 0.8)),
+        reads=luck.pick((0.1, 0.4, 0.8)),
+        compares=luck.pick((0.0, 0.2)),
+        padding=luck.pick((0, 0, 100, 2000)),
+    )
+
+
+class _Deeds:
+    """Draws the deeds of a plan, family by family."""
+
+    def __init__(
+        self, luck: Chance, voters: int, observers: int, duration_ms: int, timing: TimingPlan
+    ) -> None:
+        self._luck = luck
+        self._voters = voters
+        self._count = voters + observers
+        self._duration = duration_ms
+        self._timing = timing
+        self._found: list[Deed] = []
+
+    def draw(self, static: bool) -> tuple[Deed, ...]:
+        luck = self._luck
+        families: tuple[tuple[float, int, Callable[[], None]], ...] = (
+            (0.6, 8, self._crash),
+            (0.25, 5, self._pause),
+            (0.3, 6, self._disk_fault),
+            (0.2, 3, self._lose_disk),
+            (0.5, 6, self._partition),
+            (0.25, 6, self._link),
+            (0.5, 8, self._change),
+            (0.4, 8, self._snapshot),
+            (0.15, 2, self._blackout),
+        )
+        for chance, most, family in families:
+            if luck.happens(chance):
+                for _ in range(1 + luck.skewed(0, most)):
+                    family()
+        if static and luck.happens(0.6):
+            for _ in range(luck.between(1, 3)):
+                self._add("upgrade")
+        if luck.happens(0.2):
+            self._strand()
+        return tuple(sorted(self._found, key=lambda deed: (deed.at_ms, str(deed))))
+
+    def _add(self, kind: str, *args: int) -> None:
+        self._found.append(Deed(self._luck.below(self._duration), kind, args))
+
+    def _node(self) -> int:
+        """A third of what happens, happens to the leader."""
+        return LEADER if self._luck.happens(0.33) else 1 + self._luck.below(self._count)
+
+    def _some(self) -> int:
+        """A set of nodes, as a bit mask: neither none nor all where there are two."""
+        ids = self._luck.shuffled(range(1, self._count + 1))
+        count = self._luck.between(1, max(1, self._count - 1))
+        return sum(1 << node for node in ids[:count])
+
+    def _while(self) -> int:
+        """ms: short against the timeouts, or long."""
+        timing = self._timing
+        most = self._luck.pick((timing.election_timeout_ms, 3 * timing.fetch_timeout_ms, 8000))
+        return self._luck.between(10, most)
+
+    def _crash(self) -> None:
+        luck = self._luck
+        kind = luck.pick(("kill", "kill", "power", "power", "power-reorder", "stop"))
+        self._add(kind, self._node(), self._while())
+
+    def _blackout(self) -> None:
+        nodes = self._some() if self._luck.happens(0.5) else (1 << self._count + 1) - 2
+        self._add("blackout", nodes, self._while())
+
+    def _strand(self) -> None:
+        """A leader is cut off with its clients and writes on, another one is elected; then all
+        lose power, and when they come back the longer log is not the better one."""
+        at = self._luck.below(self._duration)
+        cut_off = self._luck.between(1, 3) * self._timing.fetch_timeout_ms
+        everybody = (1 << self._count + 1) - 2
+        self._found.append(Deed(at, "isolate", (LEADER, cut_off)))
+        self._found.append(Deed(at + cut_off, "blackout", (everybody, self._luck.between(1, 300))))
+
+    def _pause(self) -> None:
+        luck = self._luck
+        kind = luck.pick(("pause", "pause", "slow-cpu", "jump"))
+        if kind == "pause":
+            self._add(kind, self._node(), self._while())
+        elif kind == "slow-cpu":
+            self._add(kind, self._node(), luck.pick((1000, 10_000, 100_000)), self._while())
+        else:
+            self._add(kind, self._node(), luck.pick((1000, 3_600_000, 10**9)))
+
+    def _disk_fault(self) -> None:
+        luck = self._luck
+        kind = luck.pick(("slow-disk", "fail-disk", "crash-disk", "crash-recovery", "full-disk"))
+        if kind == "slow-disk":
+            self._add(kind, self._node(), luck.pick((20, 200, 2000)), self._while())
+        elif kind == "full-disk":
+            self._add(kind, self._node(), self._while())
+        else:
+            self._add(kind, self._node(), luck.between(1, 20), self._while())
+
+    def _lose_disk(self) -> None:
+        luck = self._luck
+        kind = luck.pick(("wipe", "replace", "old-copy", "rot", "rot-live", "misdirect"))
+        if kind == "rot-live":
+            self._add(kind, self._node())
+        elif kind == "old-copy":
+            self._add(kind, self._node(), luck.between(100, self._duration), self._while())
+        else:
+            self._add(kind, self._node(), self._while())
+
+    def _partition(self) -> None:
+        luck = self._luck
+        kind = luck.pick(
+            ("partition", "partition-one-way", "isolate", "mute", "deafen", "bridge", "flap")
+        )
+        if kind in ("partition", "partition-one-way"):
+            self._add(kind, self._some(), self._while())
+        elif kind == "bridge":
+            self._add(kind, 1 + luck.below(self._count), self._some(), self._while())
+        elif kind == "flap":
+            self._add(kind, self._some(), luck.between(20, 2000), luck.between(2, 10))
+        else:
+            self._add(kind, self._node(), self._while())
+
+    def _link(self) -> None:
+        luck = self._luck
+        if self._count < 2 or luck.happens(0.3):
+            self._add("reset", self._node())
+            return
+        source, to = luck.shuffled(range(1, self._count + 1))[:2]
+        if luck.happens(0.5):
+            self._add("cut", source, to, self._while())
+        else:
+            self._add("slow-link", source, to, luck.pick((50, 500, 3000)), self._while())
+
+    def _change(self) -> None:
+        luck = self._luck
+        kind = luck.pick(("add", "remove", "add", "remove", "alter", "replace", "move", "resign"))
+        if kind == "alter":
+            self._add(kind, self._some())
+        elif kind in ("replace", "move"):
+            self._add(kind, self._node(), self._while())
+        elif kind == "add":
+            self._add(kind, 1 + luck.below(self._count))
+        else:
+            self._add(kind, self._node())
+
+    def _snapshot(self) -> None:
+        self._add(self._luck.pick(("snapshot", "snapshot", "clean")), self._node())

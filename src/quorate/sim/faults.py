@@ -1,0 +1,391 @@
+"""Carries out the deeds of a plan, and brings back what they broke."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.inputs import Shutdown
+from quorate.sim import damage
+from quorate.sim.chance import Chance
+from quorate.sim.plan import LEADER, Deed, members
+from quorate.sim.process import Process
+from quorate.sim.seams import PowerCut
+from quorate.storage.api import StorageError
+from quorate.storage.memory import MemoryDisk
+
+if TYPE_CHECKING:
+    from quorate.sim.world import World
+
+_MS: Final = 1000
+_AGAIN_MS: Final = 700
+"""When a process is started again that ended by itself, or could not be."""
+_LOOK_US: Final = 50_000
+_LOOKS: Final = 60
+
+
+class Faults:
+    """`begin` sets the deeds on the world's clock; each has luck of its own, by its place."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._luck = Chance(world.plan.seed, "faults")
+
+    def begin(self) -> None:
+        seen: dict[tuple[int, str, tuple[int, ...]], int] = {}
+        for deed in self._world.plan.deeds:
+            name = (deed.at_ms, deed.kind, deed.args)
+            seen[name] = seen.get(name, 0) + 1
+            luck = Chance(self._world.plan.seed, str(deed), seen[name])
+            self._world.push(deed.at_ms * _MS, self._do, deed, luck)
+
+    def _do(self, deed: Deed, luck: Chance) -> None:
+        world = self._world
+        if world.is_healing:
+            return
+        world.fault(deed.kind, deed.args)
+        kind = deed.kind
+        if kind in _OF_WORLD:
+            _OF_WORLD[kind](self, luck, *deed.args)
+            return
+        if kind in _OF_OPERATORS:
+            getattr(world.operators, kind)(*deed.args)
+            return
+        node, *rest = deed.args
+        process = world.leader() if node == LEADER else world.processes[node]
+        if process is not None:
+            _OF_NODES[kind](self, luck, process, *rest)
+
+    # -- ends and beginnings ------------------------------------------------------------------
+    def ended(self, process: Process, fault: str | None) -> None:
+        """A process ended by itself; someone starts it again."""
+        luck = self._luck
+        if fault is None:
+            process.reachable = True
+            process.end()
+            process.stop_disk(luck, whole=True)
+            self._close(process, luck)
+            self._world.crashed(process)
+            self.start_later(process, process.down_ms)
+        else:
+            self._die(process, luck)
+            self.start_later(process, _AGAIN_MS)
+
+    def _close(self, process: Process, luck: Chance) -> None:
+        """Closing writes too, and that may fail like any other write."""
+        try:
+            process.storage.close()
+        except PowerCut:
+            process.power_cut(luck, torn=self._world.plan.disk.torn)
+        except StorageError:
+            process.kept()
+
+    def _die(self, process: Process, luck: Chance) -> None:
+        """Its disk failed: what had not been synced may be in the system's cache, or lost."""
+        process.reachable = True
+        process.end()
+        process.stop_disk(luck)
+        if luck.happens(0.5):
+            process.power_cut(luck, torn=True)
+        else:
+            process.kept()
+        self._world.crashed(process)
+
+    def start_later(self, process: Process, down_ms: int) -> None:
+        self._world.push(self._world.now_us + down_ms * _MS, self._start, process, process.life)
+
+    def _start(self, process: Process, life: int) -> None:
+        if process.life == life and process.replica is None:
+            self.start(process)
+
+    def start(self, process: Process) -> None:
+        """Start a process that is down; tries again when its disk does not work yet."""
+        if process.is_refused:
+            return
+        try:
+            if process.start():
+                return
+        except PowerCut:
+            self._world.fault("power cut in recovery", (process.id,))
+            process.life += 1
+            process.power_cut(self._luck, torn=True)
+        else:
+            process.kept()
+        if not process.is_refused:
+            self.start_later(process, _AGAIN_MS)
+
+    def cut_power_inside(self, process: Process) -> None:
+        """The machine went dark at a step of the disk."""
+        self._power_off(process, self._luck)
+        self.start_later(process, _AGAIN_MS)
+
+    def _power_off(self, process: Process, luck: Chance, *, reorder: bool = False) -> None:
+        process.reachable = False
+        process.end()
+        process.stop_disk(luck)
+        process.power_cut(luck, torn=self._world.plan.disk.torn, reorder=reorder)
+        self._world.crashed(process)
+
+    # -- processes ----------------------------------------------------------------------------
+    def kill(self, process: Process) -> None:
+        """End a running process; its system still has all that it wrote."""
+        process.reachable = True
+        process.end()
+        process.stop_disk(self._luck)
+        process.kept()
+        self._world.crashed(process)
+
+    def _kill(self, luck: Chance, process: Process, down_ms: int) -> None:
+        if process.replica is not None:
+            self.kill(process)
+            self.start_later(process, down_ms)
+
+    def _power(self, luck: Chance, process: Process, down_ms: int) -> None:
+        if process.replica is not None:
+            self._power_off(process, luck)
+            self.start_later(process, down_ms)
+
+    def _power_reorder(self, luck: Chance, process: Process, down_ms: int) -> None:
+        if process.replica is None:
+            return
+        risky = self._world.ledger.may_lose(process)
+        if risky:
+            process.damage = process.damage or "reordered"
+        self._power_off(process, luck, reorder=risky)
+        self.start_later(process, down_ms)
+
+    def _blackout(self, luck: Chance, nodes: int, down_ms: int) -> None:
+        for node in members(nodes):
+            process = self._world.processes.get(node)
+            if process is not None:
+                self._power(luck, process, down_ms + luck.below(500))
+
+    def _stop(self, luck: Chance, process: Process, down_ms: int) -> None:
+        """Shut down in good order."""
+        if process.replica is not None:
+            process.down_ms = down_ms
+            process.post(Shutdown(luck.between(500, 5000)))
+
+    def _pause(self, luck: Chance, process: Process, for_ms: int) -> None:
+        if process.replica is not None:
+            process.stand_still(self._world.now_us + for_ms * _MS)
+            self._world.network.paused(process)
+
+    def _slow_cpu(self, luck: Chance, process: Process, step_us: int, for_ms: int) -> None:
+        process.cpu_us = step_us
+        self._later(for_ms, self._set_cpu, process)
+
+    def _set_cpu(self, process: Process) -> None:
+        process.cpu_us = self._world.plan.timing.cpu_us
+
+    def _jump(self, luck: Chance, process: Process, wall_ms: int) -> None:
+        process.wall_offset_ms += wall_ms if luck.happens(0.5) else -wall_ms
+
+    def _later(self, for_ms: int, deed: Callable[..., None], *args: object) -> None:
+        self._world.push(self._world.now_us + for_ms * _MS, deed, *args)
+
+    # -- disks --------------------------------------------------------------------------------
+    def _wipe(self, luck: Chance, process: Process, down_ms: int) -> None:
+        """A new disk in place of the old; auto join or an operator brings it back."""
+        if self._take_disk(luck, process):
+            self.start_later(process, down_ms)
+
+    def _replace(self, luck: Chance, process: Process, down_ms: int) -> None:
+        if self._take_disk(luck, process):
+            self.start_later(process, down_ms)
+            self._world.operators.replace(process)
+
+    def _take_disk(self, luck: Chance, process: Process) -> bool:
+        ledger = self._world.ledger
+        if not (ledger.all_dynamic() and ledger.may_lose(process)):
+            self._world.fault("not wiped", (process.id,))
+            return False
+        if process.replica is not None:
+            self._power_off(process, luck)
+        process.wipe()
+        self._world.wiped(process)
+        return True
+
+    def _old_copy(self, luck: Chance, process: Process, age_ms: int, down_ms: int) -> None:
+        """Copy what is on the medium now; some time later that is all there is."""
+        if process.replica is not None and self._world.ledger.may_copy(process):
+            copy = process.memory.medium()
+            args = (process, process.disks, copy, down_ms, _LOOKS)
+            self._later(age_ms, self._restore, *args)
+
+    def _restore(
+        self, process: Process, disks: int, copy: dict[str, bytes], down_ms: int, looks: int
+    ) -> None:
+        world = self._world
+        if world.is_healing or process.disks != disks or process.is_refused:
+            return
+        if process.replica is None or not world.ledger.may_forget(process):
+            if looks:
+                again = (process, disks, copy, down_ms, looks - 1)
+                world.push(world.now_us + _LOOK_US, self._restore, *again)
+            else:
+                world.fault("not restored", (process.id,))
+            return
+        self._power_off(process, self._luck)
+        process.forget(copy)
+        world.restored(process)
+        self.start_later(process, down_ms)
+
+    def _slow_disk(self, luck: Chance, process: Process, sync_ms: int, for_ms: int) -> None:
+        process.sync_us = sync_ms * _MS
+        self._later(for_ms, self._set_sync, process)
+
+    def _set_sync(self, process: Process) -> None:
+        process.sync_us = self._world.plan.disk.sync_us
+
+    def _fail_disk(self, luck: Chance, process: Process, step: int, down_ms: int) -> None:
+        process.fail_disk(step, StorageError)
+
+    def _crash_disk(self, luck: Chance, process: Process, step: int, down_ms: int) -> None:
+        process.fail_disk(step, PowerCut)
+
+    def _crash_recovery(self, luck: Chance, process: Process, step: int, down_ms: int) -> None:
+        if process.replica is not None:
+            self._power_off(process, luck)
+            process.fail_disk(step, PowerCut)
+            self.start_later(process, down_ms)
+
+    def _full_disk(self, luck: Chance, process: Process, for_ms: int) -> None:
+        process.fill_disk(True)
+        self._later(for_ms, process.fill_disk, False)
+
+    def _rot(self, luck: Chance, process: Process, down_ms: int) -> None:
+        self._spoil(luck, process, damage.rot)
+        if process.replica is not None and process.damage is not None:
+            self._power_off(process, luck)
+            self.start_later(process, down_ms)
+
+    def _rot_live(self, luck: Chance, process: Process) -> None:
+        self._spoil(luck, process, damage.rot)
+
+    def _misdirect(self, luck: Chance, process: Process, down_ms: int) -> None:
+        self._spoil(luck, process, damage.misdirect)
+        if process.replica is not None and process.damage is not None:
+            self._power_off(process, luck)
+            self.start_later(process, down_ms)
+
+    def _spoil(
+        self, luck: Chance, process: Process, how: Callable[[MemoryDisk, Chance], str | None]
+    ) -> None:
+        """Damage bytes that the disk had promised to keep, where a majority can do without."""
+        world = self._world
+        spoiled = process.damage == "rotten"
+        if spoiled or process.replica is None or not world.ledger.may_lose(process):
+            world.fault("not spoiled", (process.id,))
+            return
+        what = how(process.memory, luck)
+        if what is not None:
+            process.damage = "rotten"
+            process.expects_failure = True
+            world.fault("spoiled", (process.id, what))
+
+    # -- the network --------------------------------------------------------------------------
+    def _separate(self, one: list[int], other: list[int], for_ms: int, *, both: bool) -> None:
+        network, until = self._world.network, self._world.now_us + for_ms * _MS
+        for a in one:
+            for b in other:
+                network.cut(a, b, until)
+                if both:
+                    network.cut(b, a, until)
+
+    def _sides(self, nodes: int) -> tuple[list[int], list[int]]:
+        ids = list(self._world.processes)
+        return [i for i in ids if nodes >> i & 1], [i for i in ids if not nodes >> i & 1]
+
+    def _partition(self, luck: Chance, nodes: int, for_ms: int) -> None:
+        self._separate(*self._sides(nodes), for_ms, both=True)
+
+    def _partition_one_way(self, luck: Chance, nodes: int, for_ms: int) -> None:
+        self._separate(*self._sides(nodes), for_ms, both=False)
+
+    def _isolate(self, luck: Chance, process: Process, for_ms: int) -> None:
+        self._separate(*self._sides(1 << process.id), for_ms, both=True)
+
+    def _mute(self, luck: Chance, process: Process, for_ms: int) -> None:
+        """Nobody hears it."""
+        self._separate(*self._sides(1 << process.id), for_ms, both=False)
+
+    def _deafen(self, luck: Chance, process: Process, for_ms: int) -> None:
+        """It hears nobody."""
+        me, others = self._sides(1 << process.id)
+        self._separate(others, me, for_ms, both=False)
+
+    def _bridge(self, luck: Chance, process: Process, nodes: int, for_ms: int) -> None:
+        """Two sides that only this node connects."""
+        one, other = self._sides(nodes)
+        one, other = ([i for i in side if i != process.id] for side in (one, other))
+        self._separate(one, other, for_ms, both=True)
+
+    def _flap(self, luck: Chance, nodes: int, period_ms: int, times: int) -> None:
+        if times and not self._world.is_healing:
+            self._partition(luck, nodes, period_ms // 2)
+            self._later(period_ms, self._flap, luck, nodes, period_ms, times - 1)
+
+    def _cut(self, luck: Chance, source: int, to: int, for_ms: int) -> None:
+        self._separate([source], [to], for_ms, both=False)
+
+    def _slow_link(self, luck: Chance, source: int, to: int, delay_ms: int, for_ms: int) -> None:
+        until = self._world.now_us + for_ms * _MS
+        self._world.network.slow(source, to, delay_ms * _MS, until)
+
+    def _reset(self, luck: Chance, process: Process) -> None:
+        self._world.network.reset(process)
+
+    # -- another address ----------------------------------------------------------------------
+    def _move(self, luck: Chance, process: Process, down_ms: int) -> None:
+        """Start it at another address; it tells the quorum by itself (UpdateRaftVoter)."""
+        world = self._world
+        if not (world.ledger.all_dynamic() and world.ledger.may_lose(process)):
+            world.fault("not moved", (process.id,))
+            return
+        self._kill(luck, process, down_ms)
+        world.move(process)
+
+
+_OF_OPERATORS: Final = frozenset(
+    {"add", "remove", "alter", "upgrade", "snapshot", "clean", "resign"}
+)
+_OF_WORLD: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
+    {
+        "blackout": Faults._blackout,
+        "partition": Faults._partition,
+        "partition-one-way": Faults._partition_one_way,
+        "flap": Faults._flap,
+        "cut": Faults._cut,
+        "slow-link": Faults._slow_link,
+    }
+)
+_OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
+    {
+        "kill": Faults._kill,
+        "power": Faults._power,
+        "power-reorder": Faults._power_reorder,
+        "stop": Faults._stop,
+        "pause": Faults._pause,
+        "slow-cpu": Faults._slow_cpu,
+        "jump": Faults._jump,
+        "wipe": Faults._wipe,
+        "replace": Faults._replace,
+        "old-copy": Faults._old_copy,
+        "slow-disk": Faults._slow_disk,
+        "fail-disk": Faults._fail_disk,
+        "crash-disk": Faults._crash_disk,
+        "crash-recovery": Faults._crash_recovery,
+        "full-disk": Faults._full_disk,
+        "rot": Faults._rot,
+        "rot-live": Faults._rot_live,
+        "misdirect": Faults._misdirect,
+        "isolate": Faults._isolate,
+        "mute": Faults._mute,
+        "deafen": Faults._deafen,
+        "bridge": Faults._bridge,
+        "reset": Faults._reset,
+        "move": Faults._move,
+    }
+)

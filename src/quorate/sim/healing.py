@@ -1,0 +1,141 @@
+"""The end of a world: all faults stop, everybody comes back, and progress is owed.
+
+A leader within bounded time, every voter and observer caught up, every client answered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.base.errors import QuorateError
+from quorate.raft.alter import RemoveStep, plan
+from quorate.sim.observe import Violation
+from quorate.sim.process import Process
+
+if TYPE_CHECKING:
+    from quorate.sim.world import World
+
+_LOOK_US: Final = 100_000
+_STEP_US: Final = 400_000
+_PATIENCE: Final = 40
+"""Times the longest of the timeouts, at the least."""
+_LEAST_MS: Final = 40_000
+
+
+class Healing:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        timing = world.plan.timing
+        longest = max(
+            timing.election_timeout_ms,
+            timing.fetch_timeout_ms,
+            timing.election_backoff_max_ms,
+            world.plan.clients.timeout_ms,
+        )
+        self._deadline_us = world.now_us + 1000 * max(_LEAST_MS, _PATIENCE * longest)
+        self._busy = False
+        self.took_us = 0
+
+    def run(self) -> None:
+        """Until all that is owed is done; raises Violation when it takes too long."""
+        world = self._world
+        world.network.heal()
+        world.clients.stop()
+        for process in world.processes.values():
+            self._mend(process)
+        world.healed()
+        began = world.now_us
+        next_step = began + _STEP_US
+        while (missing := self._missing()) is not None:
+            if world.now_us > self._deadline_us:
+                raise Violation("liveness", missing)
+            if world.now_us >= next_step:
+                self._tidy()
+                next_step = world.now_us + _STEP_US
+            world.run_until(world.now_us + _LOOK_US)
+        self.took_us = world.now_us - began
+
+    def _mend(self, process: Process) -> None:
+        """Its faults stop; a disk with damage is looked at by recovery, and replaced if refused."""
+        world = self._world
+        process.mend_disk()
+        process.cpu_us = world.plan.timing.cpu_us
+        process.go_on()
+        if process.replica is not None and (process.damage is not None or process.is_astray):
+            world.faults.kill(process)
+        if process.replica is None:
+            world.faults.start(process)
+
+    # -- what is owed -------------------------------------------------------------------------
+    def _missing(self) -> str | None:
+        """What is not as it should be yet."""
+        world = self._world
+        leader = world.leader()
+        if leader is None:
+            return "nobody leads"
+        core = leader.core
+        for process in world.processes.values():
+            if process.replica is None:
+                if not self._may_be_down(process):
+                    return f"node {process.id} is down"
+                continue
+            own = process.core
+            if own.epoch != core.epoch or own.leader.leader_id != leader.id:
+                return f"node {process.id} does not follow node {leader.id} in epoch {core.epoch}"
+            if own.log_end != core.log_end or own.high_watermark != core.log_end.offset:
+                return (
+                    f"node {process.id} stands at {own.log_end.offset} with high watermark "
+                    f"{own.high_watermark}, leader {leader.id} at {core.log_end.offset}"
+                )
+            if process.replica.applied.offset != core.log_end.offset:
+                return f"node {process.id} has applied {process.replica.applied.offset} only"
+        pending = world.clients.pending
+        if pending:
+            return f"client {pending[0].client} waits for {pending[0]}"
+        gone = self._gone(leader)
+        if gone is not None:
+            return f"voter {gone} has lost its disk and is still a voter"
+        return None
+
+    def _may_be_down(self, process: Process) -> bool:
+        """A static voter whose disk is spoiled cannot be replaced."""
+        return process.is_refused and not self._world.ledger.may_replace(process)
+
+    def _gone(self, leader: Process) -> object | None:
+        """A voter that is no process any more."""
+        world = self._world
+        voters = leader.core.voters
+        if voters.kraft_version == 0:
+            return None
+        for voter in voters.voters or ():
+            process = world.processes[voter.key.id]
+            if process.directory_id != voter.key.directory_id or process.replica is None:
+                return voter.key
+        return None
+
+    def _tidy(self) -> None:
+        """Give a new disk to who needs one, and remove voters that are gone."""
+        world = self._world
+        for process in world.processes.values():
+            if process.is_refused and world.ledger.may_replace(process):
+                process.wipe()
+                world.wiped(process)
+                world.faults.start(process)
+        leader = world.leader()
+        if leader is None or self._busy:
+            return
+        gone = self._gone(leader)
+        if gone is None:
+            return
+        voters = [voter.key for voter in leader.core.voters.voters or ()]
+        target = [key for key in voters if key != gone]
+        try:
+            steps = plan(voters, target, leader.id)
+        except QuorateError:
+            return
+        if steps and isinstance(steps[0], RemoveStep):
+            self._busy = True
+            world.operators.take(leader, steps[0], lambda response: self._free())
+
+    def _free(self) -> None:
+        self._busy = False

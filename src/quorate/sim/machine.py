@@ -1,0 +1,141 @@
+"""The replicated state of simulated worlds: a few keys, and what each client was told last.
+
+An operation that comes twice in the log is done once (Raft, section 6.3: sessions). Every batch
+leaves a running hash and a hash of the state behind, so that replicas can be held against each
+other at every offset, and a snapshot against a replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.node.machine import Entry, Now
+from quorate.raft.values import ControlState
+from quorate.sim.observe import ClientOp
+
+_OP: Final = Struct(">BHIHqq")
+"""kind, client, sequence, key, value, expected."""
+_KEY: Final = Struct(">BHq")
+_SESSION: Final = Struct(">BHIq")
+_HISTORY: Final = Struct(">BI")
+_PLACE: Final = Struct(">qi")
+_NONE: Final = -1
+PUT, GET, CAS = 1, 2, 3
+KINDS: Final = {"put": PUT, "get": GET, "cas": CAS}
+_KEY_TAG, _SESSION_TAG, _HISTORY_TAG = 11, 12, 13
+
+
+def encode_op(op: ClientOp, padding: int = 0) -> bytes:
+    """The record value of an operation, `padding` bytes longer than it need be."""
+    value = _NONE if op.value is None else op.value
+    expected = _NONE if op.expected is None else op.expected
+    return _OP.pack(KINDS[op.kind], op.client, op.sequence, op.key, value, expected) + bytes(
+        padding
+    )
+
+
+class KeyValueMachine:
+    """A `node.machine.Machine`. Values are not negative; `results` tells clients what was done."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.values: dict[int, int] = {}
+        self.sessions: dict[int, tuple[int, int]] = {}
+        """Of each client: its last sequence, and what came of it (a value, -1, or 0 and 1)."""
+        self.history = 0
+        self.digest = 0
+        self.trail: list[tuple[int, int, int]] = []
+        """(end offset, history, digest) since the world looked last."""
+        self.led: int | None = None
+        """The epoch that this machine was last told to lead in; None since it follows."""
+        self._loading: OffsetAndEpoch | None = None
+
+    # -- the log ------------------------------------------------------------------------------
+    def apply(self, entry: Entry) -> None:
+        end = entry.last_offset + 1
+        history = crc32(_PLACE.pack(end, entry.epoch), self.history)
+        for value in entry.values:
+            history = crc32(value, history)
+            self._do(value)
+        self.history = history
+        self.trail.append((end, history, self.digest))
+
+    def _do(self, record: bytes) -> None:
+        kind, client, sequence, key, value, expected = _OP.unpack_from(record)
+        known = self.sessions.get(client)
+        if known is not None:
+            if known[0] >= sequence:
+                return
+            self.digest ^= crc32(_SESSION.pack(_SESSION_TAG, client, *known))
+        present = self.values.get(key, _NONE)
+        if kind == PUT:
+            result = 1
+        elif kind == GET:
+            result = present
+        else:
+            result = int(present == expected)
+        if kind != GET and result:
+            if present != _NONE:
+                self.digest ^= crc32(_KEY.pack(_KEY_TAG, key, present))
+            self.digest ^= crc32(_KEY.pack(_KEY_TAG, key, value))
+            self.values[key] = value
+        self.digest ^= crc32(_SESSION.pack(_SESSION_TAG, client, sequence, result))
+        self.sessions[client] = (sequence, result)
+
+    def result(self, op: ClientOp) -> int | bool | None:
+        """What came of the operation, which must be the last one of its client."""
+        result = self.sessions[op.client][1]
+        if op.kind == "cas":
+            return bool(result)
+        return None if op.kind == "put" or result == _NONE else result
+
+    # -- snapshots ----------------------------------------------------------------------------
+    def freeze(self) -> Iterable[bytes] | None:
+        found = [_HISTORY.pack(_HISTORY_TAG, self.history)]
+        found += (_KEY.pack(_KEY_TAG, key, self.values[key]) for key in sorted(self.values))
+        found += (
+            _SESSION.pack(_SESSION_TAG, client, *self.sessions[client])
+            for client in sorted(self.sessions)
+        )
+        return found
+
+    def begin_load(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> None:
+        self.values, self.sessions = {}, {}
+        self.history = self.digest = 0
+        self._loading = snapshot_id
+
+    def load(self, values: Sequence[bytes]) -> None:
+        for value in values:
+            tag = value[0]
+            if tag == _HISTORY_TAG:
+                _, self.history = _HISTORY.unpack(value)
+                continue
+            self.digest ^= crc32(value)
+            if tag == _KEY_TAG:
+                _, key, found = _KEY.unpack(value)
+                self.values[key] = found
+            else:
+                _, client, sequence, result = _SESSION.unpack(value)
+                self.sessions[client] = (sequence, result)
+
+    def end_load(self) -> None:
+        assert self._loading is not None
+        self.trail.append((self._loading.offset, self.history, self.digest))
+        self._loading = None
+
+    # -- leading ------------------------------------------------------------------------------
+    def lead(self, epoch: int, now: Now) -> None:
+        self.led = epoch
+
+    def follow(self, leader_id: int, epoch: int) -> None:
+        self.led = None
+
+    def poll(self, now: Now, control: ControlState) -> Sequence[Sequence[bytes]]:
+        return ()
+
+    def wake_at_ms(self) -> int | None:
+        return None

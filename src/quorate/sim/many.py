@@ -1,0 +1,65 @@
+"""Many seeds on many processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait as wait_for
+from typing import Final
+
+from quorate.sim.observe import Observer
+from quorate.sim.run import Outcome, checked, run_seed
+
+_SHARE: Final = 8
+"""Seeds that a process takes at a time."""
+
+
+def run_seeds(
+    seeds: Sequence[int], jobs: int, watch: Callable[[], list[Observer]] = checked
+) -> Generator[Outcome, None, None]:
+    """The outcome of every seed, as they come; `jobs` 1: in this process.
+
+    `watch`, a function of some module, makes the observers of one world: by default all checks.
+    """
+    if jobs == 1:
+        for seed in seeds:
+            yield run_seed(seed, watch())
+        return
+    shares = (seeds[at : at + _SHARE] for at in range(0, len(seeds), _SHARE))
+    with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin) as pool:
+        waiting: set[Future[list[Outcome]]] = set()
+        try:
+            for share in shares:
+                waiting.add(pool.submit(_run, share, watch))
+                if len(waiting) > 2 * jobs:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        yield from future.result()
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield from future.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _run(seeds: Sequence[int], watch: Callable[[], list[Observer]]) -> list[Outcome]:
+    return [run_seed(seed, watch()) for seed in seeds]
+
+
+def _begin() -> None:
+    """A process of the pool leaves interrupts to its parent, and ends when that is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    wait_for([parent.sentinel])
+    os._exit(1)

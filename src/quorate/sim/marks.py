@@ -1,0 +1,353 @@
+"""Was it hard enough? What the seeds of a campaign have met, seen from outside.
+
+Three kinds of marks, each a counter: `fault: ...` for every kind of fault, `role: ...` for every
+legal move between roles, and sentences for situations that are worth meeting. A campaign that
+leaves one of `ALL_MARKS` cold has not tested what it seems to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import OffsetAndEpoch
+from quorate.node.jobs import AppendBatches, Write
+from quorate.raft.ready import Refused
+from quorate.raft.roles import (
+    LEGAL_MOVES,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from quorate.sim.observe import ClientOp, Observer
+from quorate.sim.plan import DEEDS
+
+if TYPE_CHECKING:
+    from quorate.node.replica import Answer, Effects, Input
+    from quorate.raft.state import State
+    from quorate.sim.process import Process
+    from quorate.sim.world import World
+    from quorate.storage.api import Recovered
+
+_CHANCE: Final = (
+    "lost",
+    "duplicated",
+    "held",
+    "reordered",
+    "held by a partition",
+    "disk failed by chance",
+    "power cut in recovery",
+    "spoiled",
+    "reset by chance",
+    "corrupted",
+)
+_ROLES: Final[Mapping[str, type[Role]]] = {
+    "unattached": Unattached,
+    "prospective": Prospective,
+    "candidate": Candidate,
+    "follower": Follower,
+    "observer": Follower,
+    "leader": Leader,
+    "resigned": Resigned,
+}
+_NOTED: Final[Mapping[str, str]] = {
+    r"truncated to": "a follower truncated",
+    r"voters .* again$": "an uncommitted voter set was truncated",
+    r".*resigned \(no fetch": "a leader resigned by check quorum",
+    r".*resigned \(removed": "a leader removed itself",
+    r".*resigned \(shutdown": "a leader was shut down",
+    r".*resigned \(state machine": "a state machine gave up leading",
+    r".*\(no leader followed\)": "nobody followed a leader that resigned",
+    r".*\(connection to the leader lost\)": "a voter ran because the leader's connection broke",
+    r".*\(the leader ended its epoch\)": "a voter ran because the leader said goodbye",
+    r".*\(fetch timeout\)": "a follower ran after a silent leader",
+    r".*\(election timeout\)": "a voter ran that knew no leader",
+    r".*\(election timed out\)": "an election timed out",
+    r".*\(pre-vote lost\)": "a pre-vote was lost",
+    r".*\(pre-vote timed out\)": "a pre-vote timed out",
+    r".*\(.* knows no pre-vote\)": "a peer knew no pre-votes",
+    r".*: election lost": "an election was lost",
+    r".*pre-vote of .* refused": "a pre-vote was refused",
+    r".*: vote of .* refused": "a vote was refused",
+    r".*: vote of .* granted": "a vote was granted",
+    r"leader .* ends epoch": "a follower heard its leader's goodbye",
+    r"voter change timed out": "a voter change timed out",
+    r"add voter .* asks": "a voter-to-be was asked for its versions",
+    r"auto join: NONE": "an observer joined by itself",
+    r"auto join: (?!NONE)": "an observer was not let in at once",
+    r"kraft.version 1 at": "a static quorum was upgraded",
+    r"voter .* reported itself": "a static voter told its leader its directory",
+    r"the configured static voters are ignored": "static voters were ignored",
+    r"the voter set holds node": "a replica found its place taken by its old disk",
+    r"a peer's directory id": "a message for another directory was refused",
+    r"fetches snapshot": "a snapshot was fetched",
+    r"leader .* no longer has": "a snapshot was fetched while the source cleaned it",
+    r"log starts at snapshot": "a snapshot took the place of a log",
+    r"log starts at \d+, older": "a log was cleaned",
+    r"nothing to clean": "there was nothing to clean",
+    r"Wrote snapshot": "a snapshot was written",
+    r".*fetches at \d+, having": "a replica acknowledged less than before",
+    r"storage failed": "a replica lost its disk while it ran",
+    r"resignation of epoch": "a resignation came too late",
+    r"connection to leader": "a follower lost the connection to its leader",
+    r"stopped$": "a replica stopped in good order",
+}
+"""What a note begins with (a pattern) -> the mark."""
+_STEP_NOTE: Final = re.compile("|".join(f"({pattern})" for pattern in _NOTED))
+_NAMES: Final = tuple(_NOTED.values())
+_ENTERS: Final = re.compile(rf"epoch \d+: (starts as )?({'|'.join(_ROLES)})\b")
+_RECOVERED: Final[Mapping[str, str]] = {
+    "cut a torn tail": "a torn tail was cut at recovery",
+    "dropped the log, it goes on behind": "recovery finished the install of a snapshot",
+    ": removed, no longer of use": "recovery removed a file that was half made",
+    "written anew from the log": "recovery rebuilt a damaged index",
+}
+_REFUSALS: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.FENCED_LEADER_EPOCH: "a message of an older epoch came in a later one",
+    ErrorCode.UNKNOWN_LEADER_EPOCH: "a message of a later epoch came to an older leader",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "a replica that did not lead was asked for the log",
+    ErrorCode.INVALID_VOTER_KEY: "a message was meant for an older disk of its receiver",
+    ErrorCode.REQUEST_TIMED_OUT: "a voter change had to wait for another one",
+    ErrorCode.DUPLICATE_VOTER: "a voter was added that was one already",
+    ErrorCode.VOTER_NOT_FOUND: "a voter was removed that was none",
+    ErrorCode.SNAPSHOT_NOT_FOUND: "a snapshot was asked for that was gone",
+    ErrorCode.BROKER_NOT_AVAILABLE: "a replica was asked while it was stopping",
+}
+_SEEN: Final = (
+    "a snapshot came too late to count",
+    "a leader resigned by check quorum with a change pending",
+    "a leader resigned with an uncommitted voter set",
+    "an entry of an older epoch on a majority was not counted",
+    "two replicas led at once, in two epochs",
+    "a leader led outside its own voter set",
+    "a replica ran that is not in its newest voter set",
+    "a proposal was left in doubt",
+    "several batches were written under one sync",
+    "a static quorum was upgraded under load",
+    "a vote was lost by a crash before its sync",
+    "a new epoch was lost by a crash before its sync",
+    "an unsynced tail was lost in a crash",
+    "an unsynced tail survived a crash",
+    "a leader crashed with records that were not committed",
+    "a leader crashed with a voter change under way",
+    "a crash interrupted the install of a snapshot",
+    "a crash interrupted the download of a snapshot",
+    "a replica began with a snapshot",
+    "a leader began anew and resigned",
+    "a voter that had voted for itself began anew as candidate",
+    "recovery refused a damaged disk",
+    "a disk was replaced by an empty one",
+    "an old copy of a disk was put back",
+    "an operation was sent again and done once",
+    "a client never learned what became of its operation",
+    "everything healed",
+)
+
+ALL_MARKS: Final[tuple[str, ...]] = (
+    *(f"fault: {kind}" for kind in (*DEEDS, *_CHANCE)),
+    *(f"role: {a.__name__} to {b.__name__}" for a, b in LEGAL_MOVES),
+    *dict.fromkeys(_NAMES),
+    *_RECOVERED.values(),
+    *_REFUSALS.values(),
+    *_SEEN,
+)
+"""Every mark that a campaign has to leave warm."""
+
+
+def cold(marks: Mapping[str, int]) -> list[str]:
+    """The marks that these counters, summed over all seeds of a campaign, have not met."""
+    return [name for name in ALL_MARKS if not marks.get(name)]
+
+
+class Marks(Observer):
+    """Counts for one world; add the counters of many."""
+
+    def __init__(self) -> None:
+        self.marks: Counter[str] = Counter()
+        self._states: dict[int, State] = {}
+        self._roles: dict[int, Role] = {}
+        self._ends: dict[int, tuple[int, int]] = {}
+        """By node, when it crashed: log end durable and in memory."""
+        self._committed = 0
+        """The highest high watermark of all."""
+        self._pending: set[int] = set()
+        """Clients with an operation under way."""
+
+    # -- lives --------------------------------------------------------------------------------
+    def started(self, process: Process, recovered: Recovered) -> None:
+        marks = self.marks
+        state = process.core._state
+        self._states[process.id] = state
+        self._roles[process.id] = state.role
+        for note in recovered.notes:
+            for words, name in _RECOVERED.items():
+                if words in note:
+                    marks[name] += 1
+        log = recovered.log
+        if log.snapshots and log.snapshots[-1].offset > 0:
+            marks["a replica began with a snapshot"] += 1
+        durable, end = self._ends.pop(process.id, (0, 0))
+        if end > durable:
+            survived = log.end_offset > durable
+            marks[
+                f"an unsynced tail {'survived a crash' if survived else 'was lost in a crash'}"
+            ] += 1
+        election = recovered.election
+        if election is not None:
+            if election.leader_id == process.id:
+                marks["a leader began anew and resigned"] += 1
+            elif election.voted is not None and election.voted.id == process.id:
+                marks["a voter that had voted for itself began anew as candidate"] += 1
+
+    def crashed(self, process: Process) -> None:
+        """The core's memory is still here to be looked at."""
+        state = self._states[process.id]
+        marks, durable, role = self.marks, process.durable, state.role
+        self._ends[process.id] = (durable.end_offset, state.log.end_offset)
+        kept = durable.election
+        if kept != state.election:
+            if kept is None or kept.epoch < state.election.epoch:
+                marks["a new epoch was lost by a crash before its sync"] += 1
+            if state.election.voted is not None:
+                marks["a vote was lost by a crash before its sync"] += 1
+        if isinstance(role, Leader):
+            if state.log.end_offset > state.high_watermark:
+                marks["a leader crashed with records that were not committed"] += 1
+            if role.change is not None:
+                marks["a leader crashed with a voter change under way"] += 1
+        if state.installing is not None:
+            marks["a crash interrupted the install of a snapshot"] += 1
+        if isinstance(role, Follower) and role.download is not None:
+            marks["a crash interrupted the download of a snapshot"] += 1
+
+    def refused(self, process: Process, reason: str) -> None:
+        self.marks["recovery refused a damaged disk"] += 1
+
+    def wiped(self, process: Process) -> None:
+        self._ends.pop(process.id, None)
+        self.marks["a disk was replaced by an empty one"] += 1
+
+    def restored(self, process: Process) -> None:
+        self._ends.pop(process.id, None)
+        self.marks["an old copy of a disk was put back"] += 1
+
+    # -- steps --------------------------------------------------------------------------------
+    def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
+        node_id = process.id
+        state = self._states[node_id]
+        role = state.role
+        if effects.notes:
+            self._notes(node_id, effects.notes, state)
+        if role is not self._roles[node_id]:
+            self._role(node_id, role, effects.notes)
+        if role.__class__ is Leader:
+            self._leads(role, state.high_watermark)
+        for answer in effects.answers:
+            if answer.response.error:
+                self._refused(answer)
+        if effects.outcomes:
+            for outcome in effects.outcomes:
+                if isinstance(outcome, Refused) and outcome.in_doubt:
+                    self.marks["a proposal was left in doubt"] += 1
+        if len(effects.jobs) > 1 or (effects.jobs and effects.jobs[0].__class__ is Write):
+            self._writes(effects)
+
+    def _notes(self, node_id: int, notes: Sequence[str], state: State) -> None:
+        marks = self.marks
+        old = self._roles[node_id]
+        at: type[Role] = type(old)
+        for note in notes:
+            entered = _ENTERS.match(note)
+            if entered is not None:
+                taken = _ROLES[entered[2]]
+                if entered[1] is None:
+                    marks[f"role: {at.__name__} to {taken.__name__}"] += 1
+                    if taken is Leader:
+                        self._elected(node_id)
+                at = taken
+            found = _STEP_NOTE.match(note)
+            if found is not None:
+                name = _NAMES[found.lastindex - 1 if found.lastindex else 0]
+                marks[name] += 1
+                if name == "a snapshot was written" and not _is_told(note, state):
+                    marks["a snapshot came too late to count"] += 1
+                if name == "a static quorum was upgraded" and self._pending:
+                    marks["a static quorum was upgraded under load"] += 1
+            elif "offset" in note and at is Leader and not state.is_voter:
+                marks["a leader led outside its own voter set"] += 1
+        if isinstance(old, Leader) and at is not Leader:
+            self._deposed(old, state, notes)
+
+    def _deposed(self, old: Leader, state: State, notes: Sequence[str]) -> None:
+        uncommitted = (state.controls.voters_offset or 0) >= state.high_watermark
+        if isinstance(state.role, Resigned) and uncommitted:
+            self.marks["a leader resigned with an uncommitted voter set"] += 1
+        if old.change is not None and any("(no fetch from" in note for note in notes):
+            self.marks["a leader resigned by check quorum with a change pending"] += 1
+
+    def _elected(self, node_id: int) -> None:
+        for other, role in self._roles.items():
+            if other != node_id and isinstance(role, Leader):
+                self.marks["two replicas led at once, in two epochs"] += 1
+
+    def _role(self, node_id: int, role: Role, notes: Sequence[str]) -> None:
+        """The role is another object; what led to it is in the notes, but for a vote given."""
+        old = self._roles[node_id]
+        self._roles[node_id] = role
+        if (
+            isinstance(role, Prospective)
+            and isinstance(old, Prospective)
+            and not any(_ENTERS.match(note) for note in notes)
+        ):
+            self.marks["role: Prospective to Prospective"] += 1
+        if isinstance(role, Candidate) and not self._states[node_id].is_voter:
+            self.marks["a replica ran that is not in its newest voter set"] += 1
+
+    def _leads(self, role: Leader, high_watermark: int) -> None:
+        """Only leaders move what is committed; Raft's figure 8 is where they must not."""
+        if high_watermark > self._committed:
+            self._committed = high_watermark
+        if role.high_watermark < 0 and role.progress.majority_end() > self._committed:
+            self.marks["an entry of an older epoch on a majority was not counted"] += 1
+
+    def _refused(self, answer: Answer) -> None:
+        name = _REFUSALS.get(answer.response.error)
+        if name is not None:
+            self.marks[name] += 1
+
+    def _writes(self, effects: Effects) -> None:
+        for job in effects.jobs:
+            if isinstance(job, Write):
+                for write in job.writes:
+                    if isinstance(write, AppendBatches) and len(write.batches) > 1:
+                        self.marks["several batches were written under one sync"] += 1
+
+    # -- the world ----------------------------------------------------------------------------
+    def invoked(self, op: ClientOp) -> None:
+        self._pending.add(op.client)
+
+    def answered(self, op: ClientOp) -> None:
+        self._pending.discard(op.client)
+        if op.outcome == "unknown":
+            self.marks["a client never learned what became of its operation"] += 1
+        elif op.attempts > 1:
+            self.marks["an operation was sent again and done once"] += 1
+
+    def fault(self, kind: str, details: tuple[object, ...]) -> None:
+        self.marks[f"fault: {kind}"] += 1
+
+    def finished(self, world: World) -> None:
+        self.marks["everything healed"] += 1
+
+
+def _is_told(note: str, state: State) -> bool:
+    """Does the core know the snapshot of the note `Wrote snapshot OFFSET-EPOCH`?"""
+    offset, _, epoch = note.split()[2].partition("-")
+    return OffsetAndEpoch(int(offset), int(epoch)) in state.log.snapshots

@@ -1,0 +1,193 @@
+"""Operators: voter changes and the like, asked of whoever leads, and tried again.
+
+Each command is a task of its own, so two of them may get in each other's way. No operator takes a
+step that leaves a voter set whose majority cannot come back: see `ledger`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import ReplicaKey
+from quorate.node.replica import Committed
+from quorate.raft.alter import AddStep, CannotAlter, RemoveStep, Step, plan
+from quorate.raft.inputs import CleanTo, Resign, UpgradeKRaftVersion
+from quorate.raft.messages import (
+    AddVoterRequest,
+    AddVoterResponse,
+    RemoveVoterRequest,
+    RemoveVoterResponse,
+    Request,
+    Response,
+)
+from quorate.raft.ready import Refused
+from quorate.sim.chance import Chance
+from quorate.sim.plan import LEADER
+from quorate.sim.process import CLUSTER_ID, Process
+
+if TYPE_CHECKING:
+    from quorate.sim.world import World
+
+_ANSWER_MS: Final = 3000
+_PAUSE_US: Final = 300_000
+_TRIES: Final = 12
+_LATE_US: Final = 30_000_000
+"""A change whose answer never came is taken for possible so long."""
+_FIRST_TOKEN: Final = 1 << 40
+"""Of an operator's own proposals, apart from the clients'."""
+
+Want = Callable[[Process], Step | None]
+"""The next step, given who leads; None: nothing is left to do."""
+
+
+class Operators:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._luck = Chance(world.plan.seed, "operators")
+        self._token = _FIRST_TOKEN
+        self.done = 0
+        """Voter changes that were answered with NONE."""
+
+    def leader(self) -> Process | None:
+        """Who leads in the newest epoch, as far as anybody knows."""
+        return self._world.leader()
+
+    def node(self, node_id: int) -> Process | None:
+        return self.leader() if node_id == LEADER else self._world.processes[node_id]
+
+    # -- commands -----------------------------------------------------------------------------
+    def add(self, node_id: int) -> None:
+        process = self.node(node_id)
+        if process is not None and process.can_be_voter:
+            self._run(lambda leader: _add(leader, process), _TRIES)
+
+    def remove(self, node_id: int) -> None:
+        process = self.node(node_id)
+        if process is not None:
+            self._run(lambda leader: _remove(leader, process.id), _TRIES)
+
+    def replace(self, process: Process) -> None:
+        """The process has a new disk: its old self goes, then it comes."""
+        self._run(lambda leader: _remove_old(leader, process) or _add(leader, process), 2 * _TRIES)
+
+    def alter(self, mask: int) -> None:
+        """Reach this voter set (AlterQuorum)."""
+        wanted = [p for p in self._world.processes.values() if mask >> p.id & 1 and p.can_be_voter]
+        if wanted:
+            self._run(lambda leader: self._next_step(leader, wanted), 3 * _TRIES)
+
+    def _next_step(self, leader: Process, wanted: list[Process]) -> Step | None:
+        voters = leader.core.voters.voters or ()
+        live = [p.key for p in self._world.running]
+        try:
+            steps = plan((v.key for v in voters), (p.key for p in wanted), leader.id, live)
+        except CannotAlter:
+            return None
+        return steps[0] if steps else None
+
+    def upgrade(self) -> None:
+        leader = self.leader()
+        if leader is not None:
+            self._token += 1
+            leader.post(UpgradeKRaftVersion(self._token, 1))
+
+    def snapshot(self, node_id: int) -> None:
+        process = self.node(node_id)
+        if process is not None:
+            process.want_snapshot()
+
+    def clean(self, node_id: int) -> None:
+        """Drop all but one of the snapshots, any but the oldest."""
+        process = self.node(node_id)
+        if process is None or process.replica is None:
+            return
+        known = [s for s in process.core.snapshots if s.offset <= process.replica.applied.offset]
+        if known:
+            process.post(CleanTo(self._luck.pick(known)))
+
+    def resign(self, node_id: int) -> None:
+        process = self.node(node_id)
+        if process is not None and process.replica is not None:
+            process.post(Resign(process.core.epoch))
+
+    def settle(self, outcome: Committed | Refused) -> None:
+        """What became of an upgrade."""
+        if isinstance(outcome, Committed):
+            self._world.fault("upgraded", (outcome.end_offset,))
+
+    # -- one task -----------------------------------------------------------------------------
+    def _run(self, want: Want, tries: int) -> None:
+        """Take step after step until nothing is wanted any more."""
+        world = self._world
+        if tries == 0 or world.is_healing:
+            return
+        leader = self.leader()
+        step = None
+        if leader is not None:
+            step = want(leader)
+            if step is None:
+                return
+        if leader is None or step is None or not self._may_take(leader, step):
+            world.push(world.now_us + _PAUSE_US, self._run, want, tries - 1)
+            return
+        self.take(leader, step, lambda response: self._took(want, tries, response))
+
+    def _took(self, want: Want, tries: int, response: Response | None) -> None:
+        pause = int(self._luck.random() * _PAUSE_US)
+        self._world.push(self._world.now_us + pause, self._run, want, tries - 1)
+
+    def _may_take(self, leader: Process, step: Step) -> bool:
+        ledger = self._world.ledger
+        verb = "add" if isinstance(step, AddStep) else "remove"
+        number = ledger.begin(verb, step.voter)
+        fine = all(ledger.may_become(keys) for keys in ledger.sets())
+        ledger.settle(number)
+        return fine and leader.view.kraft_version > 0
+
+    def take(self, leader: Process, step: Step, done: Callable[[Response | None], None]) -> None:
+        """Ask for one step; `done` hears the answer, None when there was none."""
+        world, ledger = self._world, self._world.ledger
+        key = step.voter
+        request: Request
+        if isinstance(step, AddStep):
+            number = ledger.begin("add", key)
+            listeners = world.processes[key.id].listeners
+            request = AddVoterRequest(CLUSTER_ID, key, listeners, _ANSWER_MS)
+        else:
+            number = ledger.begin("remove", key)
+            request = RemoveVoterRequest(CLUSTER_ID, key)
+
+        def answered(response: Response | None) -> None:
+            assert response is None or isinstance(response, AddVoterResponse | RemoveVoterResponse)
+            if response is not None and response.error == ErrorCode.NONE:
+                self.done += 1
+                ledger.settle(number)
+            else:
+                world.push(world.now_us + _LATE_US, ledger.settle, number)
+            done(response)
+
+        world.fault("asked", (str(step), leader.id))
+        world.network.ask(leader.id, request, _ANSWER_MS, answered)
+
+
+def _voter(leader: Process, node_id: int) -> ReplicaKey | None:
+    for voter in leader.core.voters.voters or ():
+        if voter.key.id == node_id:
+            return voter.key
+    return None
+
+
+def _add(leader: Process, process: Process) -> Step | None:
+    return None if _voter(leader, process.id) is not None else AddStep(process.key)
+
+
+def _remove(leader: Process, node_id: int) -> Step | None:
+    key = _voter(leader, node_id)
+    return None if key is None else RemoveStep(key)
+
+
+def _remove_old(leader: Process, process: Process) -> Step | None:
+    key = _voter(leader, process.id)
+    return None if key is None or key == process.key else _remove(leader, process.id)

@@ -1,0 +1,341 @@
+"""What a world does, as data: drawn from a seed, or read from a file.
+
+Every crash, partition, disk fault and operator's command is a *deed* with its own time. A deed is
+whole in itself (what it begins it ends), so that any subset of the deeds is a plan too. What
+happens by chance to messages, disks and clocks is given as rates.
+
+Times are ms of the world, or microseconds (`_us`); rates are probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, Final
+
+from quorate.base.errors import QuorateError
+
+FORMAT: Final = 1
+_DIGITS: Final = 19
+MOST: Final = 1 << 62
+"""No seed and no other number is larger."""
+_MOST_NODES: Final = 14
+LEADER: Final = 0
+"""In place of a node id: whoever leads when the time has come."""
+
+
+class PlanError(QuorateError):
+    """A plan that cannot be read or run: the reason, and the line (from 1; 0: none of them)."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(f"line {line}: {reason}" if line else reason)
+        self.reason = reason
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPlan:
+    delay_us: int = 300
+    jitter_us: int = 400
+    loss: float = 0.0
+    duplicate: float = 0.0
+    hold: float = 0.0
+    """Held back for up to `hold_ms`."""
+    hold_ms: int = 0
+    reorder: float = 0.0
+    """Overtakes what was sent before on the same link; else a link keeps its order."""
+    reset: float = 0.0
+    """The connection breaks under a request."""
+    corrupt: float = 0.0
+    """A bit of records or of a snapshot's chunk flips on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimingPlan:
+    """The replicas' own settings; see RaftConfig."""
+
+    election_timeout_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    election_backoff_max_ms: int = 1000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_max_wait_ms: int = 500
+    fetch_max_bytes: int = 1_048_576
+    snapshot_max_bytes: int = 1_048_576
+    cpu_us: int = 40
+    """What a step takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockPlan:
+    drift_ppm: int = 0
+    """Each life of a process runs at its own rate, up to so much too fast or too slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPlan:
+    sync_us: int = 500
+    slow: float = 0.0
+    """A sync takes up to `slow_ms`."""
+    slow_ms: int = 0
+    failure: float = 0.0
+    """A sync fails, and the process with it."""
+    torn: bool = True
+    """What was not synced survives a power cut in part; else it is lost whole."""
+    segment_bytes: int = 1 << 30
+    snapshot_bytes: int = 20_971_520
+    snapshot_ms: int = 3_600_000
+    retention_bytes: int = 104_857_600
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPlan:
+    count: int = 2
+    keys: int = 3
+    think_ms: int = 500
+    timeout_ms: int = 1500
+    give_up: float = 0.0
+    """After a timeout the client goes on to something else, not knowing what became of it."""
+    reads: float = 0.4
+    compares: float = 0.2
+    padding: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    at_ms: int
+    kind: str
+    args: tuple[int, ...] = ()
+    """In the order of DEEDS."""
+
+    def __str__(self) -> str:
+        names = DEEDS[self.kind]
+        told = "".join(f" {n}={_word(n, v)}" for n, v in zip(names, self.args, strict=True))
+        return f"at {self.at_ms} {self.kind}{told}"
+
+
+DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        # processes
+        "kill": ("node", "down_ms"),
+        "power": ("node", "down_ms"),
+        "power-reorder": ("node", "down_ms"),
+        "blackout": ("nodes", "down_ms"),
+        "stop": ("node", "down_ms"),
+        "pause": ("node", "for_ms"),
+        "slow-cpu": ("node", "step_us", "for_ms"),
+        "jump": ("node", "wall_ms"),
+        # disks
+        "wipe": ("node", "down_ms"),
+        "old-copy": ("node", "age_ms", "down_ms"),
+        "slow-disk": ("node", "sync_ms", "for_ms"),
+        "fail-disk": ("node", "step", "down_ms"),
+        "crash-disk": ("node", "step", "down_ms"),
+        "crash-recovery": ("node", "step", "down_ms"),
+        "full-disk": ("node", "for_ms"),
+        "rot": ("node", "down_ms"),
+        "rot-live": ("node",),
+        "misdirect": ("node", "down_ms"),
+        # the network
+        "partition": ("nodes", "for_ms"),
+        "partition-one-way": ("nodes", "for_ms"),
+        "isolate": ("node", "for_ms"),
+        "mute": ("node", "for_ms"),
+        "deafen": ("node", "for_ms"),
+        "bridge": ("node", "nodes", "for_ms"),
+        "flap": ("nodes", "period_ms", "times"),
+        "cut": ("from", "to", "for_ms"),
+        "slow-link": ("from", "to", "delay_ms", "for_ms"),
+        "reset": ("node",),
+        # operators
+        "add": ("node",),
+        "remove": ("node",),
+        "replace": ("node", "down_ms"),
+        "move": ("node", "down_ms"),
+        "alter": ("nodes",),
+        "upgrade": (),
+        "snapshot": ("node",),
+        "clean": ("node",),
+        "resign": ("node",),
+    }
+)
+"""Kinds of deeds, and the names of their arguments. `nodes` is a bit mask: bit i is node i."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    format: int = FORMAT
+    seed: int = 0
+    voters: int = 3
+    observers: int = 0
+    static: bool = False
+    """kraft.version 0 to begin with."""
+    auto_join: bool = False
+    wire: bool = False
+    """Messages pass through Kafka's encodings, at versions that differ from node to node."""
+    duration_ms: int = 10_000
+    """Before the healing."""
+    network: NetworkPlan = NetworkPlan()
+    timing: TimingPlan = TimingPlan()
+    clock: ClockPlan = ClockPlan()
+    disk: DiskPlan = DiskPlan()
+    clients: ClientPlan = ClientPlan()
+    deeds: tuple[Deed, ...] = ()
+
+
+_PARTS: Final[Mapping[str, type[Any]]] = {
+    "network": NetworkPlan,
+    "timing": TimingPlan,
+    "clock": ClockPlan,
+    "disk": DiskPlan,
+    "clients": ClientPlan,
+}
+_PLAIN: Final = tuple(f.name for f in fields(Plan) if f.name not in (*_PARTS, "deeds"))
+_ALWAYS: Final = ("format", "seed", "voters", "duration_ms")
+_DEFAULT: Final = Plan()
+
+
+def plan_text(plan: Plan, *, short: bool = False) -> str:
+    """A plan as text, one setting or deed a line; `parse_plan` reads it back.
+
+    `short`: settings that are as by default are left out, but for the first few.
+    """
+    lines = [
+        f"{name} {_say(getattr(plan, name))}"
+        for name in _PLAIN
+        if not short or name in _ALWAYS or getattr(plan, name) != getattr(_DEFAULT, name)
+    ]
+    for part, kind in _PARTS.items():
+        value, default = getattr(plan, part), getattr(_DEFAULT, part)
+        lines += [
+            f"{part}.{f.name} {_say(getattr(value, f.name))}"
+            for f in fields(kind)
+            if not short or getattr(value, f.name) != getattr(default, f.name)
+        ]
+    lines += map(str, plan.deeds)
+    return "\n".join(lines) + "\n"
+
+
+def parse_plan(text: str) -> Plan:
+    """The plan of `plan_text`; empty lines and what follows a # count for nothing.
+
+    Settings that are left out have their defaults. Raises PlanError, which names the line.
+    """
+    plain: dict[str, object] = {}
+    parts: dict[str, dict[str, object]] = {name: {} for name in _PARTS}
+    deeds: list[Deed] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        try:
+            if words[0] == "at":
+                deeds.append(_parse_deed(words[1:]))
+            else:
+                _parse_setting(words, plain, parts)
+        except ValueError as error:
+            raise PlanError(f"{error}: {line.strip()!r}", number) from None
+    made = {name: kind(**parts[name]) for name, kind in _PARTS.items()}
+    plan = Plan(**plain, **made, deeds=tuple(deeds))  # type: ignore[arg-type]
+    check_plan(plan)
+    return plan
+
+
+def check_plan(plan: Plan) -> None:
+    """Raise PlanError where a world of this plan cannot be."""
+    if not 1 <= plan.voters <= 7 or not 0 <= plan.observers <= 7:
+        raise PlanError("a world has 1 to 7 voters and at most 7 observers")
+    if plan.duration_ms < 1 or plan.timing.election_timeout_ms < 10:
+        raise PlanError("duration_ms is at least 1, election_timeout_ms at least 10")
+    count = plan.voters + plan.observers
+    for deed in plan.deeds:
+        for name, value in zip(DEEDS[deed.kind], deed.args, strict=True):
+            least = 1 if name in ("from", "to") else 0
+            if name in ("node", "from", "to") and not least <= value <= count:
+                raise PlanError(f"there is no node {value} in '{deed}'; there are {count}")
+
+
+def _parse_setting(
+    words: list[str], plain: dict[str, object], parts: dict[str, dict[str, object]]
+) -> None:
+    if len(words) != 2:
+        raise ValueError("a setting is a name and a value")
+    name, value = words
+    part, dot, field_name = name.partition(".")
+    target, kind = (parts.get(part), _PARTS.get(part)) if dot else (plain, Plan)
+    known = {f.name: f for f in fields(kind)} if kind is not None else {}
+    key = field_name if dot else name
+    if target is None or key not in known or (not dot and key not in _PLAIN):
+        raise ValueError(f"there is no setting '{name}'")
+    if key in target:
+        raise ValueError(f"'{name}' is set twice")
+    target[key] = _read(value, str(known[key].type))
+    if name == "format" and target[key] != FORMAT:
+        raise ValueError(
+            f"this plan is of format {value}, and only format {FORMAT} can be run: use the version "
+            "of quorate that wrote it"
+        )
+
+
+def _read(word: str, kind: str) -> object:
+    if kind == "bool":
+        if word not in ("yes", "no"):
+            raise ValueError(f"'{word}' is neither yes nor no")
+        return word == "yes"
+    if kind != "float":
+        return _number(word)
+    try:
+        value = float(word)
+    except ValueError:
+        raise ValueError(f"'{word}' is no number") from None
+    if not 0 <= value <= 1:
+        raise ValueError(f"{word} is no probability")
+    return value
+
+
+def _number(word: str) -> int:
+    if not (word.isascii() and word.isdecimal()):
+        raise ValueError(f"{word} is negative" if word[:1] == "-" else f"'{word}' is no number")
+    if len(word) > _DIGITS or int(word) > MOST:
+        raise ValueError(f"{word} is too large")
+    return int(word)
+
+
+def _parse_deed(words: list[str]) -> Deed:
+    if len(words) < 2:
+        raise ValueError("a deed is 'at MS KIND name=value...'")
+    at_ms, kind = _number(words[0]), words[1]
+    names = DEEDS.get(kind)
+    if names is None:
+        raise ValueError(f"there is no deed '{kind}'")
+    given = dict(word.split("=", 1) for word in words[2:] if "=" in word)
+    if len(given) != len(words) - 2 or tuple(given) != names:
+        raise ValueError(f"'{kind}' takes {' '.join(f'{n}=' for n in names) or 'nothing'}")
+    return Deed(at_ms, kind, tuple(_value(name, word) for name, word in given.items()))
+
+
+def _value(name: str, word: str) -> int:
+    if name != "nodes":
+        return LEADER if name == "node" and word == "leader" else _number(word)
+    mask = 0
+    for node in map(_number, word.split(",")):
+        if node > _MOST_NODES:
+            raise ValueError(f"there is no node {node}: there are at most {_MOST_NODES}")
+        mask |= 1 << node
+    return mask
+
+
+def _word(name: str, value: int) -> str:
+    if name == "nodes":
+        return ",".join(str(node) for node in members(value))
+    return "leader" if name == "node" and value == LEADER else str(value)
+
+
+def _say(value: object) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def members(mask: int) -> list[int]:
+    """The node ids of a bit mask, ascending."""
+    return [node for node in range(mask.bit_length()) if mask >> node & 1]

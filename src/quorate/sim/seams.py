@@ -1,0 +1,41 @@
+"""Where a simulated process differs from a real one: power cuts, and snapshots at a whim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.node.snapshots import SnapshotPolicy
+
+
+class PowerCut(BaseException):
+    """The machine went dark in the middle of a disk operation."""
+
+
+class WhimPolicy(SnapshotPolicy):
+    """The production policy, and a snapshot whenever an operator asks for one."""
+
+    __slots__ = ("wanted",)
+    wanted: list[bool]
+
+    def is_due(self, bytes_applied: int, age_ms: int) -> bool:
+        if bytes_applied == 0:
+            return False
+        if self.wanted:
+            self.wanted.clear()
+            return True
+        return bytes_applied >= self.max_bytes or 0 < self.max_interval_ms <= age_ms
+
+
+def untroubled(deed: str, name: str) -> None:
+    """Nothing is wrong with the disk."""
+
+
+def dark_after(steps: int) -> Callable[[str, str], None]:
+    left = [steps]
+
+    def watch(deed: str, name: str) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise PowerCut
+
+    return watch

@@ -1,0 +1,85 @@
+"""Messages through Kafka's encodings, at versions that differ from node to node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from quorate.node.translate import Asked, request_from_wire, response_to_wire
+from quorate.node.translate_peer import api_key_of, request_to_wire, response_from_wire
+from quorate.raft.messages import ApiVersionsRequest, Request, Response
+from quorate.sim.chance import Chance
+from quorate.sim.observe import Violation
+from quorate.sim.plan import Plan
+from quorate.sim.process import LISTENER, Process
+from quorate.wire.header import (
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+from quorate.wire.registry import APIS
+from quorate.wire.schema import Message
+
+_FETCH, _FETCH_SNAPSHOT, _VOTE, _BEGIN, _END = 1, 59, 52, 53, 54
+_OLDEST: Final[Mapping[int, int]] = {_FETCH: 12}
+"""Of static quorums: the first version that knows the metadata log."""
+_WITH_DIRECTORY_IDS: Final[Mapping[int, int]] = {
+    _FETCH: 17,
+    _FETCH_SNAPSHOT: 1,
+    _VOTE: 1,
+    _BEGIN: 1,
+    _END: 1,
+}
+"""Kafka's feature levels see to it that a quorum with kraft.version 1 speaks these at least."""
+_LENGTH: Final = 4
+
+
+class Wire:
+    """What each node can speak, and the way of a message from one core to another."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._seed = plan.seed
+        upgrades = any(deed.kind == "upgrade" for deed in plan.deeds)
+        self._oldest = _OLDEST if plan.static and not upgrades else _WITH_DIRECTORY_IDS
+        self._newest: dict[tuple[int, int, int], int] = {}
+
+    def version(self, one: Process, other: Process, request: Request) -> int:
+        """The version in which these two speak of such a thing."""
+        key = api_key_of(request)
+        return min(self._limit(one, key), self._limit(other, key))
+
+    def _limit(self, process: Process, key: int) -> int:
+        """The newest version of an api that a node knows in this life."""
+        name = (process.id, process.life, key)
+        found = self._newest.get(name)
+        if found is None:
+            api, luck = APIS[key], Chance(self._seed, "version", *name)
+            oldest = max(api.min_version, self._oldest.get(key, api.min_version))
+            newest = api.max_version
+            found = newest if luck.happens(0.6) else luck.between(oldest, newest)
+            self._newest[name] = found
+        return found
+
+    def request(self, request: Request, version: int) -> Request:
+        """As the receiver's core gets it. Raises UnsupportedFieldError where the version cannot
+        say it, and Violation where our own decoder does not take it."""
+        if isinstance(request, ApiVersionsRequest):
+            return request
+        frame = encode_request(request_to_wire(request, version), version, 1, "simulated")
+        decoded = decode_request(frame[_LENGTH:])
+        assert decoded.message is not None
+        incoming = request_from_wire(decoded.message, version)
+        if isinstance(incoming, Message):
+            raise Violation("wire", f"{request} in version {version} is answered with {incoming}")
+        return incoming
+
+    def response(self, request: Request, version: int, response: Response, data: bytes) -> Response:
+        """As the asker's core gets it. Raises WireError where its records are damaged."""
+        if isinstance(request, ApiVersionsRequest):
+            return response
+        key = api_key_of(request)
+        message = response_to_wire(response, data, Asked(version, LISTENER))
+        frame = encode_response(message, key, version, 1)
+        _, decoded = decode_response(frame[_LENGTH:], key, version)
+        return response_from_wire(decoded, LISTENER)

@@ -1,0 +1,130 @@
+"""`quorate sim run`, `replay` and `plan`: seeds in, promises kept or broken out."""
+
+import json
+
+import pytest
+
+from quorate.sim.draw import draw
+from quorate.sim.observe import Observer, Violation
+from quorate.sim.plan import plan_text
+from quorate.sim.run import run_seed
+
+SMALL = 5
+"""A seed whose world is soon over."""
+
+
+class Grumpy(Observer):
+    """Objects to the hundredth step of a world."""
+
+    def __init__(self):
+        self.steps = 0
+
+    def stepped(self, process, happened, effects):
+        self.steps += 1
+        if self.steps == 100:
+            raise Violation("patience", "a hundred steps are enough")
+
+
+@pytest.fixture
+def grumpy(monkeypatch):
+    monkeypatch.setattr("quorate.sim.run.checked", lambda: [Grumpy()])
+    monkeypatch.setattr("quorate.sim.many.run_seeds.__defaults__", (lambda: [Grumpy()],))
+
+
+def test_seeds_that_keep_all_promises(quorate):
+    outcome = quorate("sim", "run", "--seeds", f"{SMALL}..{SMALL + 2}")
+    assert outcome.code == 0
+    first, last = outcome.out.splitlines()
+    assert first.startswith("2 worlds, ") and "events/s" in first
+    assert last == "no promise was broken"
+
+
+def test_facts_as_json(quorate):
+    outcome = quorate("sim", "run", "--seeds", str(SMALL), "--json")
+    facts = json.loads(outcome.out)
+    assert (facts["worlds"], facts["failures"]) == (1, [])
+    assert facts["events"] == run_seed(SMALL).events
+
+
+def test_the_first_failure_ends_the_run(quorate, grumpy):
+    outcome = quorate("sim", "run", "--seeds", f"{SMALL}..{SMALL + 5}")
+    assert outcome.code == 1
+    assert outcome.out.startswith("1 worlds, ")
+    assert f"seed {SMALL} failed at" in outcome.out
+    assert "patience: a hundred steps are enough" in outcome.out
+    assert f"quorate sim replay {SMALL}" in outcome.out
+
+
+def test_keep_going_finds_them_all(quorate, grumpy):
+    outcome = quorate("sim", "run", "--seeds", f"{SMALL}..{SMALL + 3}", "--keep-going", "--json")
+    assert outcome.code == 1
+    failures = json.loads(outcome.out)["failures"]
+    assert [failure["seed"] for failure in failures] == [SMALL, SMALL + 1, SMALL + 2]
+    assert {failure["check"] for failure in failures} == {"patience"}
+
+
+@pytest.mark.slow
+def test_many_processes_tell_the_same(quorate):
+    told = [
+        json.loads(quorate("sim", "run", "--seeds", "20..40", "--json", "--jobs", jobs).out)
+        for jobs in ("1", "2")
+    ]
+    assert told[0]["events"] == told[1]["events"] and told[0]["worlds"] == told[1]["worlds"] == 20
+
+
+@pytest.mark.parametrize("seeds", ["", "x", "3..", "5..5", "-1", "4..2", "1..2..3"])
+def test_seeds_that_are_none(quorate, seeds):
+    outcome = quorate("sim", "run", f"--seeds={seeds}")
+    assert outcome.code == 2 and "--seeds" in outcome.err and "Traceback" not in outcome.err
+
+
+def test_replay_ends_with_the_hash_of_the_trace(quorate):
+    outcome = quorate("sim", "replay", str(SMALL))
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert lines[-1] == f"trace {run_seed(SMALL).trace_hash}"
+    assert lines[0].startswith(f"# quorate trace 1, plan format 1, seed {SMALL}, version ")
+    assert "starts its life 1" in lines[1] and any("leader" in line for line in lines)
+    quiet = quorate("sim", "replay", str(SMALL), "--quiet").out.splitlines()
+    assert quiet == lines[-2:]
+
+
+def test_replay_of_what_fails_ends_where_it_fails(quorate, grumpy):
+    outcome = quorate("sim", "replay", str(SMALL))
+    assert outcome.code == 1
+    assert "FAILED: patience: a hundred steps are enough" in outcome.out
+
+
+def test_a_plan_can_be_printed_changed_and_replayed(quorate, tmp_path):
+    printed = quorate("sim", "plan", str(SMALL)).out
+    assert printed == plan_text(draw(SMALL))
+    path = tmp_path / "my.plan"
+    path.write_text(printed)
+    assert quorate("sim", "replay", str(path), "--quiet").out.endswith(
+        f"trace {run_seed(SMALL).trace_hash}\n"
+    )
+    path.write_text(printed + "at 5 explode\n")
+    outcome = quorate("sim", "replay", str(path))
+    line = len(printed.splitlines()) + 1
+    assert outcome.code == 2
+    assert f"my.plan:{line}: there is no deed 'explode'" in outcome.err
+
+
+def test_a_plan_of_another_version_is_refused(quorate, tmp_path):
+    path = tmp_path / "old.plan"
+    path.write_text("format 7\nseed 1\n")
+    outcome = quorate("sim", "replay", str(path))
+    assert outcome.code == 2 and "only format 1 can be run" in outcome.err
+
+
+@pytest.mark.parametrize("what", ["no-such-file", "-3"])
+def test_nothing_to_replay(quorate, what):
+    outcome = quorate("sim", "replay", "--", what)
+    assert outcome.code in (1, 2) and outcome.err and "Traceback" not in outcome.err
+
+
+def test_a_file_that_is_no_text(quorate, tmp_path):
+    path = tmp_path / "binary"
+    path.write_bytes(b"\xff\xfe\x00")
+    outcome = quorate("sim", "replay", str(path))
+    assert outcome.code == 2 and "no text" in outcome.err

@@ -1,0 +1,249 @@
+"""A world made by hand: nodes that do and say what a test wants, watched by the real checks.
+
+The deeds here are those of a quorum without faults; a test does the one wrong thing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
+from quorate.formats.batch import encode_batch, encode_control_batch
+from quorate.node.jobs import AppendBatches, Installed, Write
+from quorate.node.replica import Answer, Effects
+from quorate.raft.inputs import Received
+from quorate.raft.messages import FetchRequest, Request, Response, VoteRequest, VoteResponse
+from quorate.raft.ready import InstallSnapshot, SaveElection, Send, Truncate
+from quorate.raft.roles import Unattached
+from quorate.raft.values import (
+    ControlRecord,
+    ControlState,
+    ElectionState,
+    KRaftVersion,
+    LeaderChange,
+    RecoveredLog,
+    Voter,
+    Voters,
+)
+from quorate.raft.voters import VoterSet
+from quorate.sim.checks.watch import Checks
+from quorate.sim.observe import Observer
+from quorate.storage.api import AppendedBatch, Recovered
+
+DIRECTORIES = {node_id: Uuid(bytes(15) + bytes([node_id])) for node_id in range(1, 9)}
+
+
+def key(node_id: int) -> ReplicaKey:
+    return ReplicaKey(node_id, DIRECTORIES[node_id])
+
+
+def voters(*ids: int) -> tuple[Voter, ...]:
+    return tuple(Voter(key(node_id), (), 0, 1) for node_id in ids)
+
+
+class Node:
+    """What the checks look at in a Process, as plain data."""
+
+    def __init__(self, fake: Fake, node_id: int) -> None:
+        self.fake = fake
+        self.id = node_id
+        self.directory_id = DIRECTORIES[node_id]
+        self.life = 0
+        self.foreign: str | None = None
+        self.batches: list[AppendedBatch] = []
+        self.start_offset = 0
+        self.snapshot = OffsetAndEpoch(0, 0)
+        self.seq = 0
+        self.persisted = 0
+        self.disk_election: ElectionState | None = None
+        self.replies = 0
+
+    @property
+    def storage(self) -> Any:
+        return SimpleNamespace(read=lambda *_: b"".join(batch.data for batch in self.batches))
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1].last_offset + 1 if self.batches else self.start_offset
+
+    @property
+    def epoch(self) -> int:
+        return self.state.election.epoch
+
+    # -- life ---------------------------------------------------------------------------------
+    def start(self) -> None:
+        """On everything that `batches` and `disk_election` hold."""
+        self.life += 1
+        ids = tuple(self.fake.first)
+        control = VoterSet(voters(*ids))
+        self.state = SimpleNamespace(
+            election=self.disk_election or ElectionState(),
+            epoch=0,
+            now=0,
+            config=SimpleNamespace(fetch_timeout_ms=2000),
+            high_watermark=self.snapshot.offset or -1,
+            role=Unattached(0),
+            controls=SimpleNamespace(
+                state=ControlState(1, control.voters), static_voters=VoterSet(())
+            ),
+        )
+        self.core = SimpleNamespace(_state=self.state)
+        self.machine = SimpleNamespace(trail=[], values={})
+        self.replica = SimpleNamespace(leading_epoch=None, applied=self.snapshot)
+        log = RecoveredLog(
+            self.start_offset,
+            self.end,
+            (),
+            (self.snapshot,),
+            ControlState(1, control.voters) if self.snapshot.offset == 0 else None,
+            (),
+        )
+        self.fake.watch("started", self, Recovered(log, self.disk_election))
+
+    def step(self, happened: Sequence[object] = (), **effects: Any) -> None:
+        self.fake.watch("stepped", self, happened, Effects(**effects))
+        self.machine.trail.clear()
+
+    def write(self, *writes: Any) -> None:
+        self.seq += 1
+        self.step(jobs=[Write(self.seq, writes)])
+
+    def persist(self) -> None:
+        self.disk_election = self.state.election
+        self.fake.watch("durable", self, self.seq)
+
+    # -- deeds --------------------------------------------------------------------------------
+    def save(self, epoch: int, leader: int = -1, voted: int | None = None) -> None:
+        """In the same epoch a vote is kept."""
+        old = self.state.election
+        kept = old.voted if epoch == old.epoch else None
+        vote = kept if voted is None else key(voted)
+        self.state.election = ElectionState(epoch, leader, vote)
+        self.write(SaveElection(self.state.election, 1))
+
+    def append(self, *batches: AppendedBatch) -> None:
+        self.batches.extend(batches)
+        self.write(AppendBatches(batches))
+
+    def made(self, *values: bytes, epoch: int | None = None) -> AppendedBatch:
+        epoch = self.epoch if epoch is None else epoch
+        data = encode_batch(self.end, epoch, 0, values or (b"value",))
+        return AppendedBatch(self.end, self.end + len(values or (b"",)) - 1, epoch, data)
+
+    def control(self, *records: ControlRecord) -> AppendedBatch:
+        data = encode_control_batch(self.end, self.epoch, 0, records)
+        return AppendedBatch(self.end, self.end + len(records) - 1, self.epoch, data)
+
+    def truncate(self, end: int) -> None:
+        while self.batches and self.batches[-1].last_offset >= end:
+            self.batches.pop()
+        self.write(Truncate(end))
+
+    def install(self, snapshot_id: OffsetAndEpoch) -> None:
+        self.write(InstallSnapshot(snapshot_id))
+        self.batches, self.start_offset, self.snapshot = [], snapshot_id.offset, snapshot_id
+        self.state.high_watermark = max(self.state.high_watermark, snapshot_id.offset)
+        self.step([Installed(self.seq, snapshot_id, ControlState(1, ()))])
+
+    def commit(self, high_watermark: int) -> None:
+        self.state.high_watermark = high_watermark
+        self.step()
+
+    def apply(self, end: int, history: int = 0, digest: int = 0) -> None:
+        self.replica.applied = OffsetAndEpoch(end, self.epoch)
+        self.machine.trail.append((end, history, digest))
+        self.step()
+
+    def ask(self, request: Request) -> None:
+        self.step(sends=[Send(0, 0, None, request, 0)])  # type: ignore[arg-type]
+
+    def fetch(self, offset: int | None = None) -> None:
+        epoch = self.batches[-1].epoch if self.batches else self.snapshot.epoch
+        offset = self.end if offset is None else offset
+        self.ask(FetchRequest(None, key(self.id), self.epoch, offset, epoch, 0, 0, -1))
+
+    def receive(self, request: Request) -> int:
+        self.replies += 1
+        self.step([Received(self.replies, request)])
+        return self.replies
+
+    def hear(self, *others: int) -> None:
+        """Fetches of these nodes, at the time that its clock shows."""
+        for other in others:
+            self.receive(FetchRequest(None, key(other), self.epoch, 0, 0, 0, 0, -1))
+
+    def answer(self, response: Response, reply_to: int = 0) -> None:
+        self.step(answers=[Answer(reply_to, response)])
+
+    def grant(self, candidate: int, epoch: int, *, pre_vote: bool = False) -> None:
+        request = VoteRequest(None, key(self.id), epoch, key(candidate), 0, 0, pre_vote)
+        reply_to = self.receive(request)
+        if not pre_vote:
+            self.save(epoch, -1, candidate)
+            self.persist()
+        leader = LeaderAndEpoch(-1, self.epoch)
+        self.answer(VoteResponse(0, leader, True), reply_to)  # type: ignore[arg-type]
+
+
+class Fake:
+    """Nodes 1 to `count`, of which `first` are the voters of the bootstrap snapshot."""
+
+    def __init__(self, count: int = 3, first: Sequence[int] = (), *more: Observer) -> None:
+        self.first = tuple(first) or tuple(range(1, count + 1))
+        self.checks = Checks()
+        self.observers: tuple[Observer, ...] = (self.checks, *more)
+        self.nodes = {node_id: Node(self, node_id) for node_id in range(1, count + 1)}
+        for node in self.nodes.values():
+            node.start()
+
+    def __getitem__(self, node_id: int) -> Node:
+        return self.nodes[node_id]
+
+    def watch(self, method: str, *args: object) -> None:
+        for observer in self.observers:
+            getattr(observer, method)(*args)
+
+    def rule(self, node: Node, *ids: int) -> None:
+        """The voter set that the core of this node has in force."""
+        node.state.controls.state = ControlState(1, voters(*ids))
+
+    def elect(self, leader: int, epoch: int, *granting: int) -> Node:
+        """By pre-votes and votes; the LeaderChange, and at first the voters, are durable."""
+        node = self[leader]
+        for other in granting:
+            self[other].grant(leader, epoch - 1, pre_vote=True)
+        node.save(epoch, -1, leader)
+        node.persist()
+        for other in granting:
+            self[other].grant(leader, epoch)
+        node.state.election = ElectionState(epoch, leader)
+        records: list[ControlRecord] = [LeaderChange(leader, self.first, (leader, *granting))]
+        if not node.batches:
+            records += [KRaftVersion(1), Voters(voters(*self.first))]
+        batch = node.control(*records)
+        node.batches.append(batch)
+        node.write(SaveElection(node.state.election, 1), AppendBatches((batch,)))
+        node.persist()
+        node.hear(*(other for other in self.nodes if other != leader))
+        return node
+
+    def replicate(self, leader: Node, *followers: int) -> None:
+        """The followers have the leader's log, durably."""
+        for follower in followers:
+            node = self[follower]
+            if (node.epoch, node.state.election.leader_id) != (leader.epoch, leader.id):
+                node.save(leader.epoch, leader.id)
+            missing = [batch for batch in leader.batches if batch.base_offset >= node.end]
+            if missing:
+                node.append(*missing)
+            node.persist()
+
+    def write(self, leader: Node, *followers: int, value: bytes = b"value") -> int:
+        """One more committed batch; where it ends."""
+        leader.append(leader.made(value))
+        leader.persist()
+        self.replicate(leader, *followers)
+        leader.commit(leader.end)
+        return leader.end

@@ -1,0 +1,320 @@
+"""Campaigns: a row for each seed, in files that any reader of Parquet takes, resumable."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from quorate.cli.main import run
+from quorate.sim import campaign as module
+from quorate.sim.campaign import Campaign, CampaignError, schema, seeds_of_day, watched
+from quorate.sim.draw import draw
+from quorate.sim.marks import ALL_MARKS
+from quorate.sim.plan import FORMAT
+from quorate.sim.run import Failure, Outcome, run_seed
+from quorate.sim.version import code_version, source_digest
+
+SEED = 3
+"""A small world."""
+
+
+def pretend(seed: int, failure: Failure | None = None, **marks: int) -> Outcome:
+    return Outcome(seed, draw(seed), 100, 9000, "ab" * 16, failure, 0.5, 70, marks)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Worlds are only pretended: seed 13 fails, and every seed meets two marks."""
+    seeds: list[int] = []
+
+    def worlds(wanted: range, jobs: int, watch: object) -> Iterator[Outcome]:
+        for seed in wanted:
+            seeds.append(seed)
+            failure = Failure("liveness", "nobody leads", 9000, 100) if seed == 13 else None
+            yield pretend(seed, failure, **{"a log was cleaned": seed, "everything healed": 1})
+
+    monkeypatch.setattr(module, "run_seeds", worlds)
+    return seeds
+
+
+def rows(directory: Path) -> list[dict[str, object]]:
+    """As any reader sees the directory."""
+    found: list[dict[str, object]] = parquet.read_table(directory).to_pylist()
+    return sorted(found, key=lambda row: str(row["seed"]).zfill(20))
+
+
+def test_a_real_seed_is_a_row(tmp_path: Path) -> None:
+    campaign = Campaign(tmp_path / "out")
+    (outcome,) = campaign.run([SEED], 1)
+    again = run_seed(SEED, watched())
+    assert outcome.trace_hash == again.trace_hash
+    (row,) = rows(tmp_path / "out")
+    assert row.pop("seconds") == outcome.seconds
+    assert dict(row.pop("marks")) == again.marks and again.marks["everything healed"] == 1  # type: ignore[call-overload]
+    assert row == {
+        "seed": SEED,
+        "version": code_version(),
+        "source": source_digest(),
+        "plan_format": FORMAT,
+        "events": again.events,
+        "simulated_ms": again.simulated_ms,
+        "healing_ms": again.healing_ms,
+        "trace_hash": again.trace_hash,
+        "failure_check": None,
+        "failure_message": None,
+        "failure_at_ms": None,
+        "failure_event": None,
+    }
+
+
+def test_a_campaign_goes_on_where_it_ended(asked: list[int], tmp_path: Path) -> None:
+    first = Campaign(tmp_path)
+    outcomes = first.run(range(10, 20), 1)
+    for _ in range(5):
+        next(outcomes)
+    outcomes.close()
+    assert [row["seed"] for row in rows(tmp_path)] == [10, 11, 12, 13, 14]
+
+    second = Campaign(tmp_path, resume=True)
+    assert second.done == {10, 11, 12, 13, 14}
+    asked.clear()
+    assert len(list(second.run(range(8, 20), 1))) == 7
+    assert asked == [8, 9, 15, 16, 17, 18, 19]
+    found = rows(tmp_path)
+    assert [row["seed"] for row in found] == list(range(8, 20))
+    total = second.total
+    assert (total.worlds, total.events, total.simulated_ms) == (12, 1200, 108_000)
+    assert total.marks == {"a log was cleaned": sum(range(8, 20)), "everything healed": 12}
+    assert total.failures == [(13, "liveness", "nobody leads")]
+    assert len(total.cold) == len(ALL_MARKS) - 2
+    assert Campaign(tmp_path, resume=True).total == total
+
+
+def test_files_are_whole_and_of_bounded_size(
+    asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROWS", 4)
+    list(Campaign(tmp_path).run(range(10), 1))
+    parts = sorted(path.name for path in tmp_path.iterdir())
+    assert parts == ["part-000000.parquet", "part-000001.parquet", "part-000002.parquet"]
+    assert [parquet.read_metadata(tmp_path / part).num_rows for part in parts] == [4, 4, 2]
+
+
+@pytest.mark.slow
+def test_many_processes_do_as_one(tmp_path: Path) -> None:
+    outcomes = list(Campaign(tmp_path).run(range(SEED, SEED + 2), 2))
+    hashes = {outcome.seed: outcome.trace_hash for outcome in outcomes}
+    assert hashes == {seed: run_seed(seed).trace_hash for seed in range(SEED, SEED + 2)}
+    assert all(dict(row["marks"])["everything healed"] for row in rows(tmp_path))  # type: ignore[call-overload]
+
+
+LONG = """
+import os
+import sys
+from quorate.cli.main import run
+from quorate.sim import campaign
+if __name__ == "__main__":
+    campaign.ROWS = 8
+    os._exit(run(["sim", "campaign", "--seeds", "0..100000", "--jobs", "2", "--out", sys.argv[1]]))
+"""
+
+
+@pytest.fixture
+def long_campaign(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """One on two processes that has written its first rows, and where it writes them."""
+    script, out = tmp_path / "campaign.py", tmp_path / "out"
+    script.write_text(LONG)
+    command = [sys.executable, script, out]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as campaign:
+        try:
+            until = time.monotonic() + 60
+            while not list(out.glob("*.parquet")):
+                assert campaign.poll() is None and time.monotonic() < until
+                time.sleep(0.05)
+            yield campaign, out
+        finally:
+            campaign.kill()
+
+
+@pytest.mark.slow
+def test_a_campaign_that_is_told_to_end_writes_what_is_done(
+    long_campaign: tuple[subprocess.Popen[str], Path],
+) -> None:
+    campaign, out = long_campaign
+    campaign.terminate()
+    assert campaign.stderr is not None
+    said = campaign.stderr.read()  # ends when the last process that holds it is gone
+    assert (campaign.wait(), said) == (130, "")
+    assert len(rows(out)) >= 8
+
+
+@pytest.mark.slow
+def test_no_process_is_left_when_a_campaign_is_killed(
+    long_campaign: tuple[subprocess.Popen[str], Path],
+) -> None:
+    campaign, _ = long_campaign
+    campaign.kill()
+    assert campaign.stderr is not None
+    campaign.stderr.read()  # ends when the last process that holds it is gone
+    assert campaign.wait() == -signal.SIGKILL
+
+
+def test_a_process_that_is_ended_from_outside_loses_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(wanted: range, jobs: int, watch: object) -> Iterator[Outcome]:
+        yield pretend(3)
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(module, "run_seeds", ends)
+    with pytest.raises(CampaignError, match=r"ended from outside .* go on with --resume"):
+        list(Campaign(tmp_path).run(range(3, 9), 1))
+    assert [row["seed"] for row in rows(tmp_path)] == [3]
+
+
+def test_a_failure_in_the_middle_loses_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(wanted: range, jobs: int, watch: object) -> Iterator[Outcome]:
+        yield pretend(3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "run_seeds", breaks)
+    with pytest.raises(KeyboardInterrupt):
+        list(Campaign(tmp_path).run(range(3, 9), 1))
+    assert [row["seed"] for row in rows(tmp_path)] == [3]
+
+
+# -- what cannot be ------------------------------------------------------------------------------
+def test_results_are_not_mixed_by_accident(asked: list[int], tmp_path: Path) -> None:
+    list(Campaign(tmp_path).run(range(2), 1))
+    with pytest.raises(CampaignError, match="--resume goes on with them"):
+        Campaign(tmp_path)
+
+
+def test_results_of_other_code_are_not_gone_on_with(
+    asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(Campaign(tmp_path).run(range(2), 1))
+    monkeypatch.setattr(module, "source_digest", lambda: "0123456789abcdef")
+    with pytest.raises(CampaignError, match=r"was made by version .*begin in another directory"):
+        Campaign(tmp_path, resume=True)
+
+
+def test_results_of_another_plan_format_are_not_gone_on_with(
+    asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(Campaign(tmp_path).run(range(2), 1))
+    monkeypatch.setattr(module, "FORMAT", 2)
+    with pytest.raises(CampaignError, match=r"plan format 1, and this is .* plan format 2"):
+        Campaign(tmp_path, resume=True)
+
+
+def test_files_of_something_else_are_refused(tmp_path: Path) -> None:
+    part = tmp_path / "part-000000.parquet"
+    part.write_bytes(b"no parquet")
+    with pytest.raises(CampaignError, match="cannot be read"):
+        Campaign(tmp_path, resume=True)
+    parquet.write_table(pyarrow.table({"seed": [1]}), part)
+    with pytest.raises(CampaignError, match="no part of a campaign"):
+        Campaign(tmp_path, resume=True)
+
+
+# -- the command ---------------------------------------------------------------------------------
+def test_the_command_names_failures_and_cold_marks(
+    asked: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out")
+    assert run(["sim", "campaign", "--seeds", "12..15", "--out", out]) == 1
+    said = capsys.readouterr().out
+    assert "3 worlds, 300 events" in said and "cold: fault: kill" in said
+    assert "seed 13 failed: liveness: nobody leads\n  quorate sim shrink 13" in said
+    assert f"2 of {len(ALL_MARKS)} marks are warm" in said and "everything healed" not in said
+
+    assert run(["sim", "campaign", "--seeds", "12..15", "--out", out]) == 2
+    assert "--resume goes on with them" in capsys.readouterr().err
+    assert run(["sim", "campaign", "--seeds", "12..16", "--out", out, "--resume", "--json"]) == 1
+    ended = capsys.readouterr()
+    assert "3 seeds are done already, 1 are left" in ended.err
+    facts = json.loads(ended.out)
+    assert facts["worlds"] == 4 and facts["failures"][0]["seed"] == 13
+    assert facts["marks"]["everything healed"] == 4 and "fault: kill" in facts["cold"]
+
+
+def test_a_campaign_with_all_marks_warm_is_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def worlds(wanted: range, jobs: int, watch: object) -> Iterator[Outcome]:
+        yield pretend(1, None, **dict.fromkeys(ALL_MARKS, 1))
+
+    monkeypatch.setattr(module, "run_seeds", worlds)
+    assert run(["sim", "campaign", "--seeds", "1", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "no promise was broken" in said and "cold" not in said
+
+
+def test_many_failures_end_a_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def worlds(wanted: range, jobs: int, watch: object) -> Iterator[Outcome]:
+        for seed in wanted:
+            yield pretend(seed, Failure("liveness", "nobody leads", 9000, 100))
+
+    monkeypatch.setattr(module, "run_seeds", worlds)
+    command = ["sim", "campaign", "--seeds", "0..1000", "--failures", "3", "--out", str(tmp_path)]
+    assert run(command) == 1
+    assert "3 worlds" in capsys.readouterr().out
+
+
+def test_the_date_picks_the_seeds(
+    asked: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert seeds_of_day(date(2026, 11, 21), 3) == range(20261121000000, 20261121000003)
+    days = {datetime.now(UTC).date()}
+    assert run(["sim", "campaign", "--seeds", "today:2", "--out", str(tmp_path)]) == 1
+    days.add(datetime.now(UTC).date())
+    assert asked in [list(seeds_of_day(day, 2)) for day in days]
+    assert f"today's seeds are {asked[0]}..{asked[0] + 2}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seeds", "code", "says"),
+    [
+        ("today:many", 2, "should be today:N"),
+        ("today:", 2, "should be today:N"),
+        ("today:0", 2, "a day has seeds for 1 to 1000000 worlds, not for 0"),
+        ("today:1000001", 2, "a day has seeds for 1 to 1000000 worlds"),
+        ("tomorrow", 2, "is neither a seed nor A..B"),
+        ("4:1..9", 2, "is a seed of plan format 4"),
+    ],
+)
+def test_seeds_that_cannot_be(
+    seeds: str, code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["sim", "campaign", "--seeds", seeds, "--out", str(tmp_path)]) == code
+    assert says in capsys.readouterr().err
+
+
+def test_without_pyarrow_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert run(["sim", "campaign", "--seeds", "1", "--out", str(tmp_path)]) == 1
+    assert "pip install 'quorate[spark]'" in capsys.readouterr().err
+
+
+def test_the_columns_are_those_of_the_manual() -> None:
+    manual = Path(__file__).parents[2].joinpath("docs/campaigns.md").read_text()
+    for name in schema().names:
+        assert f"| `{name}` |" in manual

@@ -1,0 +1,692 @@
+"""Each check of the consensus fires on the wrong that it is there for, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, Uuid
+from quorate.formats.batch import encode_batch
+from quorate.node.jobs import WriteSnapshot
+from quorate.node.replica import Committed
+from quorate.raft.messages import (
+    AddVoterRequest,
+    AddVoterResponse,
+    BeginQuorumEpochRequest,
+    FetchResponse,
+    RemoveVoterRequest,
+    RemoveVoterResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.raft.progress import Progress
+from quorate.raft.roles import Follower, Leader, Resigned
+from quorate.raft.values import ControlState, ElectionState, LeaderChange, Voters
+from quorate.raft.voters import VoterSet
+from quorate.sim.observe import Violation
+from quorate.storage.api import AppendedBatch
+from sim.fake import Fake, Node, key, voters
+
+A_LEADER = Leader(0, Progress(key(1), VoterSet(voters(1))), 0, 0)
+
+
+@contextmanager
+def broken(check: str, words: str = "") -> Iterator[None]:
+    with pytest.raises(Violation) as found:
+        yield
+    assert found.value.check == check, found.value
+    assert words in found.value.message
+
+
+def a_quorum() -> tuple[Fake, Node]:
+    """Node 1 leads epoch 1 of three; its first batch, offsets 0 to 2, is committed."""
+    fake = Fake()
+    leader = fake.elect(1, 1, 2)
+    fake.replicate(leader, 2)
+    leader.commit(3)
+    return fake, leader
+
+
+def test_a_well_behaved_quorum_passes() -> None:
+    fake, leader = a_quorum()
+    for _ in range(3):
+        fake.write(leader, 2, 3)
+    fake[2].commit(leader.end)
+    second = fake.elect(2, 2, 3)
+    fake.replicate(second, 1, 3)
+    second.commit(second.end)
+    fake[1].start()
+    fake[1].fetch()
+    assert fake.checks.history.committed.end == second.end
+
+
+# -- elections ---------------------------------------------------------------------------------
+def test_two_leaders_in_an_epoch() -> None:
+    fake, _ = a_quorum()
+    three = fake[3]
+    three.save(1, 3)
+    with broken("election safety", "epoch 1 has two leaders"):
+        three.persist()
+
+
+def test_a_leader_in_two_lives() -> None:
+    _, leader = a_quorum()
+    leader.start()
+    leader.state.election = ElectionState(1, 1)
+    leader.write()
+    with broken("one leader acts", "life 1"):
+        leader.append(leader.made())
+
+
+def test_a_leader_without_a_majority_of_durable_votes() -> None:
+    fake = Fake(5)
+    one = fake[1]
+    fake[2].grant(1, 0, pre_vote=True)
+    fake[3].grant(1, 0, pre_vote=True)
+    one.save(1, -1, 1)
+    one.persist()
+    fake[2].grant(1, 1)
+    one.save(1, 1)
+    with broken("election safety", "by 2 durable votes"):
+        one.persist()
+
+
+def test_a_vote_of_another_directory_does_not_count() -> None:
+    fake = Fake()
+    fake[2].grant(1, 0, pre_vote=True)
+    two = fake[2]
+    two.directory_id = Uuid(bytes(15) + b"\x99")
+    two.batches, two.disk_election = [], None
+    two.start()
+    one = fake[1]
+    one.save(1, -1, 1)
+    one.persist()
+    two.save(1, -1, 1)
+    two.persist()
+    one.save(1, 1)
+    with broken("election safety", "by 1 durable votes"):
+        one.persist()
+
+
+def test_a_leader_that_nobody_elected() -> None:
+    fake, _ = a_quorum()
+    with broken("election safety", "takes node 3"):
+        fake[2].save(2, 3)
+
+
+def test_two_votes_in_an_epoch() -> None:
+    fake, _ = a_quorum()
+    fake[3].grant(2, 5)
+    with broken("one vote an epoch"):
+        fake[3].save(5, -1, 1)
+
+
+def test_a_vote_forgotten_over_a_restart() -> None:
+    fake, _ = a_quorum()
+    fake[3].grant(2, 5)
+    fake[3].disk_election = ElectionState(5)
+    with broken("durable means durable"):
+        fake[3].start()
+
+
+def test_an_epoch_that_falls() -> None:
+    _, leader = a_quorum()
+    with broken("epoch is monotonic"):
+        leader.save(0)
+
+
+def test_a_candidate_without_pre_votes() -> None:
+    fake, _ = a_quorum()
+    with broken("pre-vote", "granted it a pre-vote"):
+        fake[2].save(2, -1, 2)
+
+
+def test_an_observer_that_runs() -> None:
+    fake = Fake(4, (1, 2, 3))
+    with broken("observers do not run"):
+        fake[4].save(1, -1, 4)
+
+
+def test_a_removed_voter_that_raises_the_epoch() -> None:
+    fake, leader = a_quorum()
+    fake.replicate(leader, 3)
+    fake.rule(leader, 1, 2)
+    leader.append(leader.control(Voters(voters(1, 2))))
+    leader.persist()
+    fake.rule(fake[2], 1, 2)
+    fake.replicate(leader, 2)
+    leader.commit(leader.end)
+    fake[2].grant(3, 1, pre_vote=True)
+    with broken("a removed voter does not disturb", "having been removed"):
+        fake[3].save(2, -1, 3)
+
+
+def test_a_pre_vote_against_a_leader_that_is_heard() -> None:
+    fake, _ = a_quorum()
+    fake[2].state.role = Follower((), 0, 0, has_fetched=True)
+    fake[2].step()
+    with broken("a removed voter does not disturb", "leads or hears"):
+        fake[2].grant(3, 1, pre_vote=True)
+
+
+def test_leader_completeness_at_the_election() -> None:
+    fake, _ = a_quorum()
+    with broken("leader completeness", "without the committed"):
+        fake.elect(3, 2, 2)
+
+
+def test_leader_completeness_when_an_old_leader_commits() -> None:
+    fake, leader = a_quorum()
+    fake.replicate(leader, 3)
+    leader.append(leader.made())
+    leader.persist()
+    fake.replicate(leader, 2)
+    fake.elect(3, 2, 2)
+    with broken("leader completeness", "which the leader of epoch 2"):
+        leader.commit(leader.end)
+
+
+# -- the log -----------------------------------------------------------------------------------
+def test_a_batch_with_two_contents() -> None:
+    fake, leader = a_quorum()
+    fake.write(leader, 2)
+    fake[3].save(1, 1)
+    fake[3].append(*leader.batches[:1])
+    with broken("log matching", "two contents"):
+        fake[3].append(fake[3].made(b"other", epoch=1))
+
+
+def test_a_batch_in_two_places() -> None:
+    fake, leader = a_quorum()
+    leader.append(leader.made())
+    second = fake.elect(2, 2, 3)
+    moved = second.made()
+    second.append(moved)
+    fake[3].save(2, 2)
+    fake[3].append(*leader.batches[:2])
+    with broken("log matching", "elsewhere it follows"):
+        fake[3].append(moved)
+
+
+def test_a_batch_written_before_its_epoch() -> None:
+    fake, leader = a_quorum()
+    with broken("durable before audible", "before that epoch"):
+        fake[3].append(*leader.batches)
+
+
+def test_a_follower_that_makes_batches() -> None:
+    fake, _ = a_quorum()
+    with broken("one leader acts", "the leader of that epoch is node 1"):
+        fake[2].append(fake[2].made())
+
+
+def test_a_follower_that_cuts_what_is_committed() -> None:
+    fake, _ = a_quorum()
+    with broken("committed prefix", "cuts off"):
+        fake[2].truncate(0)
+
+
+def test_a_snapshot_in_the_place_of_a_longer_log() -> None:
+    fake, leader = a_quorum()
+    fake.write(leader, 2)
+    fake[2].commit(3)
+    with broken("committed prefix", "dropped"):
+        fake[2].install(OffsetAndEpoch(3, 1))
+
+
+def test_a_disk_that_loses_what_was_durable() -> None:
+    fake, _ = a_quorum()
+    fake[2].batches.clear()
+    with broken("durable means durable"):
+        fake[2].start()
+
+
+def test_an_old_copy_of_a_disk_may_have_less() -> None:
+    fake, leader = a_quorum()
+    fake[2].batches.clear()
+    fake.watch("restored", fake[2])
+    fake[2].start()
+    leader.append(leader.made())
+    leader.persist()
+    with broken("durable majority", "only [1]"):
+        leader.commit(4)
+
+
+def test_what_was_not_durable_may_be_lost() -> None:
+    fake, leader = a_quorum()
+    leader.append(leader.made())
+    fake[2].append(leader.batches[-1])
+    fake[2].batches.pop()
+    fake[2].start()
+    fake[2].fetch()
+    fake[2].append(leader.batches[-1])
+    fake[2].persist()
+    fake[2].fetch(4)
+
+
+def test_recovery_that_makes_up_batches() -> None:
+    fake, _ = a_quorum()
+    fake[3].batches.append(AppendedBatch(0, 0, 1, encode_batch(0, 7, 0, [b"never written"])))
+    with broken("log matching", "nobody made"):
+        fake[3].start()
+
+
+# -- promises ----------------------------------------------------------------------------------
+AUDIBLE = "durable before audible"
+
+
+def test_a_fetch_acknowledges_what_is_not_durable() -> None:
+    fake, leader = a_quorum()
+    leader.append(leader.made())
+    fake[2].append(leader.batches[-1])
+    with broken(AUDIBLE, "acknowledges 4"):
+        fake[2].fetch()
+    fake[2].persist()
+    fake[2].fetch()
+
+
+def test_a_fetch_names_another_epoch_than_the_log_has() -> None:
+    fake, _ = a_quorum()
+    fake[2].batches[-1] = AppendedBatch(0, 2, 0, b"")
+    with broken(AUDIBLE, "of epoch 0"):
+        fake[2].fetch()
+
+
+def test_a_request_in_an_epoch_that_is_not_durable() -> None:
+    fake, _ = a_quorum()
+    fake[2].save(2)
+    with broken(AUDIBLE, "speaks in epoch 2"):
+        fake[2].fetch()
+
+
+def test_an_answer_in_an_epoch_that_is_not_durable() -> None:
+    fake, _ = a_quorum()
+    fake[2].save(2)
+    with broken(AUDIBLE, "speaks in epoch 2"):
+        fake[2].answer(FetchResponse(ErrorCode.NONE, LeaderAndEpoch(-1, 2)))
+
+
+def test_a_vote_asked_for_before_the_own_is_durable() -> None:
+    fake, _ = a_quorum()
+    with broken(AUDIBLE, "asks for votes"):
+        fake[2].ask(VoteRequest(None, key(3), 1, key(2), 0, 0, False))
+
+
+def test_a_candidate_that_claims_more_than_is_durable() -> None:
+    fake, _ = a_quorum()
+    with broken(AUDIBLE, "claims the log"):
+        fake[2].ask(VoteRequest(None, key(3), 1, key(2), 1, 9, True))
+
+
+def test_a_vote_granted_before_it_is_durable() -> None:
+    fake, _ = a_quorum()
+    three = fake[3]
+    reply_to = three.receive(VoteRequest(None, key(3), 1, key(2), 0, 0, False))
+    three.save(1, -1, 2)
+    three.fake.watch("durable", three, 0)
+    granted = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, 0), True)
+    with broken(AUDIBLE, "grants its vote"):
+        three.answer(granted, reply_to)
+
+
+def test_a_vote_may_be_granted_once_a_later_epoch_is_durable_too() -> None:
+    """Both were saved under one sync; the answer that waited for the vote leaves after it."""
+    fake, _ = a_quorum()
+    three = fake[3]
+    reply_to = three.receive(VoteRequest(None, key(3), 2, key(2), 0, 0, False))
+    three.save(2, -1, 2)
+    three.save(3)
+    three.persist()
+    three.answer(VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, 2), True), reply_to)
+
+
+def test_a_leader_that_speaks_before_its_election_is_durable() -> None:
+    fake = Fake(1)
+    one = fake[1]
+    one.save(1, -1, 1)
+    one.persist()
+    one.save(1, 1)
+    with broken(AUDIBLE, "speaks as leader"):
+        one.ask(BeginQuorumEpochRequest(None, None, LeaderAndEpoch(1, 1)))
+
+
+def test_one_that_speaks_for_another_leader() -> None:
+    fake, _ = a_quorum()
+    with broken("one leader acts", "another leader"):
+        fake[2].ask(BeginQuorumEpochRequest(None, None, LeaderAndEpoch(1, 1)))
+
+
+# -- commits -----------------------------------------------------------------------------------
+def test_a_high_watermark_that_falls() -> None:
+    _, leader = a_quorum()
+    with broken("high watermark is monotonic"):
+        leader.commit(0)
+
+
+def test_a_high_watermark_beyond_the_log() -> None:
+    _, leader = a_quorum()
+    with broken("high watermark within the log"):
+        leader.commit(9)
+
+
+def test_a_high_watermark_inside_a_batch() -> None:
+    _, leader = a_quorum()
+    leader.append(leader.made(b"a", b"b"))
+    with broken("high watermark within the log"):
+        leader.commit(4)
+
+
+def test_a_high_watermark_that_a_majority_does_not_hold() -> None:
+    fake, leader = a_quorum()
+    leader.append(leader.made())
+    leader.persist()
+    fake[2].append(leader.batches[-1])
+    with broken("durable majority", "only [1]"):
+        leader.commit(4)
+
+
+def test_a_leader_that_counts_its_own_log_before_the_sync() -> None:
+    fake, leader = a_quorum()
+    leader.append(leader.made())
+    fake.replicate(leader, 2)
+    with broken("durable majority", "only [2]"):
+        leader.commit(4)
+
+
+def test_an_observer_does_not_count_for_the_high_watermark() -> None:
+    fake = Fake(4, (1, 2, 3))
+    leader = fake.elect(1, 1, 2)
+    fake.replicate(leader, 4)
+    with broken("durable majority", "only [1]"):
+        leader.commit(3)
+
+
+def test_a_replaced_disk_does_not_count_under_the_directory_of_the_old_one() -> None:
+    fake = Fake()
+    leader = fake.elect(1, 1, 2)
+    three = fake[3]
+    three.directory_id = Uuid(bytes(15) + b"\x99")
+    three.disk_election, three.batches = None, []
+    three.start()
+    fake.replicate(leader, 3)
+    with broken("durable majority", "only [1]"):
+        leader.commit(3)
+
+
+def test_an_entry_of_an_older_epoch_is_not_counted() -> None:
+    """Raft, figure 8."""
+    fake, leader = a_quorum()
+    leader.append(leader.made())
+    leader.persist()
+    fake.replicate(leader, 2)
+    second = fake.elect(2, 2, 3)
+    with broken("durable majority", "figure 8"):
+        second.commit(4)
+
+
+def test_a_follower_that_commits_by_itself() -> None:
+    fake, leader = a_quorum()
+    leader.append(leader.made())
+    leader.persist()
+    fake.replicate(leader, 2, 3)
+    with broken("durable majority", "leads not in that epoch"):
+        fake[2].commit(4)
+
+
+def test_a_high_watermark_that_a_fetch_answer_makes_up() -> None:
+    _, leader = a_quorum()
+    with broken("durable majority", "tells of the high watermark 9"):
+        leader.answer(FetchResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), 9))
+
+
+def test_two_committed_logs() -> None:
+    """As if two quorums had worked side by side: node 3 alone was told to be one."""
+    fake, leader = a_quorum()
+    history = fake.checks.history
+    fake.replicate(leader, 3)
+    other = fake.elect(3, 2, 2)
+    fork = history.entries[(3, 2)]
+    fake.replicate(leader, 2) if not fake[2].batches else None
+    history.reigns.pop(2)
+    leader.state.election = ElectionState(1, 1)
+    leader.append(leader.made())
+    leader.persist()
+    kept = history.entries[(3, 1)]
+    history.commit(fork, other.id)
+    with broken("committed prefix", "leaves the committed one"):
+        history.commit(kept, leader.id)
+
+
+# -- machines ----------------------------------------------------------------------------------
+def test_machines_that_differ_at_an_offset() -> None:
+    fake, leader = a_quorum()
+    leader.apply(3, 1, 1)
+    fake[2].commit(3)
+    with broken("applied state", "the state it makes"):
+        fake[2].apply(3, 1, 2)
+
+
+def test_a_snapshot_that_is_not_what_a_replay_makes() -> None:
+    fake, leader = a_quorum()
+    leader.apply(3, 1, 1)
+    fake.replicate(leader, 2)
+    fake[3].save(1, 1)
+    fake[3].install(OffsetAndEpoch(3, 1))
+    with broken("applied state", "what was applied"):
+        fake[3].apply(3, 2, 1)
+
+
+def test_a_machine_that_applies_what_is_not_committed() -> None:
+    _, leader = a_quorum()
+    leader.append(leader.made())
+    with broken("applied is committed"):
+        leader.apply(4)
+
+
+def test_a_machine_ahead_of_its_replicas_high_watermark() -> None:
+    fake, _ = a_quorum()
+    with broken("applied is committed", "high watermark -1"):
+        fake[2].apply(3)
+
+
+def test_a_machine_that_leads_before_it_has_applied_all() -> None:
+    fake, leader = a_quorum()
+    leader.replica.leading_epoch = 1
+    leader.state.role = A_LEADER
+    with broken("one leader acts", "applied up to"):
+        leader.step()
+    leader.replica.applied = OffsetAndEpoch(3, 1)
+    fake.checks.twins[1].leading = None
+    leader.step()
+
+
+def test_a_machine_that_leads_after_its_leader_resigned() -> None:
+    _, leader = a_quorum()
+    leader.replica.leading_epoch = 1
+    leader.replica.applied = OffsetAndEpoch(3, 1)
+    leader.state.role = A_LEADER
+    leader.step()
+    leader.state.role = Resigned(0, set())
+    with broken("one leader acts", "resigned, its machine leads epoch 1"):
+        leader.step()
+
+
+def test_a_machine_that_leads_an_older_epoch() -> None:
+    _, leader = a_quorum()
+    leader.save(2)
+    leader.replica.leading_epoch = 1
+    leader.state.role = A_LEADER
+    with broken("one leader acts", "in ElectionState(epoch=2"):
+        leader.step()
+
+
+def test_a_leader_that_grants_a_pre_vote() -> None:
+    _, leader = a_quorum()
+    leader.state.role = A_LEADER
+    leader.step()
+    with broken("a removed voter does not disturb", "leads or hears"):
+        leader.grant(3, 1, pre_vote=True)
+
+
+def test_a_candidate_that_grants_a_pre_vote_and_then_leads_in_one_step() -> None:
+    _, leader = a_quorum()
+    leader.state.role = A_LEADER
+    leader.grant(3, 1, pre_vote=True)
+
+
+def test_a_snapshot_of_what_is_not_committed() -> None:
+    _, leader = a_quorum()
+    leader.append(leader.made())
+    job = WriteSnapshot(OffsetAndEpoch(4, 1), 0, ControlState(1, voters(1, 2, 3)), (), 0)
+    with broken("snapshot of what is committed"):
+        leader.step(jobs=[job])
+
+
+def test_a_snapshot_with_other_voters_than_the_log() -> None:
+    _, leader = a_quorum()
+    job = WriteSnapshot(OffsetAndEpoch(3, 1), 0, ControlState(1, voters(1, 2)), (), 0)
+    with broken("snapshot of what is committed", "the log has kraft.version 1"):
+        leader.step(jobs=[job])
+
+
+# -- voters ------------------------------------------------------------------------------------
+def a_quorum_of_five() -> tuple[Fake, Node]:
+    fake = Fake(5)
+    leader = fake.elect(1, 1, 2, 3)
+    fake.replicate(leader, 2, 3)
+    leader.commit(3)
+    return fake, leader
+
+
+def test_a_second_voter_change_before_the_first_is_committed() -> None:
+    fake, leader = a_quorum_of_five()
+    fake.rule(leader, 1, 2, 3, 4)
+    leader.append(leader.control(Voters(voters(1, 2, 3, 4))))
+    fake.rule(leader, 1, 2, 3)
+    with broken("single voter change", "not known to be committed"):
+        leader.append(leader.control(Voters(voters(1, 2, 3))))
+
+
+def test_a_voter_change_before_the_epoch_has_committed_anything() -> None:
+    """Ongaro's bug of 2015."""
+    fake, _ = a_quorum_of_five()
+    second = fake.elect(2, 2, 3, 4)
+    fake[2].commit(3)
+    fake.rule(second, 1, 2, 3, 4)
+    with broken("single voter change", "before anything of its epoch"):
+        second.append(second.control(Voters(voters(1, 2, 3, 4))))
+
+
+def test_one_step_may_commit_and_then_change_the_voters() -> None:
+    fake, leader = a_quorum_of_five()
+    second = fake.elect(2, 2, 3, 4)
+    fake.replicate(second, 3, 4)
+    fake.rule(second, 1, 2, 3, 4)
+    second.state.high_watermark = second.end
+    second.append(second.control(Voters(voters(1, 2, 3, 4))))
+    assert fake.checks.history.committed.epoch == 2
+    assert leader.epoch == 1
+
+
+def test_voter_sets_without_overlapping_majorities() -> None:
+    fake, leader = a_quorum_of_five()
+    fake.rule(leader, 1, 2, 3)
+    with broken("overlapping majorities"):
+        leader.append(leader.control(Voters(voters(1, 2, 3))))
+
+
+def test_one_voter_for_another_at_once_does_not_overlap() -> None:
+    _, leader = a_quorum()
+    with broken("overlapping majorities"):
+        leader.append(leader.control(Voters(voters(1, 2, 4))))
+
+
+def test_an_epoch_that_begins_without_leader_change() -> None:
+    fake, _ = a_quorum()
+    two = fake[2]
+    fake[3].grant(2, 1, pre_vote=True)
+    two.save(2, -1, 2)
+    two.persist()
+    two.save(2, 2)
+    with broken("one leader acts", "begins with None"):
+        two.append(two.made())
+
+
+@pytest.mark.parametrize("granting", [(2,), (2, 9)])
+def test_a_leader_change_without_a_majority_of_its_voters(granting: tuple[int, ...]) -> None:
+    fake, _ = a_quorum()
+    two = fake[2]
+    fake[3].grant(2, 1, pre_vote=True)
+    two.save(2, -1, 2)
+    two.persist()
+    two.save(2, 2)
+    with broken("election safety", "the voters in force"):
+        two.append(two.control(LeaderChange(2, (1, 2, 3), granting)))
+
+
+def test_voters_at_kraft_version_0() -> None:
+    fake = Fake(1)
+    one = fake[1]
+    one.save(1, -1, 1)
+    one.persist()
+    one.save(1, 1)
+    with broken("voter set", "at kraft.version 0"):
+        one.append(one.control(LeaderChange(1, (1,), (1,)), Voters(voters(1))))
+
+
+def test_an_empty_voter_set() -> None:
+    fake = Fake(1)
+    leader = fake.elect(1, 1)
+    leader.commit(3)
+    with broken("voter set"):
+        leader.append(leader.control(Voters(())))
+
+
+def test_a_voter_set_that_is_not_taken_back_with_the_log() -> None:
+    fake, leader = a_quorum()
+    fake.replicate(leader, 3)
+    fake.rule(leader, 1, 2)
+    leader.append(leader.control(Voters(voters(1, 2))))
+    fake.elect(2, 2, 3)
+    with broken("voter set", "in force are"):
+        leader.truncate(3)
+
+
+def test_a_high_watermark_over_the_old_voters() -> None:
+    """A voter is added: from then on two of three are not enough."""
+    fake = Fake(4, (1, 2, 3))
+    leader = fake.elect(1, 1, 2)
+    fake.replicate(leader, 2)
+    leader.commit(3)
+    fake.rule(leader, 1, 2, 3, 4)
+    leader.append(leader.control(Voters(voters(1, 2, 3, 4))))
+    leader.persist()
+    fake.rule(fake[2], 1, 2, 3, 4)
+    fake.replicate(leader, 2)
+    with broken("durable majority", "only [1, 2]"):
+        leader.commit(4)
+
+
+# -- what clients are told ---------------------------------------------------------------------
+ACKNOWLEDGED = "acknowledged means committed"
+
+
+def test_an_acknowledgement_before_the_commit() -> None:
+    _, leader = a_quorum()
+    with broken(ACKNOWLEDGED):
+        leader.step(outcomes=[Committed(1, 3, 4)])
+
+
+def test_a_voter_change_acknowledged_before_the_commit() -> None:
+    _, leader = a_quorum()
+    reply_to = leader.receive(RemoveVoterRequest(None, key(3)))
+    with broken(ACKNOWLEDGED):
+        leader.answer(RemoveVoterResponse(ErrorCode.NONE), reply_to)
+    reply_to = leader.receive(AddVoterRequest(None, key(4), ()))
+    with broken(ACKNOWLEDGED):
+        leader.answer(AddVoterResponse(ErrorCode.NONE), reply_to)
+    reply_to = leader.receive(AddVoterRequest(None, key(4), (), ack_when_committed=False))
+    leader.answer(AddVoterResponse(ErrorCode.NONE), reply_to)

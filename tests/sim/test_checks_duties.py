@@ -1,0 +1,97 @@
+"""What a leader owes, each broken once by hand."""
+
+from __future__ import annotations
+
+from quorate.node.jobs import AppendBatches
+from quorate.raft.ready import SaveElection
+from quorate.raft.roles import Unattached
+from quorate.raft.values import ElectionState, Voters
+from sim.fake import Fake, Node, voters
+from sim.test_checks_core import A_LEADER, broken
+
+
+def leading(count: int = 4) -> tuple[Fake, Node]:
+    """Node 1 leads voters 1 to 3; node 4 is there too, and all have fetched at 0 ms."""
+    fake = Fake(count, (1, 2, 3))
+    leader = fake.elect(1, 1, 2, 3)
+    fake.replicate(leader, 2, 3)
+    leader.commit(3)
+    leader.state.role = A_LEADER
+    leader.step()
+    return fake, leader
+
+
+def at(leader: Node, now_ms: int) -> None:
+    leader.state.now = now_ms
+    leader.step()
+
+
+def test_a_leader_that_stays_without_a_majority() -> None:
+    _, leader = leading()
+    at(leader, 6000)
+    with broken("check quorum", "since 6001 ms no majority"):
+        at(leader, 6001)
+
+
+def test_one_follower_of_three_voters_is_enough() -> None:
+    _, leader = leading()
+    leader.state.now = 4000
+    leader.hear(2)
+    at(leader, 9000)
+    with broken("check quorum"):
+        at(leader, 10_001)
+
+
+def test_a_new_voter_set_has_its_own_time() -> None:
+    fake, leader = leading()
+    at(leader, 5000)
+    fake.rule(leader, 1, 2)
+    leader.append(leader.control(Voters(voters(1, 2))))
+    at(leader, 11_000)
+    with broken("check quorum", "of {1"):
+        at(leader, 11_001)
+
+
+def test_an_observer_is_not_enough() -> None:
+    _, leader = leading()
+    leader.state.now = 4000
+    leader.hear(4)
+    with broken("check quorum"):
+        at(leader, 6001)
+
+
+def test_a_new_voter_that_has_not_fetched_in_the_epoch() -> None:
+    fake, leader = leading()
+    fake.checks.twins[1].heard.clear()
+    fake.rule(leader, 1, 2, 3, 4)
+    with broken("a new voter has caught up", "adds 4"):
+        leader.append(leader.control(Voters(voters(1, 2, 3, 4))))
+
+
+def test_a_new_voter_that_has_fetched() -> None:
+    fake, leader = leading()
+    fake.rule(leader, 1, 2, 3, 4)
+    leader.append(leader.control(Voters(voters(1, 2, 3, 4))))
+
+
+def test_a_new_voter_added_in_the_step_in_which_the_leader_learns_of_a_newer_epoch() -> None:
+    """Seed 266 once failed: what was heard in the old epoch was forgotten too soon."""
+    fake, leader = leading()
+    fake.rule(leader, 1, 2, 3, 4)
+    batch = leader.control(Voters(voters(1, 2, 3, 4)))
+    leader.batches.append(batch)
+    leader.state.election = ElectionState(2)
+    leader.state.role = Unattached(0)
+    leader.write(AppendBatches((batch,)), SaveElection(leader.state.election, 1))
+
+
+def test_a_removed_leader_that_stays() -> None:
+    fake, leader = leading()
+    fake.rule(leader, 2, 3)
+    leader.append(leader.control(Voters(voters(2, 3))))
+    leader.persist()
+    fake.rule(fake[2], 2, 3)
+    fake.rule(fake[3], 2, 3)
+    fake.replicate(leader, 2, 3)
+    with broken("a removed leader resigns", "is committed"):
+        leader.commit(leader.end)

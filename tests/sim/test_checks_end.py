@@ -1,0 +1,78 @@
+"""What is held against clients' histories at the end, and the checks in a whole world."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.sim.checks.watch import Checks
+from quorate.sim.observe import ClientOp, Violation
+from quorate.sim.run import run_seed
+from sim.fake import Fake
+
+
+def a_finished_world() -> tuple[Fake, Any]:
+    fake = Fake(1)
+    leader = fake.elect(1, 1)
+    leader.commit(3)
+    leader.replica.applied = OffsetAndEpoch(3, 1)
+    leader.machine.values[7] = 1
+    return fake, SimpleNamespace(processes=fake.nodes, now_us=100)
+
+
+def put(value: int, begin: int, end: int) -> ClientOp:
+    return ClientOp(1, value, "put", 7, value, None, begin, end, "ok")
+
+
+def test_a_history_that_adds_up() -> None:
+    fake, world = a_finished_world()
+    fake.checks.invoked(put(1, 0, 10))
+    fake.checks.finished(world)
+
+
+def test_an_acknowledged_write_that_is_lost() -> None:
+    fake, world = a_finished_world()
+    fake.checks.invoked(put(1, 0, 10))
+    fake.checks.invoked(put(2, 20, 30))
+    with pytest.raises(Violation) as found:
+        fake.checks.finished(world)
+    assert found.value.check == "linearizable"
+
+
+def test_a_write_that_nobody_made() -> None:
+    fake, world = a_finished_world()
+    fake.checks.invoked(ClientOp(1, 1, "get", 7, None, None, 0, 10, "ok", None))
+    with pytest.raises(Violation):
+        fake.checks.finished(world)
+
+
+def test_nobody_has_applied_what_is_committed() -> None:
+    fake, world = a_finished_world()
+    fake[1].replica.applied = OffsetAndEpoch(0, 0)
+    with pytest.raises(Violation) as found:
+        fake.checks.finished(world)
+    assert found.value.check == "liveness"
+
+
+def test_at_the_end_a_majority_holds_what_is_committed() -> None:
+    fake, world = a_finished_world()
+    fake.checks.history.committed.durable_on = 0
+    with pytest.raises(Violation) as found:
+        fake.checks.finished(world)
+    assert found.value.check == "durable majority"
+
+
+@pytest.mark.parametrize("seed", [0, 7, 56, 131])
+def test_a_world_keeps_every_promise(seed: int) -> None:
+    """Seeds on which a first version of the checks was wrong."""
+    checks = Checks()
+    outcome = run_seed(seed, [checks])
+    assert outcome.failure is None
+    assert checks.history.committed.end > 0
+
+
+def test_watching_changes_nothing() -> None:
+    assert run_seed(7, [Checks()]).trace_hash == run_seed(7).trace_hash

@@ -1,0 +1,50 @@
+"""Fresh seeds: the date (UTC) picks them, so that every day's run of the tests sees new worlds.
+
+QUORATE_SEEDS=A..B runs those seeds instead, all of them, however long it takes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from quorate.sim.campaign import seeds_of_day
+from quorate.sim.run import checked, run_seed
+
+SHARES = 4
+SECONDS = 20.0
+"""Of each share: begin no world after that."""
+LEAST = 10
+"""Worlds of each share, however slow the machine."""
+
+
+def wanted() -> tuple[range, bool]:
+    """The seeds of all shares, and whether time is limited."""
+    given = os.environ.get("QUORATE_SEEDS")
+    if given is None:
+        return seeds_of_day(datetime.now(UTC).date(), 20_000), True
+    first, dots, last = given.partition("..")
+    seeds = range(int(first), int(last) if dots else int(first) + 1)
+    assert seeds, f"QUORATE_SEEDS={given} has no seeds: it should be A..B, B not included"
+    return seeds, False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", range(SHARES))
+def test_fresh_seeds_break_no_promise(share: int) -> None:
+    seeds, limited = wanted()
+    until = time.monotonic() + SECONDS
+    for tried, seed in enumerate(seeds[share::SHARES], 1):
+        outcome = run_seed(seed, checked())
+        if outcome.failure is not None:
+            failure = outcome.failure
+            pytest.fail(
+                f"seed {seed} failed at {failure.at_ms} ms: {failure.check}: {failure.message}\n"
+                f"  quorate sim replay {seed}\n  quorate sim shrink {seed}\n"
+                f"  QUORATE_SEEDS={seed} pytest {__file__}"
+            )
+        if limited and tried >= LEAST and time.monotonic() > until:
+            break

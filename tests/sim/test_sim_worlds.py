@@ -1,0 +1,221 @@
+"""Whole worlds: each kind of trouble does what it says, and the quorum comes through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from quorate.node.replica import Effects, Input
+from quorate.sim.observe import ClientOp, Observer
+from quorate.sim.plan import DEEDS, LEADER, ClientPlan, Deed, DiskPlan, NetworkPlan, Plan
+from quorate.sim.process import Process
+from quorate.sim.run import Outcome, checked, run_plan, run_seed
+from quorate.storage.api import Recovered
+
+BUSY = ClientPlan(count=3, think_ms=60)
+SMALL = DiskPlan(segment_bytes=1000, snapshot_bytes=800, retention_bytes=2000)
+
+
+class Diary(Observer):
+    """What was seen, counted and in words."""
+
+    def __init__(self) -> None:
+        self.count: Counter[str] = Counter()
+        self.notes: list[str] = []
+        self.refusals: list[str] = []
+        self.answers: list[ClientOp] = []
+
+    def started(self, process: Process, recovered: Recovered) -> None:
+        self.count["started"] += 1
+        self.notes += recovered.notes
+
+    def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
+        self.count.update(type(item).__name__ for item in happened)
+        self.notes += effects.notes
+
+    def refused(self, process: Process, reason: str) -> None:
+        self.refusals.append(reason)
+
+    def crashed(self, process: Process) -> None:
+        self.count["crashed"] += 1
+
+    def wiped(self, process: Process) -> None:
+        self.count["wiped"] += 1
+
+    def restored(self, process: Process) -> None:
+        self.count["restored"] += 1
+
+    def fault(self, kind: str, details: tuple[object, ...]) -> None:
+        self.count[kind] += 1
+
+    def answered(self, op: ClientOp) -> None:
+        self.answers.append(op)
+
+    def says(self, text: str) -> bool:
+        return any(text in note for note in self.notes)
+
+
+def live(plan: Plan) -> tuple[Outcome, Diary]:
+    """Run it with all checks; nothing may fail."""
+    diary = Diary()
+    outcome = run_plan(plan, [*checked(), diary])
+    assert outcome.failure is None, outcome.failure
+    return outcome, diary
+
+
+def world(*deeds: Deed, **changes: object) -> Plan:
+    plan = Plan(seed=5, duration_ms=9000, clients=BUSY, disk=SMALL, deeds=deeds)
+    return replace(plan, **changes)  # type: ignore[arg-type]
+
+
+def test_a_quiet_world_elects_commits_and_answers() -> None:
+    outcome, diary = live(world())
+    assert outcome.simulated_ms >= 9000 and outcome.healing_ms < 5000
+    assert len(diary.answers) > 100 and all(op.outcome == "ok" for op in diary.answers)
+    assert diary.count["crashed"] == 0
+    assert diary.says("Wrote snapshot")
+
+
+@pytest.mark.parametrize("voters", range(1, 8))
+def test_worlds_of_every_size(voters: int) -> None:
+    deed = Deed(4000, "power", (LEADER, 1500))
+    _, diary = live(world(deed, voters=voters, observers=1))
+    assert diary.count["crashed"] == 1 and diary.answers
+
+
+CRASHES = [
+    Deed(4000, "kill", (LEADER, 700)),
+    Deed(4000, "power", (LEADER, 700)),
+    Deed(4000, "power-reorder", (1, 700)),
+    Deed(4000, "stop", (LEADER, 700)),
+    Deed(4000, "blackout", (0b1110, 900)),
+    Deed(4000, "fail-disk", (LEADER, 2, 700)),
+    Deed(4000, "crash-disk", (LEADER, 2, 700)),
+    Deed(4000, "crash-recovery", (2, 1, 700)),
+    Deed(4000, "full-disk", (LEADER, 900)),
+    Deed(4000, "rot", (2, 700)),
+    Deed(4000, "misdirect", (2, 700)),
+    Deed(4000, "wipe", (2, 700)),
+    Deed(4000, "replace", (2, 700)),
+    Deed(4000, "old-copy", (2, 1500, 700)),
+    Deed(4000, "move", (2, 700)),
+]
+
+
+@pytest.mark.parametrize("deed", CRASHES, ids=lambda deed: deed.kind)
+def test_what_ends_a_process(deed: Deed) -> None:
+    _, diary = live(world(deed))
+    assert diary.count["crashed"] >= 1
+    assert diary.count["started"] >= 4
+
+
+TROUBLES = [
+    Deed(4000, "pause", (LEADER, 4000)),
+    Deed(4000, "slow-cpu", (LEADER, 50_000, 2000)),
+    Deed(4000, "jump", (LEADER, 10**9)),
+    Deed(4000, "slow-disk", (LEADER, 1500, 3000)),
+    Deed(4000, "rot-live", (2,)),
+    Deed(4000, "partition", (0b0110, 3000)),
+    Deed(4000, "partition-one-way", (0b0010, 3000)),
+    Deed(4000, "isolate", (LEADER, 4000)),
+    Deed(4000, "mute", (LEADER, 4000)),
+    Deed(4000, "deafen", (LEADER, 4000)),
+    Deed(4000, "bridge", (3, 0b0010, 3000)),
+    Deed(4000, "flap", (0b0010, 400, 6)),
+    Deed(4000, "cut", (1, 2, 3000)),
+    Deed(4000, "slow-link", (1, 2, 1000, 3000)),
+    Deed(4000, "reset", (LEADER,)),
+    Deed(4000, "add", (4,)),
+    Deed(4000, "remove", (LEADER,)),
+    Deed(4000, "alter", (0b11100,)),
+    Deed(4000, "snapshot", (LEADER,)),
+    Deed(6000, "clean", (LEADER,)),
+    Deed(4000, "resign", (LEADER,)),
+]
+
+
+@pytest.mark.parametrize("deed", TROUBLES, ids=lambda deed: deed.kind)
+def test_what_troubles_a_quorum(deed: Deed) -> None:
+    _, diary = live(world(deed, observers=1))
+    assert diary.count[deed.kind] >= 1
+    assert diary.answers
+
+
+def test_every_deed_is_told_here() -> None:
+    told = {deed.kind for deed in (*CRASHES, *TROUBLES)}
+    assert told | {"upgrade"} == set(DEEDS)
+
+
+def test_a_static_quorum_becomes_dynamic_and_changes_its_voters() -> None:
+    deeds = (Deed(4000, "upgrade"), Deed(5000, "add", (4,)), Deed(7000, "remove", (1,)))
+    _, diary = live(world(*deeds, static=True, observers=1))
+    assert diary.count["upgraded"] == 1
+    assert diary.says("voters {2-") and diary.count["asked"] >= 2
+
+
+def test_a_static_voter_whose_disk_is_spoiled_stays_away() -> None:
+    _, diary = live(world(Deed(4000, "rot", (2, 700)), static=True))
+    assert diary.count["wiped"] == 0
+    assert diary.count["spoiled"] == 1
+
+
+def test_no_majority_is_ever_spoiled() -> None:
+    deeds = [Deed(3000 + 10 * i, "rot", (1 + i % 3, 500)) for i in range(9)]
+    _, diary = live(world(*deeds))
+    assert diary.count["spoiled"] >= 1 and diary.count["not spoiled"] >= 1
+
+
+def test_rot_is_found_and_the_disk_replaced() -> None:
+    found = Counter[str]()
+    for seed in range(6):
+        _, diary = live(world(Deed(5000, "rot", (2, 300)), seed=seed))
+        found["refused"] += len(diary.refusals)
+        found["wiped"] += diary.count["wiped"]
+        assert all("node-2/" in reason and "; " in reason for reason in diary.refusals), (
+            diary.refusals
+        )
+    assert found["refused"] >= 2 and found["wiped"] == found["refused"]
+
+
+def test_an_old_copy_is_only_put_back_where_nobody_needs_more() -> None:
+    _, diary = live(world(Deed(2000, "old-copy", (2, 1500, 500)), duration_ms=20_000))
+    assert diary.count["restored"] + diary.count["not restored"] == 1
+    quiet = world(
+        Deed(2000, "old-copy", (2, 1500, 500)), clients=ClientPlan(count=1, think_ms=2000)
+    )
+    _, diary = live(quiet)
+    assert diary.count["restored"] == 1
+    _, diary = live(replace(quiet, voters=1, observers=2))
+    assert diary.count["restored"] == 0
+
+
+def test_messages_that_misbehave() -> None:
+    network = NetworkPlan(
+        loss=0.05, duplicate=0.05, hold=0.05, hold_ms=2000, reorder=0.1, reset=0.1, corrupt=0.1
+    )
+    for wire in (False, True):
+        _, diary = live(world(network=network, wire=wire, duration_ms=15_000))
+        for kind in ("lost", "duplicated", "held", "reordered", "reset by chance", "corrupted"):
+            assert diary.count[kind] > 1, kind
+
+
+def test_observers_join_by_themselves() -> None:
+    _, diary = live(world(observers=2, auto_join=True))
+    assert diary.says("auto join: NONE")
+
+
+def test_a_client_that_gives_up_never_knows() -> None:
+    clients = ClientPlan(count=4, think_ms=20, timeout_ms=100, give_up=1.0)
+    _, diary = live(world(Deed(3000, "isolate", (LEADER, 5000)), clients=clients))
+    assert {op.outcome for op in diary.answers} == {"ok", "unknown"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 160, 10))
+def test_worlds_drawn_from_seeds(first: int) -> None:
+    for seed in range(first, first + 10):
+        outcome = run_seed(seed, checked())
+        assert outcome.failure is None, (seed, outcome.failure)

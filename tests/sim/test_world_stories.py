@@ -1,0 +1,131 @@
+"""Worlds in files: a plan, and what comes of it; and what `quorate sim` says to bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quorate.cli.main import run
+from quorate.sim.plan import Deed, Plan
+from quorate.sim.run import Failure, Outcome, checked, run_plan
+from quorate.sim.story.errors import StoryError
+from quorate.sim.story.file import tell
+from quorate.sim.story.worlds import is_world, parse_world, world_text
+
+SMALL = """\
+# Nothing much happens here.
+format 1
+seed 5
+voters 1
+
+duration_ms 700
+clients.count 1  # so that something is written
+at 400 kill node=1 down_ms=50
+----
+no promise was broken
+"""
+
+
+def test_a_world_is_told_as_written() -> None:
+    told = tell(SMALL, "small.txt")
+    assert told.differences == () and told.text == SMALL
+
+
+def test_a_world_that_goes_another_way_is_shown() -> None:
+    text = SMALL.replace("no promise was broken", "broken at 500 ms: liveness\nnobody leads")
+    told = tell(text, "small.txt")
+    (difference,) = told.differences
+    assert difference.line == 2
+    assert difference.written == ("broken at 500 ms: liveness", "nobody leads")
+    assert difference.found == ("no promise was broken",)
+    assert told.text == SMALL
+    assert tell(SMALL.partition("----")[0], "small.txt").text == SMALL
+
+
+def test_only_a_plan_is_a_world() -> None:
+    assert is_world("# so\n\n  format 1") and is_world("format 7")
+    assert not is_world("static 1 2 3\nstart") and not is_world("") and not is_world("# format 1")
+
+
+def test_the_file_of_an_outcome_tells_it_again() -> None:
+    plan = Plan(seed=3, voters=2, duration_ms=300, deeds=(Deed(70, "kill", (0, 5)),))
+    text = world_text(run_plan(plan, checked()), "Found by chance.\nMended.")
+    assert text.startswith("# Found by chance.\n# Mended.\nformat 1\nseed 3\n")
+    assert parse_world(text, "x").plan == plan
+    assert tell(text, "x").text == text and not tell(text, "x").differences
+    failure = Failure("liveness", "nobody\n  leads", 80, 9)
+    broken = world_text(Outcome(3, plan, 9, 80, "00", failure, 0.1))
+    assert broken.endswith("----\nbroken at 80 ms: liveness\nnobody leads\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("format 1\ncolour 3", 2, "there is no setting 'colour'"),
+        ("# old\nformat 0\ncolour 3", 2, "this plan is of format 0, and only format 1"),
+        ("format 1\nat 5 explode", 2, "there is no deed 'explode'"),
+        ("format 1\nvoters 9", 0, "a world has 1 to 7 voters"),
+        ("format 1\n----\n----", 3, "a second ----"),
+        ("format 1\n\nsettle\n----\nok", 3, "a setting is a name and a value"),
+        ("dynamic 1 2 3\nexplode", 2, "there is no command 'explode'"),
+    ],
+)
+def test_a_file_that_does_not_parse(
+    text: str, line: int, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(StoryError) as caught:
+        tell(text, "bad.txt")
+    assert caught.value.line == line and reason in caught.value.reason
+    file = tmp_path / "bad.txt"
+    file.write_text(text)
+    assert run(["sim", "scenario", str(file)]) == 2
+    where = f"{file}:{line}: " if line else f"{file}: "
+    said = capsys.readouterr().err
+    assert said.startswith(where) and reason in said and said.count("\n") == 1
+
+
+# -- commands ------------------------------------------------------------------------------------
+def test_replay_runs_a_world_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "small.txt"
+    file.write_text(SMALL)
+    assert run(["sim", "replay", "--quiet", str(file)]) == 0
+    assert f"trace {run_plan(parse_world(SMALL, 'x').plan).trace_hash}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        ("replay 2:77", 2, "2:77 is a seed of plan format 2, and this version of quorate draws"),
+        ("run --seeds 3:0..3:9", 2, "3:0 is a seed of plan format 3"),
+        ("plan 9:1", 2, "9:1 is a seed of plan format 9"),
+        ("plan 99999999999999999999", 2, "is no seed: those are numbers from 0"),
+        ("plan many", 2, "'many' is no seed"),
+        ("replay nowhere.txt", 1, "'nowhere.txt' is neither a seed"),
+        ("shrink nowhere.txt", 1, "'nowhere.txt' is neither a seed"),
+        ("run --seeds 9..3", 2, "has no seeds"),
+        ("run --seeds a..b", 2, "is neither a seed nor A..B"),
+        ("run --seeds 1..", 2, "is neither a seed nor A..B"),
+    ],
+)
+def test_seeds_and_files_that_cannot_be(
+    arguments: str, code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["sim", *arguments.split()]) == code
+    assert says in capsys.readouterr().err
+
+
+def test_a_seed_may_name_its_plan_format(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sim", "plan", "1:77"]) == 0
+    named = capsys.readouterr().out
+    assert run(["sim", "plan", "77"]) == 0
+    assert capsys.readouterr().out == named
+
+
+def test_a_plan_of_another_format_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plan.txt"
+    file.write_text("voters 3\nformat 7\n")
+    assert run(["sim", "replay", str(file)]) == 1
+    assert "line 2: this plan is of format 7" in capsys.readouterr().err
