@@ -1,0 +1,76 @@
+"""`quorate sim mutants`: does the simulator find bugs that are planted into the real code?"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from quorate.cli.options import CONTEXT, json_option
+
+if TYPE_CHECKING:
+    from quorate.sim.mutants.hunt import Catch
+
+_ALIVE = 1
+
+
+@click.command(
+    context_settings=CONTEXT,
+    epilog="""\b
+Examples:
+  quorate sim mutants --jobs 4
+  quorate sim mutants vote-twice half-is-a-majority --seeds 20000
+  quorate sim mutants --list""",
+)
+@click.argument("names", nargs=-1)
+@click.option(
+    "--seeds", type=click.IntRange(1), default=1000, help="At most so many each.  [default: 1000]"
+)
+@click.option("--first", type=click.IntRange(0), default=0, help="The first seed.  [default: 0]")
+@click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
+@click.option("--list", "only_list", is_flag=True, help="Say what there is, and hunt nothing.")
+@json_option
+def mutants(
+    names: tuple[str, ...], seeds: int, first: int, jobs: int, only_list: bool, as_json: bool
+) -> int:
+    """Plant bugs into the real code, one at a time, and run seeds until a check finds each.
+
+    The code on the disk is never touched. Exit code 1 when a mutant lives.
+    """
+    from quorate.sim.mutants.catalog import MUTANTS
+    from quorate.sim.mutants.hunt import find, hunt_all
+
+    chosen = [find(name) for name in names] or list(MUTANTS)
+    if only_list:
+        for mutant in chosen:
+            click.echo(f"{mutant.name:34} {mutant.what} ({mutant.module})")
+        return 0
+    catches: list[Catch] = []
+    for catch in hunt_all(chosen, range(first, first + seeds), jobs):
+        catches.append(catch)
+        if not as_json:
+            click.echo(_line(catch))
+    if as_json:
+        click.echo(json.dumps([asdict(catch) for catch in catches]))
+    else:
+        click.echo(_sum(catches))
+    return _ALIVE if any(catch.check is None for catch in catches) else 0
+
+
+def _line(catch: Catch) -> str:
+    if catch.check is None:
+        return f"{catch.mutant:34} LIVES after {catch.tried} seeds, {catch.seconds:.1f} s"
+    found = f"seed {catch.seed}, {catch.tried} seeds, {catch.seconds:.1f} s"
+    return f"{catch.mutant:34} {catch.check} ({found})"
+
+
+def _sum(catches: list[Catch]) -> str:
+    found = [catch.tried for catch in catches if catch.check is not None]
+    text = f"{len(found)} of {len(catches)} mutants found"
+    if found:
+        middle = statistics.median(found)
+        text += f"; seeds to the find: median {middle:g}, at most {max(found)}"
+    return text

@@ -1,0 +1,10 @@
+"""All mutants, by room of the house."""
+
+from __future__ import annotations
+
+from quorate.sim.mutants.elections import ELECTIONS
+from quorate.sim.mutants.mutant import Mutant
+from quorate.sim.mutants.replication import REPLICATION
+from quorate.sim.mutants.storage import STORAGE
+
+MUTANTS: tuple[Mutant, ...] = (*ELECTIONS, *REPLICATION, *STORAGE)

@@ -1,0 +1,104 @@
+"""Hunts mutants: each in a process of its own, seed after seed, until a check fails.
+
+`python -m quorate.sim.mutants.hunt NAME FIRST END` is that process; it prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+
+from quorate.base.errors import QuorateError
+from quorate.sim.mutants.catalog import MUTANTS
+from quorate.sim.mutants.mutant import Mutant
+from quorate.sim.mutants.plant import plant
+
+
+@dataclass(frozen=True, slots=True)
+class Catch:
+    """What came of one hunt. `check` None: the mutant lives. `tried` counts seeds."""
+
+    mutant: str
+    check: str | None
+    message: str
+    seed: int | None
+    tried: int
+    events: int
+    seconds: float
+
+
+def find(name: str) -> Mutant:
+    """The mutant of this name. Raises QuorateError with the names that there are."""
+    for mutant in MUTANTS:
+        if mutant.name == name:
+            return mutant
+    names = ", ".join(mutant.name for mutant in MUTANTS)
+    raise QuorateError(f"there is no mutant '{name}'; there are: {names}")
+
+
+def hunt_here(mutant: Mutant, seeds: range) -> Catch:
+    """Plant it into this very process, which is of no other use afterwards."""
+    plant(mutant)
+    from quorate.sim.run import checked, run_seed
+
+    began, events = time.perf_counter(), 0
+    for tried, seed in enumerate(seeds, 1):
+        outcome = run_seed(seed, checked())
+        events += outcome.events
+        if outcome.failure is not None:
+            seconds = time.perf_counter() - began
+            check, message = outcome.failure.check, outcome.failure.message
+            return Catch(mutant.name, check, message, seed, tried, events, seconds)
+    seconds = time.perf_counter() - began
+    return Catch(mutant.name, None, "", None, len(seeds), events, seconds)
+
+
+def hunt(mutant: Mutant, seeds: range) -> Catch:
+    """In a fresh process. A mutant that cannot even be imported or run counts as caught.
+
+    Raises StaleMutant where the code to mutate is not there any more.
+    """
+    began = time.perf_counter()
+    command = [sys.executable, "-m", __name__, mutant.name, str(seeds.start), str(seeds.stop)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    if done.returncode == 0 and lines:
+        return Catch(**json.loads(lines[-1]))
+    if done.returncode == _STALE:
+        raise QuorateError(done.stderr.strip())
+    said = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+    return Catch(mutant.name, "exception", said, None, 0, 0, time.perf_counter() - began)
+
+
+def hunt_all(mutants: Sequence[Mutant], seeds: range, jobs: int) -> Iterator[Catch]:
+    """Every one of them, `jobs` at a time, as they are done."""
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(hunt, mutant, seeds) for mutant in mutants]
+        try:
+            for future in as_completed(waiting):
+                yield future.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+_STALE = 3
+
+
+def _main(name: str, first: str, end: str) -> int:
+    try:
+        catch = hunt_here(find(name), range(int(first), int(end)))
+    except QuorateError as error:
+        print(error, file=sys.stderr)
+        return _STALE
+    print(json.dumps(asdict(catch)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))
