@@ -1,0 +1,34 @@
+-------------------------------- MODULE MC --------------------------------
+(* What TLC needs to check Quorate.tla within bounds: see the .cfg files. *)
+EXTENDS Quorate, TLC
+
+CONSTANT MaxPending  \* at most so many writes of a server are on their way to its disk
+
+Symmetry == Permutations(InitVoters) \cup Permutations(Server \ InitVoters)
+Bounded == \A i \in Server : Len(disk[i]) <= 1 + MaxPending
+
+(* Fewer interleavings, where the log is what matters: elections go fast. *)
+(* An election state is on the disk before anything else happens; a       *)
+(* prospective replica runs at once, if no epoch above its own has begun; *)
+(* a replica crashes, and a leader resigns, only with writes on their     *)
+(* way; a follower takes the newest high watermark or none.               *)
+Unsaved == {i \in Server : ~ElectionIsDurable(i)}
+Running == {i \in Server : role[i] = "prospective"}
+Brisk ==
+    /\ Unsaved # {} => \E i \in Unsaved : Len(disk'[i]) < Len(disk[i])
+    /\ Unsaved = {} /\ Running # {} => \E i \in Running : role'[i] = "candidate"
+    /\ \A i \in Server :
+         /\ role[i] = "prospective" /\ role'[i] = "candidate" =>
+              \A j \in Server : Now(j).epoch <= Now(i).epoch
+         /\ Settled(i) => hw'[i] >= hw[i]
+         /\ Settled(i) /\ role[i] = "leader" => role'[i] # "resigned"
+         /\ role[i] = "follower" /\ hw'[i] > hw[i] => hw'[i] = led[Now(i).epoch].hw
+
+(* As Brisk; leaders append nothing but LeaderChange and voter sets, and  *)
+(* a server whom no voter set in force has does nothing.                  *)
+ChangesOnly ==
+    /\ Brisk
+    /\ \A i \in Server : role[i] = "leader" /\ Len(disk'[i]) > Len(disk[i]) =>
+         voters'[i] # voters[i]
+    /\ \A i \in Server : (\A j \in Server : i \notin voters[j]) => disk'[i] = disk[i]
+=============================================================================

@@ -1,0 +1,102 @@
+"""Runs of the real core whose traces are held against the specification."""
+
+from __future__ import annotations
+
+from random import Random
+
+from quorate.base.ids import ReplicaKey
+from quorate.raft.core import RaftCore
+from quorate.raft.messages import AddVoterRequest, RemoveVoterRequest
+from quorate.raft.ready import Ready
+from quorate.raft.values import ElectionState
+from quorate.sim.plan import ClientPlan, Deed, NetworkPlan, Plan
+from quorate.sim.run import run_plan
+from quorate.sim.story.cluster import Cluster
+from quorate.sim.story.names import CLUSTER_ID, key, listeners
+from quorate.sim.story.node import Node
+from quorate.sim.tla import Recorder, Tape
+
+
+def taped(cluster: Cluster, *voters: int) -> Tape:
+    """A tape of everything that the nodes of this cluster do from now on."""
+    tape = Tape(key(i) for i in voters)
+    lives: dict[ReplicaKey, RaftCore] = {}
+
+    def observe(node: Node, ready: Ready) -> None:
+        replica, core = ReplicaKey(node.id, node.config.directory_id), node.running
+        if lives.get(replica) is not core:
+            lives[replica] = core
+            tape.started(replica, node.durable.election or ElectionState(), node.durable.end)
+        if ready.faulted is None:
+            if ready.seq is not None:
+                tape.wrote(replica, ready.seq, ready.writes)
+            tape.stepped(replica, core)
+
+    cluster.observe = observe
+    return tape
+
+
+def takeover() -> Tape:
+    """A leader cut off appends in vain, crashes, and is cut back by the next one."""
+    cluster = Cluster(Random(1).random).dynamic(1, 2, 3)
+    tape = taped(cluster, 1, 2, 3)
+    cluster.start()
+    old = cluster.elect()
+    cluster.leading.propose("one")
+    cluster.run(50)
+    others = [i for i in (1, 2, 3) if i != old]
+    cluster.partition([old], others)
+    node = cluster.nodes[old]
+    node.propose("lost")
+    node.persist()
+    node.propose("not even written")
+    node.crash()
+    cluster.run_until(lambda: cluster.leader in others)
+    cluster.leading.propose("two")
+    cluster.run(50)
+    cluster.heal()
+    node.start()
+    cluster.run(1500)
+    assert cluster[old].log_end == cluster[cluster.leader].log_end
+    return tape
+
+
+def change_of_voters() -> Tape:
+    """A fourth voter comes, the leader is removed, and hands over."""
+    cluster = Cluster(Random(2).random).dynamic(1, 2, 3)
+    cluster.observer(4, 1, 2, 3)
+    tape = taped(cluster, 1, 2, 3)
+    cluster.start()
+    old = cluster.elect()
+    cluster.run(1000)
+    cluster.ask(old, AddVoterRequest(CLUSTER_ID, key(4), listeners(4)))
+    cluster.run(200)
+    assert cluster[old].voters.voters is not None and len(cluster[old].voters.voters) == 4
+    cluster.ask(old, RemoveVoterRequest(CLUSTER_ID, key(old)))
+    cluster.run_until(lambda: cluster.leader not in (0, old))
+    cluster.leading.propose("after")
+    cluster.run(100)
+    return tape
+
+
+def simulated(seed: int = 1) -> Tape:
+    """A world of the simulator: power cuts, a partition, voters added and removed."""
+    deeds = (
+        Deed(900, "add", (4,)),
+        Deed(1300, "power", (2, 300)),
+        Deed(2200, "partition", (0b0010, 2500)),
+        Deed(2500, "power", (3, 200)),
+        Deed(5200, "remove", (1,)),
+    )
+    plan = Plan(
+        seed=seed,
+        observers=1,
+        duration_ms=6000,
+        clients=ClientPlan(count=1, think_ms=1500),
+        network=NetworkPlan(loss=0.02, duplicate=0.02, reorder=0.1),
+        deeds=deeds,
+    )
+    recorder = Recorder()
+    outcome = run_plan(plan, [recorder])
+    assert outcome.failure is None, outcome.failure
+    return recorder.tape

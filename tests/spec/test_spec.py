@@ -1,0 +1,76 @@
+"""The specification holds within its bounds; without any one of its rules it breaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spec.sabotage import SABOTAGES, Sabotage
+from spec.tlc import SPEC, check, copy_spec
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+INVARIANTS = (
+    "TypeOK ElectionSafety LogMatching LeaderCompleteness CommittedPrefix DurableBeforeAudible "
+    "VotersInForce OneVoterChange VoterSetsOverlap"
+)
+PROPERTIES = "PreVoteFirst HighWatermarkMonotonic DurableMajority"
+
+STATES = {"Election": 25_472, "Replication": 50_648, "Reconfiguration": 73_530}
+
+
+def guided(folder: Path, stories: list[Sabotage], checks: str) -> str:
+    """A module and configuration that follow these stories; its name."""
+    assert len({story.voters for story in stories}) == 1
+    told = ",\n    ".join(story.text for story in stories)
+    (folder / "Story.tla").write_text(
+        "---- MODULE Story ----\nEXTENDS Guided\nCONSTANTS a, b, c\n"
+        f"Told == {{\n    {told}}}\n====\n"
+    )
+    (folder / "Story.cfg").write_text(
+        "SPECIFICATION GuidedSpec\nCONSTANTS\n  a = a\n  b = b\n  c = c\n  None = None\n"
+        f"  Server = {{a, b, c}}\n  InitVoters = {stories[0].voters}\n  MaxEpoch = 4\n"
+        "  MaxLog = 4\n  PreVotes = FALSE\n  Stories <- Told\nCHECK_DEADLOCK FALSE\n" + checks
+    )
+    return "Story"
+
+
+@pytest.mark.parametrize("config", STATES)
+def test_it_holds_within_bounds(config: str, tmp_path: Path) -> None:
+    copy_spec(tmp_path)
+    verdict = check(tmp_path, "MC.tla", f"{config}.cfg", quick=False)
+    assert verdict.clean, verdict.text
+    assert verdict.distinct == STATES[config]
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda s: s.name.replace(" ", "-"))
+def test_each_rule_is_needed(sabotage: Sabotage, tmp_path: Path) -> None:
+    copy_spec(tmp_path)
+    text = (SPEC / "Quorate.tla").read_text()
+    assert text.count(sabotage.rule) == 1, sabotage.rule
+    (tmp_path / "Quorate.tla").write_text(text.replace(sabotage.rule, sabotage.instead))
+    kind = "PROPERTY" if sabotage.breaks in PROPERTIES else "INVARIANT"
+    name = guided(tmp_path, [sabotage], f"{kind} {sabotage.breaks}\n")
+    verdict = check(tmp_path, f"{name}.tla", f"{name}.cfg")
+    assert verdict.broken == sabotage.breaks, verdict.text
+
+
+@pytest.mark.parametrize("voters", ["{a, b, c}", "{a, b}"])
+def test_with_all_rules_the_same_stories_do_no_harm(voters: str, tmp_path: Path) -> None:
+    copy_spec(tmp_path)
+    stories = [sabotage for sabotage in SABOTAGES if sabotage.voters == voters]
+    checks = f"INVARIANTS {INVARIANTS}\nPROPERTIES {PROPERTIES}\n"
+    name = guided(tmp_path, stories, checks)
+    verdict = check(tmp_path, f"{name}.tla", f"{name}.cfg")
+    assert verdict.clean, verdict.text
+
+
+def test_nobody_runs_without_pre_votes(tmp_path: Path) -> None:
+    copy_spec(tmp_path)
+    text = (SPEC / "Quorate.tla").read_text()
+    rule = "    /\\ PreVotes => IsMajority(ballot[i], voters[i])\n"
+    assert text.count(rule) == 1
+    (tmp_path / "Quorate.tla").write_text(text.replace(rule, ""))
+    verdict = check(tmp_path, "MC.tla", "Election.cfg")
+    assert verdict.broken == "PreVoteFirst", verdict.text
