@@ -1,0 +1,149 @@
+"""The proxy between nodes: it knows who calls, holds one direction, cuts, and lets strangers be."""
+
+import asyncio
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+
+from quorate.nemesis.node import HOST, free_port
+from quorate.nemesis.proxy import Network, Rule
+from quorate.nemesis.watchdog import Watchdog
+from quorate.wire.header import encode_request
+from quorate.wire.messages.cluster import ApiVersionsRequest
+
+THERE = frozenset({(2, 1)})
+BACK = frozenset({(1, 2)})
+
+
+class Link:
+    """A connection of node 2, or of a stranger, to an echo behind the proxy of node 1."""
+
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+
+    async def echo(self, word=b"hello"):
+        self.writer.write(word)
+        return await asyncio.wait_for(self.reader.readexactly(len(word)), 5)
+
+
+@asynccontextmanager
+async def proxied():
+    arrived = asyncio.Queue()
+
+    async def answer(reader, writer):
+        while data := await reader.read(1000):
+            arrived.put_nowait(data)
+            writer.write(data)
+
+    network, behind, before = Network(), free_port(), free_port()
+    server = await asyncio.start_server(answer, HOST, behind)
+    await network.serve(1, HOST, before, behind)
+    writers = []
+
+    async def connect(client_id="raft-client-2"):
+        reader, writer = await asyncio.open_connection(HOST, before)
+        writers.append(writer)
+        link = Link(reader, writer)
+        await link.echo(encode_request(ApiVersionsRequest(), 3, 0, client_id))
+        while not arrived.empty():
+            arrived.get_nowait()
+        return link
+
+    try:
+        yield network, connect, arrived
+    finally:
+        for writer in writers:
+            writer.transport.abort()
+        await network.close()
+        server.close()
+
+
+def runs(test):
+    """The test is a coroutine function."""
+
+    def run():
+        asyncio.run(test())
+
+    run.__name__ = test.__name__
+    return run
+
+
+@runs
+async def test_bytes_pass():
+    async with proxied() as (_, connect, _):
+        assert await (await connect()).echo() == b"hello"
+
+
+@runs
+async def test_held_requests_arrive_when_the_rule_is_lifted():
+    async with proxied() as (network, connect, arrived):
+        link = await connect()
+        rule = network.impose(Rule(THERE, held=True))
+        echo = asyncio.create_task(link.echo())
+        assert await (await connect("a stranger")).echo(b"other") == b"other"
+        assert arrived.get_nowait() == b"other" and arrived.empty()
+        network.lift(rule)
+        assert await echo == b"hello"
+
+
+@runs
+async def test_held_answers_were_asked_for():
+    async with proxied() as (network, connect, arrived):
+        link = await connect()
+        rule = network.impose(Rule(BACK, held=True))
+        echo = asyncio.create_task(link.echo())
+        assert await arrived.get() == b"hello"
+        assert not echo.done()
+        network.lift(rule)
+        assert await echo == b"hello"
+
+
+@runs
+async def test_a_cut_resets_what_is_open_and_closes_what_is_new():
+    async with proxied() as (network, connect, _):
+        link = await connect()
+        rule = network.impose(Rule(THERE | BACK, cut=True))
+        with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
+            await link.echo()
+        with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
+            await connect()
+        assert await (await connect("raft-client-3")).echo() == b"hello"
+        network.lift(rule)
+        assert await (await connect()).echo() == b"hello"
+
+
+@runs
+async def test_a_reset_is_seen_as_one():
+    async with proxied() as (network, connect, _):
+        link = await connect()
+        assert network.reset(BACK) == 1
+        with pytest.raises(ConnectionResetError):
+            await link.reader.read()
+
+
+@runs
+async def test_a_delay_is_for_each_way():
+    async with proxied() as (network, connect, _):
+        link = await connect()
+        network.impose(Rule(THERE | BACK, delay_s=0.05))
+        start = asyncio.get_running_loop().time()
+        await link.echo()
+        assert asyncio.get_running_loop().time() - start >= 0.1
+
+
+def test_the_watchdog_kills_what_it_was_told_of_and_not_what_has_gone():
+    sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+    watched, forgotten = subprocess.Popen(sleep), subprocess.Popen(sleep)
+    dog = Watchdog()
+    try:
+        for process in (watched, forgotten):
+            dog.watch(process.pid)
+        dog.forget(forgotten.pid)
+        dog.close()
+        assert watched.wait(10) == -9
+        assert forgotten.poll() is None
+    finally:
+        forgotten.kill()
+        forgotten.wait()

@@ -1,0 +1,113 @@
+"""Short runs over real processes: a sound quorum passes, and each planted bug is caught."""
+
+import json
+
+import pytest
+
+from quorate.nemesis.plan import DISK_KINDS, KINDS, Deed, draw
+from quorate.nemesis.run import Options, run
+from quorate.nemesis.stores import StoreWorkload
+
+CALM = {"on_leader": True, "pick": 0.2}
+
+
+def torment(directory, seconds, *deeds, plant="none"):
+    return run(StoreWorkload(plant=plant), Options(7, seconds, deeds, directory))
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_seed_is_a_plan():
+    kinds = tuple(KINDS)
+    assert draw(1, 60, kinds) == draw(1, 60, kinds) != draw(2, 60, kinds)
+    assert {deed.kind for deed in draw(1, 2000, kinds)} == set(kinds)
+    assert {deed.kind for deed in draw(1, 60, ("kill",))} == {"kill"}
+    assert set(kinds) > DISK_KINDS
+    times = [deed.at_s for deed in draw(1, 60, kinds)]
+    assert times == sorted(times) and times[-1] < 60
+
+
+@pytest.mark.slow
+def test_a_sound_quorum_keeps_its_promises(tmp_path):
+    result = torment(
+        tmp_path / "run",
+        7.0,
+        Deed(0.3, "slow-disk", False, 0.5, 2.0, 0.03),
+        Deed(0.5, "kill", lasts_s=0.5, **CALM),
+        Deed(1.5, "replace", False, 0.9, 0.3),
+        Deed(2.5, "cut", lasts_s=0.5, **CALM),
+        Deed(3.0, "bad-disk", lasts_s=1.0, **CALM),
+        Deed(4.5, "power", lasts_s=0.2, **CALM),
+    )
+    assert result.broken == []
+    assert result.deeds.total() >= 4
+    assert result.lives >= 3 + 3
+    assert result.outcomes["ok"] > 50
+    assert 0 < result.outage_ms < 7000
+    assert result.healed_ms >= 0
+    assert len(lines(tmp_path / "run/history.jsonl")) == sum(result.outcomes.values())
+    assert json.loads((tmp_path / "run/result.json").read_text()) == result.facts()
+
+
+@pytest.mark.slow
+def test_a_bug_of_the_real_code_is_caught(tmp_path):
+    """The leader hears nobody any more, goes on committing, and is replaced."""
+    deed = Deed(0.5, "hold", lasts_s=5.0, **CALM)
+    result = torment(tmp_path / "run", 5.0, deed, plant="half-is-a-majority")
+    assert "no acknowledged write is lost" in {broken.promise for broken in result.broken}
+
+
+@pytest.mark.slow
+def test_stale_reads_are_caught(tmp_path):
+    """A follower that hears nothing goes on answering gets."""
+    deed = Deed(0.3, "hold", False, 0.0, 5.0)
+    result = torment(tmp_path / "run", 5.0, deed, plant="stale")
+    assert {broken.promise for broken in result.broken} == {"linearizability"}
+
+
+@pytest.mark.slow
+def test_a_disk_that_lies_is_caught_and_everything_is_kept(quorate, tmp_path):
+    directory = tmp_path / "run"
+    words = ("--plant", "forget", "--only", "power", "--seconds", "3", "--seed", "1")
+    outcome = quorate("sim", "nemesis", *words, "--keep", str(directory))
+    assert outcome.code == 1
+    assert "BROKEN: no acknowledged write is lost: client " in outcome.out
+    assert f"Everything is kept in {directory}:" in outcome.out
+    assert {line["what"] for line in lines(directory / "deeds.jsonl")} >= {"begin", "end"}
+    assert lines(directory / "history.jsonl")
+    assert (directory / "member-1/data/__cluster_metadata-0").is_dir()
+    assert (directory / "member-1/node.log").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--seconds", "0"), "0.0 is not in the range"),
+        (("--only", "kill,flood"), "no such deed: 'flood'; there are kill, power, "),
+        (("--plant", "weeds"), "no such bug: 'weeds'; `--plant help` lists them"),
+        (("--mixed", "--only", "bad-disk"), "no such deed: 'bad-disk'"),
+        (("--mixed", "--plant", "hasty"), "leave out --mixed"),
+        (("--mixed", "--kafka-libs", "nowhere"), "Kafka's jars are not in nowhere: run 'make "),
+        (("--members", "4"), "'4' is not one of '3', '5'"),
+    ],
+)
+def test_bad_input(quorate, words, said):
+    outcome = quorate("sim", "nemesis", *words)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
+
+
+def test_a_directory_in_use_is_left_alone(quorate, tmp_path):
+    (tmp_path / "letter").write_text("dear")
+    outcome = quorate("sim", "nemesis", "--seconds", "1", "--keep", str(tmp_path))
+    assert outcome.code == 2
+    assert outcome.err == f"{tmp_path} is not empty: give another directory\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["letter"]
+
+
+@pytest.mark.parametrize(("option", "first"), [("--only", "kill "), ("--plant", "none ")])
+def test_what_there_is_to_choose(quorate, option, first):
+    outcome = quorate("sim", "nemesis", option, "help")
+    assert outcome.code == 0 and outcome.out.startswith(first)
