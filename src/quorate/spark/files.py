@@ -1,0 +1,253 @@
+"""Files wherever they are: local, in an object store, inside a tar or zip archive.
+
+A path is a local one or a URI that PyArrow knows (`s3://bucket/...`, `hdfs://...`). A member of an
+archive is written `archive!member`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import lzma
+import os
+import posixpath
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyarrow import ArrowException
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+
+from quorate.formats.errors import FormatError
+from quorate.spark.scan import Read
+
+ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
+_WILD: Final = frozenset("*?[")
+
+
+class SourceError(FormatError):
+    """What was asked for is not there or is not a metadata log; names file and reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file, or a member of an archive, that workers can open on their own."""
+
+    path: str
+    size: int
+    member: str | None = None
+    start: int | None = None
+    """Where a member stands in an archive that is not compressed."""
+
+    @property
+    def name(self) -> str:
+        """As it is shown."""
+        if self.member is None:
+            return self.path
+        return f"{self.path}!{posixpath.normpath(self.member)}"
+
+    @property
+    def seekable(self) -> bool:
+        """True when a part of it can be read without what stands before."""
+        return self.member is None or self.start is not None
+
+
+def is_archive(path: str) -> bool:
+    return path.lower().endswith(ARCHIVES)
+
+
+def file_system(path: str) -> tuple[FileSystem, str, str]:
+    """The file system of a path, the path in it, and what makes it a URI again."""
+    scheme, found, _ = path.partition("://")
+    if not found:
+        return LocalFileSystem(), os.path.abspath(path), ""
+    try:
+        system, inner = FileSystem.from_uri(path)
+    except (ArrowException, OSError, ValueError) as error:
+        raise SourceError(f"{path}: {error}") from None
+    authority = path[: len(path) - len(inner)] if path.endswith(inner) else f"{scheme}://"
+    return system, inner, authority
+
+
+def file_path(path: str) -> str:
+    """The path as files are named by: a local one is made absolute."""
+    _, inner, authority = file_system(path)
+    return authority + inner
+
+
+def expand(pattern: str) -> list[str]:
+    """The paths that a pattern (`*`, `?`, `[...]` within a name) stands for, sorted.
+
+    Raises SourceError when there is none.
+    """
+    system, inner, authority = file_system(pattern)
+    parts = inner.split("/")
+    first = next((n for n, part in enumerate(parts) if _WILD & set(part)), None)
+    found = [inner]
+    if first is not None:
+        found = ["/".join(parts[:first]) or "/"]
+        for part in parts[first:]:
+            found = [
+                child
+                for parent in found
+                for child in _children(system, parent)
+                if fnmatch.fnmatchcase(posixpath.basename(child), part)
+            ]
+    if not found:
+        raise SourceError(f"{pattern}: no path matches this pattern")
+    return [authority + path for path in sorted(found)]
+
+
+def _children(system: FileSystem, parent: str) -> list[str]:
+    infos = system.get_file_info(FileSelector(parent, allow_not_found=True))
+    return [info.path for info in infos]
+
+
+def list_files(path: str) -> tuple[bool, dict[str, File]]:
+    """Whether the path is a directory, and the files below it by their full paths.
+
+    Raises SourceError when there is nothing there, or it may not be read.
+    """
+    system, inner, authority = file_system(path)
+    try:
+        info: FileInfo = system.get_file_info(inner)
+        if info.type == FileType.NotFound:
+            raise SourceError(f"{path}: there is no such file or directory")
+        if info.type == FileType.File:
+            return False, {authority + inner: File(authority + inner, info.size)}
+        infos = system.get_file_info(FileSelector(inner, recursive=True))
+    except OSError as error:
+        raise SourceError(f"{path}: {error}") from None
+    files = (found for found in infos if found.type == FileType.File)
+    return True, {authority + file.path: File(authority + file.path, file.size) for file in files}
+
+
+class Shelf:
+    """Reads files; keeps the file or archive open that was read last. Close it in the end."""
+
+    def __init__(self) -> None:
+        self._path: str | None = None
+        self._open = ExitStack()
+        self._base: Any = None
+        self._archive: tarfile.TarFile | zipfile.ZipFile | None = None
+
+    def __enter__(self) -> Shelf:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def read_small(self, file: File) -> bytes:
+        """All bytes of a file; raises SourceError."""
+        return self.reader(file)(0, file.size)
+
+    def reader(self, file: File) -> Read:
+        """The function that reads parts of the file; it and this raise SourceError."""
+        with _told(file.name):
+            stream = self._stream(file)
+        shift = file.start or 0
+
+        def read(position: int, size: int) -> bytes:
+            with _told(file.name):
+                stream.seek(shift + position)
+                data: bytes = stream.read(max(min(size, file.size - position), 0))
+                return data
+
+        return read
+
+    def _stream(self, file: File) -> Any:
+        if self._path != file.path:
+            self._open.close()
+            self._archive = None
+            system, inner, _ = file_system(file.path)
+            self._base = self._open.enter_context(system.open_input_file(inner))
+            self._path = file.path
+        if file.seekable:
+            return self._base
+        archive = self._archive or _archive(file.path, self._base)
+        if self._archive is None:
+            self._open.callback(archive.close)
+            self._archive = archive
+        member = str(file.member)
+        if isinstance(archive, zipfile.ZipFile):
+            return self._open.enter_context(archive.open(member))
+        stream = archive.extractfile(member)
+        if stream is None:
+            raise SourceError(f"{file.name}: not a plain file")
+        return stream
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Errors of reading, said of this file."""
+    try:
+        yield
+    except (
+        *(ArrowException, OSError, EOFError, KeyError, zlib.error, lzma.LZMAError),
+        *(tarfile.TarError, zipfile.BadZipFile),
+    ) as error:
+        raise SourceError(f"{name}: {error}") from None
+
+
+def _archive(path: str, base: Any) -> tarfile.TarFile | zipfile.ZipFile:
+    if path.lower().endswith(".zip"):
+        return zipfile.ZipFile(base)
+    return tarfile.open(fileobj=base, mode="r:" if _is_plain_tar(path) else "r:*")
+
+
+def _is_plain_tar(path: str) -> bool:
+    return path.lower().endswith(".tar")
+
+
+def members(archive: File) -> dict[str, File]:
+    """The files in an archive by their full names; raises SourceError when it is damaged.
+
+    Of a compressed tar everything is read for it.
+    """
+    path = archive.path
+    system, inner, _ = file_system(path)
+    with (
+        _told(f"{path} is not a sound archive"),
+        system.open_input_file(inner) as base,
+        _archive(path, base) as opened,
+    ):
+        if isinstance(opened, zipfile.ZipFile):
+            found = [
+                File(path, member.file_size, member.filename)
+                for member in opened.infolist()
+                if not member.is_dir()
+            ]
+        else:
+            found = [
+                File(
+                    *(path, member.size, member.name),
+                    member.offset_data if _is_plain_tar(path) else None,
+                )
+                for member in opened
+                if member.isfile() and member.sparse is None
+            ]
+    return {file.name: file for file in found}
+
+
+def by_directory(files: Mapping[str, File]) -> dict[str, dict[str, File]]:
+    """Files by the directory that they stand in, then by their names."""
+    found: dict[str, dict[str, File]] = {}
+    for path in sorted(files):
+        folder, name = split(path)
+        found.setdefault(folder, {})[name] = files[path]
+    return found
+
+
+def split(path: str) -> tuple[str, str]:
+    """Directory and name; the top of an archive is `archive!`."""
+    archive, mark, member = path.rpartition("!")
+    folder, name = posixpath.split(member)
+    return (f"{archive}{mark}{folder}", name)
+
+
+def parent(folder: str) -> str:
+    """The directory above a directory."""
+    return split(folder.rstrip("/"))[0]

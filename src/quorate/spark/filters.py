@@ -1,0 +1,98 @@
+"""Which parts of a log a filter lets through, told before they are read or decoded.
+
+Spark evaluates every filter again on the rows: here nothing is decided but what may be skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    StringStartsWith,
+)
+
+Span = tuple[Any, Any]
+"""All values of a column lie between these two, both inclusive; (None, None) when it is null."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+_TESTS: Final[dict[type[Filter], Callable[[Any, Any, Any], bool]]] = {
+    EqualTo: lambda low, high, value: low <= value <= high,
+    EqualNullSafe: lambda low, high, value: value is not None and low <= value <= high,
+    GreaterThan: lambda low, high, value: high > value,
+    GreaterThanOrEqual: lambda low, high, value: high >= value,
+    LessThan: lambda low, high, value: low < value,
+    LessThanOrEqual: lambda low, high, value: low <= value,
+    In: lambda low, high, values: any(
+        low <= value <= high for value in values if value is not None
+    ),
+    StringStartsWith: lambda low, high, value: low[: len(value)] <= value <= high[: len(value)],
+}
+
+
+def may_hold(filters: Sequence[Filter], spans: Mapping[str, Span]) -> bool:
+    """False when no row whose columns lie in these spans can pass all filters.
+
+    Filters on other columns, or of another kind, are taken to pass.
+    """
+    return all(_may_pass(found, spans) for found in filters)
+
+
+def _may_pass(found: Filter, spans: Mapping[str, Span]) -> bool:
+    attribute = getattr(found, "attribute", None)
+    if attribute is None or len(attribute) != 1 or attribute[0] not in spans:
+        return True
+    low, high = spans[attribute[0]]
+    if isinstance(found, IsNull):
+        return low is None
+    if isinstance(found, IsNotNull):
+        return low is not None
+    test = _TESTS.get(type(found))
+    if test is None:
+        return True
+    value = found.value  # type: ignore[attr-defined]
+    if low is None:
+        return isinstance(found, EqualNullSafe) and value is None
+    try:
+        return test(low, high, value)
+    except TypeError:
+        return True  # Spark compares what Python does not
+
+
+def in_microseconds(filters: Sequence[Filter]) -> list[Filter]:
+    """The filters, with instants as us since 1970 (UTC where they name no zone)."""
+    out = []
+    for found in filters:
+        value = getattr(found, "value", None)
+        if isinstance(found, In):
+            if any(isinstance(one, datetime) for one in found.value):
+                found = In(found.attribute, tuple(_microseconds(one) for one in found.value))
+        elif isinstance(value, datetime):
+            found = replace(found, value=_microseconds(value))  # type: ignore[call-arg]
+        out.append(found)
+    return out
+
+
+def _microseconds(instant: Any) -> int | None:
+    if not isinstance(instant, datetime):
+        return None
+    aware = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def mentions(filters: Sequence[Filter], columns: frozenset[str]) -> list[Filter]:
+    """The filters on one of these columns."""
+    return [found for found in filters if getattr(found, "attribute", ("",))[0] in columns]

@@ -1,0 +1,129 @@
+"""The job that follows clusters into the warehouse: what is committed comes into the tables.
+
+Each micro-batch is a run of `ingest_rows`, which takes every record once however often it is
+offered; so a job that dies between a run and Spark's note of it loses nothing and doubles nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import StreamingQueryException
+
+from quorate.base.errors import QuorateError
+from quorate.spark.files import SourceError
+from quorate.spark.session import reason
+from quorate.spark.source import FORMAT
+from quorate.spark.stream_options import parse_stream_options
+from quorate.spark.tables.bronze import BODY
+from quorate.spark.tables.ingest import ClusterSummary, Summary, Told, ingest_rows
+from quorate.spark.tables.store import Store, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+CHECKPOINT: Final = "control/_stream"
+"""Below the warehouse: how far Spark has come."""
+_LOOK_S: Final = 1
+
+
+@dataclass
+class Followed(Summary):
+    """What a job took, all its micro-batches together."""
+
+    batches: int = 0
+
+    def add(self, one: Summary) -> None:
+        """Count a micro-batch."""
+        self.batches += 1
+        self.damaged_pieces += one.damaged_pieces
+        for id, new in one.clusters.items():
+            known = self.clusters.setdefault(id, ClusterSummary())
+            known.records += new.records
+            known.events += new.events
+            for why, count in new.quarantined.items():
+                known.quarantined[why] = known.quarantined.get(why, 0) + count
+            known.log_end_offset = max(known.log_end_offset, new.log_end_offset)
+            known.applied_end_offset, known.problem = new.applied_end_offset, new.problem
+
+
+def follow(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    warehouse: str,
+    *,
+    every_s: float | None = None,
+    table_format: str = "delta",
+    tell: Told = lambda text: None,
+    go_on: Callable[[], bool] = lambda: True,
+) -> Followed:
+    """Take the committed records of these clusters into the warehouse as they come.
+
+    options: of the stream (`bootstrap.controllers`, `path`, ...)
+    every_s: seconds between the beginnings of two micro-batches, for ever; None: up to what is
+        committed now, and no further
+    go_on: asked about once a second; false ends the job after the micro-batch that runs
+
+    Raises SourceError, WarehouseError, ConcurrentRun.
+    """
+    parse_stream_options(options)
+    began = time.monotonic()
+    store = open_store(warehouse, table_format)
+    sink = _Sink(spark, store, tell)
+    frame = spark.readStream.format(FORMAT).options(columns=",".join(BODY), **options).load()
+    writer = frame.writeStream.foreachBatch(sink.take).option(
+        "checkpointLocation", f"{store.root}/{CHECKPOINT}"
+    )
+    if every_s is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds")
+    tell("asking for what is committed")
+    query = writer.start()
+    try:
+        while not query.awaitTermination(_LOOK_S):
+            if not go_on():
+                break
+    except StreamingQueryException as error:
+        raise sink.failure or SourceError(reason(error)) from error
+    finally:
+        _ended(query)
+    sink.followed.seconds = round(time.monotonic() - began, 3)
+    return sink.followed
+
+
+def _ended(query: StreamingQuery) -> None:
+    """Let the micro-batch that runs come to its end."""
+    while query.isActive and query.status["isTriggerActive"] and query.status["isDataAvailable"]:
+        if query.awaitTermination(_LOOK_S):
+            return
+    query.stop()
+
+
+class _Sink:
+    """Takes micro-batches; keeps what was taken, and the error that ended it."""
+
+    def __init__(self, spark: SparkSession, store: Store, tell: Told) -> None:
+        self.followed = Followed(store.root)
+        self.failure: QuorateError | None = None
+        self._spark, self._store, self._tell = spark, store, tell
+
+    def take(self, frame: DataFrame, batch_id: int) -> None:
+        frame = frame.persist()  # what was fetched is looked at twice
+        try:
+            summary = ingest_rows(
+                self._spark,
+                lambda columns: frame.select(*columns),
+                self._store,
+                tell=lambda text: self._tell(f"batch {batch_id}: {text}"),
+            )
+            self.followed.add(summary)
+        except QuorateError as error:
+            self.failure = error
+            raise
+        finally:
+            frame.unpersist()

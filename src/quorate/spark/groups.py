@@ -1,0 +1,130 @@
+"""Many records of one type and version as the columns of the source, without a loop over them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quorate.formats.records import (
+    AccessControlEntryRecord,
+    ConfigRecord,
+    PartitionChangeRecord,
+)
+from quorate.spark.arrays import Bytes, Column, Ints, Mask, Numbers, joined
+from quorate.spark.columns import COLUMNS
+from quorate.spark.facts import (
+    DEFAULT,
+    FIELDS,
+    NO_CHANGE,
+    PREFIXED,
+    RESOURCE_FIELDS,
+    TOPIC,
+    acl_kind,
+    config_kind,
+)
+from quorate.spark.walk import walk
+from quorate.wire.schema import Message
+
+Arrays = dict[str, pa.Array]
+
+
+def decode_group(
+    cls: type[Message],
+    version: int,
+    data: Bytes,
+    starts: Ints,
+    ends: Ints,
+    wanted: Collection[str],
+) -> tuple[Mask, Arrays]:
+    """Which of the records are sound, and the wanted columns of those; null ones are left out.
+
+    `starts`, `ends` and `data` are those of `walk`.
+    """
+    needed = None if "record" in wanted else _needed(cls, wanted)
+    walked = walk(cls, version, data, starts, ends, needed)
+    count = int(walked.sound.sum())
+    arrays: Arrays = {}
+    if count == 0:
+        return walked.sound, arrays
+    constants = {"type": cls.__name__, "type_id": cls.schema.key, "version": version}
+    for name in constants.keys() & wanted:
+        arrays[name] = pa.repeat(pa.scalar(constants[name], COLUMNS[name]), count)
+    if "record" in wanted:
+        arrays["record"] = group_json(cls, version, walked.columns, count)
+    for name, field in FIELDS.get(cls, {}).items():
+        if name in wanted:
+            arrays[name] = walked.columns[field].arrow()
+    if cls is PartitionChangeRecord and "leader" in wanted:
+        leader = arrays["leader"]
+        arrays["leader"] = pc.if_else(pc.equal(leader, NO_CHANGE), None, leader)
+    if "resource" in wanted or "topic_name" in wanted:
+        arrays |= _resources(cls, walked.columns, wanted)
+    return walked.sound, arrays
+
+
+def _needed(cls: type[Message], wanted: Collection[str]) -> set[str]:
+    """The fields that the wanted columns are made of."""
+    needed = {field for name, field in FIELDS.get(cls, {}).items() if name in wanted}
+    if "resource" in wanted or "topic_name" in wanted:
+        needed |= {"resource_type", "resource_name", "pattern_type"}
+        needed |= {RESOURCE_FIELDS[cls][1]} if cls in RESOURCE_FIELDS else set()
+    return needed
+
+
+def group_json(
+    cls: type[Message], version: int, columns: dict[str, Column], count: int
+) -> pa.Array:
+    """The JSON object of each record, as `json_text.to_json` writes it."""
+    pieces: list[Any] = []
+    constant = "{"
+    for field in cls.schema.fields:
+        if not field.in_version(version):
+            continue
+        column = columns[field.name]
+        head = f'{"," if constant != "{" or pieces else ""}"{field.json_name}":'
+        if field.tag is None:
+            pieces += [constant + head, column.json()]
+            constant = ""
+            continue
+        differs = column.differs(field.default if field.default is None else field.new_default())
+        if differs.any():
+            piece = joined(head, column.json())
+            pieces += [constant, pc.if_else(pa.array(differs), piece, "")]
+            constant = ""
+    if not pieces:
+        return pa.repeat(pa.scalar("{}"), count)
+    return joined(*pieces, constant + "}")
+
+
+def _resources(cls: type[Message], columns: dict[str, Column], wanted: Collection[str]) -> Arrays:
+    if cls in RESOURCE_FIELDS:
+        kind, field = RESOURCE_FIELDS[cls]
+        return _only({"resource": joined(f"{kind}/", _text(columns[field]))}, wanted)
+    if cls not in (ConfigRecord, AccessControlEntryRecord):
+        return {}
+    name = columns["resource_name"].arrow()
+    types = columns["resource_type"]
+    if not isinstance(types, Numbers):
+        raise TypeError("resource_type is a number")
+    naming = config_kind if cls is ConfigRecord else acl_kind
+    known, which = np.unique(types.values, return_inverse=True)
+    kinds = pa.array([naming(int(number)) for number in known]).take(pa.array(which))
+    if cls is ConfigRecord:
+        shown = pc.if_else(pc.equal(name, ""), DEFAULT, name)
+        topic = pc.if_else(pa.array(types.values == TOPIC), name, None)
+        return _only({"resource": joined(kinds, "/", shown), "topic_name": topic}, wanted)
+    prefixed = pc.equal(columns["pattern_type"].arrow(), PREFIXED)
+    end = pc.if_else(prefixed, "*", "")
+    return _only({"resource": joined(kinds, "/", name, end)}, wanted)
+
+
+def _only(arrays: Arrays, wanted: Collection[str]) -> Arrays:
+    return {name: array for name, array in arrays.items() if name in wanted}
+
+
+def _text(column: Column) -> pa.Array:
+    return pc.cast(column.arrow(), pa.string())

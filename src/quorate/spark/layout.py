@@ -1,0 +1,140 @@
+"""Metadata logs in a tree of files: which directories hold one, and of which node and cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from quorate.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, Uuid, uuid_to_text
+from quorate.formats.errors import FormatError
+from quorate.formats.files import (
+    META_PROPERTIES,
+    PARTITION_DIRECTORY,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    decode_partition_metadata,
+    parse_segment_name,
+    parse_snapshot_name,
+)
+from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
+from quorate.spark.files import File, SourceError, by_directory, parent, split
+
+ReadSmall = Callable[[File], bytes]
+
+UNKNOWN_CLUSTER: Final = "unknown"
+UNKNOWN_NODE: Final = -1
+_OTHER_TOPIC: Final = re.compile(r"(.+)-\d+(\.[0-9a-f]{32}-(delete|future|stray))?")
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """One replica's `__cluster_metadata-0`, or a single file of it."""
+
+    path: str
+    cluster_id: str
+    node_id: int
+    segments: tuple[tuple[int, File], ...]
+    """(base offset, file), ascending."""
+    snapshots: tuple[tuple[OffsetAndEpoch, File], ...]
+    """Ascending."""
+    problem: str | None = None
+    """Why meta.properties beside it could not be read, so that its cluster is not known."""
+    complete: bool = True
+    """False of a single file, of whose neighbours nothing is known."""
+
+    @property
+    def unfounded(self) -> str | None:
+        """Why the state at the log's start is not known; None when it is."""
+        if not self.complete or not self.segments:
+            return None
+        start = self.segments[0][0]
+        if start == 0 or any(found.offset >= start for found, _ in self.snapshots):
+            return None
+        return (
+            f"the log starts at offset {start} and no snapshot of {start} or later stands beside "
+            "it: the state before it is not known. Copy the .checkpoint files too"
+        )
+
+
+def log_directories(
+    files: Mapping[str, File], read_small: ReadSmall
+) -> tuple[list[LogDirectory], list[str]]:
+    """The metadata logs among these files, and why other directories with segments are not one."""
+    folders = by_directory(files)
+    logs, refusals = [], []
+    for path, names in folders.items():
+        if not any(_is_data(name) for name in names):
+            continue
+        refusal = _refusal(path, names, read_small)
+        if refusal is not None:
+            refusals.append(refusal)
+            continue
+        beside = folders.get(parent(path), {}).get(META_PROPERTIES) or names.get(META_PROPERTIES)
+        logs.append(_directory(path, names, beside, read_small))
+    return logs, refusals
+
+
+def single_file(file: File, beside: File | None, read_small: ReadSmall) -> LogDirectory:
+    """A segment or a snapshot on its own; raises SourceError when its name is of neither."""
+    folder, name = split(file.name)
+    if not _is_data(name):
+        raise SourceError(
+            f"{file.name}: not the name of a segment (00000000000000000000.log), of a snapshot "
+            "(00000000000000000000-0000000000.checkpoint) or of an archive"
+        )
+    log = _directory(folder, {name: file}, beside, read_small)
+    return replace(log, complete=False)
+
+
+def _directory(
+    path: str, names: Mapping[str, File], beside: File | None, read_small: ReadSmall
+) -> LogDirectory:
+    meta, problem = MetaProperties(version=0), None
+    if beside is not None:
+        try:
+            meta = decode_meta_properties(read_small(beside), beside.name)
+        except FormatError as error:
+            problem = str(error)
+    segments, snapshots = [], []
+    for name, file in names.items():
+        if (base := parse_segment_name(name)) is not None:
+            segments.append((base, file))
+        elif (snapshot_id := parse_snapshot_name(name)) is not None:
+            snapshots.append((snapshot_id, file))
+    return LogDirectory(
+        path,
+        meta.cluster_id or UNKNOWN_CLUSTER,
+        UNKNOWN_NODE if meta.node_id is None else meta.node_id,
+        tuple(sorted(segments, key=lambda found: found[0])),
+        tuple(sorted(snapshots, key=lambda found: found[0])),
+        problem,
+    )
+
+
+def _is_data(name: str) -> bool:
+    return parse_segment_name(name) is not None or parse_snapshot_name(name) is not None
+
+
+def _refusal(path: str, names: Mapping[str, File], read_small: ReadSmall) -> str | None:
+    """Why a directory with segments is not one of the metadata log; None when it is one."""
+    folder = split(path.rstrip("/"))[1]
+    if PARTITION_METADATA in names:
+        file = names[PARTITION_METADATA]
+        try:
+            topic_id: Uuid | None = decode_partition_metadata(read_small(file), file.name)
+        except FormatError:
+            topic_id = None  # the name decides
+        if topic_id == METADATA_TOPIC_ID:
+            return None
+        if topic_id is not None:
+            return f"{path}: a directory of the topic {uuid_to_text(topic_id)}, not a metadata log"
+    if folder == PARTITION_DIRECTORY or QUORUM_STATE in names:
+        return None
+    match = _OTHER_TOPIC.fullmatch(folder)
+    whose = f" of the topic {match[1]}" if match and match[1] != METADATA_TOPIC else ""
+    return (
+        f"{path}: a directory{whose}, not a metadata log: that is named {PARTITION_DIRECTORY} "
+        f"or holds {QUORUM_STATE}"
+    )

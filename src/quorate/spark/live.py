@@ -1,0 +1,468 @@
+"""Asking a live quorum for its log: Fetch and FetchSnapshot, as a consumer of the metadata log.
+
+The replica id is -1. Kafka's leader answers that like any observer but makes no row for it
+(`LeaderState.updateReplicaState`), so nobody sees the reader in DescribeQuorum, it never counts for
+a commit or for the leader's check of its quorum, and any number of tasks may ask at once. An id of
+its own would need to be chosen so that no node ever has it, and would show the place of whichever
+task asked last.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any, Final, TypeVar
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID, Address, OffsetAndEpoch
+from quorate.client.connection import ClientError, Connection, NoAnswer, UnsupportedVersion
+from quorate.formats.batch import iter_batches, whole_batches_size
+from quorate.spark.files import SourceError
+from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
+from quorate.wire.messages.fetch import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
+from quorate.wire.schema import Message
+
+CLIENT_ID: Final = "quorate-spark"
+FETCH_BYTES: Final = 4 * 1024 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024
+_NOBODY: Final = -1
+_CONTROLLERS: Final = 2
+_CONNECT_MS: Final = 5_000
+_ANSWER_MS: Final = 30_000
+_BACKOFF_S: Final = 0.1
+_WITH_EPOCHS: Final = 12
+"""The first version of Fetch that tells of epochs, snapshots and divergence."""
+_ELSEWHERE: Final = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    }
+)
+M = TypeVar("M", FetchResponse, FetchSnapshotResponse)
+
+
+class Unreachable(SourceError):
+    """No leader of the quorum answered in time; names every address and what came of it."""
+
+
+class WrongQuorum(SourceError):
+    """Who answered is not what was asked for: another cluster, a broker, no Kafka at all."""
+
+
+class Diverged(SourceError):
+    """The quorum's log is not the one that was read before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Controllers:
+    """The controllers of one cluster, as the options name them; picklable."""
+
+    bootstrap: tuple[Address, ...]
+    label: str = ""
+    cluster_id: str | None = None
+    """As far as it is known; asked for otherwise."""
+    timeout_ms: int = 60_000
+    """How long nobody need answer."""
+
+    def __str__(self) -> str:
+        named = f"{self.label} " if self.label else ""
+        return f"{named}({', '.join(map(str, self.bootstrap))})"
+
+    @property
+    def folder(self) -> str:
+        """What stands for the log directory in the column file."""
+        return f"kraft://{','.join(map(str, self.bootstrap))}/{METADATA_TOPIC}-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A leader's answer; offsets: ends are exclusive."""
+
+    leader_id: int
+    epoch: int
+    high_watermark: int
+    """-1 while a new leader has committed nothing of its own."""
+    log_start: int
+    diverging: OffsetAndEpoch | None
+    snapshot: OffsetAndEpoch | None
+    """The leader's newest snapshot, in place of records that it cannot or will not give."""
+    records: bytes
+    """Whole batches; may begin before the offset asked for."""
+
+    @property
+    def first_offset(self) -> int:
+        """Of the first batch; of none, beyond every offset."""
+        return int.from_bytes(self.records[:8], "big") if self.records else 1 << 63
+
+    @property
+    def committed(self) -> OffsetAndEpoch | None:
+        """The end of what is committed, and the epoch of the last record below it.
+
+        A leader tells no high watermark before a record of its own epoch is committed, so the last
+        record below one is of its epoch.
+        """
+        if self.high_watermark < 0:
+            return None
+        return OffsetAndEpoch(self.high_watermark, self.epoch)
+
+
+class Observer:
+    """The quorum of one cluster; finds the leader and follows it. Close it in the end."""
+
+    def __init__(
+        self,
+        controllers: Controllers,
+        leader: tuple[Address, int] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`leader`: whom to ask first, and its epoch."""
+        self.controllers = controllers
+        self.cluster_id = controllers.cluster_id
+        self._now = monotonic
+        self._connection: Connection | None = None
+        self._address: Address | None = leader[0] if leader else None
+        self._epoch = leader[1] if leader else 0
+        self._known: dict[int, Address] = {}
+        self._next = 0
+        self._failures: dict[Address, str] = {}
+
+    def __enter__(self) -> Observer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    @property
+    def leader(self) -> tuple[Address, int] | None:
+        """Who led when last asked, and in which epoch."""
+        return None if self._address is None else (self._address, self._epoch)
+
+    def at_least(self, epoch: int) -> None:
+        """Take no answer from a leader of an older epoch: one that has not heard it is deposed."""
+        self._epoch = max(self._epoch, epoch)
+
+    # -- questions ------------------------------------------------------------------------
+    def fetch(
+        self,
+        offset: int,
+        last_epoch: int | None = None,
+        max_bytes: int = FETCH_BYTES,
+        patience_ms: int | None = None,
+    ) -> Fetched:
+        """What the leader has at this offset; its own epoch stands for a `last_epoch` of None.
+
+        Raises Unreachable when no leader answers within `patience_ms` (default: the options'
+        timeout), WrongQuorum.
+        """
+
+        def make(epoch: int) -> Message:
+            # an epoch ahead of a node that has yet to hear of it
+            last = epoch if last_epoch is None else min(last_epoch, epoch)
+            return self._fetch_request(offset, last, epoch, max_bytes)
+
+        answer = self._ask(make, FetchResponse, _fetch_partition, patience_ms)
+        return _fetched(answer)
+
+    def read(self, offset: int) -> Fetched:
+        """As fetch, without a check of what stands before; for offsets known to be committed.
+
+        At the start of a cleaned log the leader wants to hear the epoch of the snapshot there.
+        """
+        got = self.fetch(offset)
+        if got.snapshot is not None and offset == got.log_start > 0:
+            epoch = self.start_epoch(got.log_start)
+            return got if epoch is None else self.fetch(offset, epoch)
+        if got.snapshot is not None and offset == got.log_start == 0:
+            # an empty replica is better served by the snapshot; the log is still there
+            return self.fetch(1)
+        return got
+
+    def start_epoch(self, log_start: int) -> int | None:
+        """The epoch of the snapshot that ends where the log starts; None: it has moved on.
+
+        Kafka answers with a snapshot to every last epoch that is older than that one's
+        (`RaftLog.validateOffsetAndEpoch`), so the least that it answers otherwise is it.
+        """
+        low, high = 0, None
+        while high is None or low < high:
+            middle = None if high is None else (low + high) // 2
+            got = self.fetch(log_start + 1, middle, max_bytes=1)
+            if got.log_start != log_start:
+                return None
+            if got.snapshot is None:
+                high = got.epoch if middle is None else middle
+            elif middle is None:
+                return None
+            else:
+                low = middle + 1
+        return high
+
+    def epoch_below(self, offset: int) -> int | None:
+        """The epoch of the record before a committed offset; None: that is no more in the log."""
+        got = self.read(offset - 1)
+        if got.snapshot is not None:
+            if offset == got.log_start:
+                return self.start_epoch(offset)
+            return None
+        return _epoch_at(got.records, offset - 1)
+
+    def copy_snapshot(self, snapshot_id: OffsetAndEpoch, to: IO[bytes]) -> int | None:
+        """Write a snapshot to a file; its bytes. None: the leader has it no more."""
+        position = 0
+        while True:
+            told = self._chunk(snapshot_id, position, _CHUNK_BYTES)
+            if told is None:
+                return None
+            position += to.write(told.unaligned_records)
+            if position >= told.size or not told.unaligned_records:
+                return position
+
+    def identify(self, patience_ms: int | None = None) -> str:
+        """The cluster's id; asked for once."""
+        if self.cluster_id is None:
+            self.fetch(0, 0, max_bytes=1, patience_ms=patience_ms)
+            assert self.cluster_id is not None
+        return self.cluster_id
+
+    # -- requests -------------------------------------------------------------------------
+    def _fetch_request(self, offset: int, last: int, epoch: int, max_bytes: int) -> FetchRequest:
+        topic = FetchRequest.FetchTopic
+        return FetchRequest(
+            cluster_id=self.cluster_id,
+            replica_id=_NOBODY,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=max_bytes,
+            topics=[
+                topic(
+                    topic=METADATA_TOPIC,
+                    topic_id=METADATA_TOPIC_ID,
+                    partitions=[
+                        topic.FetchPartition(
+                            partition=0,
+                            current_leader_epoch=epoch,
+                            fetch_offset=offset,
+                            last_fetched_epoch=last,
+                            partition_max_bytes=max_bytes,
+                        )
+                    ],
+                )
+            ],
+        )
+
+    def _chunk(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> Any | None:
+        topic = FetchSnapshotRequest.TopicSnapshot
+        part = topic.PartitionSnapshot
+
+        def make(epoch: int) -> Message:
+            return FetchSnapshotRequest(
+                cluster_id=self.cluster_id,
+                replica_id=_NOBODY,
+                max_bytes=max_bytes,
+                topics=[
+                    topic(
+                        name=METADATA_TOPIC,
+                        partitions=[
+                            part(
+                                partition=0,
+                                current_leader_epoch=epoch,
+                                snapshot_id=part.SnapshotId(
+                                    end_offset=snapshot_id.offset, epoch=snapshot_id.epoch
+                                ),
+                                position=position,
+                            )
+                        ],
+                    )
+                ],
+            )
+
+        told = self._ask(make, FetchSnapshotResponse, _snapshot_partition, None)
+        return None if told.error_code == ErrorCode.SNAPSHOT_NOT_FOUND else told
+
+    # -- finding the leader ---------------------------------------------------------------
+    def _ask(
+        self,
+        make: Callable[[int], Message],
+        kind: type[M],
+        partition_of: Callable[[Any], Any],
+        patience_ms: int | None,
+    ) -> Any:
+        """The leader's answer for the one partition; others are asked until it is found."""
+        patience = self.controllers.timeout_ms if patience_ms is None else patience_ms
+        deadline = self._now() + patience / 1000
+        tries = 0
+        while True:
+            try:
+                found = self._attempt(make(self._epoch), kind, partition_of)
+                if found is not None:
+                    return found
+            except ClientError as error:
+                self._lost(error)
+            tries += 1
+            # everybody once before waiting
+            if tries > len(self.controllers.bootstrap) + 2:
+                if self._now() >= deadline:
+                    raise self._unreachable(patience)
+                time.sleep(_BACKOFF_S)
+
+    def _attempt(
+        self, request: Message, kind: type[M], partition_of: Callable[[Any], Any]
+    ) -> Any | None:
+        connection = self._connect()
+        answer = connection.call(
+            request, kind, _ANSWER_MS, _WITH_EPOCHS if kind is FetchResponse else 0
+        )
+        where = connection.address
+        if answer.error_code:
+            self._refused(where, ErrorCode.of(answer.error_code))
+            return None
+        partition = partition_of(answer)
+        if partition is None:
+            raise NoAnswer(f"{where} told of another partition than the one asked for")
+        code = ErrorCode.of(partition.error_code)
+        if code in (ErrorCode.NONE, ErrorCode.SNAPSHOT_NOT_FOUND):
+            self._address = where
+            self._failures.clear()
+            return partition
+        if code not in _ELSEWHERE:
+            self._refused(where, code)
+            return None
+        self._learn(where, partition.current_leader, answer.node_endpoints, code)
+        return None
+
+    def _refused(self, where: Address, code: ErrorCode) -> None:
+        """An error that is not about who leads: is it one for good?"""
+        if code == ErrorCode.INCONSISTENT_CLUSTER_ID:
+            raise WrongQuorum(
+                f"the controller {where} is not of the cluster {self.cluster_id}: the checkpoint "
+                "or the option clusterId names another cluster than these controllers are of"
+            )
+        if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+            raise WrongQuorum(_no_controller(where))
+        if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise WrongQuorum(f"{where} does not allow it: {code.name} (ClusterAction on Cluster)")
+        self._lost(NoAnswer(f"{where} answered {code.name}"))
+
+    def _learn(self, where: Address, leader: Any, endpoints: Any, code: ErrorCode) -> None:
+        """What a node that refused told of the leader."""
+        self._known |= {node.node_id: Address(node.host, node.port) for node in endpoints}
+        newer = leader.leader_epoch > self._epoch
+        self._epoch = max(self._epoch, leader.leader_epoch)
+        found = self._known.get(leader.leader_id)
+        if found == where and newer:
+            return  # it leads, and now its epoch is known
+        self._failures[where] = (
+            f"{where} does not lead epoch {self._epoch} (it knows of {leader.leader_epoch}: "
+            f"{code.name})"
+        )
+        self.close()
+        self._address = None
+        if found is not None and found != where and leader.leader_epoch == self._epoch:
+            self._address = found
+
+    def _lost(self, error: ClientError) -> None:
+        where = self._address
+        if where is not None:
+            self._failures[where] = str(error)
+        self.close()
+        self._address = None
+
+    def _connect(self) -> Connection:
+        if self._connection is None:
+            places = list(dict.fromkeys((*self.controllers.bootstrap, *self._known.values())))
+            if self._address is None:
+                self._address = places[self._next % len(places)]
+                self._next += 1
+            connection = Connection(self._address, CLIENT_ID, _CONNECT_MS)
+            try:
+                self._check(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _check(self, connection: Connection) -> None:
+        """Learn the cluster's id from a node; WrongQuorum when it is not a controller."""
+        if self.cluster_id is not None:
+            return
+        where = connection.address
+        try:
+            told = connection.call(
+                DescribeClusterRequest(endpoint_type=_CONTROLLERS),
+                DescribeClusterResponse,
+                _ANSWER_MS,
+                at_least=1,
+            )
+        except UnsupportedVersion as error:
+            raise WrongQuorum(_no_controller(where) + f" ({error})") from None
+        code = ErrorCode.of(told.error_code)
+        if code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
+            raise WrongQuorum(_no_controller(where))
+        if code != ErrorCode.NONE:
+            raise NoAnswer(
+                f"{where} cannot tell its cluster yet: {told.error_message or code.name}"
+            )
+        self.cluster_id = told.cluster_id
+        self._known |= {node.broker_id: Address(node.host, node.port) for node in told.brokers}
+
+    def _unreachable(self, patience_ms: int) -> Unreachable:
+        reasons = "; ".join(self._failures.values()) or "nobody knows a leader"
+        return Unreachable(
+            f"controllers {self.controllers}: no leader answered within {patience_ms} ms: {reasons}"
+        )
+
+
+def _no_controller(where: Address) -> str:
+    return (
+        f"{where} is a broker or no controller of this quorum: bootstrap.controllers must name "
+        "listeners of controllers"
+    )
+
+
+def _fetch_partition(answer: FetchResponse) -> Any | None:
+    partitions = [partition for topic in answer.responses for partition in topic.partitions]
+    return partitions[0] if len(partitions) == 1 else None
+
+
+def _snapshot_partition(answer: FetchSnapshotResponse) -> Any | None:
+    partitions = [partition for topic in answer.topics for partition in topic.partitions]
+    return partitions[0] if len(partitions) == 1 else None
+
+
+def _fetched(partition: Any) -> Fetched:
+    records = bytes(partition.records or b"")
+    diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
+    return Fetched(
+        partition.current_leader.leader_id,
+        partition.current_leader.leader_epoch,
+        partition.high_watermark,
+        max(partition.log_start_offset, 0),
+        _place(diverging.end_offset, diverging.epoch),
+        _place(snapshot.end_offset, snapshot.epoch),
+        records[: whole_batches_size(records)],
+    )
+
+
+def _place(offset: int, epoch: int) -> OffsetAndEpoch | None:
+    return None if offset < 0 and epoch < 0 else OffsetAndEpoch(offset, epoch)
+
+
+def _epoch_at(records: bytes, offset: int) -> int | None:
+    """The epoch of the batch that holds an offset."""
+    for view in iter_batches(records, cut_tail=True):
+        if view.base_offset <= offset < view.end_offset:
+            return view.epoch
+    return None

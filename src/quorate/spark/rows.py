@@ -1,0 +1,311 @@
+"""Batches taken apart into rows, and what their headers tell of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import HEADER_SIZE, PREFIX_SIZE, BatchView, raw_records, values
+from quorate.formats.batch_records import plain_values
+from quorate.formats.control import (
+    ControlType,
+    LeaderChangeMessage,
+    control_type,
+    decode_message,
+)
+from quorate.formats.errors import BatchError, RecordError
+from quorate.formats.json_text import to_json
+from quorate.formats.records import RECORD_TYPES
+from quorate.spark.arrays import Bytes, Ints, Mask
+from quorate.spark.columns import COLUMNS
+from quorate.spark.scan import CONTROL, HEADER, Damage, Run
+from quorate.spark.walk import PADDING, can_walk
+from quorate.wire.schema import Message
+
+CHUNK_ROWS: Final = 32_768
+CHUNK_BYTES: Final = 16 * 1024 * 1024
+"""A record batch is made when this many rows or bytes of batches have come together."""
+
+CONTROL_NAMES: Final = {
+    ControlType.LEADER_CHANGE: "LeaderChange",
+    ControlType.SNAPSHOT_HEADER: "SnapshotHeader",
+    ControlType.SNAPSHOT_FOOTER: "SnapshotFooter",
+    ControlType.KRAFT_VERSION: "KRaftVersion",
+    ControlType.KRAFT_VOTERS: "KRaftVoters",
+}
+FRAME: Final = 3
+"""Bytes of a record's frame where version and type are below 128."""
+_MANY: Final = 12
+"""Fewer records of a kind than this are quicker one by one."""
+_WALKED: Final = {
+    key << 8 | version: (cls, version)
+    for key, cls in RECORD_TYPES.items()
+    for version in range(cls.schema.versions[0], cls.schema.versions[1] + 1)
+    if can_walk(cls)
+}
+_NO_HEADER: Final = np.zeros(1, HEADER)
+
+Item = Run | Damage
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What all rows of a file have in common."""
+
+    cluster_id: str
+    node_id: int
+    file: str
+    segment: int | None = None
+    """Base offset in the name of a segment; None of a snapshot."""
+    snapshot_id: OffsetAndEpoch | None = None
+
+    @property
+    def kind(self) -> str:
+        return "log" if self.snapshot_id is None else "snapshot"
+
+    def constants(self) -> dict[str, Any]:
+        """Columns that have one value in the whole file."""
+        snapshot = self.snapshot_id
+        return {
+            "cluster_id": self.cluster_id,
+            "node_id": self.node_id,
+            "file": self.file,
+            "kind": self.kind,
+            "segment": self.segment,
+            "snapshot_offset": None if snapshot is None else snapshot.offset,
+            "snapshot_epoch": None if snapshot is None else snapshot.epoch,
+        }
+
+
+def chunked(found: Iterable[Item]) -> Iterator[list[Item]]:
+    """The batches and damages, so many together as make one record batch."""
+    waiting: list[Item] = []
+    rows = size = 0
+    for item in found:
+        waiting.append(item)
+        rows += item.records if isinstance(item, Run) else 1
+        size += item.size
+        if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
+            yield waiting
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield waiting
+
+
+class Rows:
+    """One row for each record and for each damage, in the order of the file.
+
+    With `look_inside` a batch whose records cannot be told apart becomes damage.
+    """
+
+    def __init__(self, origin: Origin, items: Sequence[Item], *, look_inside: bool = True) -> None:
+        self.values: list[bytes] = []
+        """Of the data records."""
+        self.odd: dict[int, Row] = {}
+        """The rows of control records and damages, by their places."""
+        self._origin = origin.constants()
+        self._heads = np.concatenate([_heads(item) for item in items])
+        self._positions = np.concatenate([_positions(item) for item in items])
+        self._sizes = self._heads["length"].astype(np.int64) + PREFIX_SIZE
+        self._sound = np.ones(len(self._heads), np.bool_)
+        self._headed = np.ones(len(self._heads), np.bool_)
+        self._what: dict[int, Damage] = {}
+        self._counts = self._heads["count"].astype(np.int64)
+        self._take_apart(items, look_inside)
+        self.count = int(self._counts.sum())
+        """Of all rows."""
+        self._which = np.repeat(np.arange(len(self._counts)), self._counts)
+
+    @property
+    def value_places(self) -> Ints:
+        """The place of each value's row."""
+        plain = np.ones(self.count, np.bool_)
+        plain[list(self.odd)] = False
+        return np.flatnonzero(plain)
+
+    def _take_apart(self, items: Sequence[Item], look_inside: bool) -> None:
+        """Look at what is not a plain batch; with `look_inside` fill `values` and `odd`."""
+        place = rows = 0
+        for item in items:
+            if isinstance(item, Damage):
+                self._damaged(place, item, rows)
+                place, rows = place + 1, rows + 1
+            elif look_inside:
+                rows = self._look_inside(item, place, rows)
+                place += len(item.starts)
+            else:
+                place, rows = place + len(item.starts), rows + item.records
+
+    def _look_inside(self, run: Run, place: int, rows: int) -> int:
+        """Fill `values` and `odd` from a run whose first batch is at `place`; the rows then."""
+        data, found = run.data, self.values
+        counts = run.heads["count"].tolist()
+        ends = (run.starts + PREFIX_SIZE + run.heads["length"]).tolist()
+        control = (run.heads["attributes"] & CONTROL != 0).tolist()
+        for index, start in enumerate(run.starts.tolist()):
+            count = counts[index]
+            read = None
+            if not control[index]:
+                read = plain_values(data, start + HEADER_SIZE, ends[index], count)
+            if read is not None:
+                found += read
+            else:
+                count = self._look_closer(run.view(index), place + index, rows)
+            rows += count
+        return rows
+
+    def _look_closer(self, view: BatchView, place: int, rows: int) -> int:
+        """The same for one batch that is not plain; the number of its rows."""
+        try:
+            if view.is_control:
+                self.odd.update(enumerate(_control_rows(view), rows))
+            else:
+                self.values += values(view)
+        except BatchError as error:
+            self._damaged(place, Damage(view.position, view.size, str(error), view), rows)
+            return 1
+        return view.count
+
+    def _damaged(self, place: int, damage: Damage, row: int) -> None:
+        self._sound[place] = False
+        self._headed[place] = damage.view is not None
+        self._what[place] = damage
+        self._counts[place] = 1
+        self._sizes[place] = damage.size
+        self.odd[row] = {"problem": damage.what}
+
+    def told(self, name: str, places: Ints | None = None) -> pa.Array:
+        """A column that origin or headers tell, of all rows or of those at these places."""
+        kind = COLUMNS[name]
+        which = self._which if places is None else self._which[places]
+        if name in self._origin:
+            return pa.repeat(pa.scalar(self._origin[name], kind), len(which))
+        if name == "problem":
+            return self._problems(which)
+        if name == "offset":
+            rows = np.arange(self.count) if places is None else places
+            shift = self._heads["base_offset"] - (np.cumsum(self._counts) - self._counts)
+            return self._array(rows + shift[which], self._sound, which, kind)
+        values, valid = self._header(name)
+        return self._array(values[which], valid, which, kind)
+
+    def _header(self, name: str) -> tuple[npt.NDArray[Any], Mask | None]:
+        """A column by batches, and where it is known."""
+        heads = self._heads
+        match name:
+            case "position":
+                return self._positions, None
+            case "batch_length":
+                return self._sizes, None
+            case "base_offset":
+                return heads["base_offset"].astype(np.int64), self._headed
+            case "last_offset":
+                last = heads["base_offset"].astype(np.int64) + heads["last_delta"]
+                return last, self._headed
+            case "crc_ok":
+                return self._crc_ok(), self._headed
+            case "is_control":
+                return heads["attributes"] & CONTROL != 0, self._sound
+            case "epoch":
+                return heads["epoch"].astype(np.int32), self._sound
+            case "timestamp":
+                return heads["max_timestamp"].astype(np.int64) * 1000, self._sound
+        raise ValueError(f"{name} is not told by headers")
+
+    def _crc_ok(self) -> Mask:
+        """Batches of a run were verified."""
+        right = np.ones(len(self._heads), np.bool_)
+        for place, damage in self._what.items():
+            right[place] = damage.view is not None and damage.view.crc_matches
+        return right
+
+    def _problems(self, which: Ints) -> pa.Array:
+        if not self._what:
+            return pa.nulls(len(which), pa.string())
+        told = np.full(len(self._heads), None, object)
+        for place, damage in self._what.items():
+            told[place] = damage.what
+        return pa.array(told[which], pa.string())
+
+    def _array(
+        self, values: npt.NDArray[Any], valid: Mask | None, which: Ints, kind: pa.DataType
+    ) -> pa.Array:
+        lacking = None if valid is None or valid.all() else ~valid[which]
+        return pa.array(values, mask=lacking).cast(kind)
+
+
+def _heads(item: Item) -> npt.NDArray[Any]:
+    if isinstance(item, Run):
+        return item.heads
+    if item.view is None:
+        return _NO_HEADER
+    return np.frombuffer(item.view.data[:HEADER_SIZE], HEADER)
+
+
+def _positions(item: Item) -> Ints:
+    if isinstance(item, Run):
+        return item.starts + item.origin
+    return np.array([item.position], np.int64)
+
+
+class Values:
+    """The values of many data records in one buffer."""
+
+    def __init__(self, values: Sequence[bytes]) -> None:
+        sizes = np.fromiter(map(len, values), np.int64, len(values))
+        self.ends: Ints = np.cumsum(sizes)
+        """Exclusive."""
+        self.starts: Ints = self.ends - sizes + FRAME
+        """Behind the frame."""
+        self.data: Bytes = np.frombuffer(b"".join([*values, bytes(PADDING)]), np.uint8)
+        frame, type_id, version = (self.data[self.ends - sizes + place] for place in range(FRAME))
+        plain = (sizes >= FRAME) & (frame == 1) & (type_id < 0x80) & (version < 0x80)
+        self._codes = np.where(plain, type_id.astype(np.int64) << 8 | version, -1)
+
+    def kinds(self) -> Iterator[tuple[type[Message], int, Ints]]:
+        """(class, version, places) of records that can be walked, where there are many."""
+        for code, count in zip(*np.unique(self._codes, return_counts=True), strict=True):
+            known = _WALKED.get(int(code))
+            if known is not None and count >= _MANY:
+                yield *known, np.flatnonzero(self._codes == code)
+
+    def drop(self, passes: Callable[[str], bool]) -> Mask:
+        """Leave out the records of types whose name does not pass; true where that is so."""
+        dropped = np.zeros(len(self._codes), np.bool_)
+        for code in np.unique(self._codes).tolist():
+            known = RECORD_TYPES.get(code >> 8)
+            if known is not None and not passes(known.__name__):
+                dropped |= self._codes == code
+        self._codes[dropped] = -1
+        return dropped
+
+    def of_type(self, cls: type[Message]) -> Ints:
+        """The places of the records that say to be of this type."""
+        return np.flatnonzero(self._codes >> 8 == cls.schema.key)
+
+
+def _control_rows(view: BatchView) -> list[Row]:
+    return [_control_row(key, value) for key, value in raw_records(view)]
+
+
+def _control_row(key: bytes | None, value: bytes | None) -> Row:
+    row: Row = {"raw": value, "problem": None}
+    try:
+        type_id = control_type(key)
+        row |= {"type_id": type_id, "type": f"unknown-control-{type_id}"}
+        if type_id in ControlType.__members__.values():
+            row["type"] = CONTROL_NAMES.get(ControlType(type_id), ControlType(type_id).name)
+        message = decode_message(key, value)
+    except RecordError as error:
+        return {**row, "problem": str(error)}
+    row |= {"version": message.version, "record": to_json(message, 0)}
+    if isinstance(message, LeaderChangeMessage):
+        row["leader"] = message.leader_id
+    return row

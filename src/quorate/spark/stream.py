@@ -1,0 +1,251 @@
+"""The streaming source `quorate-metadata`: committed records of many clusters as they come.
+
+    spark.readStream.format("quorate-metadata").option("bootstrap.controllers", "host:9093").load()
+    spark.readStream.format("quorate-metadata").load("/data/fleet/*")
+
+Offsets of the stream are `{cluster id: {"offset": ..., "epoch": ...}}`: where the cluster's log was
+read up to (exclusive), and the epoch of the last record. A cluster that is not in them is read from
+its beginning. Only the committed log is read, so nothing is ever taken back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.spark.feed import BEGIN, Feed, Look, Part
+from quorate.spark.files import SourceError
+from quorate.spark.live import Unreachable
+from quorate.spark.live_feed import LiveFeed
+from quorate.spark.stream_options import LATEST, StreamOptions
+from quorate.spark.tail_feed import Directories, TailFeed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Offsets = dict[str, dict[str, int]]
+_RETRY_S: Final = 0.25
+"""A cluster of which nobody answers is not asked more often."""
+
+
+@dataclass
+class _Watched:
+    """A feed and what was last heard of it; times are of the monotonic clock."""
+
+    feed: Feed
+    look: Look | None = None
+    asked: float = -1e9
+    silent_since: float | None = None
+    cluster_id: str | None = None
+
+
+class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """On the driver it finds the committed ends and cuts ranges; tasks read their part of one."""
+
+    def __init__(self, options: StreamOptions) -> None:
+        self._options = options
+        self._watched: list[_Watched] | None = None
+        self._target: dict[str, OffsetAndEpoch] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_watched": None, "_target": None}
+
+    # -- what Spark calls -----------------------------------------------------------------
+    def initialOffset(self) -> Offsets:
+        if self._options.start != LATEST:
+            return {}
+        return _as_json({id: look.end for id, look in self._ends({}).items()})
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        most = self._options.max_offsets
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = {id: look.end for id, look in self._ends({}).items()}
+
+    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
+        places = _places(start)
+        ends: dict[str, OffsetAndEpoch] = {}
+        bases: dict[str, int] = {}
+        for watched in self._feeds:
+            look = self._look(watched, places)
+            id = watched.cluster_id
+            if look is None or id is None:
+                continue
+            end = look.end
+            if self._target is not None:
+                end = self._target.get(id, BEGIN)
+            begin = places.get(id, BEGIN)
+            if end.offset > begin.offset:
+                ends[id] = end
+                bases[id] = max(begin.offset, look.start)
+        self._refuse_strangers(places)
+        if isinstance(limit, ReadMaxRows):
+            ends = self._limited(bases, ends, limit.max_rows)
+        return _as_json({**places, **ends})
+
+    def reportLatestOffset(self) -> Offsets | None:
+        known = {w.cluster_id: w.look.end for w in self._feeds if w.cluster_id and w.look}
+        return _as_json(known) or None
+
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        starts, parts = _places(start), list[InputPartition]()
+        for id, last in _places(end).items():
+            first = starts.get(id, BEGIN)
+            if last.offset > first.offset:
+                feed = self._feed_of(id)
+                parts += feed.parts(first, last, self._options.partition_offsets)
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Part)
+        yield from partition.read(self._options.rows)
+
+    def stop(self) -> None:
+        for watched in self._watched or ():
+            watched.feed.close()
+
+    # -- the feeds ------------------------------------------------------------------------
+    @property
+    def _feeds(self) -> list[_Watched]:
+        if self._watched is None:
+            self._watched = [_Watched(feed) for feed in feeds(self._options)]
+        return self._watched
+
+    def _feed_of(self, cluster_id: str) -> Feed:
+        """The feed of a cluster; others need not answer for it."""
+        deadline = time.monotonic() + self._options.timeout_ms / 1000
+        while True:
+            silence: Unreachable | None = None
+            for watched in sorted(self._feeds, key=lambda watched: watched.cluster_id is None):
+                try:
+                    watched.cluster_id = watched.cluster_id or watched.feed.identify(0)
+                except Unreachable as error:
+                    silence = error
+                if watched.cluster_id == cluster_id:
+                    return watched.feed
+            if silence is None:
+                raise self._stranger(cluster_id)
+            if time.monotonic() > deadline:
+                raise silence
+            time.sleep(_RETRY_S)
+
+    def _ends(self, places: Mapping[str, OffsetAndEpoch]) -> dict[str, Look]:
+        """What every cluster has; waits for all of them."""
+        found = {}
+        for watched in self._feeds:
+            look = self._asked(watched, places, self._options.timeout_ms)
+            assert watched.cluster_id is not None
+            if watched.cluster_id in found:
+                raise SourceError(
+                    f"{watched.feed.name}: cluster {watched.cluster_id} is given twice"
+                )
+            found[watched.cluster_id] = look
+        return found
+
+    def _look(self, watched: _Watched, places: Mapping[str, OffsetAndEpoch]) -> Look | None:
+        """What a cluster has; None while nobody answers, so that the others can go on.
+
+        Raises Unreachable when that has lasted longer than the timeout.
+        """
+        if self._target is not None:
+            return watched.look or self._asked(watched, places, self._options.timeout_ms)
+        now = time.monotonic()
+        pause = self._options.poll_ms / 1000 if watched.silent_since is None else _RETRY_S
+        if now - watched.asked < pause:
+            return watched.look if watched.silent_since is None else None
+        try:
+            return self._asked(watched, places, 0)
+        except Unreachable as error:
+            if watched.silent_since is None:
+                watched.silent_since = now
+            watched.asked = time.monotonic()
+            silent = time.monotonic() - watched.silent_since
+            if silent * 1000 < self._options.timeout_ms:
+                return None
+            raise Unreachable(f"{error} (silent for {silent:.0f} s)") from None
+
+    def _asked(
+        self, watched: _Watched, places: Mapping[str, OffsetAndEpoch], patience_ms: int
+    ) -> Look:
+        if watched.cluster_id is None:
+            watched.cluster_id = watched.feed.identify(patience_ms)
+        begin = places.get(watched.cluster_id, BEGIN)
+        watched.look = watched.feed.look(begin, patience_ms)
+        watched.asked, watched.silent_since = time.monotonic(), None
+        return watched.look
+
+    # -- admission ------------------------------------------------------------------------
+    def _limited(
+        self, bases: Mapping[str, int], ends: Mapping[str, OffsetAndEpoch], most: int
+    ) -> dict[str, OffsetAndEpoch]:
+        """Ends so that about `most` records come, of each cluster in proportion to what it has."""
+        found: dict[str, OffsetAndEpoch] = {}
+        for id, offset in shares(bases, {id: end.offset for id, end in ends.items()}, most).items():
+            if offset == ends[id].offset:
+                found[id] = ends[id]
+            elif offset > bases[id]:
+                found[id] = OffsetAndEpoch(offset, self._feed_of(id).epoch_below(offset))
+        return found
+
+    # -- checkpoints of other clusters ----------------------------------------------------
+    def _refuse_strangers(self, places: Mapping[str, OffsetAndEpoch]) -> None:
+        """A checkpoint of one cluster with the controllers of another is a mistake.
+
+        Fewer clusters than before, or more, are not.
+        """
+        known = {watched.cluster_id for watched in self._feeds}
+        if places and None not in known and not known & set(places):
+            raise self._stranger(", ".join(sorted(places)))
+
+    def _stranger(self, cluster_id: str) -> SourceError:
+        given = "; ".join(f"{w.feed.name} are of {w.cluster_id}" for w in self._feeds)
+        return SourceError(
+            f"the checkpoint is of cluster {cluster_id}, but {given}: give the controllers of that "
+            "cluster, or start with a new checkpoint"
+        )
+
+
+def feeds(options: StreamOptions) -> list[Feed]:
+    """What the options name; one feed for each cluster."""
+    if options.controllers:
+        return [LiveFeed(controllers) for controllers in options.controllers]
+    directories = Directories(options)
+    return [TailFeed(id, directories, options) for id in sorted(directories.clusters())]
+
+
+def shares(bases: Mapping[str, int], ends: Mapping[str, int], most: int) -> dict[str, int]:
+    """Where to stop in each cluster for `most` offsets of all; every one goes on a little.
+
+    `bases` is where each begins (inclusive), `ends` where it ends (exclusive).
+    """
+    backlog = {id: max(ends[id] - bases[id], 0) for id in ends}
+    whole = sum(backlog.values())
+    if whole <= most:
+        return dict(ends)
+    left, found = most, {}
+    for id in sorted(backlog, key=lambda id: backlog[id]):
+        share = min(backlog[id], max(most * backlog[id] // whole, 1), left)
+        found[id] = bases[id] + share
+        left -= share
+    return found
+
+
+def _places(offsets: Mapping[str, Mapping[str, int]]) -> dict[str, OffsetAndEpoch]:
+    return {id: OffsetAndEpoch(at["offset"], at["epoch"]) for id, at in offsets.items()}
+
+
+def _as_json(places: Mapping[str, OffsetAndEpoch]) -> Offsets:
+    """Always written alike: Spark compares the texts."""
+    return {id: {"offset": at.offset, "epoch": at.epoch} for id, at in sorted(places.items())}

@@ -1,0 +1,221 @@
+"""Growing log directories as the feed of a stream: the driver looks where they end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.spark.feed import Feed, Look, Maker, Part
+from quorate.spark.files import File, Shelf, SourceError
+from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory
+from quorate.spark.live import Diverged
+from quorate.spark.plan import Options, Piece, logs_of
+from quorate.spark.read import followed
+from quorate.spark.rows import Origin
+from quorate.spark.scan import runs
+from quorate.spark.stream_options import END, MAJORITY, StreamOptions
+from quorate.spark.tail import Tail, majority_end, snapshot_end
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Directories:
+    """What is at the paths, listed again when it is older than the options allow."""
+
+    def __init__(self, options: StreamOptions) -> None:
+        self._options = options
+        self._listed = -1e9
+        self._logs: dict[str, list[LogDirectory]] = {}
+
+    def clusters(self) -> dict[str, list[LogDirectory]]:
+        """The directories of each cluster; raises SourceError."""
+        now = time.monotonic()
+        if now - self._listed >= self._options.poll_ms / 1000:
+            rows = self._options.rows
+            with Shelf() as shelf:
+                logs, archives = logs_of(rows, shelf)
+            if archives:
+                raise SourceError(f"{archives[0].path}: an archive does not grow: use spark.read")
+            self._logs = {}
+            for log in logs:
+                id = rows.cluster_id or log.cluster_id
+                if id == UNKNOWN_CLUSTER:
+                    raise SourceError(
+                        f"{log.path}: no meta.properties beside it says of which cluster it is: "
+                        "copy it too, or give the option clusterId"
+                    )
+                self._logs.setdefault(id, []).append(log)
+            self._listed = now
+        return self._logs
+
+
+class TailFeed(Feed):
+    """The replicas of one cluster."""
+
+    def __init__(self, cluster_id: str, directories: Directories, options: StreamOptions) -> None:
+        self._cluster_id = cluster_id
+        self._directories = directories
+        self._up_to = options.up_to
+        self._tails: dict[str, Tail] = {}
+        self._committed = OffsetAndEpoch(0, 0)
+        self.name = f"directories of {cluster_id}"
+
+    def identify(self, patience_ms: int) -> str:
+        return self._cluster_id
+
+    def look(self, start: OffsetAndEpoch, patience_ms: int) -> Look:
+        tails = self._read_on()
+        end = self._bound(tails)
+        if end is not None and end.offset > self._committed.offset:
+            self._committed = end
+        self._verify(start, tails)
+        end = max(start, self._committed, key=lambda place: place.offset)
+        return Look(min(tail.start for tail in tails), end)
+
+    def epoch_below(self, offset: int) -> int:
+        for tail in self._holders(offset, OffsetAndEpoch(offset, -1)):
+            found = tail.epoch_below(offset)
+            if found is not None:
+                return found
+        raise SourceError(f"{self.name}: no replica has the record before offset {offset} any more")
+
+    def parts(self, start: OffsetAndEpoch, end: OffsetAndEpoch, most: int) -> Sequence[TailPart]:
+        if not self._tails:
+            self._read_on()
+        holders = self._holders(start.offset, end)
+        if not holders:
+            raise SourceError(f"{self.name}: no replica has the log up to offset {end.offset}")
+        tail = holders[0]
+        base = max(start.offset, tail.start)
+        baseline = None
+        if tail.start > start.offset:
+            baseline = self._baseline(tail)
+        cuts = range(base + most, end.offset, most)
+        ends = [OffsetAndEpoch(cut, tail.epoch_below(cut) or 0) for cut in cuts] + [end]
+        parts = []
+        for first, last in zip([base, *cuts], ends, strict=True):
+            pieces = self._pieces(tail, first, last.offset)
+            parts.append(TailPart(pieces, first, last))
+        if base > start.offset:
+            parts[0] = replace(
+                parts[0], missing=start.offset, baseline=baseline, resumed=start.offset > 0
+            )
+        return parts
+
+    def close(self) -> None:
+        self._tails.clear()
+
+    def _read_on(self) -> list[Tail]:
+        logs = self._directories.clusters().get(self._cluster_id, [])
+        found: dict[str, Tail] = {}
+        with Shelf() as shelf:
+            for log in logs:
+                tail = self._tails.get(log.path)
+                if tail is None or not tail.goes_on(log, shelf):
+                    tail = Tail(log)
+                tail.look(log, shelf)
+                found[log.path] = tail
+        if not found:
+            raise SourceError(f"{self.name}: they are gone from the paths of this stream")
+        self._tails = found
+        return list(found.values())
+
+    def _bound(self, tails: Sequence[Tail]) -> OffsetAndEpoch | None:
+        if self._up_to == END:
+            return max((tail.last for tail in tails), key=lambda last: (last.epoch, last.offset))
+        confirmed = snapshot_end(tails)
+        if self._up_to == MAJORITY:
+            counted = majority_end(tails)
+            found = [place for place in (confirmed, counted) if place is not None]
+            return max(found, key=lambda place: place.offset, default=None)
+        return confirmed
+
+    def _verify(self, start: OffsetAndEpoch, tails: Sequence[Tail]) -> None:
+        """Whether a replica still has what was read before."""
+        if start.offset == 0:
+            return
+        epochs = {tail.epoch_below(start.offset) for tail in tails} - {None}
+        if epochs and start.epoch not in epochs:
+            raise Diverged(
+                f"{self.name}: no replica has the log that was read before: the stream has come to "
+                f"offset {start.offset} with epoch {start.epoch}, they have epoch "
+                f"{sorted(filter(None, epochs))} there"
+            )
+
+    def _holders(self, start: int, end: OffsetAndEpoch) -> list[Tail]:
+        """The replicas that have the log up to `end`, those first that have it from `start` on."""
+        found = [
+            tail
+            for tail in self._tails.values()
+            if tail.end >= end.offset
+            and (end.epoch < 0 or tail.epoch_below(end.offset) == end.epoch)
+        ]
+        return sorted(found, key=lambda tail: (max(tail.start - start, 0), tail.log.path))
+
+    def _baseline(self, tail: Tail) -> tuple[OffsetAndEpoch, File] | None:
+        """The oldest snapshot that stands for what is before the log's start."""
+        for snapshot_id, file in tail.log.snapshots:
+            if tail.start <= snapshot_id.offset:
+                return snapshot_id, file
+        return None
+
+    def _pieces(self, tail: Tail, start: int, end: int) -> tuple[Piece, ...]:
+        """What to read of the segments that hold the range."""
+        mark = tail.mark_of(start)
+        found = []
+        for base, file in tail.log.segments:
+            if base >= end or (mark is not None and base < mark.segment):
+                continue
+            position = mark.position if mark is not None and base == mark.segment else 0
+            origin = Origin(self._cluster_id, tail.log.node_id, file.name, base)
+            found.append(Piece(origin, file, position, file.size))
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class TailPart(Part):
+    """Offsets [start, end) of one replica's log."""
+
+    pieces: tuple[Piece, ...]
+    start: int
+    end: OffsetAndEpoch
+    missing: int | None = None
+    """The first offset that should have been read before `start` and is no more in any log."""
+    baseline: tuple[OffsetAndEpoch, File] | None = None
+    """The snapshot that stands for what is missing."""
+    resumed: bool = False
+
+    def read(self, rows: Options) -> Iterator[pa.RecordBatch]:
+        maker = Maker(rows, self.start, self.end)
+        with Shelf() as shelf:
+            yield from self._instead(maker, shelf)
+            for piece in self.pieces:
+                if maker.next >= self.end.offset:
+                    break
+                found = runs(shelf.reader(piece.file), piece.file.size, piece.start)
+                yield from maker.log(piece.origin, found, placed=True)
+        if maker.next < self.end.offset:
+            raise SourceError(
+                f"{self.pieces[-1].file.name if self.pieces else 'the log'}: offset {maker.next} "
+                f"was there up to {self.end.offset} and is no more"
+            )
+
+    def _instead(self, maker: Maker, shelf: Shelf) -> Iterator[pa.RecordBatch]:
+        if self.missing is None:
+            return
+        origin, stands = self.pieces[0].origin, "nothing stands for them"
+        if self.baseline is not None:
+            snapshot_id, file = self.baseline
+            here = Origin(origin.cluster_id, origin.node_id, file.name, None, snapshot_id)
+            piece = Piece(here, file, 0, file.size)
+            yield from maker.snapshot(here, followed(piece, runs(shelf.reader(file), file.size)))
+            stands = f"the snapshot {file.name} stands for them"
+        if self.resumed or self.baseline is None:
+            text = (
+                f"the offsets {self.missing} to {self.start - 1} are in no log any more; {stands}"
+            )
+            yield maker.note(origin, text)

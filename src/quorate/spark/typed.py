@@ -1,0 +1,148 @@
+"""One table for each record type, with the fields that Kafka declares for it.
+
+    views(spark, frame)             # from rows of the source, or of a table made of them
+    spark.sql("SELECT topicId, partitionId, leader FROM PartitionChangeRecord")
+
+    spark.read.format("quorate-metadata").option("view", "PartitionChangeRecord").load(path)
+
+The second way decodes the fields straight from the bytes, and is the quicker one. Names are those
+of Kafka's JSON. A field that the record's version lacks is null; a tagged field that was left out
+has its default. Records that could not be decoded are in the rows of the source alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import types as t
+
+from quorate.base.ids import uuid_to_text
+from quorate.formats.records import RECORD_TYPES
+from quorate.spark.columns import COLUMNS
+from quorate.wire.schema import NEW, Field, Message, Struct
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+HEAD: Final = (
+    *("cluster_id", "node_id", "file", "kind", "snapshot_offset", "snapshot_epoch"),
+    *("offset", "epoch", "timestamp", "version"),
+)
+"""The columns of the source that stand before the fields."""
+
+VIEWS: Final[Mapping[str, type[Message]]] = {cls.__name__: cls for cls in RECORD_TYPES.values()}
+"""The names of the tables."""
+
+_RENAMED: Final = {"epoch": "brokerEpoch"}
+"""Where a field has the name of a column of the head: FenceBrokerRecord, UnfenceBrokerRecord."""
+_SPARK: Final[dict[pa.DataType, t.DataType]] = {
+    pa.string(): t.StringType(),
+    pa.int32(): t.IntegerType(),
+    pa.int64(): t.LongType(),
+    pa.bool_(): t.BooleanType(),
+    pa.binary(): t.BinaryType(),
+    pa.timestamp("us", "UTC"): t.TimestampType(),
+}
+_TYPES: Final[dict[str, t.DataType]] = {
+    "bool": t.BooleanType(),
+    "int8": t.IntegerType(),
+    "int16": t.IntegerType(),
+    "uint16": t.IntegerType(),
+    "int32": t.IntegerType(),
+    "int64": t.LongType(),
+    "float64": t.DoubleType(),
+    "uuid": t.StringType(),
+    "string": t.StringType(),
+    "bytes": t.BinaryType(),
+}
+
+
+@cache
+def source_type() -> t.StructType:
+    """Spark's schema of the source's own rows."""
+    return t.StructType([t.StructField(name, _SPARK[kind]) for name, kind in COLUMNS.items()])
+
+
+@cache
+def fields_type(cls: type[Struct]) -> t.StructType:
+    """Spark's type of a record's fields, or of a struct's in it."""
+    return t.StructType(
+        [t.StructField(field.json_name, _type(field)) for field in cls.schema.fields]
+    )
+
+
+@cache
+def view_type(cls: type[Message]) -> t.StructType:
+    """Spark's schema of the table of a record type."""
+    head = [source_type()[name] for name in HEAD]
+    body = [t.StructField(column_name(field), _type(field)) for field in cls.schema.fields]
+    return t.StructType(head + body)
+
+
+def column_name(field: Field) -> str:
+    """The column of a field of a record."""
+    return _RENAMED.get(field.json_name, field.json_name)
+
+
+def _type(field: Field) -> t.DataType:
+    if field.type_name == "struct":
+        return fields_type(field.struct)
+    if field.type_name != "array":
+        return _TYPES[field.type_name]
+    return t.ArrayType(
+        fields_type(field.struct) if field.holds_structs else _TYPES[str(field.element)]
+    )
+
+
+def views(spark: SparkSession, frame: DataFrame) -> dict[str, DataFrame]:
+    """Make a temporary view of each record type from rows of the source; the views by name.
+
+    `frame` has the columns of HEAD, type, record and problem.
+    """
+    found = {name: view(frame, cls) for name, cls in VIEWS.items()}
+    for name, one in found.items():
+        one.createOrReplaceTempView(name)
+    return found
+
+
+def view(frame: DataFrame, cls: type[Message]) -> DataFrame:
+    """The table of one record type, from rows of the source."""
+    from pyspark.sql import functions as f
+
+    rows = frame.where((f.col("type") == cls.__name__) & f.col("problem").isNull())
+    parsed = rows.select(*HEAD, f.from_json("record", fields_type(cls)).alias("_record"))
+    return parsed.select(*HEAD, *(_column(field) for field in cls.schema.fields))
+
+
+def _column(field: Field) -> Column:
+    """A field of `_record`; JSON leaves out tagged fields that say their default."""
+    from pyspark.sql import functions as f
+
+    column = f.col(f"_record.{field.json_name}")
+    if field.tag is not None and field.default is not None:
+        default = f.array() if field.default is NEW else f.lit(field.default)
+        filled = f.coalesce(column, default.cast(_type(field)))
+        column = f.when(f.col("version") >= field.since, filled)
+    return column.alias(column_name(field))
+
+
+def plain(value: Any) -> Any:
+    """A value of a record as Arrow takes it: structs as mappings, uuids as text."""
+    if isinstance(value, Struct):
+        return {field.json_name: plain_field(value, field) for field in type(value).schema.fields}
+    return value
+
+
+def plain_field(record: Struct, field: Field) -> Any:
+    """A field of a record as Arrow takes it."""
+    value = getattr(record, field.name)
+    if field.type_name == "uuid":
+        return uuid_to_text(value)
+    if field.type_name != "array" or value is None:
+        return plain(value)
+    if field.element == "uuid":
+        return [uuid_to_text(one) for one in value]
+    return [plain(one) for one in value]

@@ -1,0 +1,236 @@
+"""Many metadata records of one type and version, taken apart all at once.
+
+The declared fields are walked once, not once a record: at each step there is an array with the
+position of every record, and numpy reads the field at all of them. Records that are damaged, or
+that say something in an unusual way, are left to the codec; so are the few types with lists of
+structs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from quorate.spark.arrays import Bytes, Column, Ints, Lists, Mask, Numbers, Texts, Uuids
+from quorate.wire.schema import NEW, Field, Message
+
+PADDING: Final = 64
+"""Bytes that must follow the last record in the buffer, so that no read passes its end."""
+
+_DTYPES: Final = {
+    "bool": ">u1",
+    "int8": ">i1",
+    "int16": ">i2",
+    "uint16": ">u2",
+    "int32": ">i4",
+    "int64": ">i8",
+}
+_ELEMENTS: Final = ("int32", "uuid")
+_ESCAPED: Final = np.zeros(256, np.bool_)
+_ESCAPED[[*range(32), ord('"'), ord("\\")]] = True
+
+
+@cache
+def can_walk(cls: type[Message]) -> bool:
+    """True of the types without structs, floats, bytes or lists of strings in them."""
+    fields = cls.schema.fields
+    if fields and fields[0].tag is not None:
+        return False
+    return all(
+        one.type_name in (*_DTYPES, "uuid", "string")
+        or (one.type_name == "array" and one.element in _ELEMENTS)
+        for one in fields
+    )
+
+
+@dataclass(slots=True)
+class Walked:
+    """What the records say: the columns of those that are `sound`, by name of the field.
+
+    Fields that the version lacks, or that were not needed, have no column. `sound` has a place for
+    every record.
+    """
+
+    sound: Mask
+    columns: dict[str, Column] = field(default_factory=dict)
+
+
+def walk(
+    cls: type[Message],
+    version: int,
+    data: Bytes,
+    starts: Ints,
+    ends: Ints,
+    needed: Collection[str] | None = None,
+) -> Walked:
+    """The fields of the records whose messages lie between `starts` and `ends` (exclusive) of data.
+
+    `data` has PADDING bytes more than the records need. Of fields that are not `needed` only the
+    bounds are looked at, and they have no column.
+    """
+    sound = np.ones(len(starts), np.bool_)
+    while True:
+        one = _Walk(data, ends[sound], needed)
+        columns = one.message(cls, version, starts[sound])
+        if one.ok.all():
+            return Walked(sound, columns)
+        sound[sound] = one.ok
+
+
+class _Walk:
+    """One pass over the records; `ok` tells which of them were as they should be."""
+
+    def __init__(self, data: Bytes, ends: Ints, needed: Collection[str] | None) -> None:
+        self._bytes = data
+        self._ends = ends
+        self._highest = len(self._bytes) - PADDING
+        self._needed = needed
+        self.ok = np.ones(len(ends), np.bool_)
+
+    def message(self, cls: type[Message], version: int, at: Ints) -> dict[str, Column]:
+        columns: dict[str, Column] = {}
+        for one in cls.schema.untagged(version):
+            column, at = self._field(one, version, at)
+            if column is not None:
+                columns[one.name] = column
+        return columns | self._tagged(cls.schema.tagged(version), version, at)
+
+    def _tagged(self, fields: list[Field], version: int, at: Ints) -> dict[str, Column]:
+        """The tagged fields, and defaults where a record has not got them."""
+        where = {one.tag: np.full(len(at), -1) for one in fields}
+        sizes = {one.tag: np.zeros(len(at), np.int64) for one in fields}
+        left, at = self._varint(at)
+        self._check(left <= len(fields))
+        last = np.full(len(at), -1)
+        rows = np.flatnonzero(self.ok & (left > 0))
+        while len(rows):
+            part = self._narrowed(rows)
+            tag, after = part._varint(at[rows])
+            size, after = part._varint(after)
+            part._check(tag > last[rows])
+            part._check(np.isin(tag, [one.tag or 0 for one in fields]))
+            for number in where:
+                here = tag == number
+                where[number][rows[here]] = after[here]
+                sizes[number][rows[here]] = size[here]
+            last[rows] = tag
+            at[rows] = part._inside(after + size)
+            left[rows] -= 1
+            self.ok[rows] &= part.ok
+            rows = rows[part.ok & (left[rows] > 0)]
+        self._check(at == self._ends)
+        columns = {
+            one.name: self._one_tagged(one, version, where[one.tag], sizes[one.tag])
+            for one in fields
+        }
+        return {name: column for name, column in columns.items() if column is not None}
+
+    def _narrowed(self, rows: Ints | Mask) -> _Walk:
+        return _Walk(self._bytes, self._ends[rows], self._needed)
+
+    def _one_tagged(self, one: Field, version: int, where: Ints, sizes: Ints) -> Column | None:
+        rows = where >= 0
+        narrowed = self._narrowed(rows)
+        column, after = narrowed._field(one, version, where[rows])
+        narrowed._check(after == where[rows] + sizes[rows])
+        self.ok[rows] &= narrowed.ok
+        if column is None:
+            return None
+        if isinstance(column, Numbers):
+            column.default = one.default
+        column = column.spread(rows)
+        if isinstance(column, Lists) and one.default is NEW:
+            column.valid |= ~rows
+        return column
+
+    def _field(self, one: Field, version: int, at: Ints) -> tuple[Column | None, Ints]:
+        """The column of a field when it is needed, and the position behind it."""
+        needed = self._needed is None or one.name in self._needed
+        if one.type_name in _DTYPES:
+            return self._number(one.type_name, at, needed)
+        if one.type_name == "uuid":
+            after = self._inside(at + 16)
+            return Uuids(self._rows_of(at, 16)) if needed else None, after
+        size, at = self._varint(at)
+        valid = size > 0
+        if not one.nullable_in(version):
+            self._check(valid)
+        counts = np.where(valid, size - 1, 0)
+        if one.type_name == "string":
+            return self._text(counts, valid, at)
+        width = 16 if one.element == "uuid" else 4
+        after = self._inside(at + counts * width)
+        if not needed:
+            return None, after
+        counts = np.where(self.ok, counts, 0)
+        places = _runs(at, counts, width)
+        elements: Numbers | Uuids
+        if one.element == "uuid":
+            elements = Uuids(self._rows_of(places, 16))
+        else:
+            elements = Numbers(self._at(">i4", places))
+        return Lists(counts, elements, valid), after
+
+    def _number(self, name: str, at: Ints, needed: bool) -> tuple[Column | None, Ints]:
+        dtype = _DTYPES[name]
+        after = self._inside(at + np.dtype(dtype).itemsize)
+        if name == "bool":
+            values = self._at(dtype, at)
+            self._check(values <= 1)
+            return Numbers(values.astype(np.bool_)), after
+        return Numbers(self._at(dtype, at)) if needed else None, after
+
+    def _text(self, lengths: Ints, valid: Mask, at: Ints) -> tuple[Column, Ints]:
+        after = self._inside(at + lengths)
+        lengths = np.where(self.ok, lengths, 0)
+        data = self._bytes[_runs(at, lengths, 1)]
+        odd = _ESCAPED[data] | (data >= 0x80)
+        if odd.any():
+            # what JSON escapes, and what may not be UTF-8, is left to the codec
+            self.ok[np.repeat(np.arange(len(lengths)), lengths)[odd]] = False
+        return Texts(lengths, data, valid), after
+
+    def _varint(self, at: Ints) -> tuple[Ints, Ints]:
+        """Unsigned varints of one or two bytes; longer ones are left to the codec."""
+        first = self._bytes[at].astype(np.int64)
+        long = first >= 0x80
+        if not long.any():
+            return first, self._inside(at + 1)
+        second = self._bytes[at + 1].astype(np.int64)
+        self._check(~long | ((second < 0x80) & (second > 0)))
+        value = np.where(long, first & 0x7F | (second & 0x7F) << 7, first)
+        return value, self._inside(at + 1 + long)
+
+    def _inside(self, at: Ints) -> Ints:
+        """The positions; of records that they pass the end of, a harmless one."""
+        self._check(at <= self._ends)
+        return np.minimum(at, self._highest)
+
+    def _check(self, holds: Mask) -> None:
+        self.ok &= holds
+
+    def _at(self, dtype: str, places: Ints) -> npt.NDArray[np.integer]:
+        """The numbers that begin at these places."""
+        wide = np.dtype(dtype)
+        count = len(self._bytes) - wide.itemsize + 1
+        every: npt.NDArray[np.integer] = np.ndarray((count,), wide, self._bytes, 0, (1,))
+        return every[places].astype(wide.newbyteorder("="))
+
+    def _rows_of(self, places: Ints, width: int) -> Bytes:
+        """`width` bytes from each of these places on, a row each."""
+        count = len(self._bytes) - width + 1
+        every = np.ndarray((count,), f"V{width}", self._bytes, 0, (1,))
+        return every[places].view(np.uint8).reshape(len(places), width)
+
+
+def _runs(starts: Ints, counts: Ints, width: int) -> Ints:
+    """The places of `counts` elements of this width from each of the starts on."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    shift = np.repeat(starts - (ends - counts) * width, counts)
+    return shift + np.arange(total) * width

@@ -1,0 +1,43 @@
+"""One small Spark session for all tests of a worker; they run on one worker of pytest-xdist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and here in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    from quorate.spark import session
+
+    home = tmp_path_factory.mktemp("spark")
+    found = session(
+        "quorate-tests",
+        "local[2]",
+        **{
+            "spark.driver.memory": "768m",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(home / "warehouse"),
+            "spark.local.dir": str(home / "local"),
+            "spark.ui.showConsoleProgress": "false",
+        },
+    )
+    found.sparkContext.setLogLevel("ERROR")
+    yield found
+    found.stop()

@@ -1,0 +1,370 @@
+"""Trees of files become partitions, and what is wrong with them is said; no Spark needed."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from pyspark.sql.datasource import (
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    Not,
+)
+
+from formats.samples import DATA
+from quorate.formats.batch import encode_batch, encode_control_batch
+from quorate.formats.files import encode_partition_metadata, segment_name
+from quorate.raft.values import LeaderChange
+from quorate.spark.files import SourceError
+from quorate.spark.plan import Pieces, parse_options, partitions
+from quorate.spark.read import read_partition
+from spark.logs import START_MS, batches, end_offset, log_directory, snapshot, topic
+
+
+def plan(*paths: Path | str, filters=(), **options: str) -> list[Pieces]:
+    joined = '", "'.join(map(str, paths))
+    return partitions(parse_options({"paths": f'["{joined}"]', **options}), filters)
+
+
+def read(*paths: Path | str, filters=(), **options: str) -> list[dict]:
+    joined = '", "'.join(map(str, paths))
+    told = parse_options({"paths": f'["{joined}"]', **options})
+    return [
+        row
+        for partition in partitions(told, filters)
+        for batch in read_partition(partition, told, filters)
+        for row in batch.to_pylist()
+    ]
+
+
+def problems(rows: list[dict]) -> list[str]:
+    return [row["problem"] for row in rows if row["problem"]]
+
+
+@pytest.fixture
+def two_segments(tmp_path: Path) -> tuple[Path, int]:
+    """A log directory whose second segment begins at the offset told."""
+    first = b"".join(batches())
+    base = end_offset(first)
+    second = b"".join(batches(base=base))
+    home = log_directory(tmp_path / "node1", {0: first, base: second}, {(10, 1): snapshot()})
+    return home, base
+
+
+def test_a_log_directory_its_parent_and_its_partition_are_the_same(two_segments):
+    home, _ = two_segments
+    rows = read(home)
+    assert rows == read(home.parent) == read(home / "__cluster_metadata-0") == read(home, home)
+    assert {(row["cluster_id"], row["node_id"]) for row in rows} == {("cluster-a", 1)}
+    assert {row["kind"] for row in rows} == {"log", "snapshot"}
+    assert [row["offset"] for row in rows if row["kind"] == "log"] == list(range(42))
+
+
+def test_rows_of_a_snapshot_name_its_id(two_segments):
+    rows = read(two_segments[0], kinds="snapshot")
+    assert {(row["snapshot_offset"], row["snapshot_epoch"], row["segment"]) for row in rows} == {
+        (10, 1, None)
+    }
+    assert [row["type"] for row in rows] == [
+        "SnapshotHeader",
+        *["TopicRecord"] * 4,
+        "SnapshotFooter",
+    ]
+
+
+def test_a_single_file_knows_the_cluster_beside_it(two_segments):
+    home, base = two_segments
+    rows = read(home / "__cluster_metadata-0" / segment_name(base))
+    assert {row["cluster_id"] for row in rows} == {"cluster-a"}
+    assert {row["segment"] for row in rows} == {base} and problems(rows) == []
+
+
+def test_ids_can_be_given(two_segments):
+    rows = read(two_segments[0], clusterId="prod", nodeId="7")
+    assert {(row["cluster_id"], row["node_id"]) for row in rows} == {("prod", 7)}
+
+
+@pytest.mark.parametrize("size", [1, 100, 1000, 100_000])
+def test_partitions_of_any_size_read_the_same(two_segments, size: int):
+    home, _ = two_segments
+    cut = plan(home, maxPartitionBytes=str(size))
+    assert all(piece.end - piece.start <= size for partition in cut for piece in partition.pieces)
+    assert read(home, maxPartitionBytes=str(size)) == read(home)
+
+
+def test_small_files_share_a_partition():
+    assert len(plan(DATA)) < 5
+
+
+def test_a_glob_passes_over_what_is_no_log(two_segments, tmp_path: Path):
+    (tmp_path / "note.txt").write_text("hello")
+    assert read(tmp_path / "n*") == read(two_segments[0])
+    with pytest.raises(SourceError, match=r"note.txt: not the name of a segment"):
+        read(tmp_path / "note.*")
+
+
+def packed(home: Path, archive: Path) -> Path:
+    if archive.suffix == ".zip":
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+            for path in sorted(home.rglob("*")):
+                out.write(path, path.relative_to(home))
+    else:
+        mode = "w:gz" if archive.name.endswith("gz") else "w"
+        with tarfile.open(archive, mode) as out:
+            out.add(home, ".")
+    return archive
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tgz", "a.zip"])
+@pytest.mark.parametrize("size", ["300", "1000000"])
+def test_an_archive_is_read_as_the_tree_in_it(two_segments, tmp_path: Path, name: str, size: str):
+    home, _ = two_segments
+    archive = packed(home, tmp_path / name)
+    rows = read(archive, maxPartitionBytes=size)
+    prefix = f"{archive}!"
+    assert all(row["file"].startswith(prefix + "__cluster_metadata-0/0") for row in rows)
+    plain = read(home)
+    for row in (*rows, *plain):
+        row["file"] = row["file"].rpartition("/")[2]
+    assert sorted(rows, key=str) == sorted(plain, key=str)
+
+
+def test_archives_and_directories_of_a_tree_are_read_together(two_segments, tmp_path: Path):
+    home, _ = two_segments
+    tree = tmp_path / "tree"
+    log_directory(tree / "b", {0: b"".join(batches(epoch=3))}, cluster="cluster-b")
+    packed(home, tree / "a.tar.gz")
+    assert {row["cluster_id"] for row in read(tree)} == {"cluster-a", "cluster-b"}
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
+def test_a_damaged_archive_is_named(two_segments, tmp_path: Path, name: str):
+    archive = packed(two_segments[0], tmp_path / name)
+    archive.write_bytes(archive.read_bytes()[:300])
+    with pytest.raises(SourceError, match=rf"{name}"):
+        read(archive)
+
+
+def test_an_archive_without_a_log_says_so(tmp_path: Path):
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as out:
+        out.addfile(tarfile.TarInfo("x"), io.BytesIO(b""))
+    with pytest.raises(SourceError, match=r"a.tar.gz: holds no metadata log"):
+        read(tmp_path / "a.tar.gz")
+
+
+# Filters
+
+
+def pieces_of(found: list[Pieces]) -> list:
+    return [piece for partition in found for piece in partition.pieces]
+
+
+@pytest.mark.parametrize(
+    ("filters", "files"),
+    [
+        ([EqualTo(("kind",), "snapshot")], 1),
+        ([EqualTo(("kind",), "log"), LessThan(("offset",), 21)], 1),
+        ([EqualTo(("kind",), "log"), GreaterThanOrEqual(("offset",), 21)], 1),
+        ([EqualTo(("kind",), "log"), GreaterThan(("offset",), 20)], 1),
+        ([In(("offset",), (3, 30)), EqualTo(("kind",), "log")], 2),
+        ([EqualTo(("cluster_id",), "other")], 0),
+        ([In(("cluster_id",), ("other", "cluster-a"))], 3),
+        ([EqualTo(("node_id",), 2)], 0),
+        ([IsNotNull(("snapshot_offset",))], 1),
+        ([Not(EqualTo(("kind",), "log"))], 3),
+        ([EqualTo(("type",), "TopicRecord")], 3),
+    ],
+)
+def test_files_that_no_row_can_pass_from_are_not_read(two_segments, filters, files: int):
+    home, base = two_segments
+    assert base == 21
+    assert len(pieces_of(plan(home, filters=filters))) == files
+
+
+def test_batches_that_no_row_can_pass_from_are_not_decoded(two_segments):
+    rows = read(two_segments[0], kinds="log", filters=[EqualTo(("offset",), 30)])
+    assert [row["offset"] for row in rows] == list(range(28, 36))
+
+
+@pytest.mark.parametrize("columns", ["", "offset,type", "record,offset,type,position"])
+def test_records_of_types_that_no_row_can_pass_with_are_left_out(two_segments, columns: str):
+    home, _ = two_segments
+    every = read(home, kinds="log", columns=columns)
+    found = read(home, kinds="log", columns=columns, filters=[EqualTo(("type",), "TopicRecord")])
+    kept = ("TopicRecord", "LeaderChange")
+    assert found == [row for row in every if row["type"] in kept]
+    assert {row["type"] for row in every} > set(kept)
+
+
+# What is wrong with the input
+
+
+def test_a_missing_path_is_named(tmp_path: Path):
+    with pytest.raises(SourceError, match=r"nowhere: there is no such file or directory"):
+        plan(tmp_path / "nowhere")
+    with pytest.raises(SourceError, match=r"no path matches this pattern"):
+        plan(tmp_path / "no*")
+
+
+def test_an_empty_directory_is_named(tmp_path: Path):
+    with pytest.raises(SourceError, match=r"the directory is empty"):
+        plan(tmp_path)
+
+
+def test_a_directory_without_a_log_is_named(tmp_path: Path):
+    (tmp_path / "x.txt").write_text("x")
+    with pytest.raises(SourceError, match=r"holds no metadata log.* among 1 files"):
+        plan(tmp_path)
+
+
+def test_a_directory_of_another_topic_is_refused(tmp_path: Path):
+    orders = tmp_path / "orders-3"
+    orders.mkdir()
+    (orders / segment_name(0)).write_bytes(b"".join(batches()))
+    with pytest.raises(SourceError, match=r"orders-3: a directory of the topic orders, not a"):
+        plan(tmp_path)
+    (orders / "partition.metadata").write_bytes(encode_partition_metadata(bytes([9]) * 16))
+    with pytest.raises(SourceError, match=r"of the topic CQkJCQkJCQkJCQkJCQkJCQ, not a"):
+        plan(orders)
+
+
+def test_another_topic_beside_the_log_is_passed_over(two_segments):
+    home, _ = two_segments
+    expected = read(home)
+    orders = home / "orders-3"
+    orders.mkdir()
+    (orders / segment_name(0)).write_bytes(b"".join(batches(epoch=9)))
+    assert read(home) == expected
+
+
+def test_a_partition_directory_with_another_topics_id_is_refused(two_segments):
+    partition = two_segments[0] / "__cluster_metadata-0"
+    (partition / "partition.metadata").write_bytes(encode_partition_metadata(bytes([9]) * 16))
+    with pytest.raises(SourceError, match=r"of the topic CQkJCQkJCQkJCQkJCQkJCQ, not a"):
+        plan(two_segments[0])
+
+
+def test_two_clusters_are_not_put_under_one_given_id(tmp_path: Path):
+    log_directory(tmp_path / "a", {0: b"".join(batches())}, cluster="cluster-a")
+    log_directory(tmp_path / "b", {0: b"".join(batches())}, cluster="cluster-b")
+    with pytest.raises(SourceError, match=r"would mix 2 clusters under one id: cluster-a in .*/a"):
+        plan(tmp_path, clusterId="one")
+    assert len(pieces_of(plan(tmp_path))) == 2
+
+
+def test_logs_of_unknown_clusters_are_not_put_together(tmp_path: Path):
+    log_directory(tmp_path / "a", {0: b"".join(batches())}, cluster=None)
+    assert {row["cluster_id"] for row in read(tmp_path)} == {"unknown"}
+    log_directory(tmp_path / "b", {0: b"".join(batches())}, cluster=None)
+    with pytest.raises(SourceError, match=r"no meta.properties.*option clusterId"):
+        plan(tmp_path)
+    assert {row["cluster_id"] for row in read(tmp_path, clusterId="mine")} == {"mine"}
+
+
+def test_a_replica_of_another_cluster_under_the_same_id_is_told(tmp_path: Path):
+    log_directory(tmp_path / "a", {0: b"".join(batches([5, 1]))}, node=1)
+    other = batches([7])
+    other[0] = encode_control_batch(0, 1, 5, [LeaderChange(9, (9,), (9,))])
+    log_directory(tmp_path / "b", {0: b"".join(other)}, node=2)
+    (problem,) = problems(read(tmp_path))
+    assert "the first batch differs from that of" in problem
+    assert "two clusters under the one id cluster-a" in problem
+
+
+def test_damaged_meta_properties_keep_their_log_out_and_say_so(two_segments, tmp_path: Path):
+    home, _ = two_segments
+    expected = read(home)
+    log_directory(tmp_path / "z", {0: b"".join(batches())})
+    (tmp_path / "z" / "meta.properties").write_text("version=1\ncluster.id=x\n")
+    rows = read(tmp_path)
+    (problem,) = problems(rows)
+    assert "z/meta.properties: node.id was not found" in problem
+    assert [row for row in rows if not row["problem"]] == expected
+
+
+def test_a_log_that_starts_above_zero_needs_its_snapshot(tmp_path: Path):
+    data = b"".join(batches(base=100))
+    log_directory(tmp_path / "a", {100: data})
+    rows = read(tmp_path)
+    (problem,) = problems(rows)
+    assert "the log starts at offset 100 and no snapshot of 100 or later stands beside" in problem
+    assert len(rows) == 22
+    log_directory(tmp_path / "b", {100: data}, {(100, 1): snapshot()}, node=2)
+    assert problems(read(tmp_path / "b")) == []
+
+
+def test_a_missing_segment_is_told(tmp_path: Path):
+    first, third = b"".join(batches()), b"".join(batches(base=60))
+    log_directory(tmp_path / "a", {0: first, 60: third})
+    (problem,) = problems(read(tmp_path))
+    assert problem == "the offsets 21 to 59 are missing: offset 60 comes next"
+
+
+def test_batches_out_of_order_are_told(tmp_path: Path):
+    parts = batches()
+    log_directory(tmp_path / "a", {0: b"".join([*parts[:3], *parts[4:]])})
+    (row,) = [row for row in read(tmp_path) if row["problem"]]
+    assert row["problem"] == "the offsets 5 to 6 are missing: offset 7 comes next"
+    assert row["position"] == sum(map(len, parts[:3]))
+    log_directory(tmp_path / "b", {0: b"".join([*parts[:2], *parts[1:]])})
+    (problem,) = problems(read(tmp_path / "b"))
+    assert problem == "offset 1 comes next where 2 should: offsets go back"
+
+
+def test_a_snapshot_without_its_footer_is_told(tmp_path: Path):
+    whole = snapshot()
+    log_directory(tmp_path / "a", {}, {(10, 1): whole, (20, 1): whole[:-70]})
+    rows = read(tmp_path)
+    assert [row["snapshot_offset"] for row in rows if row["problem"]] == [20, 20]
+    torn, unfinished = problems(rows)
+    assert "torn tail" in torn
+    assert unfinished == "the snapshot ends without its footer: not whole"
+
+
+def test_fail_fast_stops_at_the_first_problem(tmp_path: Path):
+    data = bytearray(b"".join(batches()))
+    data[-1] ^= 1
+    home = log_directory(tmp_path / "a", {0: bytes(data)})
+    assert len(problems(read(home))) == 1
+    with pytest.raises(SourceError, match=r"0\.log: at byte \d+: checksum does not match"):
+        read(home, failFast="true")
+
+
+def test_fail_fast_stops_at_a_record_from_the_future(tmp_path: Path):
+    home = log_directory(tmp_path, {0: encode_batch(0, 1, START_MS, [topic(1), b"\1\x63\0"])})
+    assert len(problems(read(home))) == 1
+    with pytest.raises(SourceError, match=r"0\.log: Unknown metadata id 99"):
+        read(home, failFast="true")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"kind": "log"}, "there is no option 'kind'; there are path"),
+        ({"kinds": "logs"}, "kinds=logs: must be log, snapshot or both"),
+        ({"raw": "yes"}, "raw=yes: must be true or false"),
+        ({"maxPartitionBytes": "0"}, "maxPartitionBytes=0: must be a whole number of at least 1"),
+        ({"nodeId": "one"}, "nodeId=one: must be a whole number"),
+        ({"columns": "offset, typ"}, "there is no column 'typ'; there are cluster_id"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, str], says: str):
+    with pytest.raises(Exception, match=says):
+        parse_options({"path": "x", **options})
+
+
+def test_a_path_must_be_given():
+    with pytest.raises(SourceError, match="no path was given"):
+        parse_options({})
+
+
+def test_raw_bytes_come_on_demand(two_segments):
+    assert {row["raw"] for row in read(two_segments[0])} == {None}
+    assert all(row["raw"] for row in read(two_segments[0], raw="true", kinds="log"))

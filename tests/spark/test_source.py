@@ -1,0 +1,116 @@
+"""The source inside Spark: rows, pushdown, errors."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+
+from formats.samples import DATA, DUMPED_FILES, dump_of
+from quorate.spark import reason
+from quorate.spark.files import SourceError
+from quorate.spark.source import FORMAT, read_metadata
+from spark.logs import START_MS, batches, end_offset, log_directory, snapshot
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two clusters; the first with a log of two segments and a snapshot."""
+    home = tmp_path_factory.mktemp("fleet")
+    first = b"".join(batches())
+    base = end_offset(first)
+    second = b"".join(batches(base=base))
+    log_directory(home / "a", {0: first, base: second}, {(10, 1): snapshot()})
+    log_directory(home / "b", {0: b"".join(batches(epoch=2))}, cluster="cluster-b", node=2)
+    return home
+
+
+def partitions(frame) -> int:
+    return frame.rdd.getNumPartitions()
+
+
+def test_counts_of_the_samples_are_those_of_kafkas_dump(spark):
+    frame = spark.read.format(FORMAT).load([str(path) for path in DUMPED_FILES])
+    counts = {row["file"]: row["count"] for row in frame.groupBy("file").count().collect()}
+    assert len(counts) == len(DUMPED_FILES)
+    for path in DUMPED_FILES:
+        dumped = dump_of(path).read_text().count("\n| offset: ")
+        # the nodes ran on between copy and dump
+        assert 0 <= abs(counts[str(path)] - dumped) <= 1
+
+
+def test_every_sample_directory_is_read_with_its_ids(spark):
+    frame = spark.read.format(FORMAT).load(str(DATA / "*"))
+    found = frame.selectExpr("count(*)", "count(problem)", "count(distinct cluster_id)").first()
+    assert found[0] > 10_000 and (found[1], found[2]) == (0, 2)
+
+
+def test_filters_cut_partitions_and_keep_the_rows(spark, fleet: Path):
+    frame = spark.read.format(FORMAT).option("maxPartitionBytes", "1200").load(str(fleet))
+    whole = partitions(frame)
+    for condition, fewer, rows in [
+        ("cluster_id = 'cluster-b'", True, 21),
+        ("kind = 'log' and cluster_id = 'cluster-a' and offset >= 21", True, 21),
+        ("kind = 'log' and offset between 3 and 4", True, 4),
+        ("cluster_id = 'nobody'", True, 0),
+        ("kind = 'log' and type = 'LeaderChange'", True, 3),
+        ("type = 'SnapshotFooter'", False, 1),
+    ]:
+        chosen = frame.filter(condition)
+        assert chosen.count() == rows, condition
+        assert (partitions(chosen) < whole) == fewer, condition
+
+
+def test_an_instant_filters_as_spark_does(spark, fleet: Path):
+    frame = spark.read.format(FORMAT).option("kinds", "log").load(str(fleet / "b"))
+    at = datetime.fromtimestamp(START_MS / 1000 + 4, UTC)
+    assert frame.filter(frame.timestamp >= at).count() == 14
+    assert frame.filter(frame.timestamp < at).count() == 7
+    assert frame.filter(frame.timestamp == at).select("offset").first()[0] == 7
+
+
+def test_a_schema_names_the_columns_that_are_read(spark, fleet: Path):
+    frame = spark.read.format(FORMAT).schema("type string, offset bigint").load(str(fleet / "b"))
+    assert frame.columns == ["type", "offset"]
+    assert frame.first().asDict() == {"type": "LeaderChange", "offset": 0}
+    options = spark.read.format(FORMAT).option("columns", "offset,topic_name")
+    found = options.load(str(fleet / "b")).filter("topic_name is not null").count()
+    assert found == 12
+
+
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ("offset int", "column offset is of type bigint, not int"),
+        ("ofset bigint", "there is no column 'ofset'"),
+    ],
+)
+def test_a_wrong_schema_is_refused(spark, fleet: Path, schema: str, says: str):
+    with pytest.raises(PySparkException) as caught:
+        spark.read.format(FORMAT).schema(schema).load(str(fleet)).count()
+    assert reason(caught.value).startswith(says)
+
+
+def test_errors_of_spark_are_told_without_their_traceback(spark, tmp_path: Path):
+    with pytest.raises(PySparkException) as caught:
+        spark.read.format(FORMAT).load(str(tmp_path / "nowhere")).count()
+    assert reason(caught.value) == f"{tmp_path}/nowhere: there is no such file or directory"
+    with pytest.raises(SourceError, match="there is no such file"):
+        read_metadata(spark, str(tmp_path / "nowhere"))
+
+
+def test_damage_is_a_row_or_with_fail_fast_an_error(spark, tmp_path: Path):
+    data = bytearray(b"".join(batches()))
+    data[-1] ^= 1
+    log_directory(tmp_path / "a", {0: bytes(data)})
+    frame = read_metadata(spark, str(tmp_path))
+    assert frame.filter("problem is not null").select("position").first()[0] > 0
+    assert frame.filter("problem is null").count() == 16
+    with pytest.raises(PySparkException) as caught:
+        read_metadata(spark, str(tmp_path), failFast="true").count()
+    assert "checksum does not match" in reason(caught.value)
+    assert "00000000000000000000.log: at byte" in reason(caught.value)

@@ -1,0 +1,140 @@
+"""Spark itself on the live source: checkpoints, triggers, a sink, and the job that fills tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from interop.kafka import Quorum
+from interop.process import free_port, wait_for
+from metadata.samples import DATA
+from quorate.cli import main
+from quorate.spark import reason
+from quorate.spark.follow import follow
+from quorate.spark.source import FORMAT
+from quorate.spark.tables.store import open_store
+from spark.fleet import DYNAMIC, rows_of
+from spark.streams import batch_rows
+from spark.test_pipeline import SESSIONS, Shared
+
+pytestmark = pytest.mark.slow
+
+COLUMNS = "kind,offset,epoch,type,record,problem"
+
+
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory):
+    with Quorum(tmp_path_factory.mktemp("live"), dict.fromkeys((1, 2, 3), "quorate")) as quorum:
+        quorum.format()
+        quorum.start()
+        quorum.leader()
+        yield quorum
+
+
+def started(spark, quorum, home: Path, **options):
+    frame = spark.readStream.format(FORMAT).option("bootstrap.controllers", quorum.bootstrap)
+    frame = frame.options(columns=COLUMNS, **options).load()
+    return frame.writeStream.format("parquet").option("checkpointLocation", str(home / "at"))
+
+
+def once(spark, quorum, home: Path, **options) -> None:
+    query = started(spark, quorum, home, **options).trigger(availableNow=True)
+    query.start(str(home / "rows")).awaitTermination()
+
+
+def written(spark, home: Path):
+    return [
+        tuple(row) for row in spark.read.parquet(str(home / "rows")).orderBy("offset").collect()
+    ]
+
+
+def expected(quorum, end: int):
+    rows = batch_rows(quorum.leader().data, end)
+    return [tuple(row[name] for name in COLUMNS.split(",")) for row in rows]
+
+
+def test_a_query_survives_restarts_and_a_killed_leader(spark, quorum, tmp_path):
+    quorum.write(12)
+    once(spark, quorum, tmp_path, maxOffsetsPerTrigger="9")
+    before = quorum.leader()
+    query = started(spark, quorum, tmp_path).start(str(tmp_path / "rows"))
+    before.kill()
+    quorum.write(6)
+    end = quorum.view().high_watermark
+
+    def come():
+        assert query.exception() is None
+        return query.lastProgress is not None and _end(query, quorum) >= end
+
+    try:
+        wait_for(come, f"the query to come to {end}", 60)
+    finally:
+        query.stop()
+    before.start()
+    quorum.write(3)
+    once(spark, quorum, tmp_path)
+    rows = written(spark, tmp_path)
+    assert len(rows) > end
+    assert rows == expected(quorum, len(rows))
+
+
+def _end(query, quorum) -> int:
+    told = query.lastProgress["sources"][0]["endOffset"]
+    told = json.loads(told) if isinstance(told, str) else told
+    return told.get(quorum.cluster_id, {"offset": 0})["offset"]
+
+
+def test_a_query_without_controllers_ends_with_their_addresses(spark, tmp_path):
+    port = free_port()
+    frame = spark.readStream.format(FORMAT).option("bootstrap.controllers", f"127.0.0.1:{port}")
+    query = frame.option("timeoutMs", "300").load().writeStream.format("noop")
+    query = query.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    with pytest.raises(StreamingQueryException) as caught:
+        query.awaitTermination()
+    assert f"Cannot connect to 127.0.0.1:{port}" in reason(caught.value)
+
+
+def test_the_job_takes_every_committed_record_into_the_tables_once(spark, quorum, tmp_path):
+    quorum.write(4)
+    words = {"bootstrap.controllers": quorum.bootstrap}
+    first = follow(spark, words, str(tmp_path / "house"), table_format="parquet")
+    assert first.records > 0 and not first.bad
+    quorum.write(4)
+    second = follow(spark, words, str(tmp_path / "house"), table_format="parquet")
+    store = open_store(str(tmp_path / "house"), "parquet")
+    log = sorted(rows_of(store, "log"), key=lambda row: row["offset"])
+    told = second.clusters[quorum.cluster_id]
+    assert [row["offset"] for row in log] == list(range(first.records + second.records))
+    assert told.log_end_offset == told.applied_end_offset == len(log)
+    wanted = batch_rows(quorum.leader().data, len(log))
+    for name in ("epoch", "type", "record"):
+        assert [row[name] for row in log] == [row[name] for row in wanted]
+
+
+def test_the_command_follows_directories_and_ends_where_a_majority_ends(
+    spark, tmp_path, monkeypatch, capfd
+):
+    """Of seven copied directories, one with a tail that was never committed: that is not taken."""
+    monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Shared(spark))
+    house = str(tmp_path / "house")
+    words = ("-w", house, "--format", "parquet", "--once", "--json", "--quiet")
+    code = main.run(["pipeline", "stream", str(DATA / "d-divergent"), *words])
+    told = json.loads(capfd.readouterr().out)
+    assert (code, told["records"], told["bad"]) == (0, 332, False)
+    assert told["clusters"][DYNAMIC]["applied_end_offset"] == 332
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "give either --bootstrap-controllers or PATHS"),
+        (("-b", "h:1", "/x"), "give either --bootstrap-controllers or PATHS"),
+        (("-b", "a=h:1", "-b", "a=h:2"), "each cluster needs a label of its own"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(words, message, capfd):
+    assert main.run(["pipeline", "stream", "-w", "nowhere", *words]) == 2
+    assert message in capfd.readouterr().err

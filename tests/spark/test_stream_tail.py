@@ -1,0 +1,238 @@
+"""Log directories that grow as a stream: only what is known to be committed, once, in order."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.files import encode_quorum_state, segment_name, snapshot_name
+from quorate.raft.values import ElectionState
+from quorate.spark.files import SourceError
+from quorate.spark.live import Diverged
+from quorate.spark.source import MetadataLogSource
+from spark.logs import batches, end_offset, log_directory, snapshot
+from spark.streams import Stream, batch_rows, facts
+
+VOTERS = (1, 2, 3)
+CLUSTER = "cluster-a"
+
+
+class Fleet:
+    """The log directories of three voters; each holds a part of what a leader wrote."""
+
+    def __init__(self, home: Path, nodes: tuple[int, ...] = VOTERS) -> None:
+        self.home = home
+        self.nodes = {node: log_directory(home / f"n{node}", {0: b""}, node=node) for node in nodes}
+        self.hear(1)
+
+    def partition(self, node: int) -> Path:
+        return self.nodes[node] / "__cluster_metadata-0"
+
+    def segment(self, node: int) -> Path:
+        return max(self.partition(node).glob("*.log"))
+
+    def append(self, data: bytes, *nodes: int) -> None:
+        for node in nodes or self.nodes:
+            with self.segment(node).open("ab") as file:
+                file.write(data)
+
+    def hear(self, epoch: int, *nodes: int) -> None:
+        """Nodes learn of an epoch."""
+        for node in nodes or self.nodes:
+            state = ElectionState(epoch, 1, None)
+            (self.partition(node) / "quorum-state").write_bytes(encode_quorum_state(state, 1))
+
+    def stream(self, **options: object) -> Stream:
+        return Stream(path=self.home, pollMs=0, **options)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path)
+
+
+def end(stream: Stream) -> int:
+    return stream.end(CLUSTER)
+
+
+def test_only_what_a_majority_of_the_voters_has_is_given(fleet: Fleet):
+    one, two, three, four = batches((3, 2, 4))
+    stream = fleet.stream()
+    fleet.append(one + two, 1)
+    assert not stream.step()
+    fleet.append(one, 2)
+    assert stream.step() and end(stream) == 1
+    fleet.append(two + three, 2)
+    assert stream.step() and end(stream) == 4
+    fleet.append(three + four, 1)
+    fleet.append(one + two + three + four, 3)
+    assert stream.step() and end(stream) == 10
+    assert not stream.step()
+    assert facts(stream.rows) == facts(batch_rows(fleet.nodes[3], 10))
+
+
+def test_a_batch_that_is_half_written_waits_for_its_other_half(fleet: Fleet):
+    one, two = batches((3,))
+    fleet.append(one + two[:40])
+    stream = fleet.stream()
+    assert stream.step() and end(stream) == 1
+    assert not stream.step()
+    fleet.append(two[40:])
+    assert stream.step() and end(stream) == 4
+    assert all(row["problem"] is None for row in stream.rows)
+
+
+def test_what_an_old_leader_left_on_a_majority_is_not_committed_by_that(fleet: Fleet):
+    old = batches((3,))
+    fleet.append(b"".join(old))
+    fleet.hear(2, 2, 3)  # a later leader may have put it there, or may take it away
+    stream = fleet.stream()
+    assert not stream.step()
+    fleet.append(batches((), base=4, epoch=2)[0], 2, 3)
+    assert stream.step() and end(stream) == 5
+
+
+def test_uncommitted_tails_that_are_replaced_are_never_given(fleet: Fleet):
+    one, lost = batches((3,))
+    fleet.append(one)
+    fleet.append(lost, 1)
+    stream = fleet.stream()
+    assert stream.step() and end(stream) == 1
+    for node in (2, 3):
+        fleet.append(b"".join(batches((2, 2), base=1, epoch=2)), node)
+    fleet.hear(2)
+    assert stream.step() and end(stream) == 6
+    fleet.segment(1).write_bytes(fleet.segment(2).read_bytes())  # it truncates and follows
+    fleet.append(batches((), base=6, epoch=3)[0])
+    fleet.hear(3)
+    assert stream.step() and end(stream) == 7
+    assert facts(stream.rows) == facts(batch_rows(fleet.nodes[1], 7))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_restarts_anywhere_change_nothing(tmp_path: Path, seed: int):
+    chance = random.Random(seed)
+    fleet = Fleet(tmp_path)
+    written, done = batches([chance.randrange(1, 9) for _ in range(40)]), dict.fromkeys(VOTERS, 0)
+    stream = fleet.stream(maxOffsetsPerPartition=chance.choice([3, 10, 1000]))
+    for _ in range(60):
+        node = chance.choice(VOTERS)
+        more = chance.randrange(0, 4)
+        fleet.append(b"".join(written[done[node] : done[node] + more]), node)
+        done[node] = min(done[node] + more, len(written))
+        if chance.random() < 0.3 and done[node] < len(written) and done[node]:
+            name = segment_name(end_offset(b"".join(written[: done[node]])))
+            (fleet.partition(node) / name).touch()
+        planned = stream.plan()
+        if chance.random() < 0.3:
+            stream.restart()
+        if planned:
+            stream.finish()
+    assert end(stream) > 20
+    assert stream.offset_list == list(range(end(stream)))
+    fullest = max(VOTERS, key=lambda node: done[node])
+    assert facts(stream.rows) == facts(batch_rows(fleet.nodes[fullest], end(stream)))
+
+
+def test_too_few_voters_cannot_tell_what_is_committed(tmp_path: Path):
+    fleet = Fleet(tmp_path, (2,))
+    fleet.append(b"".join(batches()))
+    with pytest.raises(SourceError, match=r"1 of the 3 voters \[1, 2, 3\].*upTo=snapshot"):
+        fleet.stream().step()
+
+
+def test_a_snapshot_confirms_what_is_below_it(tmp_path: Path):
+    fleet = Fleet(tmp_path, (2,))
+    fleet.append(b"".join(batches()))
+    stream = fleet.stream(upTo="snapshot")
+    assert not stream.step()
+    name = snapshot_name(OffsetAndEpoch(6, 1))
+    (fleet.partition(2) / name).write_bytes(snapshot(6))
+    assert stream.step() and end(stream) == 6
+    whole = fleet.stream(upTo="end")
+    assert whole.step() and end(whole) == 21
+    assert whole.offset_list == list(range(21))
+
+
+def test_a_tail_that_was_given_too_early_ends_the_stream(tmp_path: Path):
+    fleet = Fleet(tmp_path, (2,))
+    fleet.append(b"".join(batches()))
+    stream = fleet.stream(upTo="end")
+    assert stream.step()
+    other = batches((1,))[0] + b"".join(batches((30,), base=1, epoch=2))
+    fleet.segment(2).write_bytes(other)
+    with pytest.raises(Diverged, match="come to offset 21 with epoch 1"):
+        stream.step()
+
+
+def test_a_cleaned_log_is_replaced_by_its_snapshot_and_told(fleet: Fleet):
+    first, second = batches((3, 2)), batches((3, 2), base=20)
+    fleet.append(b"".join(first))
+    stream = fleet.stream()
+    assert stream.step() and end(stream) == 6
+    for node in VOTERS:
+        fleet.segment(node).unlink()
+        (fleet.partition(node) / segment_name(20)).write_bytes(b"".join(second))
+        (fleet.partition(node) / snapshot_name(OffsetAndEpoch(20, 1))).write_bytes(snapshot(20))
+    stream.restart()
+    assert stream.step() and end(stream) == 26
+    new = stream.rows[6:]
+    (note,) = [row["problem"] for row in new if row["problem"]]
+    assert "the offsets 6 to 19 are in no log any more; the snapshot" in note
+    assert {row["snapshot_offset"] for row in new if row["kind"] == "snapshot"} == {20}
+    log = [row["offset"] for row in new if row["kind"] == "log" and row["offset"] is not None]
+    assert log == list(range(20, 26))
+    late = fleet.stream()
+    assert late.step() and late.offset_list == list(range(20, 26))
+    assert late.rows[0]["kind"] == "snapshot" and not any(row["problem"] for row in late.rows)
+
+
+def test_several_clusters_are_one_stream(tmp_path: Path):
+    one = Fleet(tmp_path)
+    one.append(b"".join(batches()))
+    log_directory(tmp_path / "b", {0: b"".join(batches((2,)))}, cluster="cluster-b", node=1)
+    (tmp_path / "b" / "__cluster_metadata-0" / snapshot_name(OffsetAndEpoch(3, 1))).write_bytes(
+        snapshot(3)
+    )
+    stream = one.stream(upTo="snapshot")
+    assert stream.step()
+    assert (end(stream), stream.end("cluster-b")) == (0, 3)
+    assert {row["cluster_id"] for row in stream.rows} == {"cluster-b"}
+
+
+def test_a_directory_of_no_known_cluster_is_refused(tmp_path: Path):
+    log_directory(tmp_path / "x", {0: b"".join(batches())}, cluster=None)
+    with pytest.raises(SourceError, match=r"no meta\.properties beside it.*clusterId"):
+        Stream(path=tmp_path, upTo="end").step()
+    named = Stream(path=tmp_path, upTo="end", clusterId="mine")
+    assert named.step() and named.end("mine") == 21
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "no path was given"),
+        ({"bootstrap": "host"}, r"bootstrap.controllers.*host \(it must be host:port\)"),
+        ({"bootstrap": "h:1", "path": "/x"}, "both bootstrap.controllers and a path"),
+        ({"bootstrap": "h:1", "startingOffsets": "now"}, "earliest, latest"),
+        ({"bootstrap": "h:1", "maxOffsetsPerTrigger": "0"}, "at least 1"),
+        ({"bootstrap": "h:1", "clusterId.a": "x"}, r"no option bootstrap.controllers\.a"),
+        ({"bootstrap": "h:1", "upto": "all"}, "majority, snapshot, end"),
+        ({"bootstrap": "h:1", "bogus": "1"}, "there is no option 'bogus'"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, str], message: str):
+    with pytest.raises(SourceError, match=message):
+        Stream(**options)
+
+
+def test_a_stream_is_not_read_and_files_are_not_streamed_by_the_wrong_words():
+    batch = MetadataLogSource({"path": "/x", "pollMs": "1"})
+    with pytest.raises(SourceError, match=r"pollMs is for spark\.readStream"):
+        batch.reader(batch.schema())
+    live = MetadataLogSource({"bootstrap.controllers": "h:1", "kinds": "log"})
+    with pytest.raises(SourceError, match="option kinds"):
+        live.streamReader(live.schema())
