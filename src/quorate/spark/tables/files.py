@@ -1,0 +1,170 @@
+"""Data files: written by whoever has the rows (a task on an executor), told to the driver by name.
+
+A file is nothing before a run names it as part of a table. So a task that dies or runs twice does
+no harm; what it left is swept away by `compact`.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from quorate.spark.tables.layout import TABLES, table_path
+
+BUFFER_ROWS: Final = 20_000
+"""Rows that a writer keeps before it writes a row group."""
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file that was written for a table."""
+
+    table: str
+    path: str
+    """Inside the folder of the table, with '/'."""
+    size: int
+    rows: int
+    stats: str
+    """Delta's JSON: numRecords, minValues, maxValues, nullCount."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def open_root(root: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a warehouse and the path on it; `root` is a path or a URI."""
+    if "://" in root:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(root)
+        return found
+    return fs.LocalFileSystem(), root
+
+
+def safe_name(text: str) -> str:
+    """`text` as a folder's name: other characters than letters, digits, _ and - become ~hex~."""
+    return _UNSAFE.sub(lambda match: f"~{match.group().encode().hex()}~", text) or "~"
+
+
+def file_name(prefix: str, run: int) -> str:
+    """A name that no other file has."""
+    return f"{prefix}-{run:08d}-{uuid4().hex}.parquet"
+
+
+def hidden_name(path: str) -> str:
+    """Where a file of a Parquet store waits for its run: readers pass over names with a dot."""
+    folder, name = posixpath.split(path)
+    return posixpath.join(folder, f".{name}")
+
+
+class TableWriter:
+    """Writes rows to one new file of a table; rows are tuples in the order of its columns."""
+
+    def __init__(self, root: str, table: str, path: str, hidden: bool = False) -> None:
+        """root: of the warehouse; path: inside the table's folder; hidden: see hidden_name."""
+        self.table, self.path = table, path
+        self._schema = TABLES[table]
+        self._root, self._hidden = root, hidden
+        self._rows: list[tuple[Any, ...]] = []
+        self._writer: pq.ParquetWriter | None = None
+        self._metadata: list[pq.FileMetaData] = []
+        self._count = 0
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Add one row."""
+        self._rows.append(row)
+        if len(self._rows) >= BUFFER_ROWS:
+            self._flush()
+
+    def add_table(self, table: pa.Table) -> None:
+        """Add rows that are Arrow columns already."""
+        self._flush()
+        if table.num_rows:
+            self._write(table)
+
+    def close(self) -> DataFile | None:
+        """Finish the file; None when it got no rows, and then there is no file."""
+        self._flush()
+        if self._writer is None:
+            return None
+        self._writer.close()
+        system, full = self._place()
+        size = system.get_file_info(full).size
+        return DataFile(self.table, self.path, size, self._count, _stats(self._metadata[0]))
+
+    def _flush(self) -> None:
+        if self._rows:
+            rows, self._rows = self._rows, []
+            self._write(arrow_rows(rows, self._schema))
+
+    def _write(self, table: pa.Table) -> None:
+        if self._writer is None:
+            system, full = self._place()
+            system.create_dir(posixpath.dirname(full), recursive=True)
+            self._writer = pq.ParquetWriter(
+                full,
+                self._schema,
+                filesystem=system,
+                compression="zstd",
+                metadata_collector=self._metadata,
+            )
+        self._writer.write_table(table)
+        self._count += table.num_rows
+
+    def _place(self) -> tuple[fs.FileSystem, str]:
+        system, base = open_root(self._root)
+        full = posixpath.join(base, table_path(self.table), self.path)
+        return system, hidden_name(full) if self._hidden else full
+
+
+def arrow_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """Rows as Arrow columns."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def read_file(root: str, table: str, path: str) -> pa.Table:
+    """All rows of a file of a table, in its columns."""
+    system, base = open_root(root)
+    full = posixpath.join(base, table_path(table), path)
+    found = pq.read_table(full, filesystem=system, partitioning=None)
+    return found.select(TABLES[table].names).cast(TABLES[table])
+
+
+def _stats(metadata: pq.FileMetaData) -> str:
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for group in range(metadata.num_row_groups):
+        for index in range(metadata.num_columns):
+            column = metadata.row_group(group).column(index)
+            name, found = column.path_in_schema, column.statistics
+            if "." in name or found is None or column.physical_type == "BOOLEAN":
+                continue
+            if found.has_null_count:
+                nulls[name] = nulls.get(name, 0) + found.null_count
+            if found.has_min_max and _is_told(found.min):
+                low[name] = min(low.get(name, found.min), found.min)
+                high[name] = max(high.get(name, found.max), found.max)
+    values = {"numRecords": metadata.num_rows}
+    bounds = {"minValues": low, "maxValues": high, "nullCount": nulls}
+    return json.dumps(values | bounds, default=_time_text, separators=(",", ":"))
+
+
+def _is_told(value: Any) -> bool:
+    """Numbers, times and short texts: longer ones would have to be cut."""
+    return not isinstance(value, bytes) and (not isinstance(value, str) or len(value) <= 64)
+
+
+def _time_text(value: datetime) -> str:
+    return value.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03d}Z"

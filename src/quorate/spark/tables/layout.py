@@ -1,0 +1,178 @@
+"""The tables of a warehouse and their columns.
+
+    log         bronze: every record of the committed log, one row for each (cluster, offset)
+    snapshots   bronze: the records of the snapshots that stand in for a missing part of a log
+    quarantine  what was not taken, where it stands, and why
+    changes     silver: typed events
+    topics, partitions, brokers, ...   gold, one for each kind: state as of now and history
+    epochs      which epoch ruled which offsets of the log
+    clusters    how far each cluster has come
+
+Offsets `*_offset` named `end` or `valid_to` are exclusive, all others inclusive. `timestamp` is
+what the leader wrote, `time` is the same but never goes back within a cluster.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from quorate.spark.tables.kinds import INT, KINDS, LONG, TEXT, Kind
+
+TIME: Final = pa.timestamp("us", "UTC")
+
+LOG: Final = pa.schema(
+    [
+        ("cluster_id", TEXT),
+        ("offset", LONG),
+        ("epoch", INT),
+        ("time", TIME),
+        ("timestamp", TIME),
+        ("type", TEXT),
+        ("type_id", INT),
+        ("version", INT),
+        ("is_control", pa.bool_()),
+        ("topic_name", TEXT),
+        ("topic_id", TEXT),
+        ("partition", INT),
+        ("broker_id", INT),
+        ("leader", INT),
+        ("resource", TEXT),
+        ("record", TEXT),
+        ("raw", pa.binary()),
+        ("problem", TEXT),
+        ("base_offset", LONG),
+        ("node_id", INT),
+        ("file", TEXT),
+        ("position", LONG),
+    ]
+)
+"""`raw` only holds what could not be decoded; `file` and `position` tell whence it was taken."""
+
+SNAPSHOTS: Final = pa.schema(
+    [("cluster_id", TEXT), ("snapshot_offset", LONG), ("snapshot_epoch", INT), *list(LOG)[1:]]
+)
+
+QUARANTINE: Final = pa.schema(
+    [
+        ("cluster_id", TEXT),
+        ("reason", TEXT),
+        ("offset", LONG),
+        ("epoch", INT),
+        ("type", TEXT),
+        ("record", TEXT),
+        ("problem", TEXT),
+        ("node_id", INT),
+        ("file", TEXT),
+        ("position", LONG),
+        ("batch_length", INT),
+        ("timestamp", TIME),
+        ("run", LONG),
+    ]
+)
+REASONS: Final = {
+    "damaged": "bytes that cannot be read",
+    "divergent": "an offset that the committed log has from a later leader",
+    "disagrees": "same offset and epoch as in the committed log, another content",
+    "superseded": "was taken for committed until a log of a later epoch said otherwise",
+    "misfit": "a record that does not fit the state that the log before it makes",
+    "unknown": "a record of a type or version that this program does not know",
+}
+
+CHANGES: Final = pa.schema(
+    [
+        ("cluster_id", TEXT),
+        ("offset", LONG),
+        ("effective_offset", LONG),
+        ("epoch", INT),
+        ("time", TIME),
+        ("event", TEXT),
+        ("kind", TEXT),
+        ("cause", TEXT),
+        ("topic_id", TEXT),
+        ("topic_name", TEXT),
+        ("partition", INT),
+        ("node_id", INT),
+        ("resource_type", TEXT),
+        ("resource_name", TEXT),
+        ("name", TEXT),
+        ("principal", TEXT),
+        ("before", TEXT),
+        ("after", TEXT),
+    ]
+)
+"""`effective_offset` differs from `offset` in a metadata transaction: there it is its end."""
+
+EPOCHS: Final = pa.schema(
+    [
+        ("cluster_id", TEXT),
+        ("epoch", INT),
+        ("start_offset", LONG),
+        ("end_offset", LONG),
+        ("first_time", TIME),
+        ("last_time", TIME),
+    ]
+)
+CLUSTERS: Final = pa.schema(
+    [
+        ("cluster_id", TEXT),
+        ("log_end_offset", LONG),
+        ("applied_end_offset", LONG),
+        ("open_transaction", LONG),
+        ("last_time", TIME),
+        ("applied_time", TIME),
+        ("slices", INT),
+        ("unknown", TEXT),
+        ("records", LONG),
+        ("problem", TEXT),
+        ("run", LONG),
+    ]
+)
+"""
+applied_end_offset  up to where silver and gold have come; null before the first state is known
+open_transaction    offset of the beginning of a transaction that has not ended
+slices              into how many parts the cluster's state is cut
+unknown             JSON: ranges of offsets (end exclusive) at which the state is not known
+problem             why silver and gold cannot go on
+"""
+
+VALIDITY: Final = (
+    ("valid_from_offset", LONG),
+    ("valid_to_offset", LONG),
+    ("valid_from_time", TIME),
+    ("valid_to_time", TIME),
+    ("is_current", pa.bool_()),
+    ("from_snapshot", pa.bool_()),
+)
+"""A version holds from an offset (inclusive) to another (exclusive, null while it still holds).
+
+from_snapshot: it was found in a snapshot; when it really began is not known.
+"""
+
+
+def gold_schema(kind: Kind) -> pa.Schema:
+    """The columns of a kind's gold table."""
+    return pa.schema([("cluster_id", TEXT), *kind.fields, *VALIDITY])
+
+
+TABLES: Final[dict[str, pa.Schema]] = {
+    "log": LOG,
+    "snapshots": SNAPSHOTS,
+    "quarantine": QUARANTINE,
+    "changes": CHANGES,
+    **{name: gold_schema(kind) for name, kind in KINDS.items()},
+    "epochs": EPOCHS,
+    "clusters": CLUSTERS,
+}
+FOLDERS: Final = {
+    **dict.fromkeys(("log", "snapshots", "quarantine"), "bronze"),
+    "changes": "silver",
+    **dict.fromkeys(KINDS, "gold"),
+    **dict.fromkeys(("epochs", "clusters"), "control"),
+}
+
+
+def table_path(table: str) -> str:
+    """The folder of a table inside the warehouse."""
+    return f"{FOLDERS[table]}/{table}"

@@ -1,0 +1,243 @@
+"""Which records of many replicas are the committed log: decided by epochs, as Raft does.
+
+A replica's log is told by its spans: which epoch wrote which offsets. The log that a leader of the
+latest epoch wrote holds every committed record, so the replica with the latest epoch (and of those
+the longest) rules; where another has an offset from another epoch, it has a tail that was never
+committed. Two logs with the same epoch at an offset are the same up to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+CHUNK: Final = 1 << 17
+"""Offsets that one task of the bronze stage works on together."""
+
+
+class Group(NamedTuple):
+    """The sound records of one replica with one epoch in one chunk."""
+
+    replica: str
+    epoch: int
+    chunk: int
+    first: int
+    last: int
+    """Inclusive."""
+    latest: int
+    """Greatest timestamp, in microseconds."""
+
+
+class Span(NamedTuple):
+    """Offsets of one epoch without a hole; `end` is exclusive, times are microseconds."""
+
+    epoch: int
+    start: int
+    end: int
+    first_time: int = 0
+    last_time: int = 0
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The committed log of a cluster as far as the replicas at hand tell."""
+
+    spans: tuple[Span, ...]
+    """Ascending, by offsets and epochs alike; of each epoch the outer bounds."""
+
+    def has(self, epoch: int, offset: int) -> bool:
+        """Whether the record of this epoch at this offset is in the log."""
+        return any(s.epoch == epoch and s.start <= offset < s.end for s in self.spans)
+
+    def part(self, epoch: int, start: int, end: int) -> tuple[int, int]:
+        """What of the offsets from `start` to `end` (exclusive) of an epoch is in the log."""
+        for span in self.spans:
+            if span.epoch == epoch:
+                return max(start, span.start), min(end, span.end)
+        return start, start
+
+    def epoch_at(self, offset: int) -> int | None:
+        """The epoch that wrote an offset; None where that is not known."""
+        return next((s.epoch for s in self.spans if s.start <= offset < s.end), None)
+
+
+def lineage(known: Sequence[Span], groups: Iterable[Group]) -> Lineage:
+    """The committed log of what is known already and what the replicas have."""
+    logs: dict[str, dict[int, Span]] = {"": _outer(known)} if known else {}
+    for group in groups:
+        spans = logs.setdefault("/" + group.replica, {})
+        _widen(spans, Span(group.epoch, group.first, group.last + 1))
+    ranked = sorted(logs.items(), key=lambda item: (*_rank(item[1]), item[0]))
+    ruling: dict[int, Span] = {}
+    for _, spans in ranked:
+        for span in spans.values():
+            low = max((s.end for s in ruling.values() if s.epoch < span.epoch), default=0)
+            high = min((s.start for s in ruling.values() if s.epoch > span.epoch), default=1 << 63)
+            start, end = max(span.start, low), min(span.end, high)
+            if start < end:
+                _widen(ruling, Span(span.epoch, start, end))
+    return Lineage(tuple(sorted(ruling.values())))
+
+
+def _rank(spans: Mapping[int, Span]) -> tuple[int, int]:
+    last = spans[max(spans)]
+    return -last.epoch, -last.end
+
+
+def _outer(spans: Iterable[Span]) -> dict[int, Span]:
+    found: dict[int, Span] = {}
+    for span in spans:
+        _widen(found, Span(span.epoch, span.start, span.end))
+    return found
+
+
+def _widen(spans: dict[int, Span], span: Span) -> None:
+    known = spans.get(span.epoch, span)
+    spans[span.epoch] = Span(span.epoch, min(known.start, span.start), max(known.end, span.end))
+
+
+def superseded(known: Iterable[Span], ruling: Lineage) -> int | None:
+    """The first known offset that is not in the log after all; None when all of them are."""
+    wrong = []
+    for span in known:
+        start, end = ruling.part(span.epoch, span.start, span.end)
+        if start >= end:
+            wrong.append(span.start)
+        else:
+            wrong += [span.start] if start > span.start else []
+            wrong += [end] if end < span.end else []
+    return min(wrong, default=None)
+
+
+def without(ranges: Iterable[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
+    """What of the offsets from `start` to `end` (exclusive) lies in none of the ranges."""
+    left = []
+    for low, high in sorted(ranges):
+        if low >= end:
+            break
+        if high <= start:
+            continue
+        if low > start:
+            left.append((start, low))
+        start = max(start, high)
+    if start < end:
+        left.append((start, end))
+    return left
+
+
+def join_spans(spans: Iterable[Span]) -> list[Span]:
+    """The same spans with neighbours of one epoch made one; ascending."""
+    joined: list[Span] = []
+    for span in sorted(spans, key=lambda s: s.start):
+        last = joined[-1] if joined else None
+        if last is not None and last.epoch == span.epoch and last.end == span.start:
+            joined[-1] = last._replace(end=span.end, last_time=span.last_time)
+        else:
+            joined.append(span)
+    return joined
+
+
+def covered(spans: Iterable[Span]) -> list[tuple[int, int]]:
+    """The offsets that the spans hold, as ranges (end exclusive) without neighbours."""
+    ranges: list[tuple[int, int]] = []
+    for span in sorted(spans, key=lambda s: s.start):
+        if ranges and ranges[-1][1] == span.start:
+            ranges[-1] = (ranges[-1][0], span.end)
+        else:
+            ranges.append((span.start, span.end))
+    return ranges
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What the bronze stage takes of one cluster."""
+
+    cluster_id: str
+    ruling: Lineage
+    known: tuple[tuple[int, int], ...]
+    """Ranges of offsets that bronze has."""
+    chunks: Mapping[int, int] = field(default_factory=dict)
+    """Chunks with something to do, and the latest time before each (microseconds)."""
+
+
+def intake(cluster_id: str, known: Sequence[Span], groups: Sequence[Group]) -> Intake:
+    """Which chunks hold something new, or something that contradicts the log."""
+    ruling = lineage(known, groups)
+    ranges = covered(known)
+    work: dict[int, int] = {}
+    latest: dict[int, int] = {}
+    for group in groups:
+        start, end = ruling.part(group.epoch, group.first, group.last + 1)
+        if start < end:
+            latest[group.chunk] = max(latest.get(group.chunk, 0), group.latest)
+        fresh = without(ranges, start, end) if start < end else []
+        foreign = (start, end) != (group.first, group.last + 1)
+        if fresh or foreign:
+            first = fresh[0][0] if fresh else group.first
+            work[group.chunk] = min(work.get(group.chunk, first), first)
+    return Intake(cluster_id, ruling, tuple(ranges), _prefix_times(work, latest, known))
+
+
+def _prefix_times(
+    work: Mapping[int, int], latest: Mapping[int, int], known: Sequence[Span]
+) -> dict[int, int]:
+    """For each chunk to work on: the latest time of everything before its first new offset."""
+    times, so_far, seen = {}, 0, sorted(latest)
+    for chunk in sorted(work):
+        while seen and seen[0] < chunk:
+            so_far = max(so_far, latest[seen.pop(0)])
+        before = [span.last_time for span in known if span.end <= work[chunk]]
+        times[chunk] = max([so_far, *before])
+    return times
+
+
+class Stretch(NamedTuple):
+    """Part of the log to apply to the state; with a baseline, onto a snapshot's state."""
+
+    start: int
+    end: int
+    """Exclusive."""
+    baseline: tuple[int, int] | None = None
+    """End offset and epoch of the snapshot that the state starts from."""
+
+
+def stretches(
+    applied_end: int | None,
+    ranges: Sequence[tuple[int, int]],
+    snapshots: Sequence[tuple[int, int]],
+) -> tuple[list[Stretch], str | None]:
+    """What can be applied next, and why not more.
+
+    applied_end: up to where the state has come; None before the first
+    ranges: the offsets at hand; snapshots: (end offset, epoch) of those at hand
+    """
+    found: list[Stretch] = []
+    at = 0 if applied_end is None else applied_end
+    for start, end in ranges:
+        if end <= at:
+            continue
+        if start <= at:
+            found.append(Stretch(at, end))
+        else:
+            usable = [(o, e) for o, e in sorted(snapshots) if start <= o <= end and o > at]
+            if not usable:
+                return found, (
+                    f"offsets {at} to {start - 1} are missing: bring the part of the log that has "
+                    f"them, or a snapshot that ends between {start} and {end}"
+                )
+            offset, epoch = usable[0]
+            found.append(Stretch(offset, end, (offset, epoch)))
+        at = end
+    return [s for s in found if s.start < s.end or s.baseline], None
+
+
+def union(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same offsets as ranges that neither overlap nor touch; ascending."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined

@@ -1,0 +1,107 @@
+"""Records again from the JSON that bronze keeps of them."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Callable
+from typing import Any, Final
+
+from quorate.base.errors import QuorateError
+from quorate.formats.control import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+from quorate.formats.records import RECORD_TYPES
+from quorate.spark.tables.kinds import HIDDEN, is_secret_config, uuid_of
+from quorate.wire.schema import Field, Message, Struct
+
+CONTROL: Final[dict[str, type[Message]]] = {
+    "LeaderChange": LeaderChangeMessage,
+    "SnapshotHeader": SnapshotHeaderRecord,
+    "SnapshotFooter": SnapshotFooterRecord,
+    "KRaftVersion": KRaftVersionRecord,
+    "KRaftVoters": VotersRecord,
+}
+CLASSES: Final[dict[str, type[Message]]] = {
+    cls.__name__: cls for cls in RECORD_TYPES.values()
+} | CONTROL
+"""The class of each value of the column `type`."""
+
+SECRET_FIELDS: Final = {"UserScramCredentialRecord": ("salt", "storedKey", "serverKey")}
+
+Convert = Callable[[Any], Any]
+_READERS: dict[type[Struct], Callable[[dict[str, Any]], Struct]] = {}
+
+
+class RecordJsonError(QuorateError):
+    """The JSON of a record is not what its type asks for."""
+
+
+def parse_record(type_name: str, text: str) -> Message | None:
+    """The record of this type; None for a type that is not known. Raises RecordJsonError."""
+    cls = CLASSES.get(type_name)
+    if cls is None:
+        return None
+    try:
+        read = _READERS.get(cls) or _reader(cls)
+        record: Message = read(json.loads(text))  # type: ignore[assignment]
+        return record
+    except (ValueError, TypeError, AttributeError, QuorateError) as error:
+        raise RecordJsonError(f"{type_name}: {error} in {text[:200]}") from None
+
+
+def without_secrets(type_name: str, text: str) -> str:
+    """The record's JSON without salts and keys of SCRAM, and without values of secret configs."""
+    if type_name in SECRET_FIELDS:
+        fields = json.loads(text)
+        for name in SECRET_FIELDS[type_name]:
+            fields.pop(name, None)
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    if type_name == "ConfigRecord":
+        fields = json.loads(text)
+        if fields.get("value") is not None and is_secret_config(fields.get("name", "")):
+            fields["value"] = HIDDEN
+            return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return text
+
+
+def _reader(cls: type[Struct]) -> Callable[[dict[str, Any]], Struct]:
+    """What makes a `cls` of its JSON; absent members get their default."""
+    fields = [(field.json_name, field.name, _convert(field)) for field in cls.schema.fields]
+
+    def read(data: dict[str, Any]) -> Struct:
+        words = {}
+        for json_name, name, convert in fields:
+            if json_name in data:
+                value = data[json_name]
+                words[name] = value if convert is None or value is None else convert(value)
+        return cls(**words)
+
+    _READERS[cls] = read
+    return read
+
+
+def _convert(field: Field) -> Convert | None:
+    if field.type_name == "array":
+        each = _READERS.get(field.struct) or _reader(field.struct) if field.holds_structs else None
+        each = each or _of_type(str(field.element))
+        return None if each is None else lambda items: [each(item) for item in items]
+    if field.type_name == "struct":
+        return _READERS.get(field.struct) or _reader(field.struct)
+    return _of_type(field.type_name)
+
+
+def _of_type(type_name: str) -> Convert | None:
+    match type_name:
+        case "uuid":
+            return uuid_of
+        case "bytes" | "records":
+            return b64decode
+        case "float64":
+            return float
+        case _:
+            return None

@@ -1,0 +1,176 @@
+"""Going back with a cluster: in its log, or only in the state that was made of it.
+
+A log goes back when its end was copied before a later leader truncated it: bronze keeps the records
+in quarantine. The state goes back with it, or when a part of the log has come that it had to leave
+out: silver forgets the events; in gold the versions that they made go, and those that they ended
+hold again. One run, one task for each slice and kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quorate.spark.tables.bronze import Place
+from quorate.spark.tables.control import Progress, load_progress, plan_progress
+from quorate.spark.tables.errands import Errand, run_errands, slice_number, write_rows
+from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
+from quorate.spark.tables.kinds import KINDS
+from quorate.spark.tables.layout import QUARANTINE
+from quorate.spark.tables.lineage import Span
+from quorate.spark.tables.read import at_least, read_table
+from quorate.spark.tables.slices import CLOSED, CURRENT
+from quorate.spark.tables.state import transactions
+from quorate.spark.tables.store import Plan, Store, Stored
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def rewind(spark: SparkSession, store: Store, cluster_id: str, offset: int, run: int) -> None:
+    """Take back the log of a cluster from an offset on, and all that came of it."""
+    state_end = _state_end(spark, store, cluster_id, offset)
+    _rewind(spark, store, cluster_id, offset, state_end, run)
+
+
+def rewind_state(spark: SparkSession, store: Store, cluster_id: str, end: int, run: int) -> None:
+    """Let the state of a cluster end at an offset (exclusive); its log stays."""
+    _rewind(spark, store, cluster_id, 1 << 62, end, run)
+
+
+def _rewind(
+    spark: SparkSession, store: Store, cluster_id: str, offset: int, state_end: int, run: int
+) -> None:
+    known = load_progress(store)
+    before = known[cluster_id]
+    errands = [*_log_errands(store, cluster_id, offset)]
+    if before.applied_end is not None and before.applied_end > state_end:
+        errands += _state_errands(store, cluster_id, state_end)
+    plan = Plan(run, "rewind")
+    place = Place(store.root, run, store.hidden)
+    told = run_errands(spark, errands, _cutter(cluster_id, offset, state_end, place))
+    last_time = 0
+    for one in told:
+        last_time = max(last_time, one["last_time"])
+        for file in one["files"]:
+            plan.add(DataFile(**file))
+    for errand in errands:
+        plan.remove(errand.table, errand.paths)
+    known[cluster_id] = replace(
+        before,
+        spans=tuple(_cut_spans(before, offset, last_time)),
+        applied_end=None if before.applied_end is None else min(before.applied_end, state_end),
+        unknown=tuple((low, high) for low, high in before.unknown if high < state_end),
+        open_transaction=state_end if state_end < offset < before.log_end else None,
+        run=run,
+    )
+    plan_progress(store, plan, known)
+    plan.summary = {"cluster_id": cluster_id, "log_end": min(offset, before.log_end)}
+    store.commit(plan)
+
+
+def _state_end(spark: SparkSession, store: Store, cluster_id: str, offset: int) -> int:
+    """Where the state must end: before a transaction that the log no longer ends."""
+    mine = safe_name(cluster_id) + "/"
+    log = read_table(spark, store, "log", lambda file: file.path.startswith(mine))
+    open_ones = transactions(log).where(
+        f"start < {offset} AND coalesce(finish, {offset}) >= {offset}"
+    )
+    starts = [int(row[0]) for row in open_ones.select("start").collect()]
+    return min([offset, *starts])
+
+
+def _cut_spans(known: Progress, offset: int, last_time: int) -> Iterator[Span]:
+    for span in known.spans:
+        if span.end <= offset:
+            yield span
+        elif span.start < offset:
+            yield span._replace(end=offset, last_time=min(span.last_time, last_time))
+
+
+def _log_errands(store: Store, cluster_id: str, offset: int) -> Iterator[Errand]:
+    for file in _files(store, "log", safe_name(cluster_id) + "/"):
+        if at_least(file, "offset", offset):
+            yield Errand("log", (file.path,))
+
+
+def _state_errands(store: Store, cluster_id: str, end: int) -> Iterator[Errand]:
+    cluster = safe_name(cluster_id)
+    for file in _files(store, "changes", cluster + "/"):
+        if at_least(file, "effective_offset", end):
+            yield Errand("changes", (file.path,))
+    for kind in KINDS:
+        slices: dict[int, list[str]] = {}
+        for file in _files(store, kind, f"{CLOSED}/{cluster}/"):
+            if at_least(file, "valid_to_offset", end):
+                slices.setdefault(slice_number(file), []).append(file.path)
+        for file in _files(store, kind, f"{CURRENT}/{cluster}/"):
+            slices.setdefault(slice_number(file), []).append(file.path)
+        for number, paths in slices.items():
+            yield Errand(kind, tuple(paths), number)
+
+
+def _files(store: Store, table: str, prefix: str) -> list[Stored]:
+    return [file for file in store.files(table) if file.path.startswith(prefix)]
+
+
+def _cutter(
+    cluster_id: str, offset: int, state_end: int, place: Place
+) -> Callable[[Errand], dict[str, Any]]:
+    def cut(errand: Errand) -> dict[str, Any]:
+        tables = [read_file(place.root, errand.table, path) for path in errand.paths]
+        table = pa.concat_tables(tables)
+        cluster = safe_name(cluster_id)
+        if errand.table == "log":
+            return _cut_log(table, cluster, offset, place)
+        if errand.table == "changes":
+            kept = table.filter(pc.less(table.column("effective_offset"), state_end))
+            path = f"{cluster}/{file_name('cut', place.run)}"
+            return {"files": write_rows(place, "changes", path, kept), "last_time": 0}
+        return _cut_versions(errand, table, cluster, state_end, place)
+
+    return cut
+
+
+def _cut_log(table: pa.Table, cluster: str, offset: int, place: Place) -> dict[str, Any]:
+    kept = table.filter(pc.less(table.column("offset"), offset))
+    gone = table.filter(pc.greater_equal(table.column("offset"), offset))
+    columns: dict[str, Any] = {name: gone.column(name) for name in gone.column_names}
+    rows = gone.num_rows
+    columns |= {
+        "reason": pa.array(["superseded"] * rows, pa.string()),
+        "problem": pa.array(["a log of a later epoch does not have it"] * rows, pa.string()),
+        "batch_length": pa.nulls(rows, pa.int32()),
+        "run": pa.array([place.run] * rows, pa.int64()),
+    }
+    moved = pa.Table.from_arrays([columns[name] for name in QUARANTINE.names], schema=QUARANTINE)
+    files = write_rows(place, "log", f"{cluster}/{file_name('cut', place.run)}", kept)
+    files += write_rows(
+        place, "quarantine", f"{cluster}/{file_name('superseded', place.run)}", moved
+    )
+    latest = pc.max(kept.column("time").cast(pa.int64())).as_py()
+    return {"files": files, "last_time": latest or 0}
+
+
+def _cut_versions(
+    errand: Errand, table: pa.Table, cluster: str, end: int, place: Place
+) -> dict[str, Any]:
+    """Versions that begin later go; those that ended later hold again."""
+    table = table.filter(pc.less(table.column("valid_from_offset"), end))
+    ended = pc.fill_null(pc.less(table.column("valid_to_offset"), end), False)
+    closed, current = table.filter(ended), table.filter(pc.invert(ended))
+    for name in ("valid_to_offset", "valid_to_time"):
+        index = current.schema.get_field_index(name)
+        nothing = pa.nulls(current.num_rows, current.schema.field(name).type)
+        current = current.set_column(index, current.schema.field(name), nothing)
+    holds = pa.array([True] * current.num_rows, pa.bool_())
+    index = current.schema.get_field_index("is_current")
+    current = current.set_column(index, current.schema.field("is_current"), holds)
+    name = file_name(f"{errand.slice:05d}", place.run)
+    files = write_rows(place, errand.table, f"{CLOSED}/{cluster}/{name}", closed)
+    files += write_rows(place, errand.table, f"{CURRENT}/{cluster}/{name}", current)
+    return {"files": files, "last_time": 0}

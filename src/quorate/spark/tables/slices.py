@@ -1,0 +1,486 @@
+"""A slice: the part of a cluster's state that one task carries on.
+
+The task reads the versions that hold now (of the kinds that change, no others), applies the new
+records in order, and writes: the events (silver), the versions that ended, and the versions that
+hold now (gold), the last in place of the files it read. What is in a slice is told by a hash of
+each thing's group, so a task has every record that matters to its things, in order.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quorate.metadata.errors import ReplayError
+from quorate.metadata.interning import Interner
+from quorate.spark.tables.events import Event, events, facts_json
+from quorate.spark.tables.files import (
+    DataFile,
+    TableWriter,
+    arrow_rows,
+    file_name,
+    read_file,
+    safe_name,
+)
+from quorate.spark.tables.kinds import (
+    ACLS,
+    BROKERS,
+    CONFIGS,
+    CONTROLLERS,
+    KINDS,
+    LEADERS,
+    PARTITIONS,
+    QUOTAS,
+    SCRAM,
+    TOKENS,
+    TOPICS,
+    VOTERS,
+    Key,
+    Kind,
+)
+from quorate.spark.tables.layout import TABLES
+from quorate.spark.tables.parse import RecordJsonError, parse_record
+from quorate.spark.tables.rules import Change, changes, remove_topic_configs
+
+BASELINE: Final = "!baseline"
+"""From here on the state is that of a snapshot, told from nothing."""
+BASELINE_END: Final = "!baseline-end"
+TOPIC_CONFIGS: Final = "!topic-configs"
+"""A topic was removed: for the slice that has its configs."""
+RESLICE: Final = "!reslice"
+"""Nothing happened; the slice is made of an older, larger one."""
+
+_FEW: Final = 16
+"""It costs as much to load one row by itself as this many together."""
+
+CURRENT: Final = "current"
+CLOSED: Final = "closed"
+
+
+def slice_of(group: str, slices: int) -> int:
+    """The slice of a group, the same as `pmod(crc32(group), slices)` in Spark."""
+    return zlib.crc32(group.encode()) % slices
+
+
+class Step(NamedTuple):
+    """A record on its way into a slice; times are microseconds since 1970."""
+
+    effective_offset: int
+    effective_time: int
+    offset: int
+    epoch: int
+    time: int
+    type: str
+    record: str | None
+    topic_name: str | None
+    file: str | None = None
+    position: int | None = None
+    node_id: int | None = None
+
+
+class Version(NamedTuple):
+    """A value and since when it holds."""
+
+    value: Any
+    offset: int
+    time: int
+    from_snapshot: bool
+    row: int = -1
+    """In the file that was read; -1 when it is new."""
+
+
+@dataclass(frozen=True)
+class SlicePlace:
+    """Where a slice's files are, and where new ones go."""
+
+    root: str
+    run: int
+    hidden: bool
+    cluster_id: str
+    number: int
+    slices: int
+    files: Mapping[str, str]
+    """The current file of each kind that has one; of an older slice when it is to be cut."""
+
+    def writer(self, table: str, folder: str = "") -> TableWriter:
+        prefix = f"{folder}/" if folder else ""
+        path = prefix + safe_name(self.cluster_id) + "/" + file_name(f"{self.number:05d}", self.run)
+        return TableWriter(self.root, table, path, self.hidden)
+
+
+class KindState:
+    """The things of one kind in a slice."""
+
+    def __init__(self, kind: Kind, place: SlicePlace) -> None:
+        self.kind = kind
+        self._place = place
+        self._schema = TABLES[kind.name]
+        self._table = self._read()
+        self._versions: dict[Key, Version | None] = {}
+        self._rows: dict[Key, int] = self._index()
+        self._loads = 0
+        self._lists: list[list[Any]] | None = None
+        self._gone: list[int] = []
+        """Rows of the table that no longer hold."""
+        self._closed: TableWriter | None = None
+        self._children: dict[Key, set[Key]] | None = None
+        self._before: dict[Key, Version] | None = None
+        """During a baseline: what held before it."""
+
+    def get(self, key: Key) -> Any:
+        """The value of a thing, None when there is none."""
+        found = self._version(key)
+        return None if found is None else found.value
+
+    def __iter__(self) -> Iterator[Key]:
+        """The key of every thing that is there."""
+        yield from (key for key in self._rows if key not in self._versions)
+        yield from (key for key, version in self._versions.items() if version is not None)
+
+    def children(self, parent: Key) -> list[Key]:
+        """The keys that begin with this one, which has the kind's own length for it."""
+        if self._children is None:
+            self._children = {}
+            for key in self:
+                self._children.setdefault(key[: len(parent)], set()).add(key)
+        return sorted(self._children.get(parent, ()))
+
+    def put(self, key: Key, value: Any, offset: int, time: int) -> None:
+        """Let a thing have this value from an offset on; None ends it."""
+        known = self._version(key)
+        if self._children is not None:
+            family = self._children.setdefault(key[: self.kind.parent], set())
+            family.discard(key) if value is None else family.add(key)
+        fresh = None if value is None else Version(value, offset, time, False)
+        if self._before is not None:
+            self._versions[key] = fresh and fresh._replace(from_snapshot=True)
+        elif known is None or known.value != value:
+            self._end(key, known, offset, time)
+            self._versions[key] = fresh
+
+    def begin_baseline(self) -> None:
+        """Forget everything until end_baseline compares."""
+        versions = {key: self._version(key) for key in self}
+        self._before = {key: version for key, version in versions.items() if version is not None}
+        self._children = None
+        self._versions = dict.fromkeys(self._rows)
+
+    def end_baseline(self, offset: int, time: int) -> None:
+        """End what the snapshot lacks or has otherwise; what it has alike goes on."""
+        before, self._before = self._before or {}, None
+        self._children = None
+        now = self._versions
+        self._versions = dict.fromkeys(self._rows)
+        for key in {**before, **now}:
+            was, is_now = before.get(key), now.get(key)
+            alike = self.kind.state
+            if was is not None and is_now is not None and alike(was.value) == alike(is_now.value):
+                self._versions[key] = was
+                continue
+            self._end(key, was, offset, time)
+            self._versions[key] = is_now and is_now._replace(offset=offset, time=time)
+
+    def write(self, always: bool = False) -> Iterator[DataFile]:
+        """The files of what ended and of what holds now, if anything changed."""
+        if self._closed is not None:
+            closed = self._closed.close()
+            if closed is not None:
+                yield closed
+        fresh = [
+            self._row(key, version, None, None)
+            for key, version in self._versions.items()
+            if version is not None and version.row < 0
+        ]
+        if self.changed or always:
+            writer = self._place.writer(self.kind.name, CURRENT)
+            writer.add_table(self._kept())
+            writer.add_table(arrow_rows(fresh, self._schema))
+            current = writer.close()
+            if current is not None:
+                yield current
+
+    @property
+    def changed(self) -> bool:
+        """Whether the file of what holds now must be written anew."""
+        return bool(self._gone) or any(
+            version is not None and version.row < 0 for version in self._versions.values()
+        )
+
+    def _end(self, key: Key, version: Version | None, offset: int, time: int) -> None:
+        if version is None:
+            return
+        if version.row >= 0:
+            self._gone.append(version.row)
+        if version.offset < offset:
+            if self._closed is None:
+                self._closed = self._place.writer(self.kind.name, CLOSED)
+            self._closed.add(self._row(key, version, offset, time))
+
+    def _row(
+        self, key: Key, version: Version, offset: int | None, time: int | None
+    ) -> tuple[Any, ...]:
+        values = self.kind.to_values(version.value)
+        validity = (version.offset, offset, version.time, time, offset is None)
+        return (self._place.cluster_id, *key, *values, *validity, version.from_snapshot)
+
+    def _version(self, key: Key) -> Version | None:
+        if key in self._versions:
+            return self._versions[key]
+        row = self._rows.get(key)
+        found = None if row is None else self._load(row)
+        if found is not None:
+            self._versions[key] = found
+        return found
+
+    def _load(self, row: int) -> Version:
+        cells = self._cells(row)
+        keys, values = len(self.kind.keys), len(self.kind.fields)
+        key, told = tuple(cells[1 : 1 + keys]), tuple(cells[1 + keys : 1 + values])
+        value = self.kind.from_values(key, told)
+        offset, _, time, _, _, from_snapshot = cells[1 + values :]
+        return Version(value, offset, time, from_snapshot, row)
+
+    def _cells(self, row: int) -> list[Any]:
+        """A row's cells: one by one while few are asked for, then all rows at once."""
+        if self._lists is None:
+            self._loads += 1
+            if self._loads <= self._table.num_rows // _FEW + _FEW:
+                return [column[row].as_py() for column in self._table.columns]
+            self._lists = [column.to_pylist() for column in self._table.columns]
+        return [column[row] for column in self._lists]
+
+    def _read(self) -> pa.Table:
+        path = self._place.files.get(self.kind.name)
+        if path is None:
+            return self._schema.empty_table()
+        table = read_file(self._place.root, self.kind.name, path)
+        plain = [
+            pa.field(f.name, pa.int64()) if pa.types.is_timestamp(f.type) else f
+            for f in self._schema
+        ]
+        return self._mine(table).cast(pa.schema(plain)).combine_chunks()
+
+    def _mine(self, table: pa.Table) -> pa.Table:
+        """The rows of this slice: all, but for a file of an older, larger slice."""
+        place, keys = self._place, self._keys(table)
+        mine = [slice_of(self.kind.group(key), place.slices) == place.number for key in keys]
+        return table if all(mine) else table.filter(pa.array(mine, pa.bool_()))
+
+    def _keys(self, table: pa.Table) -> list[Key]:
+        names = [name for name, _ in self.kind.keys]
+        if not names:
+            return [()] * table.num_rows
+        return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+
+    def _index(self) -> dict[Key, int]:
+        return {key: row for row, key in enumerate(self._keys(self._table))}
+
+    def _kept(self) -> pa.Table:
+        table = self._table
+        if self._gone:
+            rows = pa.array(range(table.num_rows), pa.int64())
+            gone = pc.is_in(rows, value_set=pa.array(self._gone, pa.int64()))
+            table = table.filter(pc.invert(gone))
+        return table.cast(self._schema)
+
+
+class Slice:
+    """The state of a slice, and what comes of its records. Feed steps in order, then `finish`."""
+
+    def __init__(self, place: SlicePlace) -> None:
+        self._place = place
+        self._kinds: dict[str, KindState] = {}
+        self._events: TableWriter | None = None
+        self._misfits: TableWriter | None = None
+        self._step = Step(-1, 0, -1, -1, 0, "", None, None)
+        self._resliced = False
+        self._in_baseline = False
+        self.interner = Interner()
+        self.counts = {"events": 0, "misfits": 0}
+
+    # what the rules ask
+
+    @property
+    def offset(self) -> int:
+        return self._step.effective_offset
+
+    @property
+    def epoch(self) -> int:
+        return self._step.epoch
+
+    def get(self, kind: Kind, key: Key) -> Any:
+        return self._state(kind).get(key)
+
+    def partitions(self, topic_id: str) -> Iterable[int]:
+        return [key[1] for key in self._state(PARTITIONS).children((topic_id,))]
+
+    def topic_ids(self) -> Iterable[str]:
+        return [key[0] for key in self._state(TOPICS)]
+
+    def configs(self, resource_type: str, resource_name: str) -> Iterable[str]:
+        found = self._state(CONFIGS).children((resource_type, resource_name))
+        return [key[2] for key in found]
+
+    def voters(self) -> Iterable[Key]:
+        return list(self._state(VOTERS))
+
+    # what the task does
+
+    def feed(self, step: Step) -> None:
+        """Apply one step; what does not fit goes to quarantine and changes nothing."""
+        self._step = step
+        if step.type == BASELINE:
+            self._begin_baseline()
+        elif step.type == BASELINE_END:
+            self._end_baseline()
+        elif step.type == RESLICE:
+            self._resliced = True
+        else:
+            try:
+                for change in list(self._changes(step)):
+                    self._put(change)
+            except (ReplayError, RecordJsonError) as error:
+                self._misfit(step, str(error))
+
+    def finish(self) -> Iterator[DataFile]:
+        """Write what came of it all."""
+        kinds = KINDS if self._resliced else self._kinds
+        for name in kinds:
+            yield from self._state(KINDS[name]).write(self._resliced)
+        for writer in (self._events, self._misfits):
+            file = None if writer is None else writer.close()
+            if file is not None:
+                yield file
+
+    def replaced(self) -> Iterator[tuple[str, str]]:
+        """(table, path) of the files that the new ones stand in for."""
+        if not self._resliced:
+            for name, state in self._kinds.items():
+                if state.changed and name in self._place.files:
+                    yield name, self._place.files[name]
+
+    def _state(self, kind: Kind) -> KindState:
+        found = self._kinds.get(kind.name)
+        if found is None:
+            found = self._kinds[kind.name] = KindState(kind, self._place)
+            if self._in_baseline and kind is not LEADERS:
+                found.begin_baseline()
+        return found
+
+    def _changes(self, step: Step) -> Iterable[Change]:
+        if step.type == TOPIC_CONFIGS:
+            return remove_topic_configs(self, step.topic_name or "")
+        record = parse_record(step.type, step.record or "{}")
+        return () if record is None else changes(self, record)
+
+    def _put(self, change: Change) -> None:
+        step, (kind, key, _, after) = self._step, change
+        self._state(kind).put(key, after, step.effective_offset, step.effective_time)
+        if not self._in_baseline:
+            for event in events(change):
+                self._tell(event, change)
+
+    def _begin_baseline(self) -> None:
+        for kind in KINDS.values():
+            if kind is not LEADERS:
+                self._state(kind).begin_baseline()
+        self._in_baseline = True
+
+    def _end_baseline(self) -> None:
+        step = self._step
+        self._in_baseline = False
+        for kind in KINDS.values():
+            if kind is not LEADERS:
+                self._state(kind).end_baseline(step.effective_offset, step.effective_time)
+        leader = self.get(LEADERS, ())
+        if leader is not None and leader[1] < step.epoch:
+            self._state(LEADERS).put((), None, step.effective_offset, step.effective_time)
+        if self._place.number == 0:
+            facts = {"end_offset": step.effective_offset + 1, "epoch": step.epoch}
+            self._tell(Event("snapshot loaded", None, facts), None)
+
+    def _tell(self, event: Event, change: Change | None) -> None:
+        if self._events is None:
+            self._events = self._place.writer("changes")
+        step = self._step
+        about = _about(change, step)
+        self._events.add(
+            (
+                self._place.cluster_id,
+                step.offset,
+                step.effective_offset,
+                step.epoch,
+                step.time,
+                event.name,
+                "" if change is None else change.kind.name,
+                event.cause,
+                *(about.get(name) for name in _ABOUT),
+                facts_json(event.before),
+                facts_json(event.after),
+            )
+        )
+        self.counts["events"] += 1
+
+    def _misfit(self, step: Step, problem: str) -> None:
+        if self._misfits is None:
+            self._misfits = self._place.writer("quarantine")
+        self._misfits.add(
+            (
+                self._place.cluster_id,
+                "misfit",
+                step.offset,
+                step.epoch,
+                step.type,
+                step.record,
+                problem,
+                step.node_id,
+                step.file,
+                step.position,
+                None,
+                step.time,
+                self._place.run,
+            )
+        )
+        self.counts["misfits"] += 1
+
+
+_ABOUT: Final = (
+    *("topic_id", "topic_name", "partition", "node_id"),
+    *("resource_type", "resource_name", "name", "principal"),
+)
+
+
+def _about(change: Change | None, step: Step) -> dict[str, Any]:
+    """Which thing an event is about, in the columns of silver."""
+    if change is None:
+        return {}
+    kind, key, before, after = change
+    value = before if after is None else after
+    match kind.name:
+        case TOPICS.name:
+            return {"topic_id": key[0], "topic_name": value[0]}
+        case PARTITIONS.name:
+            return {"topic_id": key[0], "partition": key[1], "topic_name": value.topic_name}
+        case BROKERS.name | CONTROLLERS.name | VOTERS.name:
+            return {"node_id": key[0]}
+        case LEADERS.name:
+            return {"node_id": value[0]}
+        case CONFIGS.name:
+            topic = key[1] if key[0] == "topic" else None
+            words = {"resource_type": key[0], "resource_name": key[1], "name": key[2]}
+            return {**words, "topic_name": topic}
+        case ACLS.name:
+            return {"resource_type": value[0], "resource_name": value[1], "principal": value[3]}
+        case QUOTAS.name:
+            return {"resource_type": "quota", "resource_name": key[0], "name": key[1]}
+        case SCRAM.name:
+            return {"principal": key[0], "name": key[1]}
+        case TOKENS.name:
+            return {"principal": value[0], "name": key[0]}
+        case _:
+            return {"name": key[0] if key else kind.name}

@@ -1,0 +1,362 @@
+"""Silver and gold: the committed log applied to the state, slice by slice."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from quorate.spark.tables.bronze import Place
+from quorate.spark.tables.lineage import Stretch
+from quorate.spark.tables.slices import (
+    BASELINE,
+    BASELINE_END,
+    RESLICE,
+    TOPIC_CONFIGS,
+    Slice,
+    SlicePlace,
+    Step,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SLICE_ROWS: Final = 1 << 13
+"""Things that a slice should hold at most: its task reads and writes files of this size."""
+SLICE_STEPS: Final = 1 << 21
+"""Records that a slice should get at most in one run."""
+
+STEP: Final = (
+    "cluster_id string, slice int, phase int, effective_offset bigint, effective_time bigint, "
+    "offset bigint, epoch int, time bigint, type string, record string, topic_name string, "
+    "file string, position bigint, node_id int"
+)
+_NAMES: Final = tuple(word.split()[0] for word in STEP.split(", "))
+_ORDER: Final = ("cluster_id", "slice", "effective_offset", "phase", "offset")
+_SILENT: Final = (
+    *("NoOpRecord", "ZkMigrationStateRecord", "SnapshotHeader", "SnapshotFooter"),
+    *("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"),
+)
+_BY_TOPIC: Final = (
+    *("TopicRecord", "PartitionRecord", "PartitionChangeRecord", "RemoveTopicRecord"),
+)
+_BY_ID: Final = ("AccessControlEntryRecord", "RemoveAccessControlEntryRecord")
+
+
+@dataclass(frozen=True)
+class ClusterWork:
+    """What to apply of one cluster; `slices` is how its state is cut from now on."""
+
+    cluster_id: str
+    stretches: tuple[Stretch, ...]
+    slices: int
+    cut: bool = False
+    """True when the slices were fewer before."""
+    files: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    """The current file of each (slice, kind) as they were cut before."""
+    old_slices: int = 1
+    marks: bool = False
+    """Whether there may be transactions."""
+    removals: bool = True
+    """Whether topics may be removed."""
+
+
+def slices_for(things: int, steps: int, now: int) -> int:
+    """Into how many slices to cut a state: a power of two, never fewer than now."""
+    wanted = max(-(-things // SLICE_ROWS), -(-steps // SLICE_STEPS), 1)
+    return max(now, 1 << (wanted - 1).bit_length())
+
+
+@dataclass
+class Applied:
+    """What the tasks did: the files (as JSON of DataFile), those they replace, and counts."""
+
+    files: list[dict[str, Any]]
+    replaced: list[tuple[str, str]]
+    counts: dict[str, Counter[str]]
+    """By cluster: events, misfits."""
+
+
+def apply(
+    log: DataFrame,
+    snapshots: DataFrame,
+    topics: DataFrame,
+    work: Sequence[ClusterWork],
+    place: Place,
+) -> Applied:
+    """Apply the stretches of every cluster.
+
+    log, snapshots: of bronze, at least the rows of the stretches; topics: gold's topics that are
+    there now.
+    """
+    steps = _log_steps(log, work)
+    if any(one.marks for one in work):
+        steps = _in_transactions(steps, log, work)
+    baselines = _baselines(snapshots, work)
+    if baselines:
+        steps = steps.unionByName(_snapshot_steps(snapshots, baselines), allowMissingColumns=True)
+    steps = steps.where(~steps.type.isin(*_SILENT))
+    if any(one.removals for one in work):
+        steps = steps.unionByName(_removed_configs(steps, topics), allowMissingColumns=True)
+    steps = _routed(steps, work).select(*_NAMES)
+    extra = _extra_steps(work, baselines)
+    if extra:
+        spark = log.sparkSession
+        steps = steps.unionByName(spark.createDataFrame(extra, STEP))
+    pairs = sum(one.slices for one in work)
+    parts = max(1, min(pairs, 4 * log.sparkSession.sparkContext.defaultParallelism))
+    told = (
+        steps.repartition(parts, "cluster_id", "slice")
+        .sortWithinPartitions(*_ORDER)
+        .mapInArrow(_applier({one.cluster_id: one for one in work}, place), "told string")
+    )
+    return _gather(row.told for row in told.collect())
+
+
+def _log_steps(log: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    ranges = [(one.cluster_id, s.start, s.end) for one in work for s in one.stretches]
+    wanted = log.sparkSession.createDataFrame(ranges, "of string, low bigint, high bigint")
+    on = (
+        (log.cluster_id == wanted.of)
+        & (log["offset"] >= wanted.low)
+        & (log["offset"] < wanted.high)
+    )
+    rows = log.where(F.col("problem").isNull()).join(F.broadcast(wanted), on)
+    return rows.select(
+        "cluster_id",
+        F.lit(0).alias("phase"),
+        F.col("offset").alias("effective_offset"),
+        F.unix_micros("time").alias("effective_time"),
+        *("offset", "epoch"),
+        F.unix_micros("timestamp").alias("time"),
+        *("type", "record", "topic_id", "topic_name", "file", "position", "node_id"),
+    )
+
+
+def transactions(log: DataFrame) -> DataFrame:
+    """Every metadata transaction: where it begins and ends, and the type of its end.
+
+    `finish` is null for one that has not ended.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    marks = log.where(F.col("type").like("%TransactionRecord"))
+    after = Window.partitionBy("cluster_id").orderBy("offset")
+    return (
+        marks.withColumn("finish", F.lead("offset").over(after))
+        .withColumn("how", F.lead("type").over(after))
+        .withColumn("at", F.lead("time").over(after))
+        .where("type = 'BeginTransactionRecord'")
+        .select("cluster_id", F.col("offset").alias("start"), "finish", "how", "at")
+    )
+
+
+def _in_transactions(steps: DataFrame, log: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
+    """Records of a transaction take effect when it ends; those of an aborted one never."""
+    from pyspark.sql import functions as F
+
+    found = transactions(log).withColumnRenamed("cluster_id", "of")
+    inside = (
+        (steps.cluster_id == found.of)
+        & (steps["offset"] > found.start)
+        & (steps["offset"] < found.finish)
+        & ~steps.type.isin("LeaderChange", "KRaftVersion", "KRaftVoters")
+    )
+    joined = steps.join(F.broadcast(found), inside, "left")
+    joined = joined.where("how IS NULL OR how <> 'AbortTransactionRecord'")
+    ended = F.unix_micros("at")
+    return (
+        joined.withColumn("effective_offset", F.coalesce("finish", "effective_offset"))
+        .withColumn("effective_time", F.coalesce(ended, "effective_time"))
+        .drop("of", "start", "finish", "how", "at")
+    )
+
+
+class Baseline(NamedTuple):
+    """A snapshot that a cluster's state starts from anew; the time is of its last record."""
+
+    cluster_id: str
+    end: int
+    epoch: int
+    time: int
+
+
+def _baselines(snapshots: DataFrame, work: Sequence[ClusterWork]) -> list[Baseline]:
+    from pyspark.sql import functions as F
+
+    wanted = {(one.cluster_id, *s.baseline) for one in work for s in one.stretches if s.baseline}
+    if not wanted:
+        return []
+    headers = snapshots.where("type = 'SnapshotHeader'").select(
+        *("cluster_id", "snapshot_offset", "snapshot_epoch"),
+        F.get_json_object("record", "$.lastContainedLogTimestamp").cast("long"),
+    )
+    rows = [tuple(row) for row in headers.collect()]
+    return [Baseline(id, end, by, at * 1000) for id, end, by, at in rows if (id, end, by) in wanted]
+
+
+def _snapshot_steps(snapshots: DataFrame, baselines: Sequence[Baseline]) -> DataFrame:
+    """A snapshot's records, told as of the last offset that it covers."""
+    from pyspark.sql import functions as F
+
+    spark = snapshots.sparkSession
+    wanted = spark.createDataFrame(baselines, "of string, ends bigint, by int, at bigint")
+    on = (
+        (snapshots.cluster_id == wanted.of)
+        & (snapshots.snapshot_offset == wanted.ends)
+        & (snapshots.snapshot_epoch == wanted.by)
+    )
+    rows = snapshots.where(F.col("problem").isNull()).join(F.broadcast(wanted), on)
+    return rows.select(
+        "cluster_id",
+        F.lit(2).alias("phase"),
+        (F.col("ends") - 1).alias("effective_offset"),
+        F.col("at").alias("effective_time"),
+        *("offset", "epoch"),
+        F.col("at").alias("time"),
+        *("type", "record", "topic_id", "topic_name", "file", "position", "node_id"),
+    )
+
+
+def _removed_configs(steps: DataFrame, topics: DataFrame) -> DataFrame:
+    """For each removed topic a step that tells its name to the slice of its configs."""
+    from pyspark.sql import functions as F
+
+    gone = steps.where("type = 'RemoveTopicRecord'").drop("topic_name")
+    created = steps.where("type = 'TopicRecord'").select("cluster_id", "topic_id", "topic_name")
+    names = created.unionByName(topics.select("cluster_id", "topic_id", "topic_name")).distinct()
+    named = gone.join(names, ["cluster_id", "topic_id"])
+    return named.withColumn("type", F.lit(TOPIC_CONFIGS)).withColumn("phase", F.lit(1))
+
+
+def _routed(steps: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
+    """Each step to the slice of its group; what concerns all slices to each of them."""
+    from pyspark.sql import functions as F
+
+    spark = steps.sparkSession
+    if all(one.slices == 1 for one in work):
+        return steps.withColumn("slice", F.lit(0))
+    counts = spark.createDataFrame(
+        [(one.cluster_id, one.slices) for one in work], "of string, slices int"
+    )
+    steps = steps.join(F.broadcast(counts), steps.cluster_id == counts.of)
+    one = F.array(F.pmod(F.crc32(_group()), F.col("slices")).cast("int"))
+    every = F.sequence(F.lit(0), F.col("slices") - 1)
+    where = F.when(F.col("type") == "ClearElrRecord", every).otherwise(one)
+    return steps.withColumn("slice", F.explode(where))
+
+
+def _group() -> Column:
+    """The group of a step, as `Kind.group` tells it of its things."""
+    from pyspark.sql import functions as F
+
+    kind = F.col("type")
+    resource = F.get_json_object("record", "$.resourceType").cast("int")
+    words = F.coalesce(
+        *(F.when(resource == code, F.lit(text)) for code, text in _config_types().items()),
+        resource.cast("string"),
+    )
+    name = F.get_json_object("record", "$.resourceName")
+    return (
+        F.when(kind.isin(*_BY_TOPIC), F.col("topic_id"))
+        .when(kind == "ConfigRecord", F.concat(words, F.lit("/"), name))
+        .when(kind == TOPIC_CONFIGS, F.concat(F.lit("topic/"), F.col("topic_name")))
+        .when(kind.isin(*_BY_ID), F.get_json_object("record", "$.id"))
+        .otherwise(F.lit(""))
+    )
+
+
+def _config_types() -> Mapping[int, str]:
+    from quorate.spark.facts import CONFIG_RESOURCES
+
+    return CONFIG_RESOURCES
+
+
+def _extra_steps(
+    work: Sequence[ClusterWork], baselines: Sequence[Baseline]
+) -> list[tuple[Any, ...]]:
+    """The steps that are no records: cuts, and the bounds of baselines, for every slice."""
+    slices = {one.cluster_id: one.slices for one in work}
+    nothing = [None] * 5
+    found: list[tuple[Any, ...]] = []
+    for one in work:
+        if one.cut:
+            found += [
+                (one.cluster_id, n, -1, -1, 0, -1, -1, 0, RESLICE, *nothing)
+                for n in range(one.slices)
+            ]
+    for cluster_id, end, epoch, time in baselines:
+        for phase, offset, kind in ((2, -1, BASELINE), (3, end - 1, BASELINE_END)):
+            found += [
+                (cluster_id, n, phase, end - 1, time, offset, epoch, time, kind, *nothing)
+                for n in range(slices[cluster_id])
+            ]
+    return found
+
+
+def _applier(
+    work: Mapping[str, ClusterWork], place: Place
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function of the tasks."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        told = [json.dumps(one) for one in _run(batches, work, place)]
+        if told:
+            yield pa.record_batch([pa.array(told, pa.string())], ["told"])
+
+    return run
+
+
+def _run(
+    batches: Iterable[pa.RecordBatch], work: Mapping[str, ClusterWork], place: Place
+) -> Iterator[dict[str, Any]]:
+    current: Slice | None = None
+    key: tuple[str, int] | None = None
+    for batch in batches:
+        columns = [column.to_pylist() for column in batch.columns]
+        for cluster_id, number, _, *cells in zip(*columns, strict=True):
+            if (cluster_id, number) != key:
+                if current is not None and key is not None:
+                    yield _told(key, current)
+                key = (cluster_id, number)
+                current = Slice(_place(work[cluster_id], number, place))
+            if current is not None:
+                current.feed(Step._make(cells))
+    if current is not None and key is not None:
+        yield _told(key, current)
+
+
+def _told(key: tuple[str, int], done: Slice) -> dict[str, Any]:
+    replaced = list(done.replaced())
+    files = [file.to_json() for file in done.finish()]
+    return {
+        "cluster_id": key[0],
+        "files": files,
+        "replaced": replaced,
+        "counts": done.counts,
+    }
+
+
+def _place(work: ClusterWork, number: int, place: Place) -> SlicePlace:
+    source = number % work.old_slices
+    files = {kind: path for (slice, kind), path in dict(work.files).items() if slice == source}
+    return SlicePlace(
+        place.root, place.run, place.hidden, work.cluster_id, number, work.slices, files
+    )
+
+
+def _gather(told: Iterable[str]) -> Applied:
+    done = Applied([], [], {})
+    for text in told:
+        one = json.loads(text)
+        done.files += one["files"]
+        done.replaced += [tuple(pair) for pair in one["replaced"]]
+        done.counts.setdefault(one["cluster_id"], Counter()).update(one["counts"])
+    return done

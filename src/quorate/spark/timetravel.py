@@ -1,0 +1,98 @@
+"""What a cluster looked like then: the state at an offset or an instant, out of gold.
+
+    state_at(spark, store, "partitions", cluster_id, offset=1234)
+    state_at(spark, store, "brokers", cluster_id, instant=datetime(2026, 11, 17, 9, tzinfo=UTC))
+
+The state at an offset is that after its record; at an instant, that after all records up to the
+first whose time is later. Both are what a replay of the log to there gives.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from quorate.base.errors import QuorateError
+from quorate.spark.tables.control import Progress, load_progress
+from quorate.spark.tables.files import safe_name
+from quorate.spark.tables.kinds import KINDS
+from quorate.spark.tables.layout import VALIDITY
+from quorate.spark.tables.read import read_table
+from quorate.spark.tables.slices import CURRENT
+from quorate.spark.tables.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class NoSuchState(QuorateError):
+    """The warehouse does not know the state that was asked for."""
+
+
+def state_at(
+    spark: SparkSession,
+    store: Store,
+    kind: str,
+    cluster_id: str,
+    *,
+    offset: int | None = None,
+    instant: datetime | None = None,
+) -> DataFrame:
+    """The things of a kind (a gold table's name) at an offset or an instant; by default now.
+
+    Raises NoSuchState for an unknown kind or cluster, and outside what the warehouse holds.
+    """
+    if kind not in KINDS:
+        raise NoSuchState(f"there is no kind '{kind}'; there are {', '.join(KINDS)}")
+    known = load_progress(store).get(cluster_id)
+    if known is None or known.applied_end is None:
+        raise NoSuchState(f"{store.root}: nothing is known of the state of cluster '{cluster_id}'")
+    if instant is not None:
+        if offset is not None:
+            raise NoSuchState("ask for an offset or for an instant, not for both")
+        offset = offset_at(spark, store, cluster_id, instant)
+    elif offset is None:
+        offset = known.applied_end - 1
+    _check(known, offset)
+    cluster = safe_name(cluster_id)
+    rows = read_table(spark, store, kind, lambda file: file.path.split("/")[1] == cluster)
+    rows = rows.where(rows.cluster_id == cluster_id).where(
+        f"valid_from_offset <= {offset} AND coalesce(valid_to_offset > {offset}, true)"
+    )
+    return rows.drop(*(name for name, _ in VALIDITY if name != "valid_from_offset"))
+
+
+def offset_at(spark: SparkSession, store: Store, cluster_id: str, instant: datetime) -> int:
+    """The last offset whose record, and all before it, were written up to an instant.
+
+    Raises NoSuchState when the log at hand begins later.
+    """
+    from pyspark.sql import functions as F
+
+    cluster = safe_name(cluster_id) + "/"
+    log = read_table(spark, store, "log", lambda file: file.path.startswith(cluster))
+    found = log.where(F.col("time") <= F.lit(instant)).agg(F.max("offset")).first()
+    if found is None or found[0] is None:
+        raise NoSuchState(f"cluster '{cluster_id}': the log at hand begins after {instant}")
+    return int(found[0])
+
+
+def current(spark: SparkSession, store: Store, kind: str) -> DataFrame:
+    """The things of a kind as of now, in every cluster; reads nothing of the history."""
+    rows = read_table(spark, store, kind, lambda file: file.path.startswith(CURRENT + "/"))
+    return rows.drop("is_current", "valid_to_offset", "valid_to_time")
+
+
+def _check(known: Progress, offset: int) -> None:
+    end = known.applied_end or 0
+    if offset >= end:
+        raise NoSuchState(
+            f"cluster '{known.cluster_id}': offset {offset} is not applied yet, the state has come "
+            f"to {end - 1}"
+        )
+    for start, stop in known.unknown:
+        if start <= offset < stop:
+            raise NoSuchState(
+                f"cluster '{known.cluster_id}': the state between offsets {start} and {stop - 1} "
+                "is not known: that part of the log was not there"
+            )

@@ -1,0 +1,183 @@
+"""Ready SQL views for the questions that people ask of the history.
+
+    register_views(spark, open_store("/data/warehouse"))
+    spark.sql("SELECT * FROM leader_timeline WHERE topic_name = 'orders' AND partition = 0").show()
+
+Every table of the warehouse is a view of its name too, and `<kind>_now` is a kind's state as of
+now. The views show the warehouse as it is when they are registered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from quorate.spark.tables.kinds import KINDS
+from quorate.spark.tables.layout import TABLES
+from quorate.spark.tables.read import read_table
+from quorate.spark.tables.store import Store
+from quorate.spark.timetravel import current
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class View(NamedTuple):
+    """A question, and the SQL over the tables that answers it."""
+
+    question: str
+    sql: str
+
+
+VIEWS: Final[dict[str, View]] = {
+    "leader_timeline": View(
+        "Who led each partition, since when, for how long, and why did that begin?",
+        """
+        WITH runs AS (
+            SELECT *, sum(turn) OVER w AS number FROM (
+                SELECT cluster_id, topic_id, topic_name, partition, leader, leader_epoch,
+                       valid_from_offset, valid_from_time, valid_to_offset, valid_to_time,
+                       CASE WHEN leader_epoch = lag(leader_epoch) OVER v THEN 0 ELSE 1 END AS turn
+                FROM partitions
+                WINDOW v AS (PARTITION BY cluster_id, topic_id, partition
+                             ORDER BY valid_from_offset))
+            WINDOW w AS (PARTITION BY cluster_id, topic_id, partition ORDER BY valid_from_offset)
+        ), turns AS (
+            SELECT cluster_id, topic_id, topic_name, partition, number,
+                   max(leader) AS leader, max(leader_epoch) AS leader_epoch,
+                   min(valid_from_offset) AS from_offset, min(valid_from_time) AS from_time,
+                   CASE WHEN count(valid_to_offset) = count(*) THEN max(valid_to_offset) END
+                       AS to_offset,
+                   CASE WHEN count(valid_to_offset) = count(*) THEN max(valid_to_time) END
+                       AS to_time
+            FROM runs GROUP BY cluster_id, topic_id, topic_name, partition, number
+        )
+        SELECT t.cluster_id, t.topic_name, t.partition, t.leader, t.leader_epoch, t.from_time,
+               t.to_time, (unix_millis(t.to_time) - unix_millis(t.from_time)) / 1000 AS seconds,
+               c.cause, t.from_offset, t.to_offset, t.topic_id
+        FROM turns t LEFT JOIN changes c
+          ON c.cluster_id = t.cluster_id AND c.topic_id = t.topic_id AND c.partition = t.partition
+         AND c.effective_offset = t.from_offset
+         AND c.event IN ('leader changed', 'leader confirmed')
+        """,
+    ),
+    "isr_shrink_storms": View(
+        "In which ten seconds did ISRs of many partitions shrink, and which brokers left them?",
+        """
+        SELECT cluster_id, window(time, '10 seconds').start AS from_time,
+               count(*) AS shrinks,
+               count(DISTINCT topic_id, partition) AS partitions,
+               count(DISTINCT topic_id) AS topics,
+               array_sort(array_distinct(flatten(collect_list(
+                   array_except(from_json(before, 'isr array<int>').isr,
+                                from_json(after, 'isr array<int>').isr))))) AS brokers_that_left,
+               min(offset) AS first_offset, max(offset) AS last_offset
+        FROM changes WHERE event = 'isr shrunk'
+        GROUP BY cluster_id, window(time, '10 seconds')
+        """,
+    ),
+    "election_causes": View(
+        "Why did partitions get new leaders, day by day?",
+        """
+        SELECT cluster_id, date(time) AS day, cause, count(*) AS elections,
+               count(DISTINCT topic_id, partition) AS partitions,
+               min(time) AS first_time, max(time) AS last_time
+        FROM changes WHERE event IN ('leader changed', 'leader confirmed')
+        GROUP BY cluster_id, date(time), cause
+        """,
+    ),
+    "broker_flapping": View(
+        "Which brokers came and went, how often within an hour, and how long were they fenced?",
+        """
+        WITH steps AS (
+            SELECT cluster_id, node_id AS broker_id, time, offset, event,
+                   lead(time) OVER w AS next_time, lead(event) OVER w AS next_event
+            FROM changes
+            WHERE event IN ('broker fenced', 'broker unfenced', 'broker registered',
+                            'broker unregistered')
+            WINDOW w AS (PARTITION BY cluster_id, node_id ORDER BY offset, event)
+        )
+        SELECT cluster_id, broker_id, date_trunc('HOUR', time) AS hour,
+               count_if(event = 'broker fenced') AS fenced,
+               count_if(event = 'broker unfenced') AS unfenced,
+               count_if(event = 'broker registered') AS registered,
+               sum(CASE WHEN event <> 'broker unfenced' AND next_event = 'broker unfenced'
+                        THEN unix_millis(next_time) - unix_millis(time) END) / 1000
+                   AS seconds_until_unfenced
+        FROM steps GROUP BY cluster_id, broker_id, date_trunc('HOUR', time)
+        """,
+    ),
+    "config_drift": View(
+        "Which configs have other values in one cluster than in another, or are only in some?",
+        """
+        WITH clusters_known AS (SELECT DISTINCT cluster_id FROM clusters),
+        named AS (SELECT DISTINCT resource_type, resource_name, name FROM configs_now),
+        filled AS (
+            SELECT n.resource_type, n.resource_name, n.name, k.cluster_id, c.value
+            FROM named n CROSS JOIN clusters_known k LEFT JOIN configs_now c
+              ON c.cluster_id = k.cluster_id AND c.resource_type = n.resource_type
+             AND c.resource_name = n.resource_name AND c.name = n.name
+        )
+        SELECT resource_type, resource_name, name,
+               count(DISTINCT coalesce(concat('=', value), 'not set')) AS different_values,
+               map_from_entries(array_sort(collect_list(
+                   struct(cluster_id, coalesce(value, '(not set)'))))) AS value_by_cluster
+        FROM filled GROUP BY resource_type, resource_name, name
+        HAVING count(DISTINCT coalesce(concat('=', value), 'not set')) > 1
+        """,
+    ),
+    "topics_created_and_deleted": View(
+        "Which topics were created and deleted, and how long did they live?",
+        """
+        SELECT cluster_id, topic_name, topic_id,
+               CASE WHEN from_snapshot THEN NULL ELSE valid_from_time END AS created,
+               valid_to_time AS deleted,
+               (unix_millis(valid_to_time) - unix_millis(valid_from_time)) / 1000 AS seconds,
+               valid_from_offset AS created_offset, valid_to_offset AS deleted_offset,
+               from_snapshot AS older_than_the_log
+        FROM topics
+        """,
+    ),
+    "voter_changes": View(
+        "Which voters were added, removed and updated, under which controller?",
+        """
+        SELECT c.cluster_id, c.time, c.offset, c.epoch, c.event, c.node_id AS voter_id,
+               l.leader_id AS under_controller, c.before, c.after
+        FROM changes c LEFT JOIN leaders l
+          ON l.cluster_id = c.cluster_id AND l.valid_from_offset <= c.effective_offset
+         AND (l.valid_to_offset IS NULL OR l.valid_to_offset > c.effective_offset)
+        WHERE c.event IN ('voter added', 'voter removed', 'voter updated')
+        """,
+    ),
+    "controller_failovers": View(
+        "When did the active controller change, and how long had nothing been written before?",
+        """
+        WITH terms AS (
+            SELECT cluster_id, epoch, min(first_time) AS first_time, max(last_time) AS last_time,
+                   min(start_offset) AS start_offset, max(end_offset) AS end_offset
+            FROM epochs GROUP BY cluster_id, epoch
+        )
+        SELECT t.cluster_id, t.first_time AS elected, t.epoch, l.leader_id AS controller,
+               lag(l.leader_id) OVER w AS controller_before,
+               lag(t.last_time) OVER w AS last_record_before,
+               (unix_millis(t.first_time) - unix_millis(lag(t.last_time) OVER w)) / 1000
+                   AS seconds_without_records,
+               t.epoch - lag(t.epoch) OVER w - 1 AS epochs_without_leader,
+               (unix_millis(t.last_time) - unix_millis(t.first_time)) / 1000 AS seconds_in_office,
+               t.start_offset, t.end_offset
+        FROM terms t LEFT JOIN leaders l
+          ON l.cluster_id = t.cluster_id AND l.leader_epoch = t.epoch
+        WINDOW w AS (PARTITION BY t.cluster_id ORDER BY t.epoch)
+        """,
+    ),
+}
+
+
+def register_views(spark: SparkSession, store: Store) -> list[str]:
+    """Make the tables and the views of a warehouse known to SQL in this session; their names."""
+    for table in TABLES:
+        read_table(spark, store, table).createOrReplaceTempView(table)
+    for kind in KINDS:
+        current(spark, store, kind).createOrReplaceTempView(f"{kind}_now")
+    for name, view in VIEWS.items():
+        spark.sql(view.sql).createOrReplaceTempView(name)
+    return [*TABLES, *(f"{kind}_now" for kind in KINDS), *VIEWS]

@@ -1,0 +1,357 @@
+"""Logs that Kafka wrote, taken into a warehouse: one log, one history, whatever way they came."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from metadata.samples import DATA
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats import records as r
+from quorate.formats.batch import (
+    control_records,
+    encode_batch,
+    encode_control_batch,
+    iter_batches,
+    values,
+)
+from quorate.formats.records import decode_record, encode_record
+from quorate.formats.versions import KRAFT_VERSION
+from quorate.metadata.loader import Loader, SnapshotBuilder, log_batch
+from quorate.raft.values import LeaderChange, Voters
+from quorate.spark.generate import Fleet, generate
+from quorate.spark.tables import bronze, state
+from quorate.spark.tables import store as stores
+from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
+from quorate.spark.tables.ingest import BadInput, ingest
+from quorate.spark.tables.kinds import KINDS, text_of
+from quorate.spark.tables.store import open_store
+from spark.fleet import DYNAMIC, EVERYTHING, LOG, rows_of, warehouses
+from spark.logs import START_MS, log_directory
+from spark.slice_logs import thing
+
+
+def told(store, table):
+    """Every row without what depends on the way it came."""
+    ways = {"node_id", "file", "position", "run"} if table == "log" else {"run"}
+    rows = [{k: v for k, v in row.items() if k not in ways} for row in rows_of(store, table)]
+    return sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
+
+
+def take(spark, home, parts, **words):
+    return ingest(spark, [str(DATA / part) for part in parts], str(home), **words)
+
+
+@pytest.fixture(scope="module")
+def homes(spark, tmp_path_factory):
+    return warehouses(spark, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def delta(homes):
+    return homes["delta"][0]
+
+
+def data_records(log):
+    """(offset, record) of the log's data records."""
+    for view in iter_batches(log.read_bytes()):
+        if not view.is_control:
+            for index, value in enumerate(values(view)):
+                yield view.base_offset + index, decode_record(value)[0]
+
+
+def state_of(store, cluster, offset):
+    found = {}
+    for kind in IMAGE_KINDS:
+        found[kind.name] = {}
+        for row in rows_of(store, kind.name):
+            end = row["valid_to_offset"]
+            here = row["valid_from_offset"] <= offset and (end is None or end > offset)
+            if row["cluster_id"] == cluster and here:
+                key, columns = thing(kind, row)
+                if key == (KRAFT_VERSION,):
+                    continue  # the log's own: no image knows it
+                assert key not in found[kind.name]
+                found[kind.name][key] = columns
+    return found
+
+
+def test_the_history_is_what_replay_gives_at_every_offset(delta):
+    loader = Loader()
+    log = DATA / "e-truncated/node1" / LOG
+    views = list(iter_batches(log.read_bytes()))
+    for number, view in enumerate(views):
+        loader.feed(log_batch(view))
+        if number % 9 == 0 or view is views[-1]:
+            wanted = image_rows(loader.published.image)
+            assert state_of(delta, DYNAMIC, view.last_offset) == wanted, view.last_offset
+
+
+def test_both_ways_give_the_same_tables(homes):
+    one, other = (store for store, _ in homes.values())
+    for table in ("log", "changes", *KINDS, "epochs"):
+        assert told(one, table) == told(other, table), table
+    slices = {row["cluster_id"]: row["slices"] for row in rows_of(one, "clusters")}
+    assert len(slices) == 2 and slices[DYNAMIC] > 1
+
+
+def test_any_reader_of_delta_can_read_the_tables(delta):
+    for table in ("log", "changes", "partitions", "brokers"):
+        read = DeltaTable(delta.place(table)).to_pyarrow_table()
+        assert read.num_rows == len(rows_of(delta, table))
+
+
+def test_bronze_has_each_offset_of_the_committed_log_once(delta):
+    log = DATA / "e-truncated/node1" / LOG
+    wanted = {}
+    for view in iter_batches(log.read_bytes()):
+        for offset in range(view.base_offset, view.end_offset):
+            wanted[offset] = view.epoch
+    got = [(r["offset"], r["epoch"]) for r in rows_of(delta, "log") if r["cluster_id"] == DYNAMIC]
+    assert sorted(got) == sorted(set(got))
+    assert dict(got) == wanted | {o: e for o, e in got if o not in wanted}
+    assert {o for o, _ in got} == set(range(len(got)))
+
+
+def test_an_uncommitted_tail_is_put_aside_with_the_evidence(homes):
+    for store, _ in homes.values():
+        aside = [row for row in rows_of(store, "quarantine") if row["reason"] == "divergent"]
+        assert [row["offset"] for row in sorted(aside, key=lambda r: r["offset"])] == [
+            *range(307, 317)
+        ]
+        ghosts = [row for row in aside if row["type"] == "ClientQuotaRecord"]
+        assert all("ghost-" in row["record"] for row in ghosts) and ghosts
+        assert {row["node_id"] for row in aside} == {4}
+        assert {row["problem"] for row in aside if row["offset"] == 307} == {
+            "the committed log has offset 307 from epoch 6, not 4"
+        }
+        assert not any("ghost-" in row["entity"] for row in rows_of(store, "quotas"))
+
+
+def test_leaders_and_voters_follow_the_control_records(delta):
+    leaders, voters = [], None
+    for view in iter_batches((DATA / "e-truncated/node1" / LOG).read_bytes()):
+        for index, record in enumerate(control_records(view) if view.is_control else ()):
+            if isinstance(record, LeaderChange):
+                leaders.append((view.base_offset + index, record.leader_id, view.epoch))
+            elif isinstance(record, Voters):
+                voters = {(v.key.id, text_of(v.key.directory_id)) for v in record.voters}
+    mine = [row for row in rows_of(delta, "leaders") if row["cluster_id"] == DYNAMIC]
+    got = sorted((r["valid_from_offset"], r["leader_id"], r["leader_epoch"]) for r in mine)
+    assert got == leaders
+    now = {
+        (row["voter_id"], row["directory_id"])
+        for row in rows_of(delta, "voters")
+        if row["is_current"] and row["cluster_id"] == DYNAMIC
+    }
+    assert now == voters
+
+
+def test_no_secret_is_kept(delta):
+    secrets = []
+    for _, record in data_records(DATA / "e-truncated/node1" / LOG):
+        if type(record).__name__ == "UserScramCredentialRecord":
+            secrets += [bytes(record.salt), bytes(record.stored_key), bytes(record.server_key)]
+    assert secrets
+    texts = [row["record"] for row in rows_of(delta, "log") if "Scram" in (row["type"] or "")]
+    assert texts and all("salt" not in text and "Key" not in text for text in texts)
+
+
+def test_the_same_input_again_changes_nothing(spark, delta):
+    before = {table: delta.files(table) for table in ("log", "changes", *KINDS)}
+    summary = take(spark, delta.root, EVERYTHING)
+    assert (summary.records, summary.events) == (0, 0)
+    assert {table: delta.files(table) for table in before} == before
+
+
+def test_a_job_killed_between_two_tables_is_finished_by_the_next(spark, tmp_path, monkeypatch):
+    """Killed later and later in its commits; the runs that count are finished, the rest redone."""
+    home, whole = tmp_path / "home", tmp_path / "whole"
+    done, left = stores.DeltaStore._apply_to, [0]
+
+    def dying(self, *args):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt("killed")
+        return done(self, *args)
+
+    monkeypatch.setattr(stores.DeltaStore, "_apply_to", dying)
+    deaths = 0
+    while True:
+        left[0] = 2 + 8 * deaths
+        try:
+            take(spark, home, ["a-first/node1"])
+            break
+        except KeyboardInterrupt:
+            deaths += 1
+    monkeypatch.undo()
+    assert deaths >= 2
+    take(spark, whole, ["a-first/node1"])
+    for table in ("log", "changes", *KINDS, "epochs"):
+        one, other = open_store(str(home)), open_store(str(whole))
+        assert told(one, table) == told(other, table), table
+
+
+def test_a_log_that_lost_its_beginning_waits_for_a_snapshot(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(state, "SLICE_ROWS", 16)
+    part = tmp_path / "node4"
+    shutil.copytree(DATA / "c-reconfigured/node4", part)
+    [snapshot] = part.glob("__cluster_metadata-0/*.checkpoint")
+    aside = tmp_path / snapshot.name
+    snapshot.rename(aside)
+    home = str(tmp_path / "home")
+    summary = ingest(spark, [str(part)], home)
+    one = summary.clusters[DYNAMIC]
+    assert summary.bad and one.records > 0 and one.applied_end_offset is None
+    assert one.problem.startswith("offsets 0 to 227 are missing: bring the part of the log")
+    aside.rename(snapshot)
+    summary = ingest(spark, [str(part)], home)
+    one = summary.clusters[DYNAMIC]
+    assert not summary.bad and one.records == 0
+    assert one.applied_end_offset == one.log_end_offset
+    store = open_store(home)
+    offset, epoch = (int(word) for word in snapshot.stem.split("-"))
+    builder = SnapshotBuilder(OffsetAndEpoch(offset, epoch), 0)
+    for view in iter_batches(snapshot.read_bytes()):
+        builder.feed(() if view.is_control else values(view))
+    assert state_of(store, DYNAMIC, offset - 1) == image_rows(builder.finish().image)
+
+
+def test_damage_is_told_and_another_replica_stands_in(spark, tmp_path):
+    paths = []
+    for node in ("node1", "node2"):
+        shutil.copytree(DATA / "a-first" / node, tmp_path / node)
+        paths.append(str(tmp_path / node))
+    log = Path(paths[0]) / LOG
+    data = bytearray(log.read_bytes())
+    view = list(iter_batches(bytes(data)))[9]
+    data[view.position + 70] ^= 0xFF
+    log.write_bytes(data)
+    with pytest.raises(BadInput, match=f"{DYNAMIC}: 1 damaged"):
+        ingest(spark, paths, str(tmp_path / "never"), fail_fast=True)
+    summary = ingest(spark, paths, str(tmp_path / "home"))
+    assert summary.bad and summary.clusters[DYNAMIC].quarantined == {"damaged": 1}
+    store = open_store(str(tmp_path / "home"))
+    [row] = rows_of(store, "quarantine")
+    assert (row["file"], row["position"], row["node_id"]) == (str(log), view.position, 1)
+    offsets = sorted(row["offset"] for row in rows_of(store, "log"))
+    assert offsets == list(range(offsets[-1] + 1))
+
+
+def uuid(name):
+    return name.encode().ljust(16, b".")
+
+
+def named(name):
+    return r.TopicRecord(name=name, topic_id=uuid(name))
+
+
+def batch(offset, records, time=0):
+    encoded = [encode_record(record, 0) for record in records]
+    return encode_batch(offset, 1, START_MS + time, encoded)
+
+
+def names_at(store, offset):
+    return {
+        row["topic_name"]
+        for row in rows_of(store, "topics")
+        if row["valid_from_offset"] <= offset
+        and (row["valid_to_offset"] is None or row["valid_to_offset"] > offset)
+    }
+
+
+def test_a_transaction_counts_when_it_ends_and_never_when_it_is_aborted(spark, tmp_path):
+    parts = [
+        encode_control_batch(0, 1, START_MS, [LeaderChange(1, (1,), (1,))]),
+        batch(1, [named("before")]),
+        batch(2, [r.BeginTransactionRecord(), named("undone")], 1000),
+        batch(4, [r.AbortTransactionRecord()], 2000),
+        batch(5, [r.BeginTransactionRecord(), named("slow")], 3000),
+        batch(7, [r.RemoveTopicRecord(topic_id=uuid("before"))], 4000),
+        batch(8, [r.EndTransactionRecord(), named("after")], 5000),
+    ]
+    home = str(tmp_path / "home")
+    log = log_directory(tmp_path / "log", {0: b"".join(parts[:6])}) / "__cluster_metadata-0"
+    one = ingest(spark, [str(log.parent)], home).clusters["cluster-a"]
+    assert (one.log_end_offset, one.applied_end_offset, one.problem) == (8, 5, None)
+    store = open_store(home)
+    assert [row["open_transaction"] for row in rows_of(store, "clusters")] == [5]
+    assert names_at(store, 5) == {"before"}
+    (log / f"{0:020}.log").write_bytes(b"".join(parts))
+    one = ingest(spark, [str(log.parent)], home).clusters["cluster-a"]
+    assert (one.log_end_offset, one.applied_end_offset) == (10, 10)
+    assert names_at(store, 7) == {"before"}
+    assert names_at(store, 8) == {"slow"}
+    assert names_at(store, 9) == {"slow", "after"}
+    [slow] = [e for e in rows_of(store, "changes") if e["topic_name"] == "slow"]
+    assert (slow["offset"], slow["effective_offset"]) == (6, 8)
+
+
+def test_a_generated_log_cut_anywhere_is_told_as_replay_tells_it(spark, tmp_path, monkeypatch):
+    """Thousands of records of a busy cluster in small chunks, as three jobs find them."""
+    monkeypatch.setattr(bronze, "CHUNK", 512)
+    monkeypatch.setattr(state, "SLICE_ROWS", 200)
+    generate(tmp_path / "fleet", Fleet(clusters=1, records=3000, seed=7))
+    [log] = sorted((tmp_path / "fleet").rglob("*.log"))[:1]
+    data = log.read_bytes()
+    views = list(iter_batches(data))
+    home = str(tmp_path / "home")
+    for cut in (len(views) // 3, len(views) // 2, len(views)):
+        log.write_bytes(data[: views[cut].position if cut < len(views) else len(data)])
+        summary = ingest(spark, [str(log.parent.parent)], home)
+        assert not summary.bad
+    [cluster] = summary.clusters
+    store, loader = open_store(home), Loader()
+    assert len(rows_of(store, "log")) == views[-1].end_offset
+    times = [row["time"] for row in sorted(rows_of(store, "log"), key=lambda row: row["offset"])]
+    assert times == sorted(times)
+    for number, view in enumerate(views):
+        loader.feed(log_batch(view))
+        if number % (len(views) // 9) == 0 or view is views[-1]:
+            wanted = image_rows(loader.published.image)
+            assert state_of(store, cluster, view.last_offset) == wanted, view.last_offset
+
+
+def test_a_tail_taken_too_early_and_a_beginning_taken_too_late_leave_no_trace(spark, tmp_path):
+    """First only the node with the uncommitted tail, whose log begins late; then all the others."""
+    home, whole = tmp_path / "home", tmp_path / "whole"
+    one = take(spark, home, ["d-divergent/node4"]).clusters[DYNAMIC]
+    assert one.applied_end_offset == 317 and not one.quarantined
+    store = open_store(str(home))
+    assert any("ghost-" in row["entity"] for row in rows_of(store, "quotas"))
+    take(spark, home, ["d-divergent"])
+    take(spark, whole, ["d-divergent"])
+    other = open_store(str(whole))
+    for table in ("log", "changes", *KINDS, "epochs"):
+        assert told(store, table) == told(other, table), table
+    aside = [row for row in rows_of(store, "quarantine") if row["reason"] == "superseded"]
+    assert sorted(row["offset"] for row in aside) == [*range(307, 317)]
+    assert [row["unknown"] for row in rows_of(store, "clusters")] == ["[]"]
+
+
+def test_over_a_gap_the_state_goes_on_from_a_snapshot(spark, tmp_path):
+    """What the snapshot has alike goes on, what it lacks ends, what is new in it begins."""
+    home = tmp_path / "home"
+    take(spark, home, ["a-first/node1"])
+    one = take(spark, home, ["c-reconfigured/node4"]).clusters[DYNAMIC]
+    assert one.applied_end_offset == one.log_end_offset > 228 and one.problem is None
+    store, loader = open_store(str(home)), Loader()
+    [row] = rows_of(store, "clusters")
+    assert json.loads(row["unknown"]) == [[144, 227]]
+    for view in iter_batches((DATA / "c-reconfigured/node3" / LOG).read_bytes()):
+        loader.feed(log_batch(view))
+        offset = view.last_offset
+        if offset in (143, 227) or 228 <= offset < one.applied_end_offset:
+            assert state_of(store, DYNAMIC, offset) == image_rows(loader.published.image), offset
+    known = names_at(store, 143)
+    topics = [row for row in rows_of(store, "topics") if row["is_current"]]
+    assert all(row["from_snapshot"] == (row["topic_name"] not in known) for row in topics)
+    partitions = rows_of(store, "partitions")
+    assert any(row["valid_to_offset"] == 227 for row in partitions)
+    assert any(row["is_current"] and row["valid_from_offset"] < 144 for row in partitions)
+    [loaded] = [row for row in rows_of(store, "changes") if row["event"] == "snapshot loaded"]
+    assert json.loads(loaded["after"])["end_offset"] == 228

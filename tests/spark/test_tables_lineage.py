@@ -1,0 +1,112 @@
+"""Which replica's log counts, what is missing, and what stands in for it; no Spark needed."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.spark.tables.lineage import (
+    CHUNK,
+    Group,
+    Span,
+    Stretch,
+    covered,
+    intake,
+    join_spans,
+    lineage,
+    stretches,
+    superseded,
+    union,
+    without,
+)
+
+
+def groups(replica, *spans):
+    """(epoch, start, end) of a replica's log, in one chunk."""
+    return [Group(replica, epoch, 0, start, end - 1, end) for epoch, start, end in spans]
+
+
+def test_the_latest_epoch_rules_and_older_tails_were_never_committed():
+    dead = groups("dead", (1, 0, 10), (4, 10, 30))
+    alive = groups("alive", (1, 0, 10), (4, 10, 20), (6, 20, 25))
+    for order in (dead + alive, alive + dead):
+        ruling = lineage([], order)
+        assert ruling.spans == (Span(1, 0, 10), Span(4, 10, 20), Span(6, 20, 25))
+    assert ruling.epoch_at(20) == 6 and ruling.epoch_at(25) is None
+    assert superseded([Span(1, 0, 10), Span(4, 10, 30)], ruling) == 20
+    assert superseded([Span(1, 0, 10), Span(4, 10, 20)], ruling) is None
+
+
+def test_of_one_epoch_the_longest_log_counts():
+    ruling = lineage([], groups("a", (2, 0, 5)) + groups("b", (2, 0, 9)))
+    assert ruling.spans == (Span(2, 0, 9),)
+
+
+def test_a_log_that_lost_its_beginning_gets_it_from_another():
+    short = groups("short", (3, 50, 60), (5, 60, 80))
+    old = groups("old", (1, 0, 40), (3, 40, 55), (4, 55, 58))
+    ruling = lineage([], short + old)
+    assert ruling.spans == (Span(1, 0, 40), Span(3, 40, 60), Span(5, 60, 80))
+    assert ruling.part(4, 55, 58) == (55, 55)
+
+
+def test_what_is_known_counts_as_a_replica():
+    known = [Span(1, 0, 100, 0, 70)]
+    one = intake("c", known, groups("late", (1, 90, 120)))
+    assert one.known == ((0, 100),) and one.chunks == {0: 70}
+    assert intake("c", known, groups("late", (1, 0, 100))).chunks == {}
+    foreign = intake("c", [Span(2, 0, 100)], groups("dead", (1, 90, 120)))
+    assert foreign.chunks == {0: 0} and foreign.ruling.spans == (Span(2, 0, 100),)
+
+
+def test_each_chunk_knows_the_latest_time_before_it():
+    logs = [Group("a", 1, n, n * CHUNK, (n + 1) * CHUNK - 1, t) for n, t in enumerate((9, 4, 20))]
+    assert intake("c", [], logs).chunks == {0: 0, 1: 9, 2: 9}
+
+
+def test_the_state_follows_the_log_and_leaps_over_a_hole_by_a_snapshot():
+    assert stretches(None, [(0, 10)], []) == ([Stretch(0, 10)], None)
+    assert stretches(10, [(0, 10)], []) == ([], None)
+    assert stretches(10, [(0, 30)], [(20, 1)]) == ([Stretch(10, 30)], None)
+    assert stretches(None, [(5, 30)], [(4, 1), (8, 1), (20, 2)]) == ([Stretch(8, 30, (8, 1))], None)
+    found, problem = stretches(10, [(0, 15), (20, 30)], [(4, 1), (31, 2)])
+    assert found == [Stretch(10, 15)]
+    assert problem is not None and problem.startswith("offsets 15 to 19 are missing: bring")
+    assert "a snapshot that ends between 20 and 30" in problem
+    assert stretches(None, [(5, 8)], [(8, 1)]) == ([Stretch(8, 8, (8, 1))], None)
+
+
+ranges = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(1, 8)).map(lambda p: (p[0], p[0] + p[1])), max_size=6
+)
+
+
+def points(found):
+    return {n for start, end in found for n in range(start, end)}
+
+
+@given(ranges, st.integers(0, 20), st.integers(1, 25))
+def test_ranges_are_sets_of_offsets(found, start, size):
+    rest = without(found, start, start + size)
+    assert points(rest) == set(range(start, start + size)) - points(found)
+    joined = union(found)
+    assert points(joined) == points(found)
+    assert all(one[1] < two[0] for one, two in itertools.pairwise(joined))
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 5)), min_size=1, max_size=8))
+def test_neighbours_of_one_epoch_become_one_span(parts):
+    spans, at, epoch = [], 0, 0
+    for grows, size in parts:
+        epoch += grows == 1
+        at += grows == 3
+        spans.append(Span(epoch, at, at + size, at, at + size))
+        at += size
+    joined = join_spans(reversed(spans))
+    assert points(covered(joined)) == points(covered(spans))
+    assert points((s.start, s.end) for s in joined) == points((s.start, s.end) for s in spans)
+    for one, two in itertools.pairwise(joined):
+        assert (one.epoch, one.end) != (two.epoch, two.start)
+    assert all(s.first_time == s.start and s.last_time == s.end for s in joined)

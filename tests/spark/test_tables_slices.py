@@ -1,0 +1,65 @@
+"""Gold of random logs, slice by slice, is what replay gives at every offset; no Spark needed."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from effort import examples
+from metadata.image_strategies import any_records, calm
+from metadata.image_twin import MARKS
+from metadata.test_image_twin import FURNITURE
+from quorate.formats import records as r
+from spark.slice_logs import Slices, fitting, steps, told
+
+plain_records = any_records.filter(lambda it: not isinstance(it, MARKS))
+
+
+def feed_all(slices, found, cuts=(), growth=()):
+    """The log in several runs, cut at these records; the slices grow with each."""
+    names, batch, grown = {}, [], list(growth)
+    for offset, (record, _) in enumerate(found):
+        if isinstance(record, r.TopicRecord):
+            names[record.topic_id] = record.name
+        batch += steps(offset, record, names.get(getattr(record, "topic_id", None)))
+        if offset in cuts:
+            slices.feed(batch, grown.pop(0) if grown else None)
+            batch = []
+    slices.feed(batch, grown.pop(0) if grown else None)
+
+
+@settings(calm, max_examples=examples(60))
+@given(
+    st.lists(plain_records, max_size=30),
+    st.sets(st.integers(5, 40), max_size=3),
+    st.sampled_from([(), (4,), (2, 2, 8), (1, 4)]),
+)
+def test_history_is_replay_at_every_offset(records, cuts, growth):
+    found = fitting(FURNITURE + records)
+    with tempfile.TemporaryDirectory() as home:
+        slices = Slices(Path(home))
+        feed_all(slices, found, cuts, growth)
+        for offset, (_, image) in enumerate(found):
+            assert slices.at(offset) == told(image), offset
+        assert slices.rows("quarantine") == []
+        for kind in slices.live:
+            for row in slices.rows(kind):
+                assert row["is_current"] == (row["valid_to_offset"] is None)
+                assert row["is_current"] or row["valid_from_offset"] < row["valid_to_offset"]
+
+
+@pytest.mark.parametrize("slices", [1, 4])
+def test_a_record_that_does_not_fit_is_put_aside_and_changes_nothing(tmp_path, slices):
+    work = Slices(tmp_path)
+    work.slices = slices
+    stray = r.PartitionChangeRecord(partition_id=7, topic_id=bytes([9]) * 16, leader=1)
+    found = [*fitting(FURNITURE), (stray, None)]
+    feed_all(work, found)
+    [row] = work.rows("quarantine")
+    assert row["reason"] == "misfit" and row["offset"] == len(FURNITURE)
+    assert "has no partition 7" in row["problem"]
+    assert work.at(len(found)) == told(found[-2][1])

@@ -1,0 +1,162 @@
+"""Runs change tables as a whole or not at all; no Spark needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.spark.tables import store as stores
+from quorate.spark.tables.control import Progress, load_progress, plan_progress
+from quorate.spark.tables.files import TableWriter, file_name, open_root, read_file, safe_name
+from quorate.spark.tables.lineage import Span
+from quorate.spark.tables.store import (
+    ConcurrentRun,
+    DeltaStore,
+    ParquetStore,
+    Plan,
+    WarehouseError,
+    open_store,
+    parse_plan,
+)
+
+FORMS = {"delta": DeltaStore, "parquet": ParquetStore}
+
+
+@pytest.fixture(params=FORMS)
+def form(request):
+    return request.param
+
+
+@pytest.fixture
+def store(form, tmp_path):
+    return open_store(str(tmp_path / "home"), form)
+
+
+def topic(name, since=1):
+    return ("cluster-a", f"id-{name}", name, since, None, 1000 * since, None, True, False)
+
+
+def write(store, run, *names):
+    path = f"current/cluster-a/{file_name('00000', run)}"
+    writer = TableWriter(store.root, "topics", path, store.hidden)
+    for name in names:
+        writer.add(topic(name))
+    return writer.close()
+
+
+def names(store):
+    return sorted(
+        row["topic_name"]
+        for file in store.files("topics")
+        for row in read_file(store.root, "topics", file.path).to_pylist()
+    )
+
+
+def run(store, number, *added, remove=()):
+    plan = Plan(number, "test")
+    plan.add(write(store, number, *added))
+    plan.remove("topics", remove)
+    store.commit(plan)
+
+
+def test_runs_add_and_remove_files(store):
+    assert (store.next_run(), store.files("topics")) == (1, [])
+    run(store, 1, "a", "b")
+    [first] = store.files("topics")
+    run(store, 2, "c", remove=[first.path])
+    assert names(store) == ["c"] and store.next_run() == 3
+
+
+def test_a_run_that_another_has_overtaken_is_refused(store, form):
+    other = open_store(store.root, form)
+    assert store.next_run() == other.next_run() == 1
+    run(store, 1, "a")
+    with pytest.raises(ConcurrentRun):
+        run(other, 1, "b")
+    assert names(store) == ["a"] and other.next_run() == 2
+
+
+def test_of_two_runs_that_commit_at_once_one_is_refused(tmp_path, monkeypatch):
+    """Both look at the runs before either has told its own."""
+    one, two = (DeltaStore(str(tmp_path / "home")) for _ in range(2))
+    run(one, 1, "a")
+    opened = two._opened("control/runs", stores.RUNS)
+    run(one, 2, "b")
+    monkeypatch.setattr(two, "_opened", lambda path, schema: opened)
+    with pytest.raises(ConcurrentRun, match="at the same time; start again"):
+        run(two, 2, "c")
+    assert names(one) == ["a", "b"]
+
+
+def test_a_run_killed_after_it_counts_is_finished_by_the_next(store, form, monkeypatch):
+    def dies(self, table, plan):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FORMS[form], "_apply_to", dies)
+        with pytest.raises(KeyboardInterrupt):
+            run(store, 1, "a")
+    assert names(store) == []
+    again = open_store(store.root, form)
+    assert again.next_run() == 2 and names(again) == ["a"]
+    assert again.next_run() == 2 and names(again) == ["a"]
+
+
+def test_a_run_killed_before_it_counts_leaves_files_that_a_sweep_deletes(store, form, tmp_path):
+    run(store, 1, "a")
+    write(store, 2, "b")
+    on_disk = list((tmp_path / "home/gold/topics").rglob("*.parquet"))
+    assert len(on_disk) == 2 and names(store) == ["a"]
+    again = open_store(store.root, form)
+    assert again.next_run() == 2
+    assert again.sweep(keep_hours=1) == 0
+    assert again.sweep(keep_hours=0) >= 1
+    assert len(list((tmp_path / "home/gold/topics").rglob("*.parquet"))) == 1
+    assert names(again) == ["a"]
+
+
+def test_a_warehouse_has_one_format(store, form):
+    run(store, 1, "a")
+    other = next(name for name in FORMS if name != form)
+    with pytest.raises(WarehouseError, match=f"the warehouse is {form}, not {other}"):
+        open_store(store.root, other)
+    with pytest.raises(WarehouseError, match="'iceberg' is no table format"):
+        open_store(store.root + "-other", "iceberg")
+
+
+def test_a_warehouse_that_was_not_copied_whole_is_told_so(tmp_path, monkeypatch):
+    store = DeltaStore(str(tmp_path / "home"))
+    run(store, 1, "a")
+    [plan] = (tmp_path / "home/control/_plans").iterdir()
+    plan.unlink()
+    with pytest.raises(WarehouseError, match="the plan of run 1 is missing"):
+        store.next_run()
+
+
+def test_plans_and_progress_survive_their_text(store):
+    plan = Plan(1, "test", summary={"a": 1})
+    plan.add(write(store, 1, "a"))
+    plan.remove("topics", ["old"])
+    assert parse_plan(plan.to_json()) == plan
+    spans = (Span(1, 0, 10, 5_000_000, 6_000_000), Span(3, 10, 12, 7_000_000, 7_000_000))
+    told = {
+        "a": Progress("a", spans, 12, 7_000_000, None, 4, ((0, 3),), None, 1),
+        "b": Progress("b", (), None, 0, 5, 1, (), "offsets 0 to 4 are missing", 1),
+    }
+    plan = Plan(1, "test")
+    plan_progress(store, plan, told)
+    store.commit(plan)
+    assert load_progress(store) == told
+
+
+def test_names_of_folders_are_safe_and_unlike():
+    odd = ["GE6zr551RxiE7UFxeHzOVQ", "a/b", "a.b", "..", "", "a b", "ü", "~2f~"]
+    assert safe_name(odd[0]) == odd[0]
+    assert len({safe_name(name) for name in odd}) == len(odd)
+    assert all(
+        "/" not in safe_name(name) and safe_name(name) not in ("", ".", "..") for name in odd
+    )
+
+
+def test_a_root_may_be_a_uri(tmp_path):
+    _, base = open_root(tmp_path.as_uri())
+    assert base == str(tmp_path)

@@ -1,0 +1,185 @@
+"""The questions of the history, answered for the clusters that Kafka wrote."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from metadata.samples import DATA
+from quorate.formats.batch import iter_batches
+from quorate.metadata.loader import Loader, log_batch
+from quorate.spark.history import NoSuchQuestion, history
+from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
+from quorate.spark.tables.store import WarehouseError
+from quorate.spark.timetravel import NoSuchState, offset_at, state_at
+from quorate.spark.views import VIEWS, register_views
+from spark.fleet import DYNAMIC, LOG, STATIC, rows_of, warehouses
+from spark.slice_logs import thing
+
+
+@pytest.fixture(scope="module")
+def fleet(spark, tmp_path_factory):
+    store, _ = warehouses(spark, tmp_path_factory)["delta"]
+    register_views(spark, store)
+    return store
+
+
+@pytest.fixture
+def ask(spark, fleet):
+    def asked(sql):
+        return [row.asDict(recursive=True) for row in spark.sql(sql).collect()]
+
+    return asked
+
+
+def test_every_view_answers(spark, fleet):
+    """Each in one go, as a union would: no view may name a column that is not there."""
+    for name in VIEWS:
+        assert spark.table(name).columns, name
+
+
+def test_who_led_a_partition(ask):
+    turns = ask(
+        f"SELECT leader, from_offset, to_offset, cause FROM leader_timeline "
+        f"WHERE cluster_id = '{DYNAMIC}' AND topic_name = 'orders.eu.2' AND partition = 2 "
+        "ORDER BY from_offset"
+    )
+    assert [(t["leader"], t["from_offset"], t["to_offset"], t["cause"]) for t in turns] == [
+        (13, 66, 198, None),
+        (11, 198, 243, "leader left the ISR"),
+    ]
+
+
+def test_why_partitions_got_new_leaders(ask):
+    causes = ask(
+        f"SELECT cause, sum(elections) AS n FROM election_causes "
+        f"WHERE cluster_id = '{DYNAMIC}' GROUP BY cause"
+    )
+    found = {row["cause"]: row["n"] for row in causes}
+    assert found["leader left the ISR"] > 0
+    assert sum(found.values()) == len(
+        ask(
+            f"SELECT 1 FROM changes WHERE cluster_id = '{DYNAMIC}' "
+            "AND event IN ('leader changed', 'leader confirmed')"
+        )
+    )
+
+
+def test_the_broker_that_was_killed_left_the_isrs_in_a_storm(ask):
+    storms = ask(
+        f"SELECT * FROM isr_shrink_storms WHERE cluster_id = '{DYNAMIC}' ORDER BY shrinks DESC"
+    )
+    assert storms[0]["brokers_that_left"] == [13] and storms[0]["partitions"] > 3
+
+
+def test_the_broker_that_was_killed_is_the_one_that_flaps(ask):
+    [row] = ask(
+        f"SELECT broker_id, sum(fenced) AS fenced FROM broker_flapping "
+        f"WHERE cluster_id = '{DYNAMIC}' GROUP BY broker_id HAVING sum(fenced) > 0"
+    )
+    assert row == {"broker_id": 13, "fenced": 1}
+
+
+def test_configs_that_differ_between_the_clusters(ask, fleet):
+    drift = ask("SELECT * FROM config_drift")
+    now = {
+        cluster: {
+            (r["resource_type"], r["resource_name"], r["name"]): r["value"]
+            for r in rows_of(fleet, "configs")
+            if r["is_current"] and r["cluster_id"] == cluster
+        }
+        for cluster in (DYNAMIC, STATIC)
+    }
+    names = set(now[DYNAMIC]) | set(now[STATIC])
+    wanted = {name for name in names if now[DYNAMIC].get(name) != now[STATIC].get(name)}
+    assert {(r["resource_type"], r["resource_name"], r["name"]) for r in drift} == wanted
+    assert wanted
+    for row in drift:
+        assert set(row["value_by_cluster"]) == {DYNAMIC, STATIC}
+
+
+def test_topics_that_lived_and_died(ask):
+    rows = ask(f"SELECT * FROM topics_created_and_deleted WHERE cluster_id = '{DYNAMIC}'")
+    dead = [row for row in rows if row["deleted"] is not None]
+    assert "orders.eu.2" in {row["topic_name"] for row in dead}
+    assert all(row["created"] < row["deleted"] and row["seconds"] > 0 for row in dead)
+    assert len(rows) == len(
+        ask(f"SELECT 1 FROM changes WHERE event = 'topic created' AND cluster_id = '{DYNAMIC}'")
+    )
+
+
+def test_voters_came_and_went_under_a_controller(ask):
+    rows = ask(
+        f"SELECT offset, event, voter_id, under_controller FROM voter_changes "
+        f"WHERE cluster_id = '{DYNAMIC}' AND offset > 2 ORDER BY offset"
+    )
+    changes = [(row["event"], row["voter_id"]) for row in rows]
+    assert ("voter added", 4) in changes and any(event == "voter removed" for event, _ in changes)
+    assert all(row["under_controller"] is not None for row in rows)
+
+
+def test_controllers_that_failed_over(ask, fleet):
+    rows = ask(f"SELECT * FROM controller_failovers WHERE cluster_id = '{DYNAMIC}' ORDER BY epoch")
+    epochs = [row["epoch"] for row in rows_of(fleet, "epochs") if row["cluster_id"] == DYNAMIC]
+    assert [row["epoch"] for row in rows] == sorted(epochs)
+    assert rows[0]["controller_before"] is None
+    for before, after in itertools.pairwise(rows):
+        assert after["controller_before"] == before["controller"]
+        assert after["seconds_without_records"] >= 0
+        assert after["start_offset"] == before["end_offset"]
+
+
+def test_the_state_at_an_instant_is_that_at_its_offset(spark, fleet):
+    views = list(iter_batches((DATA / "e-truncated/node1" / LOG).read_bytes()))
+    loader = Loader()
+    middle = next(v for v in views if v.base_offset > 200 and not v.is_control)
+    for view in views:
+        if view.base_offset > middle.base_offset:
+            break
+        loader.feed(log_batch(view))
+    instant = datetime.fromtimestamp(middle.max_timestamp / 1000, UTC)
+    later = [v for v in views if v.max_timestamp > middle.max_timestamp]
+    assert offset_at(spark, fleet, DYNAMIC, instant) == later[0].base_offset - 1
+    wanted = image_rows(loader.published.image)
+    for kind in IMAGE_KINDS[:3]:
+        rows = state_at(spark, fleet, kind.name, DYNAMIC, offset=middle.last_offset).collect()
+        got = dict(thing(kind, row.asDict(recursive=True)) for row in rows)
+        assert got == wanted[kind.name]
+
+
+def test_states_that_are_not_known_are_told_so(spark, fleet):
+    before = datetime(2020, 1, 1, tzinfo=UTC)
+    for words, message in [
+        ({"kind": "moods", "cluster_id": DYNAMIC}, "there is no kind 'moods'"),
+        ({"kind": "topics", "cluster_id": "nobody"}, "nothing is known of the state"),
+        ({"kind": "topics", "cluster_id": DYNAMIC, "offset": 10_000}, "is not applied yet"),
+        ({"kind": "topics", "cluster_id": DYNAMIC, "instant": before}, "begins after"),
+        (
+            {"kind": "topics", "cluster_id": DYNAMIC, "instant": before, "offset": 1},
+            "not for both",
+        ),
+    ]:
+        with pytest.raises(NoSuchState, match=message):
+            state_at(spark, fleet, **words)
+
+
+def test_now_is_the_last_instant(spark, fleet):
+    now = state_at(spark, fleet, "partitions", STATIC).count()
+    future = datetime.now(UTC) + timedelta(days=4000)
+    assert state_at(spark, fleet, "partitions", STATIC, instant=future).count() == now
+    current = [r for r in rows_of(fleet, "partitions") if r["is_current"]]
+    assert now == len([r for r in current if r["cluster_id"] == STATIC])
+
+
+def test_history_takes_a_view_or_sql_and_refuses_the_rest(spark, fleet, tmp_path):
+    where = f"cluster_id = '{DYNAMIC}' AND broker_id = 13"
+    assert history(spark, fleet.root, "brokers_now", where=where).count() in (0, 1)
+    assert history(spark, fleet.root, "SELECT count(*) AS n FROM log").first().n > 300
+    with pytest.raises(NoSuchQuestion, match="there is no 'leader_timelin'; there are leader_"):
+        history(spark, fleet.root, "leader_timelin")
+    with pytest.raises(NoSuchQuestion, match="nowhere"):
+        history(spark, fleet.root, "SELECT * FROM nowhere")
+    with pytest.raises(WarehouseError, match="there is no warehouse here"):
+        history(spark, str(tmp_path / "empty"), "leader_timeline")
