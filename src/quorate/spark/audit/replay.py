@@ -1,0 +1,200 @@
+"""Replaying a replica's log, and holding its snapshots against what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from quorate.base.ids import OffsetAndEpoch, ReplicaKey
+from quorate.formats.batch import BatchView
+from quorate.formats.errors import BatchError, FormatError
+from quorate.formats.snapshot import SnapshotReader
+from quorate.metadata.diff import KeyDiff, diff
+from quorate.metadata.errors import ReplayError, UnwritableMetadata
+from quorate.metadata.image import Image
+from quorate.metadata.loader import Loader, Published, SnapshotBuilder, log_batch
+from quorate.metadata.replay import record_values
+from quorate.spark.audit.chain import RESTORE
+from quorate.spark.audit.model import (
+    DAMAGE,
+    Finding,
+    ReplayFacts,
+    Replica,
+    SnapshotFacts,
+    Spot,
+)
+from quorate.spark.files import File, Shelf
+from quorate.spark.scan import Damage, scan
+
+_DELETE = (
+    "Delete this snapshot while an older one or the whole log is there, else let the node fetch "
+    "everything anew; do not start the node with it"
+)
+
+
+def digest_of(image: Image) -> str | None:
+    """A hash of all that the image says; None of one that has no metadata.version yet."""
+    sum_ = blake2b(digest_size=16)
+    try:
+        for value in record_values(image):
+            sum_.update(len(value).to_bytes(4, "big") + value)
+    except UnwritableMetadata:
+        return None
+    return sum_.hexdigest()
+
+
+@dataclass(slots=True)
+class _Loaded:
+    facts: SnapshotFacts
+    published: Published | None
+
+
+def replay_replica(replica: Replica, ends: Iterable[int], shelf: Shelf) -> ReplayFacts:
+    """Replay the log of a replica from its start, or from its oldest snapshot.
+
+    At its own snapshots the states are compared; at all of `ends` (offsets, exclusive) they are
+    told as digests. Where the log is damaged it goes on from the next snapshot.
+    Memory: two images.
+    """
+    return _Replay(replica, sorted({*ends, *(one.offset for one, _ in replica.snapshots)})).run(
+        shelf
+    )
+
+
+class _Replay:
+    def __init__(self, replica: Replica, ends: Sequence[int]) -> None:
+        self._replica = replica
+        self._ends = list(ends)
+        self._loader: Loader | None = None
+        if replica.segments and replica.segments[0][0] == 0:
+            self._loader = Loader()
+        self._digests: dict[int, str] = {}
+        self._snapshots: list[SnapshotFacts] = []
+        self._findings: list[Finding] = []
+
+    def run(self, shelf: Shelf) -> ReplayFacts:
+        for base, file in self._replica.segments:
+            # one file is read at a time, so a snapshot is read before the segment goes on
+            position = 0
+            while position < file.size:
+                position = self._some(base, file, position, shelf)
+        self._reach(None, shelf)
+        return ReplayFacts(
+            self._replica.path, tuple(self._snapshots), self._digests, tuple(self._findings)
+        )
+
+    def _some(self, base: int, file: File, position: int, shelf: Shelf) -> int:
+        """Feed batches up to where a snapshot ends; the position to go on from."""
+        for found in scan(shelf.reader(file), file.size, position):
+            if isinstance(found, Damage):
+                self._loader = None
+                continue
+            if self._ends and found.base_offset >= self._ends[0]:
+                self._reach(found.base_offset, shelf)
+                return found.position
+            self._feed(found, base, file)
+        return file.size
+
+    def _feed(self, view: BatchView, base: int, file: File) -> None:
+        loader = self._loader
+        if loader is None or view.base_offset < loader.next_offset:
+            return
+        if view.base_offset > loader.next_offset:
+            self._loader = None
+            return
+        try:
+            loader.feed(log_batch(view))
+        except (ReplayError, FormatError) as error:
+            self._loader = None
+            spot = Spot(file.name, base, view.position, view.base_offset, view.epoch)
+            self._findings.append(Finding("records", DAMAGE, str(error), RESTORE, spot))
+
+    def _reach(self, offset: int | None, shelf: Shelf) -> None:
+        """Handle all ends up to the offset at which the log goes on; None at its end."""
+        while self._ends and (offset is None or self._ends[0] <= offset):
+            end = self._ends.pop(0)
+            published = self._published(end)
+            if published is not None and (digest := digest_of(published.image)) is not None:
+                self._digests[end] = digest
+            for snapshot_id, file in self._replica.snapshots:
+                if snapshot_id.offset == end:
+                    self._compare(_load(snapshot_id, file, shelf), published)
+
+    def _published(self, end: int) -> Published | None:
+        loader = self._loader
+        if loader is None or loader.next_offset != end or loader.transaction is not None:
+            return None
+        return loader.published
+
+    def _compare(self, loaded: _Loaded, own: Published | None) -> None:
+        facts, theirs = loaded.facts, loaded.published
+        if theirs is not None and own is not None:
+            told = _difference(own.image, theirs.image)
+            facts = replace(facts, checked=not told)
+            if told:
+                what = f"the snapshot differs from the log before it: {told}"
+                spot = Spot(facts.file, None, 0, facts.id.offset, facts.id.epoch)
+                found = Finding("snapshot-replay", DAMAGE, what, _DELETE, spot)
+                facts = replace(facts, findings=(*facts.findings, found))
+        self._snapshots.append(facts)
+        if theirs is not None and own is None:
+            self._loader = Loader()
+            self._loader.install(theirs)
+
+
+def _load(snapshot_id: OffsetAndEpoch, file: File, shelf: Shelf) -> _Loaded:
+    """Read and check a snapshot."""
+    reader, builder = SnapshotReader(), SnapshotBuilder(snapshot_id, 0)
+    position = 0
+    try:
+        for found in _sound(file, shelf):
+            position = found.position
+            builder.feed(reader.add(found))
+        reader.finish(snapshot_id)
+        published = builder.finish()
+    except (BatchError, ReplayError) as error:
+        where = getattr(error, "position", None)
+        spot = Spot(file.name, None, position if where is None else where, *snapshot_id)
+        damage = Finding("snapshot", DAMAGE, str(error), _DELETE, spot)
+        return _Loaded(SnapshotFacts(snapshot_id, file.name, findings=(damage,)), None)
+    voters = None
+    if reader.control.voters is not None:
+        voters = tuple(sorted(ReplicaKey(*voter.key) for voter in reader.control.voters))
+    facts = SnapshotFacts(snapshot_id, file.name, voters, digest_of(published.image))
+    return _Loaded(facts, published)
+
+
+def _sound(file: File, shelf: Shelf) -> Iterator[BatchView]:
+    for found in scan(shelf.reader(file), file.size):
+        if isinstance(found, Damage):
+            raise BatchError(found.what, found.position)
+        yield found
+
+
+def _difference(log: Image, snapshot: Image) -> str:
+    """In words, what the snapshot has other than the log; empty when they are equal."""
+    if log == snapshot:
+        return ""
+    found = diff(log, snapshot)
+    words = [
+        text
+        for name in found.__slots__
+        if isinstance(keys := getattr(found, name), KeyDiff) and (text := _keys(name, keys))
+    ]
+    if found.next_producer_id:
+        words.append("the next producer id differs")
+    return "; ".join(words) or "the states differ"
+
+
+def _keys(name: str, keys: KeyDiff[object]) -> str:
+    words = [
+        f"{len(some)} {how} ({next(iter(sorted(map(str, some))))})"
+        for how, some in (
+            ("more", keys.added),
+            ("fewer", keys.removed),
+            ("other", keys.changed),
+        )
+        if some
+    ]
+    return f"{name}: {', '.join(words)}" if words else ""

@@ -1,0 +1,122 @@
+"""Which replicas there are below the given paths, with the small files beside their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from quorate.base.ids import Uuid
+from quorate.formats.errors import FormatError
+from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, META_PROPERTIES, QUORUM_STATE
+from quorate.formats.meta_properties import decode_meta_properties
+from quorate.spark.audit.model import Replica
+from quorate.spark.files import (
+    File,
+    Shelf,
+    SourceError,
+    by_directory,
+    expand,
+    file_path,
+    is_archive,
+    list_files,
+    members,
+    parent,
+)
+from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory, log_directories, single_file
+
+Folders = Mapping[str, Mapping[str, File]]
+
+
+def find_replicas(paths: Iterable[str], cluster_id: str | None = None) -> list[Replica]:
+    """Every replica below the paths (directories, archives, single files; patterns), each once.
+
+    `cluster_id` is taken for logs without a meta.properties beside them. Raises SourceError when a
+    path holds no metadata log, or it is not clear to which clusters the logs belong.
+    """
+    found: dict[tuple[str, bool], Replica] = {}
+    with Shelf() as shelf:
+        for pattern in paths:
+            refusals: list[SourceError] = []
+            replicas: list[Replica] = []
+            for path in expand(pattern):
+                try:
+                    replicas += _below(path, shelf)
+                except SourceError as error:
+                    refusals.append(error)
+            if not replicas:
+                raise refusals[0]
+            for replica in replicas:
+                found[replica.path, replica.complete] = replica
+    return [_named(replica, cluster_id) for replica in _known(list(found.values()), cluster_id)]
+
+
+def _known(replicas: list[Replica], cluster_id: str | None) -> list[Replica]:
+    unknown = [one for one in replicas if one.cluster_id == UNKNOWN_CLUSTER and not one.problem]
+    if cluster_id is None and len(unknown) > 1:
+        raise SourceError(
+            f"{unknown[0].path} and {unknown[1].path}: no meta.properties beside them says of "
+            "which cluster they are. Copy it too, or audit one cluster at a time and name it "
+            "(--cluster-id)"
+        )
+    return replicas
+
+
+def _named(replica: Replica, cluster_id: str | None) -> Replica:
+    if cluster_id is None or replica.cluster_id != UNKNOWN_CLUSTER:
+        return replica
+    words = {name: getattr(replica, name) for name in replica.__slots__}
+    return Replica(**{**words, "cluster_id": cluster_id})
+
+
+def _below(path: str, shelf: Shelf) -> list[Replica]:
+    is_directory, files = list_files(path)
+    packed = [file for file in files.values() if is_archive(file.path)]
+    if not is_directory and not packed:
+        (file,) = files.values()
+        above = _meta(f"{parent(parent(file.path))}/{META_PROPERTIES}")
+        log = single_file(file, next(iter(above.values()), None), shelf.read_small)
+        return [_replica(log, {}, shelf)]
+    files = dict(files)
+    for archive in packed:
+        files |= members(archive)
+    if is_directory:
+        files |= _meta(f"{parent(file_path(path)).rstrip('/')}/{META_PROPERTIES}")
+    logs, refusals = log_directories(files, shelf.read_small)
+    if not logs:
+        nothing = f"{path}: holds no metadata log: no .log or .checkpoint files of one"
+        raise SourceError(refusals[0] if refusals else nothing)
+    folders = by_directory(files)
+    return [_replica(log, folders, shelf) for log in logs]
+
+
+def _meta(path: str) -> dict[str, File]:
+    try:
+        _, found = list_files(path)
+    except SourceError:
+        return {}
+    return found
+
+
+def _replica(log: LogDirectory, folders: Folders, shelf: Shelf) -> Replica:
+    beside = folders.get(log.path, {})
+    meta = folders.get(parent(log.path), {}).get(META_PROPERTIES) or beside.get(META_PROPERTIES)
+    return Replica(
+        log.cluster_id,
+        log.node_id,
+        log.path,
+        _directory_id(meta, shelf),
+        log.segments,
+        log.snapshots,
+        beside.get(QUORUM_STATE),
+        beside.get(LEADER_EPOCH_CHECKPOINT),
+        log.problem,
+        log.complete,
+    )
+
+
+def _directory_id(meta: File | None, shelf: Shelf) -> Uuid | None:
+    if meta is None:
+        return None
+    try:
+        return decode_meta_properties(shelf.read_small(meta), meta.name).directory_id
+    except FormatError:
+        return None  # told as the replica's problem

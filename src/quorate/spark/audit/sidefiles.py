@@ -1,0 +1,77 @@
+"""quorum-state and leader-epoch-checkpoint, held against the log beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from quorate.formats.errors import FormatError
+from quorate.formats.files import QuorumState, decode_leader_epochs, decode_quorum_state
+from quorate.spark.audit.commit import Chain
+from quorate.spark.audit.model import DAMAGE, WARNING, Finding, Spot
+
+_VOTE = (
+    "A vote of that epoch may be forgotten, and given a second time. Copy the directory again "
+    "with the node stopped; if it still says so, let the node come back as a new one (an empty "
+    "directory with a new directory id)"
+)
+_REBUILT = "Delete the file while the node is stopped: it is rebuilt from the log"
+
+
+def judge_quorum_state(
+    data: bytes | None, name: str, chain: Chain
+) -> tuple[QuorumState | None, list[Finding]]:
+    """What the file says, and what is wrong with it; `data` None: there is no file."""
+    spot = Spot(name)
+    if data is None:
+        what = "there is no quorum-state beside the log: its votes are not known"
+        return None, [Finding("quorum-state", WARNING, what, _VOTE, spot)]
+    try:
+        state = decode_quorum_state(data, name)
+    except FormatError as error:
+        return None, [Finding("quorum-state", DAMAGE, str(error), _VOTE, spot)]
+    last = chain.last_epoch
+    if last is not None and state.election.epoch < last:
+        what = (
+            f"quorum-state is of epoch {state.election.epoch}, but the log has records of epoch "
+            f"{last}: it is behind the log"
+        )
+        return state, [Finding("quorum-state", DAMAGE, what, _VOTE, spot)]
+    return state, []
+
+
+def judge_epochs(data: bytes | None, name: str, chain: Chain, *, whole: bool) -> list[Finding]:
+    """What is wrong with leader-epoch-checkpoint; `whole`: the log was sound to its end."""
+    spot = Spot(name)
+    if data is None:
+        return []
+    try:
+        entries = decode_leader_epochs(data, name)
+    except FormatError as error:
+        return [Finding("epochs", DAMAGE, str(error), _REBUILT, spot)]
+    wrong = _disagreement(entries, chain, whole=whole)
+    return [Finding("epochs", DAMAGE, wrong, _REBUILT, spot)] if wrong else []
+
+
+def _disagreement(entries: Sequence[tuple[int, int]], chain: Chain, *, whole: bool) -> str | None:
+    if any(a >= c or b > d for (a, b), (c, d) in pairwise(entries)):
+        return "its epochs or offsets do not ascend"
+    starts = dict(entries)
+    moved = {found.offset for found in chain.snapshots}  # a log is cut at its snapshots
+    for place, span in enumerate(chain.spans):
+        start = starts.pop(span.epoch, None)
+        if start is None and place == 0 and len(chain.spans) > 1:
+            continue  # the log's start may have moved past it
+        if start is None:
+            return f"it lacks epoch {span.epoch}, which begins at offset {span.start} in the log"
+        if start != span.start and not (place == 0 and start in moved):
+            return (
+                f"it says that epoch {span.epoch} begins at offset {start}, "
+                f"but in the log it begins at {span.start}"
+            )
+    for epoch, start in starts.items() if whole else ():
+        return (
+            f"it says that epoch {epoch} begins at offset {start}, of which the log "
+            f"({chain.start} to {chain.end}) has no record"
+        )
+    return None

@@ -1,0 +1,180 @@
+"""What a report shows, asked of the tables in amounts that do not grow with the data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.spark.report.svg import Span
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS: Final = 96
+"""Of time, in a picture."""
+MOST_CLUSTERS: Final = 20
+"""Shown by themselves: those in which most happened. The fleet's table has all."""
+MOST_ROWS: Final = 400
+"""Of one cluster, of each kind: the newest."""
+MOST_PARTITIONS: Final = 12
+"""Whose leaders are shown: those that changed them most often."""
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Everything that is shown of one cluster. Times are ms."""
+
+    cluster_id: str
+    span: Span
+    records: int = 0
+    end_offset: int | None = None
+    problem: str | None = None
+    quarantined: int = 0
+    churn: dict[tuple[str, int], int] = field(default_factory=dict)
+    """(kind of thing, column of time): changes."""
+    isr: dict[tuple[str, int], int] = field(default_factory=dict)
+    """(isr shrunk | isr expanded, column of time): how many."""
+    controllers: list[Row] = field(default_factory=list)
+    voters: list[Row] = field(default_factory=list)
+    leaders: list[Row] = field(default_factory=list)
+    growth: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """Of topics and of partitions: (ms, how many from then on)."""
+
+
+_FLEET: Final = """
+    SELECT c.cluster_id, c.records, c.log_end_offset, c.problem,
+           unix_millis(min(e.first_time)) AS first, unix_millis(max(e.last_time)) AS last
+    FROM clusters c JOIN epochs e USING (cluster_id)
+    GROUP BY ALL ORDER BY c.records DESC, c.cluster_id
+"""
+_SPANS: Final = """
+    WITH spans AS (SELECT cluster_id, unix_millis(min(first_time)) AS first,
+                          unix_millis(max(last_time)) AS last
+                   FROM epochs GROUP BY cluster_id)
+"""
+_COLUMN: Final = (
+    "least({columns} - 1, greatest(0, "
+    "cast(floor((unix_millis({time}) - first) * {columns} / (last - first + 1)) AS int)))"
+)
+_CHURN: Final = (
+    _SPANS
+    + f"""
+    SELECT cluster_id, kind, {_COLUMN.format(columns=COLUMNS, time="time")} AS column,
+           CASE WHEN event IN ('isr shrunk', 'isr expanded') THEN event END AS isr,
+           count(*) AS changes
+    FROM changes JOIN spans USING (cluster_id) WHERE cluster_id IN ({{clusters}})
+    GROUP BY ALL
+"""
+)
+_NEWEST: Final = """
+    SELECT * FROM (
+        SELECT {fields}, unix_millis(valid_from_time) AS start, unix_millis(valid_to_time) AS end,
+               row_number() OVER (PARTITION BY cluster_id ORDER BY valid_from_offset DESC) AS place
+        FROM {table} WHERE cluster_id IN ({clusters}))
+    WHERE place <= {most} ORDER BY cluster_id, start
+"""
+_LEADERS: Final = f"""
+    WITH busy AS (
+        SELECT cluster_id, topic_id, partition FROM (
+            SELECT *, row_number() OVER (PARTITION BY cluster_id
+                                         ORDER BY turns DESC, topic_name, partition) AS place
+            FROM (SELECT cluster_id, topic_id, topic_name, partition, count(*) AS turns
+                  FROM leader_timeline WHERE cluster_id IN ({{clusters}}) GROUP BY ALL))
+        WHERE place <= {MOST_PARTITIONS})
+    SELECT * FROM (
+        SELECT cluster_id, topic_name, partition, leader, leader_epoch, cause,
+               unix_millis(from_time) AS start, unix_millis(to_time) AS end,
+               row_number() OVER (PARTITION BY cluster_id, topic_id, partition
+                                  ORDER BY from_offset DESC) AS place
+        FROM leader_timeline JOIN busy USING (cluster_id, topic_id, partition))
+    WHERE place <= {MOST_ROWS} ORDER BY cluster_id, topic_name, partition, start
+"""
+_GROWTH: Final = (
+    _SPANS
+    + f"""
+    , steps AS (
+        SELECT cluster_id, valid_from_time AS time, 1 AS step FROM topics
+        UNION ALL
+        SELECT cluster_id, valid_to_time, -1 FROM topics WHERE valid_to_time IS NOT NULL
+    )
+    SELECT cluster_id, {_COLUMN.format(columns=COLUMNS, time="time")} AS column, sum(step) AS step
+    FROM steps JOIN spans USING (cluster_id) WHERE cluster_id IN ({{clusters}})
+    GROUP BY ALL ORDER BY cluster_id, column
+"""
+)
+_GROWTH_PARTITIONS: Final = _GROWTH.replace(
+    "SELECT cluster_id, valid_from_time AS time, 1 AS step FROM topics",
+    "SELECT cluster_id, min(valid_from_time) AS time, 1 AS step FROM partitions "
+    "GROUP BY cluster_id, topic_id, partition",
+).replace(
+    "SELECT cluster_id, valid_to_time, -1 FROM topics WHERE valid_to_time IS NOT NULL",
+    "SELECT cluster_id, max(valid_to_time), -1 FROM partitions "
+    "GROUP BY cluster_id, topic_id, partition HAVING count(valid_to_time) = count(*)",
+)
+
+
+def gather(spark: SparkSession, only: Sequence[str] = ()) -> list[Cluster]:
+    """The clusters of the warehouse whose views are registered; `only` these when named.
+
+    Those beyond MOST_CLUSTERS have no more than their sums.
+    """
+    clusters = [
+        Cluster(
+            *(row["cluster_id"], (row["first"], max(row["last"], row["first"] + 1))),
+            *(row["records"], row["log_end_offset"], row["problem"]),
+        )
+        for row in _ask(spark, _FLEET)
+        if not only or row["cluster_id"] in only
+    ]
+    shown = {one.cluster_id: one for one in clusters[:MOST_CLUSTERS]}
+    if not shown:
+        return clusters
+    _churn(spark, shown)
+    fields = {
+        "controllers": ("leaders", "cluster_id, leader_id, leader_epoch"),
+        "voters": ("voters", "cluster_id, voter_id, directory_id"),
+    }
+    for name, (table, columns) in fields.items():
+        for row in _ask(spark, _NEWEST, shown, table=table, fields=columns, most=MOST_ROWS):
+            getattr(shown[row["cluster_id"]], name).append(row)
+    for row in _ask(spark, _LEADERS, shown):
+        shown[row["cluster_id"]].leaders.append(row)
+    for name, sql in (("topics", _GROWTH), ("partitions", _GROWTH_PARTITIONS)):
+        _grow(spark, shown, name, sql)
+    counts = "SELECT cluster_id, count(*) AS rows FROM quarantine GROUP BY cluster_id"
+    for row in _ask(spark, counts):
+        if row["cluster_id"] in shown:
+            shown[row["cluster_id"]].quarantined = row["rows"]
+    return clusters
+
+
+def _churn(spark: SparkSession, shown: dict[str, Cluster]) -> None:
+    for row in _ask(spark, _CHURN, shown):
+        one = shown[row["cluster_id"]]
+        cell = row["kind"], row["column"]
+        one.churn[cell] = one.churn.get(cell, 0) + row["changes"]
+        if row["isr"] is not None:
+            one.isr[row["isr"], row["column"]] = row["changes"]
+
+
+def _grow(spark: SparkSession, shown: dict[str, Cluster], name: str, sql: str) -> None:
+    sums: dict[str, int] = defaultdict(int)
+    for row in _ask(spark, sql, shown):
+        one = shown[row["cluster_id"]]
+        sums[one.cluster_id] += row["step"]
+        first, last = one.span
+        when = first + (last - first) * row["column"] // COLUMNS
+        one.growth.setdefault(name, []).append((when, sums[one.cluster_id]))
+
+
+def _ask(
+    spark: SparkSession, sql: str, shown: dict[str, Cluster] | None = None, **words: Any
+) -> list[Row]:
+    if shown is not None:
+        quoted = ", ".join("'" + name.replace("'", "\\'") + "'" for name in shown)
+        sql = sql.format(clusters=quoted, **words)
+    return [row.asDict() for row in spark.sql(sql).collect()]

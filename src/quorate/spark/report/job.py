@@ -1,0 +1,66 @@
+"""The job that writes the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quorate.base.errors import QuorateError
+from quorate.spark.report.gather import Cluster, gather
+from quorate.spark.report.page import page
+from quorate.spark.tables.store import WarehouseError, open_store
+from quorate.spark.views import register_views
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class ReportError(QuorateError):
+    """The audit's report cannot be read, a cluster is not there, or the page cannot be written."""
+
+    exit_code = 2
+
+
+def report(
+    spark: SparkSession,
+    warehouse: str,
+    out: str,
+    *,
+    audit: str | None = None,
+    clusters: Sequence[str] = (),
+    table_format: str = "delta",
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[Cluster]:
+    """Write the HTML page `out` on the clusters of a warehouse, all or those named.
+
+    audit: a `report.json` that `audit` wrote, whose verdicts are shown too. Gives what is shown.
+    Raises WarehouseError where nothing was taken in yet, and ReportError.
+    """
+    verdicts = None if audit is None else _read(audit)
+    store = open_store(warehouse, table_format)
+    store.recover()
+    if not store.files("clusters"):
+        raise WarehouseError(f"{warehouse}: there is no warehouse here: `quorate pipeline ingest`")
+    register_views(spark, store)
+    tell("asking the tables")
+    found = gather(spark, clusters)
+    for name in clusters:
+        if name not in {one.cluster_id for one in found}:
+            raise ReportError(f"{warehouse}: there is no cluster {name} in it")
+    try:
+        Path(out).write_text(page(found, verdicts), encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"{out}: cannot be written: {error.strerror}") from None
+    return found
+
+
+def _read(path: str) -> Mapping[str, Any]:
+    try:
+        told = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{path}: cannot be read: {error}") from None
+    if not (isinstance(told, dict) and isinstance(told.get("clusters"), list)):
+        raise ReportError(f"{path}: is no report.json of `quorate pipeline audit --out`")
+    return told

@@ -1,0 +1,163 @@
+"""One HTML page that needs nothing beside it: text, style and pictures are all inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any, Final
+
+from quorate.spark.report.gather import COLUMNS, Cluster
+from quorate.spark.report.svg import Bar, bands, colour, heat, lines, moment
+
+_STYLE: Final = """
+body{font:15px/1.5 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#222}
+h1,h2,h3{line-height:1.2} h2{margin-top:2.5em;border-top:1px solid #ccc;padding-top:1em}
+table{border-collapse:collapse}
+td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #ddd}
+svg{max-width:100%;height:auto;font:12px system-ui,sans-serif} .tick{stroke:#ddd}
+.sound{color:#186a3b}.damaged,.unsafe{color:#b03a2e;font-weight:bold}
+.uncommitted-tail,.warning{color:#9a6b00} code{word-break:break-all}
+"""
+
+
+def page(clusters: Sequence[Cluster], audit: Mapping[str, Any] | None = None) -> str:
+    """The report; `audit` is the JSON of an audit's report, where there was one."""
+    verdicts = {} if audit is None else {one["cluster_id"]: one for one in audit["clusters"]}
+    title = clusters[0].cluster_id if len(clusters) == 1 else f"{len(clusters)} clusters"
+    parts = [f"<h1>Metadata of {escape(title)}</h1>", _fleet(clusters, verdicts)]
+    parts += [_cluster(one, verdicts.get(one.cluster_id)) for one in clusters if one.churn]
+    known = {one.cluster_id for one in clusters}
+    parts += [
+        f"<h2>{escape(name)}</h2><p>Audited, but not in the warehouse.</p>{_verdict(verdict)}"
+        for name, verdict in verdicts.items()
+        if name not in known
+    ]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(title)}: metadata report</title><style>{_STYLE}</style></head><body>"
+        + "\n".join(parts)
+        + "</body></html>\n"
+    )
+
+
+def _fleet(clusters: Sequence[Cluster], verdicts: Mapping[str, Any]) -> str:
+    rows = []
+    for one in clusters:
+        states = {
+            replica["state"] for replica in verdicts.get(one.cluster_id, {}).get("replicas", ())
+        }
+        rows.append(
+            (
+                one.cluster_id,
+                str(one.records),
+                f"{moment(one.span[0])} to {moment(one.span[1])}",
+                ", ".join(sorted(states)) or "not audited",
+                one.problem or (f"{one.quarantined} in quarantine" if one.quarantined else ""),
+            )
+        )
+    return table(("cluster", "records", "time (UTC)", "audit", "remarks"), rows)
+
+
+def _cluster(one: Cluster, verdict: Mapping[str, Any] | None) -> str:
+    span = one.span
+    sections = [
+        ("Active controllers", bands(_controllers(one), span)),
+        ("Voters", bands(_voters(one), span)),
+        ("Changes by kind of thing", heat(one.churn, COLUMNS, span)),
+        ("ISRs that shrank and grew", heat(one.isr, COLUMNS, span) if one.isr else ""),
+        ("Leaders of the partitions that changed them most", bands(_leaders(one), span)),
+        ("Growth", lines(one.growth, span) if one.growth else ""),
+    ]
+    parts = [f"<h2>{escape(one.cluster_id)}</h2>"]
+    if verdict is not None:
+        parts.append(_verdict(verdict))
+    for title, picture in sections:
+        parts.append(f"<h3>{title}</h3>{picture or '<p>There were none.</p>'}")
+    return "\n".join(parts)
+
+
+def _controllers(one: Cluster) -> list[Bar]:
+    return [
+        Bar(
+            f"controller {row['leader_id']}",
+            row["start"],
+            _end(row, one),
+            f"controller {row['leader_id']}, epoch {row['leader_epoch']}, "
+            f"since {moment(row['start'])}",
+            colour(row["leader_id"]),
+        )
+        for row in one.controllers
+    ]
+
+
+def _voters(one: Cluster) -> list[Bar]:
+    return [
+        Bar(
+            f"voter {row['voter_id']}",
+            row["start"],
+            _end(row, one),
+            f"voter {row['voter_id']}, directory {row['directory_id']}, "
+            f"since {moment(row['start'])}",
+            colour(row["voter_id"]),
+        )
+        for row in sorted(one.voters, key=lambda row: (row["voter_id"], row["start"]))
+    ]
+
+
+def _leaders(one: Cluster) -> list[Bar]:
+    return [
+        Bar(
+            f"{row['topic_name']}-{row['partition']}",
+            row["start"],
+            _end(row, one),
+            f"leader {'none' if row['leader'] < 0 else row['leader']}, "
+            f"epoch {row['leader_epoch']}, since {moment(row['start'])}: "
+            f"{row['cause'] or 'created'}",
+            colour(row["leader"]),
+        )
+        for row in one.leaders
+    ]
+
+
+def _end(row: Mapping[str, Any], one: Cluster) -> int:
+    return one.span[1] if row["end"] is None else int(row["end"])
+
+
+def _verdict(verdict: Mapping[str, Any]) -> str:
+    end = verdict["committed_end"]
+    known = "not known: too few voters were given" if end is None else f"up to offset {end}"
+    rows = []
+    for replica in verdict["replicas"]:
+        told = [
+            f"{found['what']} [{place(found['spot'])}]. {found['advice']}"
+            for found in replica["findings"]
+        ]
+        rows.append((str(replica["node_id"]), replica["state"], " ".join(told)))
+    return f"<h3>Audit</h3><p>Committed: {known}.</p>" + table(
+        ("node", "verdict", "what was found"), rows
+    )
+
+
+def place(spot: Mapping[str, Any]) -> str:
+    """Where something was found, in words."""
+    words = [spot["file"]] if spot["file"] else []
+    words += [f"{name} {spot[key]}" for name, key in _PLACES if spot[key] is not None]
+    return ", ".join(words)
+
+
+_PLACES: Final = (("byte", "position"), ("offset", "offset"), ("epoch", "epoch"))
+
+
+_STATES: Final = {
+    state: f' class="{state}"'
+    for state in ("sound", "uncommitted-tail", "warning", "damaged", "unsafe")
+}
+
+
+def table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    """An HTML table; a cell that is a state has its colour."""
+    lines_ = ["".join(f"<th>{escape(head)}</th>" for head in heads)]
+    for row in rows:
+        cells = (f"<td{_STATES.get(cell, '')}>{escape(cell)}</td>" for cell in row)
+        lines_.append("".join(cells))
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines_) + "</table>"

@@ -1,0 +1,192 @@
+"""The audit of what Kafka wrote: verdicts on the sample clusters, and on single flipped bytes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from metadata.samples import DATA
+from quorate.formats.batch import iter_batches
+from quorate.spark.audit import FirstDamage, audit, audit_here
+from quorate.spark.files import SourceError
+from spark.fleet import DYNAMIC, STATIC
+from spark.replica_dirs import FIRST, LOG, copy_of, flip, log_of, verdicts
+
+COMMITTED = {
+    "a-first": (147, 1),
+    "b-failover": (256, 3),
+    "c-reconfigured": (303, 4),
+    "d-divergent": (332, 6),
+    "e-truncated": (363, 6),
+    "f-static-v0": (28, 1),
+    "g-upgraded-v1": (60, 1),
+}
+"""The second longest log of the three voters: what a majority of them holds."""
+
+
+@pytest.mark.parametrize("folder", sorted(COMMITTED.keys() - {"d-divergent"}))
+def test_all_is_well_where_it_was(folder):
+    report = audit_here([str(DATA / folder)])
+    (cluster,) = report.clusters
+    assert [(one.node_id, one.findings) for one in cluster.replicas if one.findings] == []
+    assert {one.state for one in cluster.replicas} == {"sound"}
+    assert (cluster.committed_end, cluster.committed_epoch) == COMMITTED[folder]
+    assert report.ok
+
+
+def test_the_divergent_uncommitted_tail_is_on_node_4():
+    report = audit_here([str(DATA / "d-divergent")])
+    (cluster,) = report.clusters
+    states = {one.node_id: one.state for one in cluster.replicas}
+    assert states.pop(4) == "uncommitted-tail"
+    assert set(states.values()) == {"sound"}
+    (found,) = report.findings
+    assert found.check == "divergent-tail"
+    assert (found.spot.offset, found.spot.epoch, found.spot.segment) == (307, 4, 228)
+    assert found.spot.file == str(log_of(DATA / "d-divergent", 4))
+    (batch,) = (
+        view
+        for view in iter_batches(log_of(DATA / "d-divergent", 4).read_bytes())
+        if view.base_offset == 307
+    )
+    assert found.spot.position == batch.position
+    assert "offsets 307 to 316 of epoch 4 were never committed" in found.what
+    assert cluster.committed_end == COMMITTED["d-divergent"][0]
+    assert report.ok, "an uncommitted tail is no damage"
+
+
+def test_voters_are_those_in_force_at_the_end():
+    (cluster,) = audit_here([str(DATA / "c-reconfigured")]).clusters
+    assert [voter.partition("-")[0] for voter in cluster.voters] == ["2", "3", "4"]
+    (static,) = audit_here([str(DATA / "f-static-v0")]).clusters
+    assert static.voters == ("1", "2", "3")
+
+
+def test_copies_of_different_days_are_audited_together():
+    report = audit_here([str(DATA / folder) for folder in COMMITTED])
+    assert [cluster.cluster_id for cluster in report.clusters] == sorted([STATIC, DYNAMIC])
+    odd = [one for one in report.replicas if one.findings]
+    assert [(one.node_id, one.state, "d-divergent" in one.path) for one in odd] == [
+        (4, "uncommitted-tail", True)
+    ]
+
+
+def test_too_few_voters_leave_open_what_is_committed():
+    (cluster,) = audit_here([str(DATA / "f-static-v0" / "node1")]).clusters
+    assert cluster.committed_end is None
+    assert cluster.replicas[0].state == "sound"
+    (with_snapshot,) = audit_here([str(DATA / "a-first" / "node1")]).clusters
+    assert with_snapshot.committed_end == 109, "a snapshot holds only what is committed"
+
+
+@pytest.mark.parametrize("kind", ["zip", "gztar"])
+def test_archives_are_audited_as_directories_are(kind, tmp_path):
+    import shutil
+
+    cluster = copy_of("f-static-v0", tmp_path)
+    packed = shutil.make_archive(str(tmp_path / "packed"), kind, cluster)
+    report = audit_here([packed])
+    assert [(one.node_id, one.state, one.end) for one in report.replicas] == [
+        *((1, "sound", 27), (2, "sound", 28), (3, "sound", 29), (11, "sound", 30))
+    ]
+
+
+def test_a_single_segment_is_audited_by_itself():
+    (replica,) = audit_here([str(DATA / "a-first" / "node1" / LOG / FIRST)]).replicas
+    assert (replica.cluster_id, replica.state, replica.end) == (DYNAMIC, "sound", 144)
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("nothing/there", "there is no such file"),
+        ("a-first/node1/meta.properties", "not the name of a segment"),
+        ("a-first/node1/no*", "no path matches"),
+    ],
+)
+def test_what_is_no_log_is_said(path, says):
+    with pytest.raises(SourceError, match=says):
+        audit_here([str(DATA / path)])
+
+
+def test_logs_of_unknown_clusters_are_not_mixed(tmp_path):
+    cluster = copy_of("f-static-v0", tmp_path)
+    for file in cluster.rglob("meta.properties"):
+        file.unlink()
+    with pytest.raises(SourceError, match="of which cluster"):
+        audit_here([str(cluster)])
+    (found,) = audit_here([str(cluster)], cluster_id="named").clusters
+    assert found.cluster_id == "named"
+
+
+def test_fail_fast_names_the_first_damage(tmp_path):
+    cluster = copy_of("f-static-v0", tmp_path)
+    file = log_of(cluster, 2)
+    file.write_bytes(flip(file.read_bytes(), 1000))
+    with pytest.raises(FirstDamage, match=rf"node2/{LOG}/{FIRST}: at byte \d+: checksum"):
+        audit_here([str(cluster)], fail_fast=True)
+
+
+def test_the_report_is_written_as_json(tmp_path):
+    report = audit_here([str(DATA / "d-divergent")], out=str(tmp_path / "out"))
+    written = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert written == json.loads(json.dumps(report.to_json(), default=str))
+    assert written["clusters"][0]["replicas"][3]["state"] == "uncommitted-tail"
+
+
+SAMPLES = ("d-divergent", "f-static-v0")
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory):
+    home = tmp_path_factory.mktemp("flips")
+    clusters = {folder: copy_of(folder, home) for folder in SAMPLES}
+    return {folder: (path, verdicts(path)) for folder, path in clusters.items()}
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(choice=st.data())
+def test_whatever_byte_is_flipped_that_file_is_named_and_no_other_replica(copies, choice):
+    cluster, sound = copies[choice.draw(st.sampled_from(SAMPLES))]
+    files = sorted(
+        file for file in cluster.glob(f"*/{LOG}/*") if file.suffix in (".log", ".checkpoint")
+    )
+    file = choice.draw(st.sampled_from(files))
+    data = file.read_bytes()
+    header = st.tuples(
+        st.sampled_from([view.position for view in iter_batches(data)]), st.integers(0, 60)
+    ).map(sum)
+    position = choice.draw(header | st.integers(0, len(data) - 1))
+    file.write_bytes(flip(data, position, 1 << choice.draw(st.integers(0, 7))))
+    try:
+        found = verdicts(cluster)
+    finally:
+        file.write_bytes(data)
+    node = int(file.parent.parent.name.removeprefix("node"))
+    state, findings = found.pop(node)
+    assert state in ("damaged", "unsafe")
+    assert str(file) in {where for _, severity, where, _ in findings if severity != "warning"}
+    assert found == {other: verdict for other, verdict in sound.items() if other != node}
+
+
+@pytest.mark.slow
+def test_spark_says_the_same(spark, tmp_path):
+    cluster = copy_of("e-truncated", tmp_path)
+    file = log_of(cluster, 3)
+    file.write_bytes(flip(file.read_bytes(), 15_000))
+    paths = [str(DATA / "d-divergent"), str(DATA / "f-static-v0"), str(cluster)]
+    with_spark = audit(spark, paths)
+    assert with_spark == audit_here(paths)
+    assert not with_spark.ok
+
+
+def test_spark_names_the_file_that_fails(spark, tmp_path):
+    cluster = copy_of("f-static-v0", tmp_path)
+    file = log_of(cluster, 2)
+    file.write_bytes(flip(file.read_bytes(), 1000))
+    with pytest.raises(FirstDamage, match=rf"^\S+node2/{LOG}/{FIRST}: at byte \d+: checksum"):
+        audit(spark, [str(cluster)], fail_fast=True)

@@ -1,0 +1,310 @@
+"""Damage planted one by one: each is found, in its file and at its byte, and nobody else blamed."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import encode_batch, encode_control_batch, iter_batches, values
+from quorate.formats.snapshot import encode_snapshot, read_snapshot
+from quorate.raft.values import ControlState, LeaderChange
+from quorate.spark.audit import audit_here
+from spark.logs import START_MS, topic
+from spark.replica_dirs import (
+    FIRST,
+    LOG,
+    change,
+    control,
+    copy_of,
+    data,
+    elected,
+    flip,
+    log_of,
+    replaced,
+    replica,
+    set_quorum_state,
+    verdicts,
+    voters,
+)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    return copy_of("e-truncated", tmp_path)
+
+
+def only(cluster, node, state):
+    """What was found of this node; all others must be sound."""
+    found = verdicts(cluster)
+    was, findings = found.pop(node)
+    assert was == state
+    assert {one: told for one, told in found.items() if told != ("sound", [])} == {}
+    return findings
+
+
+def batch_at(file, position):
+    """The batch that this byte belongs to."""
+    views = iter_batches(file.read_bytes())
+    return next(one for one in views if one.position <= position < one.position + one.size)
+
+
+def test_a_flipped_byte(cluster):
+    file = log_of(cluster, 2)
+    batch = batch_at(file, 10_000)
+    change(file, lambda old: flip(old, 10_000))
+    assert only(cluster, 2, "damaged") == [("checksums", "damage", str(file), batch.position)]
+
+
+def test_a_damaged_offset(cluster):
+    file = log_of(cluster, 2)
+    batch = batch_at(file, 10_000)
+    change(file, lambda old: flip(old, batch.position + 7, 1))
+    assert only(cluster, 2, "damaged") == [("batch-chain", "damage", str(file), batch.position)]
+
+
+def test_a_cut_tail(cluster):
+    file = log_of(cluster, 3)
+    last = list(iter_batches(file.read_bytes()))[-1]
+    change(file, lambda old: old[:-10])
+    assert only(cluster, 3, "damaged") == [("torn-tail", "damage", str(file), last.position)]
+
+
+def test_another_batch_at_an_offset(cluster):
+    file, position = log_of(cluster, 2), 0
+
+    def other(old):
+        return encode_batch(old.base_offset, old.epoch, old.base_timestamp + 1, values(old))
+
+    changed, position = replaced(file.read_bytes(), 353, other)
+    file.write_bytes(changed)
+    assert only(cluster, 2, "unsafe") == [("log-matching", "violation", str(file), position)]
+
+
+def test_with_two_replicas_nobody_can_say_which_batch_is_right(cluster):
+    file = log_of(cluster, 2)
+
+    def other(old):
+        return encode_batch(old.base_offset, old.epoch, old.base_timestamp + 1, values(old))
+
+    changed, _ = replaced(file.read_bytes(), 353, other)
+    file.write_bytes(changed)
+    found = verdicts(cluster / "node2", cluster / "node3")
+    assert {state for state, _ in found.values()} == {"unsafe"}
+    assert {check for _, told in found.values() for check, *_ in told} == {"log-matching"}
+
+
+def test_two_leaders_in_an_epoch(cluster):
+    file = log_of(cluster, 2)
+
+    def other(old):
+        change = LeaderChange(2, (2, 3, 4), (2, 4))
+        return encode_control_batch(old.base_offset, old.epoch, old.base_timestamp, [change])
+
+    changed, position = replaced(file.read_bytes(), 307, other)
+    file.write_bytes(changed)
+    found = set(only(cluster, 2, "unsafe"))
+    assert found == {
+        ("one-leader", "violation", str(file), position),
+        ("log-matching", "violation", str(file), position),
+    }
+
+
+def test_quorum_state_that_names_another_leader(cluster):
+    file = cluster / "node12" / LOG / "quorum-state"
+    set_quorum_state(file, leaderId=2)
+    assert only(cluster, 12, "unsafe") == [("one-leader", "violation", str(file), None)]
+
+
+def test_quorum_state_behind_the_log(cluster):
+    file = cluster / "node2" / LOG / "quorum-state"
+    set_quorum_state(file, leaderEpoch=4, leaderId=4)
+    assert only(cluster, 2, "damaged") == [("quorum-state", "damage", str(file), None)]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"leaderEpoch":'])
+def test_quorum_state_that_cannot_be_read(cluster, content):
+    file = cluster / "node2" / LOG / "quorum-state"
+    file.write_bytes(content)
+    assert only(cluster, 2, "damaged") == [("quorum-state", "damage", str(file), None)]
+
+
+def test_quorum_state_that_is_missing_is_a_warning(cluster):
+    file = cluster / "node2" / LOG / "quorum-state"
+    file.unlink()
+    assert only(cluster, 2, "warning") == [("quorum-state", "warning", str(file), None)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"0\n3\n1 0\n3 152\n4 284\n",
+        b"0\n4\n1 0\n3 152\n4 285\n6 307\n",
+        b"0\n5\n1 0\n3 152\n4 284\n6 307\n7 400\n",
+        b"0\n4\n1 0\n3 152\n6 307\n4 284\n",
+        b"0\nx\n",
+    ],
+)
+def test_epochs_that_disagree_with_the_log(cluster, content):
+    file = cluster / "node2" / LOG / "leader-epoch-checkpoint"
+    file.write_bytes(content)
+    assert only(cluster, 2, "damaged") == [("epochs", "damage", str(file), None)]
+
+
+def test_a_snapshot_that_differs_from_its_log(cluster):
+    file = cluster / "node3" / LOG / "00000000000000000228-0000000003.checkpoint"
+    id_ = OffsetAndEpoch(228, 3)
+    sound = read_snapshot(file.read_bytes(), id_)
+    other = [*sound.values, topic(200)]
+    file.write_bytes(b"".join(encode_snapshot(id_, sound.control, START_MS, other, START_MS)))
+    assert only(cluster, 3, "damaged") == [("snapshot-replay", "damage", str(file), 0)]
+    (found,) = audit_here([str(cluster)]).findings
+    assert "topics: 1 more" in found.what
+
+
+def test_a_snapshot_without_its_own_log_is_held_against_the_others(cluster):
+    """Node 4 began with this snapshot: it has no log before it."""
+    file = cluster / "node4" / LOG / "00000000000000000228-0000000003.checkpoint"
+    id_ = OffsetAndEpoch(228, 3)
+    sound = read_snapshot(file.read_bytes(), id_)
+    other = [*sound.values, topic(200)]
+    file.write_bytes(b"".join(encode_snapshot(id_, sound.control, START_MS, other, START_MS)))
+    assert only(cluster, 4, "damaged") == [("snapshot-agreement", "damage", str(file), 0)]
+
+
+def test_a_torn_snapshot(cluster):
+    file = cluster / "node3" / LOG / "00000000000000000228-0000000003.checkpoint"
+    change(file, lambda old: old[:-100])
+    ((check, severity, where, position),) = only(cluster, 3, "damaged")
+    assert (check, severity, where) == ("snapshot", "damage", str(file))
+    assert position > 0
+
+
+def test_a_log_without_the_snapshot_that_it_began_with(cluster):
+    (cluster / "node4" / LOG / "00000000000000000228-0000000003.checkpoint").unlink()
+    file = log_of(cluster, 4)
+    assert only(cluster, 4, "damaged") == [("log-start", "damage", str(file), 0)]
+
+
+def test_a_log_that_ends_before_its_snapshot(cluster):
+    file = log_of(cluster, 2)
+    cut = next(one for one in iter_batches(file.read_bytes()) if one.base_offset == 284)
+    change(file, lambda old: old[: cut.position])
+    checks = [check for check, *_ in only(cluster, 2, "damaged")]
+    assert checks == ["log-end", "epochs"]
+
+
+FIRST_SEGMENT = [elected(0, 1, 1), data(1, 1, 4)]
+SECOND_SEGMENT = [data(5, 1, 3), elected(8, 2, 2), data(9, 2)]
+THIRD_SEGMENT = [data(10, 2, 2)]
+WHOLE = {0: FIRST_SEGMENT, 5: SECOND_SEGMENT, 10: THIRD_SEGMENT}
+
+
+def three(home, **odd):
+    """Three replicas of a log in three segments; the third is made with other words."""
+    for node in (1, 2):
+        replica(home, node, WHOLE, epoch=2, leader=2, epochs=[(1, 0), (2, 8)])
+    words = {"segments": WHOLE, "epoch": 2, "leader": 2} | odd
+    return replica(home, 3, words.pop("segments"), **words)
+
+
+def test_three_sound_segments(tmp_path):
+    three(tmp_path)
+    report = audit_here([str(tmp_path)])
+    assert report.findings == ()
+    assert [(one.start, one.end, one.last_epoch) for one in report.replicas] == [(0, 12, 2)] * 3
+    assert report.clusters[0].committed_end == 12
+
+
+def test_a_missing_segment(tmp_path):
+    found = three(tmp_path, segments={0: FIRST_SEGMENT, 10: THIRD_SEGMENT})
+    first, third = found / FIRST, found / "00000000000000000010.log"
+    size = first.stat().st_size
+    assert only(tmp_path, 3, "damaged") == [("batch-chain", "damage", str(first), size)]
+    (told,) = audit_here([str(tmp_path)]).findings
+    assert "the offsets 5 to 9 are missing" in told.what
+    assert third.exists()
+
+
+def test_a_segment_of_another_epoch_without_a_leader_change(tmp_path):
+    found = three(tmp_path, segments={**WHOLE, 10: [data(10, 7, 2)]}, epoch=7, leader=-1)
+    third = found / "00000000000000000010.log"
+    assert only(tmp_path, 3, "damaged")[0] == ("epochs", "damage", str(third), 0)
+
+
+def test_epochs_that_go_back(tmp_path):
+    wrong = [data(5, 1, 3), elected(8, 2, 2), data(9, 1)]
+    found = three(tmp_path, segments={**WHOLE, 5: wrong})
+    second = found / "00000000000000000005.log"
+    position = len(wrong[0]) + len(wrong[1])
+    checks = only(tmp_path, 3, "damaged")
+    assert checks[0] == ("epochs", "damage", str(second), position)
+
+
+def test_a_damaged_epoch_in_a_last_batch_that_nothing_follows(tmp_path):
+    """A checksum does not cover the epoch: only the others tell that this was no election."""
+    log = [elected(0, 1, 1), data(1, 1, 4), elected(5, 2, 2)]
+    for node in (1, 2):
+        replica(tmp_path, node, {0: log}, epoch=2, leader=2, epochs=[(1, 0), (2, 5)])
+    found = replica(tmp_path, 3, {0: log}, epoch=2, leader=2, epochs=[(1, 0), (2, 5)])
+    position = len(log[0]) + len(log[1])
+    change(found / FIRST, lambda old: flip(old, position + 15, 1))
+    expected = ("epochs", "damage", str(found / FIRST), position)
+    assert only(tmp_path, 3, "damaged") == [expected]
+
+
+def with_voters(home, after):
+    first = control(0, 1, LeaderChange(1, (1, 2, 3), (1, 2)), voters(1, 2, 3))
+    log = [first, control(2, 1, voters(*after)), data(3, 1)]
+    return replica(home, 1, {0: log}, epoch=1), len(first)
+
+
+@pytest.mark.parametrize("after", [(1, 2), (1, 2, 3, 4), (1, 2, 3)])
+def test_one_voter_more_or_less_is_legal(tmp_path, after):
+    with_voters(tmp_path, after)
+    assert verdicts(tmp_path) == {1: ("sound", [])}
+
+
+@pytest.mark.parametrize("after", [(1, 2, 4), (1,), (1, 2, 3, 4, 5), (4, 5, 6)])
+def test_an_illegal_change_of_voters(tmp_path, after):
+    found, position = with_voters(tmp_path, after)
+    expected = ("voters", "violation", str(found / FIRST), position)
+    assert verdicts(tmp_path) == {1: ("unsafe", [expected])}
+
+
+@pytest.mark.parametrize(
+    "change", [LeaderChange(1, (1, 2, 3), (1,)), LeaderChange(1, (1, 2, 3), (2, 3))]
+)
+def test_an_election_without_a_majority_or_the_leader_itself(tmp_path, change):
+    log = [control(0, 1, change), data(1, 1)]
+    found = replica(tmp_path, 1, {0: log}, epoch=1)
+    expected = ("voters", "violation", str(found / FIRST), 0)
+    assert verdicts(tmp_path) == {1: ("unsafe", [expected])}
+
+
+def test_a_snapshot_of_what_the_majority_never_had(tmp_path):
+    """Snapshots are committed by definition: here something that was acknowledged is lost."""
+    common = [elected(0, 1, 1), data(1, 1, 4)]
+    for node in (2, 3):
+        log = [*common, elected(5, 2, 2), data(6, 2, 3)]
+        replica(tmp_path, node, {0: log}, epoch=2, leader=2)
+    odd = [*common, data(5, 1, 3)]
+    values_ = [topic(offset) for offset in range(1, 8)]
+    snapshot = b"".join(
+        encode_snapshot(OffsetAndEpoch(8, 1), ControlState(0, None), START_MS, values_, START_MS)
+    )
+    found = replica(tmp_path, 1, {0: odd}, epoch=1, snapshots={(8, 1): snapshot})
+    told = verdicts(tmp_path)
+    lost = ("committed", "violation", str(found / FIRST), sum(map(len, common)))
+    assert told[1][0] == "unsafe"
+    assert lost in told[1][1]
+    assert told[2] == told[3] == ("sound", [])
+
+
+def test_a_tail_without_such_a_snapshot_is_harmless(tmp_path):
+    common = [elected(0, 1, 1), data(1, 1, 4)]
+    for node in (2, 3):
+        log = [*common, elected(5, 2, 2), data(6, 2, 3)]
+        replica(tmp_path, node, {0: log}, epoch=2, leader=2)
+    found = replica(tmp_path, 1, {0: [*common, data(5, 1, 3)]}, epoch=1)
+    tail = ("divergent-tail", "warning", str(found / FIRST), sum(map(len, common)))
+    assert verdicts(tmp_path)[1] == ("uncommitted-tail", [tail])

@@ -1,0 +1,214 @@
+"""The judging functions by themselves: values in, values out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.base.ids import OffsetAndEpoch, ReplicaKey
+from quorate.spark.audit import chain as chains
+from quorate.spark.audit.chain import ChainReader
+from quorate.spark.audit.commit import Chain, committed, held, is_voter, majority_end, parting
+from quorate.spark.audit.matching import compare, differ, first_of
+from quorate.spark.audit.model import Mismatch, Replica, Span
+from quorate.spark.scan import runs
+from spark.replica_dirs import data, elected, key
+
+VOTERS = tuple(ReplicaKey(number) for number in (1, 2, 3))
+
+
+def log(node, *spans, start=0, snapshots=(), voters=VOTERS):
+    """A chain of (epoch, end) spans."""
+    made, at = [], start
+    for epoch, end in spans:
+        made.append(Span(epoch, at, end))
+        at = end
+    return Chain(
+        Replica("c", node, f"node{node}"),
+        start,
+        at,
+        tuple(made),
+        snapshots=tuple(OffsetAndEpoch(*found) for found in snapshots),
+        voter_sets=((0, voters),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "where"),
+    [
+        (log(1, (1, 10)), log(2, (1, 10)), None),
+        (log(1, (1, 10)), log(2, (1, 5)), None),
+        (log(1, (1, 10)), log(2, (1, 5), (2, 8)), 5),
+        (log(1, (1, 5), (3, 9)), log(2, (1, 5), (2, 8)), 5),
+        (log(1, (1, 5), (3, 9)), log(2, (1, 7)), 5),
+        (log(1, (3, 20), start=12), log(2, (1, 10)), None),
+        (log(1, (3, 20), start=8), log(2, (1, 10)), 8),
+        (log(1), log(2, (1, 10)), None),
+    ],
+)
+def test_logs_part_where_their_epochs_do(one, other, where):
+    assert parting(one, other) == parting(other, one) == where
+
+
+@given(
+    common=st.lists(st.integers(1, 4), max_size=4),
+    tails=st.tuples(*[st.lists(st.integers(1, 4), max_size=3)] * 2),
+)
+def test_parting_is_the_first_offset_of_another_epoch(common, tails):
+    def made(node, tail, first_epoch):
+        spans, at, epoch = [], 0, 0
+        for size in common:
+            at, epoch = at + size, epoch + 1
+            spans.append((epoch, at))
+        for epoch, size in enumerate(tail, first_epoch):
+            at += size
+            spans.append((epoch, at))
+        return log(node, *spans)
+
+    one, other = made(1, tails[0], 10), made(2, tails[1], 20)
+    expected = sum(common) if all(tails) else None
+    assert parting(one, other) == expected
+    assert held(one, other) == (sum(common) if all(tails) else min(one.end, other.end))
+
+
+def test_a_majority_holds_what_the_second_longest_of_three_holds():
+    three = [log(1, (1, 10)), log(2, (1, 7)), log(3, (1, 4))]
+    assert [majority_end(one, three) for one in three] == [7, 7, 4]
+    assert majority_end(three[0], three[:1]) is None
+
+
+def test_observers_make_no_majority():
+    group = [log(1, (1, 4)), log(2, (1, 4)), log(3, (1, 4)), log(11, (1, 9)), log(12, (1, 9))]
+    assert committed(group).end == 4
+
+
+def test_directory_ids_tell_voters_apart():
+    known = Replica("c", 1, "node1", key(1).directory_id)
+    assert is_voter(known, key(1))
+    assert is_voter(known, ReplicaKey(1))
+    assert not is_voter(known, ReplicaKey(1, key(2).directory_id))
+    assert not is_voter(known, key(2))
+
+
+def test_an_old_epoch_on_a_majority_is_not_committed_while_a_later_one_may_replace_it():
+    """Figure 8 of the Raft paper."""
+    group = [log(1, (1, 1), (2, 3)), log(2, (1, 1), (2, 3)), log(3, (1, 1), (3, 3))]
+    assert committed(group).end == 1
+    group[0].snapshots = (OffsetAndEpoch(3, 2),)
+    assert committed(group).end == 3, "a snapshot says that it was"
+
+
+def test_two_majorities_are_told():
+    one, two = VOTERS, tuple(ReplicaKey(number) for number in (4, 5, 6))
+    group = [log(n, (1, 5), (2, 9)) for n in (1, 2)]
+    group += [log(n, (1, 5), (3, 9), voters=two) for n in (4, 5)]
+    found = committed(group)
+    assert found.main.replica.node_id in (4, 5)
+    assert set(found.contested_by) == {"node1", "node2"}
+    assert found.voters == two
+    assert one != two
+
+
+def facts_of(found, base=0, next_base=None):
+    """The parts and facts of a segment's bytes."""
+    data = b"".join(found)
+    reader = ChainReader("path", "file", base, next_base, is_first=base == 0)
+    parts = [
+        part
+        for item in runs(lambda position, size: data[position : position + size], len(data))
+        for part in reader.feed(item)
+    ]
+    facts, rest = reader.finish(len(data))
+    return [*parts, *rest], facts
+
+
+def test_blocks_are_cut_by_offset_and_epoch(monkeypatch):
+    monkeypatch.setattr(chains, "BLOCK", 4)
+    batches = [elected(0, 1, 1), data(1, 1, 2), data(3, 1, 3), data(6, 1), elected(7, 2, 2)]
+    parts, facts = facts_of(batches)
+    assert [(one.epoch, one.block, one.first, one.end, one.count) for one in parts] == [
+        *((1, 0, 0, 6, 3), (1, 1, 6, 7, 1), (2, 1, 7, 8, 1))
+    ]
+    assert [(one.start, one.stop) for one in parts] == [
+        (0, sum(map(len, batches[:3]))),
+        (sum(map(len, batches[:3])), sum(map(len, batches[:4]))),
+        (sum(map(len, batches[:4])), sum(map(len, batches))),
+    ]
+    assert facts.spans == (Span(1, 0, 7), Span(2, 7, 8))
+    assert (facts.findings, facts.broken_at, facts.end) == ((), None, 8)
+
+
+def test_a_segment_that_ends_where_the_next_begins_is_whole():
+    batches = [elected(0, 1, 1), data(1, 1, 4)]
+    assert facts_of(batches, next_base=5)[1].findings == ()
+    (found,) = facts_of(batches, next_base=7)[1].findings
+    assert "offsets 5 to 6 are missing" in found.what
+    assert found.spot.position == sum(map(len, batches))
+
+
+def test_damage_is_counted_when_there_is_much_of_it(monkeypatch):
+    monkeypatch.setattr(chains, "MOST_FINDINGS", 2)
+    batches = [elected(0, 1, 1), *(data(offset, 1) for offset in range(2, 20, 2))]
+    found = facts_of(batches)[1].findings
+    assert [one.more for one in found] == [0, 7]
+
+
+def part_of(path, *batches):
+    """One replica's part, and its bytes."""
+    (found,), _ = facts_of([*batches], base=batches[0][7])
+    found.path = path
+    return found, b"".join(batches)
+
+
+def compared(*held):
+    bytes_of = {part.path: data for part, data in held}
+
+    def reader(part):
+        data = bytes_of[part.path]
+        return lambda position, size: data[position : position + size]
+
+    parts = [part for part, _ in held]
+    return differ(parts), compare(parts, reader)
+
+
+def test_equal_blocks_do_not_differ():
+    same = [data(1, 1, 2), data(3, 1)]
+    assert compared(part_of("a", *same), part_of("b", *same)) == (False, None)
+
+
+def test_a_longer_log_contradicts_nobody():
+    log_ = [data(1, 1, 2), data(3, 1), data(4, 1)]
+    assert compared(part_of("a", *log_), part_of("b", *log_[:2])) == (True, None)
+
+
+def test_the_first_batch_that_differs_is_named_and_the_most_frequent_trusted():
+    log_ = [data(1, 1, 2), data(3, 1), data(4, 1)]
+    odd = [log_[0], data(3, 1, salt=9), data(4, 1, salt=9)]
+    differing, found = compared(part_of("a", *odd), part_of("b", *log_), part_of("c", *log_))
+    assert differing
+    assert (found.offset, found.epoch, found.count) == (3, 1, 2)
+    assert [[path for path, _ in version] for version in found.versions] == [["b", "c"], ["a"]]
+    assert found.versions[1][0][1].position == len(log_[0])
+
+
+def test_of_many_mismatches_the_first_is_kept_and_all_are_counted():
+    low, high = Mismatch(3, 1, (), 2), Mismatch(9, 1, (), 5)
+    assert first_of(high, low) == first_of(low, high) == Mismatch(3, 1, (), 7)
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=12), st.data())
+def test_digests_do_not_depend_on_how_runs_are_cut(counts, choice):
+    batches, offset = [elected(0, 1, 1)], 1
+    for count in counts:
+        batches.append(data(offset, 1, count))
+        offset += count
+    whole = b"".join(batches)
+    reader = ChainReader("path", "file", 0, None, is_first=True)
+    found = []
+    for run in runs(lambda position, size: whole[position : position + size], len(whole)):
+        cut = choice.draw(st.integers(0, len(run.starts)))
+        for part in (run.part(slice(0, cut)), run.part(slice(cut, None))):
+            found += reader.feed(part) if len(part.starts) else ()
+    found += reader.finish(len(whole))[1]
+    assert [part.content for part in found] == [part.content for part in facts_of(batches)[0]]

@@ -1,0 +1,131 @@
+"""The HTML report: pictures by themselves, and the page of the sample clusters."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metadata.samples import DATA
+from quorate.spark.audit import audit_here
+from quorate.spark.report import ReportError, report
+from quorate.spark.report.gather import COLUMNS, Cluster
+from quorate.spark.report.page import page
+from quorate.spark.report.svg import LABELS, WIDTH, Bar, bands, heat, lines
+from quorate.spark.tables.store import WarehouseError
+from spark.fleet import DYNAMIC, STATIC, warehouses
+
+SPAN = (1_000_000, 2_000_000)
+
+
+def rects(svg):
+    return [
+        {name: float(one.get(name)) for name in ("x", "y", "width")}
+        for one in ElementTree.fromstring(svg).iter("rect")
+    ]
+
+
+def test_bars_stand_where_their_times_are():
+    bars = [Bar("a", 1_000_000, 1_500_000, "first", "red"), Bar("b", 1_500_000, 2_000_000, "", "")]
+    half = (WIDTH - LABELS) / 2
+    first, second = rects(bands(bars, SPAN))
+    assert (first["x"], first["width"]) == (LABELS, half)
+    assert (second["x"], second["width"]) == (LABELS + half, half)
+    assert first["y"] < second["y"], "each row has its own line"
+
+
+@given(st.integers(-(10**15), 10**15), st.integers(-(10**15), 10**15))
+def test_bars_never_leave_the_picture(start, end):
+    (found,) = rects(bands([Bar("a", min(start, end), max(start, end), "", "red")], SPAN))
+    assert LABELS <= found["x"] <= WIDTH
+    assert found["x"] + found["width"] <= WIDTH + 1
+
+
+def test_more_is_darker():
+    svg = heat({("topics", 0): 1, ("topics", 5): 100}, COLUMNS, SPAN)
+    few, many = (
+        int(one.get("fill").split()[-1].rstrip("%)"))
+        for one in ElementTree.fromstring(svg).iter("rect")
+    )
+    assert many < few
+
+
+def test_lines_step_up_to_the_largest_value():
+    svg = lines({"topics": [(1_000_000, 1), (1_500_000, 4)]}, SPAN)
+    (path,) = ElementTree.fromstring(svg).iter("path")
+    assert path.get("d").count("V") == 1
+    assert ">4<" in svg
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=40))
+def test_names_cannot_break_out(name):
+    svg = bands([Bar(name, *SPAN, name, "red")], SPAN)
+    titles = [one.text or "" for one in ElementTree.fromstring(svg).iter("title")]
+    assert titles == [name, name]
+
+
+def test_a_hostile_name_is_only_text():
+    one = Cluster("<script>alert(1)</script>", SPAN, churn={("<b>", 1): 2})
+    assert "<script" not in page([one])
+    assert "<b>" not in page([one])
+
+
+class Links(HTMLParser):
+    """Everything that a page would load, and whether its tags are balanced."""
+
+    def __init__(self):
+        super().__init__()
+        self.loaded, self.open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.loaded += [value for name, value in attrs if name in ("src", "href")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attrs):
+        self.loaded += [value for name, value in attrs if name in ("src", "href")]
+
+
+@pytest.mark.slow
+def test_the_page_of_the_samples(spark, tmp_path_factory, tmp_path):
+    store, _ = warehouses(spark, tmp_path_factory)["delta"]
+    audit_here([str(DATA / "d-divergent"), str(DATA / "g-upgraded-v1")], out=str(tmp_path))
+    out = tmp_path / "page.html"
+    shown = report(spark, store.root, str(out), audit=str(tmp_path / "report.json"))
+    assert {one.cluster_id for one in shown} == {DYNAMIC, STATIC}
+    found = {one.cluster_id: one for one in shown}[DYNAMIC]
+    assert [row["leader_id"] for row in found.controllers] == [2, 1, 4, 3]
+    assert {row["voter_id"] for row in found.voters} == {1, 2, 3, 4}
+    assert (
+        found.growth["topics"][-1][1]
+        == spark.table("topics_now").where(f"cluster_id = '{DYNAMIC}'").count()
+    )
+    assert (
+        sum(found.churn.values())
+        == spark.table("changes").where(f"cluster_id = '{DYNAMIC}'").count()
+    )
+    text = out.read_text()
+    links = Links()
+    links.feed(text)
+    assert (links.loaded, links.open) == ([], []), "nothing is loaded from elsewhere"
+    assert text.count("<svg") >= 8
+    assert "divergent uncommitted tail: the offsets 307 to 316" in text
+    (only,) = report(spark, store.root, str(out), clusters=[STATIC])
+    assert only.cluster_id == STATIC
+    with pytest.raises(ReportError, match="there is no cluster nowhere"):
+        report(spark, store.root, str(out), clusters=["nowhere"])
+
+
+def test_what_cannot_be_read_is_said(spark, tmp_path):
+    with pytest.raises(WarehouseError, match="no warehouse here"):
+        report(spark, str(tmp_path / "nothing"), str(tmp_path / "page.html"))
+    (tmp_path / "wrong.json").write_text("[]")
+    for path in ("wrong.json", "missing.json"):
+        with pytest.raises(ReportError, match=path):
+            report(spark, str(tmp_path), str(tmp_path / "o.html"), audit=str(tmp_path / path))
