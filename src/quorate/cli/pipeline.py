@@ -1,0 +1,395 @@
+"""`quorate pipeline`: jobs on Spark over metadata logs. Each job is also a plain function.
+
+Exit codes: 0 all went well, 1 some input was bad (the good part was taken, the rest is in
+quarantine), 2 the command line or a path in it is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from quorate.base.errors import QuorateError
+from quorate.cli.options import CONTEXT, OrderedGroup, json_option
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from quorate.spark.audit import Report
+    from quorate.spark.tables.ingest import Summary
+
+BAD_INPUT: Final = 1
+WRONG: Final = 2
+
+
+@click.group(cls=OrderedGroup, context_settings=CONTEXT)
+def pipeline() -> None:
+    """Metadata logs as tables, history and answers, on Spark.
+
+    Needs the extra: pip install 'quorate[spark]'. Warehouses are Delta Lake tables below one
+    folder; every job may be killed and started again.
+    """
+
+
+def place_options(command: Any) -> Any:
+    """Add what every job takes: where it runs, and how it tells what it does."""
+    for option in (
+        json_option,
+        click.option("--quiet", is_flag=True, help="No progress on stderr."),
+        click.option("--conf", metavar="NAME=VALUE", multiple=True, help="A setting of Spark."),
+        click.option("--master", metavar="URL", help="Spark's master; local[*] by default."),
+    ):
+        command = option(command)
+    return command
+
+
+def job_options(command: Any) -> Any:
+    """Add what every job over a warehouse takes."""
+    command = place_options(command)
+    for option in (
+        click.option(
+            "--format",
+            "table_format",
+            type=click.Choice(["delta", "parquet"]),
+            default="delta",
+            show_default=True,
+            help="How the tables are kept.",
+        ),
+        click.option("--warehouse", "-w", metavar="DIR", required=True, help="Where they are."),
+    ):
+        command = option(command)
+    return command
+
+
+@pipeline.command()
+@click.argument("paths", nargs=-1, required=True)
+@job_options
+@click.option("--fail-fast", is_flag=True, help="Take nothing when some of the input is bad.")
+@click.option("--cluster-id", metavar="ID", help="For logs without a meta.properties beside them.")
+def ingest(paths: tuple[str, ...], **words: Any) -> int:
+    """Take logs and snapshots at PATHS into the warehouse.
+
+    PATHS are log directories, trees or archives of them, segments or snapshots, of one cluster or
+    many; several replicas of a cluster give one log. Taking the same files again changes nothing.
+    """
+    options = {"clusterId": words["cluster_id"]} if words["cluster_id"] else {}
+    with _job("ingest", words) as (spark, tell):
+        from quorate.spark.tables.ingest import BadInput
+        from quorate.spark.tables.ingest import ingest as job
+
+        try:
+            summary = job(
+                spark,
+                [_local(path) for path in paths],
+                _local(words["warehouse"]),
+                table_format=words["table_format"],
+                fail_fast=words["fail_fast"],
+                options=options,
+                tell=tell,
+            )
+        except BadInput as error:
+            click.echo(error, err=True)
+            return BAD_INPUT
+    _print(summary.to_json(), words["as_json"], lambda: _ingest_lines(summary))
+    return BAD_INPUT if summary.bad else 0
+
+
+@pipeline.command()
+@click.argument("question", required=False)
+@job_options
+@click.option("--where", metavar="SQL", help="A condition on the answer's columns.")
+@click.option("--order-by", metavar="COLUMNS", help="Sort the answer.")
+@click.option("--limit", default=50, show_default=True, help="Rows to print at most.")
+@click.option("--at", metavar="TIME|OFFSET", help="With a kind: its state then (see below).")
+@click.option("--cluster", metavar="ID", help="With --at: which cluster.")
+def history(question: str | None, **words: Any) -> int:
+    """Answer QUESTION from the warehouse; without one, list the questions.
+
+    QUESTION is the name of a view, of a table, or SQL over them. With --at (an offset, or a time
+    like 2026-11-17T09:00:00Z) it is a kind: topics, partitions, brokers, configs, ...
+    """
+    from quorate.spark.session import SparkMissing
+
+    if question is None:
+        try:
+            from quorate.spark.views import VIEWS
+        except ImportError as error:
+            raise SparkMissing(f"{error}: pip install 'quorate[spark]'") from None
+        for name, view in VIEWS.items():
+            click.echo(f"{name:<28}{view.question}")
+        return 0
+    with _job("history", words) as (spark, tell):
+        tell("asking the tables")
+        answer = _answer(spark, question, words)
+        if words["order_by"]:
+            answer = answer.orderBy(*(part.strip() for part in words["order_by"].split(",")))
+        rows = [row.asDict(recursive=True) for row in answer.take(words["limit"] + 1)]
+        names = answer.columns
+    more = len(rows) > words["limit"]
+    rows = rows[: words["limit"]]
+    _print(rows, words["as_json"], lambda: _table_lines(names, rows))
+    if more and not words["as_json"]:
+        click.echo(f"... more rows: --limit (only {words['limit']} are shown)", err=True)
+    return 0
+
+
+@pipeline.command()
+@job_options
+@click.option("--keep-hours", default=168, show_default=True, help="Delete files unused so long.")
+@click.option("--least-files", default=4, show_default=True, help="Join when there are so many.")
+def compact(**words: Any) -> int:
+    """Join small files, and delete those that no table has any more."""
+    with _job("compact", words) as (spark, tell):
+        from quorate.spark.compact import compact as job
+
+        summary = job(
+            spark,
+            _local(words["warehouse"]),
+            table_format=words["table_format"],
+            keep_hours=words["keep_hours"],
+            least_files=words["least_files"],
+            tell=tell,
+        )
+    told = asdict(summary)
+    _print(told, words["as_json"], lambda: [f"{name}: {value}" for name, value in told.items()])
+    return 0
+
+
+@pipeline.command()
+@click.argument("paths", nargs=-1, required=True)
+@place_options
+@click.option("--fail-fast", is_flag=True, help="Stop at the first damage in a log.")
+@click.option("--cluster-id", metavar="ID", help="For logs without a meta.properties beside them.")
+@click.option("--out", metavar="DIR", help="Write report.json there too.")
+def audit(paths: tuple[str, ...], **words: Any) -> int:
+    """Hold the replicas at PATHS against each other: is all well, what diverged, at which byte?
+
+    PATHS are copied log directories of controllers and brokers (trees or archives of them), of one
+    cluster or many. Exit code 1 tells of damage or of replicas that contradict each other; an
+    uncommitted tail is none of that.
+    """
+    with _job("audit", words) as (spark, tell):
+        from quorate.spark.audit.job import audit as job
+
+        report = job(
+            spark,
+            [_local(path) for path in paths],
+            cluster_id=words["cluster_id"],
+            fail_fast=words["fail_fast"],
+            out=words["out"],
+            tell=tell,
+        )
+    _print(report.to_json(), words["as_json"], lambda: _audit_lines(report))
+    return 0 if report.ok else BAD_INPUT
+
+
+@pipeline.command()
+@job_options
+@click.option("--out", metavar="FILE", required=True, help="The HTML page to write.")
+@click.option("--audit", metavar="FILE", help="A report.json of `audit --out`, shown too.")
+@click.option("--cluster", "clusters", metavar="ID", multiple=True, help="Only this one.")
+def report(clusters: tuple[str, ...], **words: Any) -> int:
+    """Write one self-contained HTML page with pictures of what the warehouse knows."""
+    with _job("report", words) as (spark, tell):
+        from quorate.spark.report.job import report as job
+
+        shown = job(
+            spark,
+            _local(words["warehouse"]),
+            words["out"],
+            audit=words["audit"],
+            clusters=clusters,
+            table_format=words["table_format"],
+            tell=tell,
+        )
+    told = {"out": words["out"], "clusters": [one.cluster_id for one in shown]}
+    _print(told, words["as_json"], lambda: [f"{len(shown)} clusters told in {words['out']}"])
+    return 0
+
+
+@contextmanager
+def _job(
+    name: str, words: Mapping[str, Any]
+) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
+    """A session and a progress bar for a job; what Spark raises becomes one line."""
+    from quorate.cli.pipeline_progress import progress
+    from quorate.spark.session import session
+
+    conf = dict(_setting(text) for text in words["conf"])
+    conf.setdefault("spark.ui.showConsoleProgress", "false")
+    conf.setdefault("spark.log.level", "ERROR")
+    with progress(name, quiet=words["quiet"]) as bar:
+        bar.tell("starting Spark")
+        spark = session(f"quorate {name}", words["master"], **conf)
+        bar.watch(spark)
+        try:
+            yield spark, bar.tell
+        except QuorateError as error:
+            raise _wrong(error) from error
+        except Exception as error:
+            if type(error).__module__.startswith(("pyspark", "py4j")):
+                raise JobFailed(_spark_says(error)) from error
+            raise
+        finally:
+            bar.stop()
+            spark.stop()
+
+
+class JobFailed(QuorateError):
+    """Spark gave up on a job."""
+
+    exit_code = 70
+
+
+def _wrong(error: QuorateError) -> QuorateError:
+    """Wrong paths and questions are wrong usage."""
+    from quorate.spark.files import SourceError
+    from quorate.spark.history import NoSuchQuestion
+    from quorate.spark.tables.store import WarehouseError
+    from quorate.spark.timetravel import NoSuchState
+
+    if isinstance(error, SourceError | NoSuchQuestion | NoSuchState | WarehouseError):
+        error.exit_code = WRONG
+    return error
+
+
+def _spark_says(error: Exception) -> str:
+    """The first lines of a message that may hold a page of Java."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith(("at ", "File "))]
+    return "the job failed: " + " ".join(told[:2])[:500]
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--conf {text}: it must be NAME=VALUE")
+    return name, value
+
+
+def _local(path: str) -> str:
+    """A local path made absolute: executors may run elsewhere."""
+    return path if "://" in path else str(Path(path).absolute())
+
+
+def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> DataFrame:
+    warehouse, table_format = _local(words["warehouse"]), words["table_format"]
+    if words["at"] is None:
+        from quorate.spark.history import history as job
+
+        return job(spark, warehouse, question, where=words["where"], table_format=table_format)
+    from quorate.spark.tables.store import open_store
+    from quorate.spark.timetravel import state_at
+
+    if words["cluster"] is None:
+        raise click.UsageError("--at needs --cluster")
+    then = _then(words["at"])
+    store = open_store(warehouse, table_format)
+    answer = state_at(spark, store, question, words["cluster"], **then)
+    return answer.where(words["where"]) if words["where"] else answer
+
+
+def _then(text: str) -> dict[str, Any]:
+    if text.isdigit():
+        return {"offset": int(text)}
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(
+            f"--at {text}: it must be an offset or a time like 2026-11-17T09:00:00Z"
+        ) from None
+    if instant.tzinfo is None:
+        raise click.UsageError(f"--at {text}: say the time zone too, for example {text}Z")
+    return {"instant": instant}
+
+
+def _print(told: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
+    if as_json:
+        click.echo(json.dumps(told, default=str, ensure_ascii=False))
+    else:
+        for line in lines():
+            click.echo(line)
+
+
+def _ingest_lines(summary: Summary) -> list[str]:
+    found = [
+        f"{summary.records} records and {summary.events} events taken into {summary.warehouse} "
+        f"in {summary.seconds:.1f} s",
+        *cluster_lines(summary),
+    ]
+    if summary.damaged_pieces:
+        found.append(f"  {summary.damaged_pieces} damaged pieces in the input, see `quarantine`")
+    return found
+
+
+def cluster_lines(summary: Summary) -> list[str]:
+    """What was taken of each cluster, and what was not."""
+    found = []
+    for cluster_id, one in sorted(summary.clusters.items()):
+        found.append(
+            f"  {cluster_id}: {one.records} records, {one.events} events; the log ends at offset "
+            f"{one.log_end_offset}, the state at {one.applied_end_offset}"
+        )
+        if one.quarantined:
+            reasons = ", ".join(f"{count} {why}" for why, count in one.quarantined.items())
+            found.append(f"    in quarantine: {reasons}")
+        if one.problem:
+            found.append(f"    {one.problem}")
+    return found
+
+
+def _audit_lines(report: Report) -> list[str]:
+    found = []
+    for cluster in report.clusters:
+        end = cluster.committed_end
+        known = (
+            "too few voters are here to say what is committed"
+            if end is None
+            else f"committed up to offset {end}, epoch {cluster.committed_epoch}"
+        )
+        found.append(f"cluster {cluster.cluster_id}: {known}")
+        for one in cluster.replicas:
+            end_text = "no log" if one.end is None else f"offsets {one.start} to {one.end}"
+            found.append(f"  node {one.node_id}: {one.state} ({end_text}) {one.path}")
+            for finding in one.findings:
+                more = f" (and {finding.more} more like it)" if finding.more else ""
+                found.append(f"    {finding}{more}")
+    return [*found, "all is well" if not report.findings else _audit_sum(report)]
+
+
+def _audit_sum(report: Report) -> str:
+    states = Counter(one.state for one in report.replicas)
+    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+
+
+def _table_lines(names: list[str], rows: list[dict[str, Any]]) -> list[str]:
+    """Columns side by side; a cell is as wide as it must be."""
+    cells = [[_cell(row[name]) for name in names] for row in rows]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    lines = [names, ["-" * width for width in widths], *cells]
+    return [
+        "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
+    ]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S.") + f"{value.microsecond // 1000:03d}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_cell, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}={_cell(item)}" for name, item in value.items()) + "}"
+    return str(value)
+
+
+from quorate.cli import pipeline_stream as _  # noqa: E402, F401 - a command in a file of its own

@@ -1,0 +1,136 @@
+"""`quorate pipeline stream`: clusters that are followed into the warehouse."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quorate.cli.pipeline import (
+    BAD_INPUT,
+    _job,
+    _local,
+    _print,
+    cluster_lines,
+    job_options,
+    pipeline,
+)
+
+if TYPE_CHECKING:
+    from quorate.spark.follow import Followed
+
+
+@pipeline.command()
+@click.argument("paths", nargs=-1)
+@job_options
+@click.option(
+    "--bootstrap-controllers",
+    "-b",
+    "bootstrap",
+    metavar="[LABEL=]HOST:PORT,...",
+    multiple=True,
+    help="Live controllers of a cluster; once for each cluster, with labels of your choice.",
+)
+@click.option("--once", is_flag=True, help="Up to what is committed now, then end.")
+@click.option(
+    "--every",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    help="Between the beginnings of two batches.",
+)
+@click.option("--max-records", type=click.IntRange(min=1), help="Of one batch.")
+@click.option("--cluster-id", metavar="ID", help="Refuse controllers of another cluster.")
+@click.option(
+    "--up-to",
+    type=click.Choice(["majority", "snapshot", "end"]),
+    help="With PATHS: what of them counts as committed; majority by default.",
+)
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.001),
+    default=60.0,
+    show_default=True,
+    help="Give up when no controller has answered for so long.",
+)
+def stream(paths: tuple[str, ...], **words: Any) -> int:
+    """Follow clusters into the warehouse: what is committed comes into the tables.
+
+    From live controllers, of Kafka or Quorate, or from log directories at PATHS that grow. Nobody
+    in the quorum counts the reader. Ctrl-C ends it after the batch that runs; started again, it
+    goes on where it was.
+    """
+    options = _options(paths, words)
+    with _job("stream", words) as (spark, tell), _until_stopped() as go_on:
+        from quorate.spark.follow import follow
+
+        told = follow(
+            spark,
+            options,
+            _local(words["warehouse"]),
+            every_s=None if words["once"] else words["every"],
+            table_format=words["table_format"],
+            tell=tell,
+            go_on=go_on,
+        )
+    _print(told.to_json(), words["as_json"], lambda: _lines(told))
+    return BAD_INPUT if told.bad else 0
+
+
+def _options(paths: tuple[str, ...], words: dict[str, Any]) -> dict[str, str]:
+    """The options of the source."""
+    if bool(paths) == bool(words["bootstrap"]):
+        raise click.UsageError("give either --bootstrap-controllers or PATHS")
+    found = {"timeoutMs": str(round(words["timeout"] * 1000))}
+    if paths:
+        found["paths"] = json.dumps([_local(path) for path in paths])
+    for text in words["bootstrap"]:
+        label, equals, addresses = text.rpartition("=")
+        name = f"bootstrap.controllers.{label}" if equals else "bootstrap.controllers"
+        if name in found:
+            raise click.UsageError(
+                f"--bootstrap-controllers {text}: each cluster needs a label of its own"
+            )
+        found[name] = addresses
+    for name, word in (
+        ("maxOffsetsPerTrigger", "max_records"),
+        ("clusterId", "cluster_id"),
+        ("upTo", "up_to"),
+    ):
+        if words[word] is not None:
+            found[name] = str(words[word])
+    return found
+
+
+@contextmanager
+def _until_stopped() -> Iterator[Callable[[], bool]]:
+    """Whether nobody has asked the job to end, by SIGINT or SIGTERM."""
+    asked = False
+
+    def end(*_: object) -> None:
+        nonlocal asked
+        asked = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: not asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _lines(told: Followed) -> list[str]:
+    found = [
+        f"{told.records} records and {told.events} events taken into {told.warehouse} in "
+        f"{told.batches} batches, {told.seconds:.1f} s",
+        *cluster_lines(told),
+    ]
+    if told.damaged_pieces:
+        found.append(f"  {told.damaged_pieces} notes and damaged pieces, see `quarantine`")
+    return found

@@ -1,0 +1,161 @@
+"""`quorate pipeline`: exit codes, JSON, clear messages; and a real job that is killed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from quorate.cli import main
+from quorate.spark.tables.ingest import ingest
+from quorate.spark.tables.kinds import KINDS
+from quorate.spark.tables.store import open_store
+from spark.fleet import DYNAMIC, places, rows_of
+
+SESSIONS = importlib.import_module("quorate.spark.session")
+
+
+class Shared:
+    """The tests' session, which a job may not end."""
+
+    def __init__(self, spark):
+        self._spark = spark
+
+    def __getattr__(self, name):
+        return getattr(self._spark, name)
+
+    def stop(self):
+        """It is of use to other tests."""
+
+
+@pytest.fixture
+def pipeline(spark, monkeypatch, capfd):
+    """Runs `quorate pipeline ...` on the shared session: (exit code, stdout, stderr)."""
+    monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Shared(spark))
+
+    def run(*arguments):
+        capfd.readouterr()
+        code = main.run(["pipeline", *map(str, arguments)])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_from_files_to_an_answer(pipeline, tmp_path):
+    home = tmp_path / "home"
+    code, out, err = pipeline("ingest", *places("a-first/node1"), "-w", home)
+    assert code == 0, err
+    assert out.startswith("144 records and ") and f"{DYNAMIC}: 144 records" in out
+    assert "ingest: taking records (bronze)" in err
+    code, out, _ = pipeline("ingest", *places("a-first/node1"), "-w", home, "--json", "--quiet")
+    told = json.loads(out)
+    assert (code, told["records"], told["bad"]) == (0, 0, False)
+    assert told["clusters"][DYNAMIC]["applied_end_offset"] == 144
+    sql = "SELECT topic_name, count(*) AS n FROM partitions_now GROUP BY topic_name"
+    code, out, _ = pipeline("history", sql, "-w", home, "--json", "--order-by", "topic_name")
+    rows = json.loads(out)
+    assert code == 0 and {"topic_name": "orders.eu.2", "n": 5} in rows
+    code, out, _ = pipeline(
+        *("history", "topics", "-w", home, "--at", "60", "--cluster", DYNAMIC, "--limit", "1")
+    )
+    assert code == 0 and out.splitlines()[0].split()[:2] == ["cluster_id", "topic_id"]
+
+
+def test_bad_input_is_exit_code_1_and_takes_the_good_part(pipeline, tmp_path):
+    home = tmp_path / "home"
+    code, out, err = pipeline("ingest", *places("d-divergent"), "-w", home, "--fail-fast")
+    assert code == 1 and not out
+    assert f"nothing was taken; bad input in cluster {DYNAMIC}: 10 divergent" in err
+    code, out, _ = pipeline("ingest", *places("d-divergent"), "-w", home)
+    assert code == 1 and "in quarantine: 10 divergent" in out and "338 records" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ingest", "nowhere", "-w", "w"], "nowhere: there is no such file or directory"),
+        (["ingest", "-w", "w"], "Missing argument 'PATHS...'"),
+        (["history", "leader_timeline", "-w", "w"], "there is no warehouse here"),
+        (["history", "topics", "-w", "w", "--at", "5"], "--at needs --cluster"),
+        (["history", "topics", "-w", "w", "--at", "noon"], "--at noon: it must be an offset or"),
+        (["history", "t", "-w", "w", "--at", "2026-11-17T09:00:00"], "say the time zone too"),
+        (["compact", "-w", "w", "--conf", "x"], "--conf x: it must be NAME=VALUE"),
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2(pipeline, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    if "--at" in arguments:
+        arguments += ["--cluster", "c"] * ("needs" not in message)
+    code, out, err = pipeline(*arguments)
+    assert (code, out) == (2, ""), err
+    assert message in err and "Traceback" not in err
+
+
+def test_the_questions_are_listed_without_spark(monkeypatch, capsys):
+    monkeypatch.setattr(SESSIONS, "session", None)
+    assert main.run(["pipeline", "history", "-w", "w"]) == 0
+    assert "controller_failovers" in capsys.readouterr().out
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path):
+    program = (
+        "import sys; sys.modules['pyspark'] = None; "
+        "from quorate.cli.main import run; sys.exit(run(['pipeline', 'compact', '-w', 'w']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode not in (0, 70) and "pip install 'quorate[spark]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_files_are_joined_and_the_rows_stay(pipeline, tmp_path):
+    home = tmp_path / "home"
+    for part in ("a-first/node2", "b-failover/node2", "e-truncated/node2"):
+        assert pipeline("ingest", *places(part), "-w", home)[0] == 0
+    store = open_store(str(home))
+    tables = ("log", "changes", *KINDS)
+    before = {table: sorted(map(str, rows_of(store, table))) for table in tables}
+    files = {table: len(store.files(table)) for table in tables}
+    code, out, _ = pipeline(
+        *("compact", "-w", home, "--least-files", "2", "--keep-hours", "0", "--json")
+    )
+    told = json.loads(out)
+    assert code == 0 and told["joined"] > told["written"] > 0 and told["deleted"] >= told["joined"]
+    store = open_store(str(home))
+    assert {table: sorted(map(str, rows_of(store, table))) for table in tables} == before
+    assert len(store.files("log")) == 1 < files["log"]
+    on_disk = list(Path(store.place("log")).rglob("*.parquet"))
+    assert len(on_disk) == 1
+
+
+@pytest.mark.slow
+def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
+    """SIGKILL to a whole job as soon as it has written a file that counts for nothing yet."""
+    home = tmp_path / "home"
+    command = [sys.executable, "-m", "quorate.cli.main", "pipeline", "ingest"]
+    command += [*places("d-divergent"), "-w", str(home), "--master", "local[1]", "--quiet"]
+    job = subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 300
+        while not list(home.rglob("*.parquet")):
+            assert job.poll() is None and time.monotonic() < deadline
+            os.sched_yield()
+    finally:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+    ingest(spark, places("d-divergent"), str(home))
+    whole = str(tmp_path / "whole")
+    ingest(spark, places("d-divergent"), whole)
+    for table in ("log", "changes", "quarantine", *KINDS, "epochs"):
+        rows = [rows_of(open_store(str(place)), table) for place in (home, whole)]
+        told = [sorted(str({**row, "run": 0}) for row in some) for some in rows]
+        assert told[0] == told[1], table
