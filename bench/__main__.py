@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import engine, quorum, tools
+from bench import engine, quorum, simulator, spark_decode, spark_history, spark_stream, tools
 from bench.report import Report
 
 MEASURES: dict[str, Callable[[bool], Report]] = {
@@ -23,6 +23,10 @@ MEASURES: dict[str, Callable[[bool], Report]] = {
     "codec": engine.codec_rates,
     "steps": engine.step_costs,
     "image": engine.image_sizes,
+    "worlds": simulator.worlds,
+    "spark": spark_decode.spark_decode,
+    "spark-history": spark_history.spark_history,
+    "spark-stream": spark_stream.spark_stream,
 }
 
 

@@ -143,16 +143,17 @@ def _take_over_ms(system: System, end_leader: Callable[[Node], None]) -> float:
         leader.thaw()
     else:
         leader.start()
-    wait_for(system.is_whole, "all nodes to be back")
     settle(system)
     return took
 
 
 def settle(system: System) -> None:
-    """Wait until the node that came back takes part again: some puts, some time."""
+    """Wait until all nodes take part: some puts that each of them has, some time."""
+    wait_for(system.is_whole, "all nodes to be back")
     for _ in range(5):
         run(_first_put(system, [system.port_of(n) for n in system.nodes.values()]))
         time.sleep(0.2)
+    wait_for(system.is_caught_up, "all nodes to have caught up")
 
 
 def failover(quick: bool) -> Report:
@@ -161,6 +162,7 @@ def failover(quick: bool) -> Report:
     trials = 3 if quick else 20
     faults: dict[str, Callable[[Node], None]] = {"killed": _kill, "frozen": lambda n: n.freeze()}
     for system in each_system(report):
+        settle(system)
         for fault, end_leader in faults.items():
             times = sorted(_take_over_ms(system, end_leader) for _ in range(trials))
             report.add(f"leader {fault}, p50", system.name, statistics.median(times), "ms")

@@ -46,6 +46,10 @@ class Report:
         found = [r.value for r in self.rows if (r.measure, r.system) == (measure, system)]
         return found[0] if found else None
 
+    def hold(self, text: str, value: float, limit: float) -> None:
+        """A goal on a value that is to be at least `limit`."""
+        self.goals.append(Goal(text, value, limit, at_most=False))
+
     def hold_ratio(
         self, text: str, measure: str, peer: str, limit: float, at_most: bool = True
     ) -> None:

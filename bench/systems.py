@@ -82,6 +82,11 @@ class System(ABC):
         """True when every node runs and the quorum has a leader."""
         return all(node.answers for node in self.nodes.values()) and bool(self.leader())
 
+    def is_caught_up(self) -> bool:
+        """True when every node has the leader's log, so that each could lead next."""
+        view = describe_quorum(HOST, self.leader().port)
+        return view is not None and view.lag == 0
+
     def clients_for(self, outstanding: int) -> int:
         """How many connections carry that many outstanding puts best."""
         return outstanding
@@ -253,6 +258,16 @@ class Etcd(System):
             return None
 
         return wait_for(found, "etcd's leader")
+
+    def is_caught_up(self) -> bool:
+        """Each answers a linearizable read."""
+        return all(
+            run_tool(
+                ["env", "ETCDCTL_API=3", "etcdctl", "--endpoints", node.address, "get", "key"]
+            ).returncode
+            == 0
+            for node in self.nodes.values()
+        )
 
     async def client(self, port: int) -> Client:
         return await EtcdClient.connect(port)
