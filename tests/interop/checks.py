@@ -32,9 +32,12 @@ class Dumped:
 
 def dump(node: Node) -> Dumped:
     """Read all that `node` has on disk; AssertionError when Kafka's tool finds a fault."""
-    files = sorted([*node.partition.glob("*.log"), *node.partition.glob("*.checkpoint")])
-    assert files, f"{node} has neither log nor snapshot"
-    run = JavaNode.dump_log(*files)
+    while True:
+        files = sorted([*node.partition.glob("*.log"), *node.partition.glob("*.checkpoint")])
+        assert files, f"{node} has neither log nor snapshot"
+        run = JavaNode.dump_log(*files)
+        if all(path.exists() for path in files):
+            break
     assert run.returncode == 0, f"dump of {node}: {run.stdout[-2000:]}{run.stderr}"
     assert "isvalid: false" not in run.stdout, f"an invalid batch of {node}"
     assert "skipping" not in run.stdout and "Exception" not in run.stderr, run.stdout + run.stderr

@@ -31,6 +31,14 @@ ALLOWED_ERRORS: tuple[tuple[str, str], ...] = (
         r"Unexpected error handling request .*\n.*NotControllerException",
         "asked for a controller's work just after it lost its epoch; all-Java quorums log it too",
     ),
+    (
+        r"Overriding internal\.metadata\.log\.segment\.bytes is only supported for testing",
+        "segments of a few kilobytes, so that a test may see many of them",
+    ),
+    (
+        r"Had an error during log cleaning .*\n.*larger than the high watermark",
+        "a second after its start it may not know the high watermark; it tries again",
+    ),
 )
 
 

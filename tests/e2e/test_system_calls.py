@@ -1,0 +1,213 @@
+"""What the kernel is asked to do, in which order: nothing is promised before it is on the disk.
+
+Three real controllers under ptrace elect, replicate, answer, roll segments and hand over. Each
+rule is then held against their system calls; and each is shown to notice the syncs it is about
+when they are struck out of the same record.
+"""
+
+import sys
+
+import pytest
+
+from e2e.tracing import (
+    FETCH,
+    REGISTER,
+    RENAMES,
+    SYNCS,
+    VOTE,
+    WRITES,
+    TracedNode,
+    batches,
+    compile_tracer,
+    durable_end,
+    messages,
+    read_calls,
+    saves,
+)
+from interop import kafka
+from interop.kafka import Quorum
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="ptrace(2) as it is used here is Linux's"),
+]
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
+    """The calls of three controllers, by node id, from their first start to a second leader."""
+    folder = tmp_path_factory.mktemp("traced")
+    with pytest.MonkeyPatch.context() as patch:
+        TracedNode.tracer = compile_tracer(folder)
+        patch.setattr(kafka, "KINDS", {"quorate": TracedNode})
+        small = {"internal.metadata.log.segment.bytes": 2000}
+        with Quorum(folder, dict.fromkeys((1, 2, 3), "quorate"), config=small) as quorum:
+            quorum.format()
+            quorum.start()
+            quorum.write(20)
+            quorum.wait_for_commit_by_all()
+            first = quorum.leader()
+            first.kill(15)
+            quorum.write(20)
+            for node in quorum.controllers:
+                if node.is_alive:
+                    node.kill(15)
+            return {node.id: read_calls(node.calls_file) for node in quorum.controllers}
+
+
+def without(traces, is_struck):
+    return {
+        node_id: [call for call in calls if not is_struck(call)]
+        for node_id, calls in traces.items()
+    }
+
+
+# Each rule tells how often it had something to look at, and what was wrong.
+
+
+def votes_are_durable(traces):
+    """A vote, for itself or for another, leaves after quorum-state has it."""
+    seen, wrong = 0, []
+    for node_id, calls in traces.items():
+        kept = saves(calls)
+        for message in messages(calls, {VOTE}):
+            asked = message.asked.topics[0].partitions[0]
+            if not message.sent or asked.pre_vote:
+                continue
+            if message.answer and not message.answer.topics[0].partitions[0].vote_granted:
+                continue
+            seen += 1
+            vote = (asked.replica_epoch, asked.replica_id)
+            if not any(
+                (save.state["leaderEpoch"], save.state["votedId"]) == vote
+                and save.durable_at < message.begin
+                for save in kept
+            ):
+                wrong.append(f"node {node_id} let out a vote {vote} that it could forget")
+    return seen, wrong
+
+
+def acknowledgements_are_durable(traces):
+    """A Fetch from an offset says that everything before is on the disk."""
+    seen, wrong = 0, []
+    for node_id, calls in traces.items():
+        log = batches(calls)
+        for message in messages(calls, {FETCH}):
+            if message.sent and not message.answer:
+                offset = message.asked.topics[0].partitions[0].fetch_offset
+                end = durable_end(log, message.begin)
+                seen += offset > 0
+                if offset > end:
+                    wrong.append(f"node {node_id} acknowledged {offset}, has {end}")
+    return seen, wrong
+
+
+def answers_are_durable_on_a_majority(traces):
+    """A client is told that its record is committed when two of the three disks have it."""
+    seen, wrong = 0, []
+    logs = {node_id: batches(calls) for node_id, calls in traces.items()}
+    for node_id, calls in traces.items():
+        for message in messages(calls, {REGISTER}):
+            if not message.sent or not message.answer or message.answer.error_code != 0:
+                continue
+            seen += 1
+            name = message.asked.incarnation_id.bytes
+            (offset,) = {b.end_offset for b in logs[node_id] if name in b.data}
+            have = [n for n, log in logs.items() if durable_end(log, message.begin) >= offset]
+            if len(have) < 2:
+                wrong.append(f"node {node_id} answered for offset {offset}, durable on {have}")
+    return seen, wrong
+
+
+def segments_have_durable_names(traces):
+    """A segment is written to when its name is durable, and begun when the last one is whole."""
+    seen, wrong = 0, []
+    for node_id, calls in traces.items():
+        log = batches(calls)
+        for made in calls:
+            if not (made.is_log and made.other == "create" and made.result >= 0):
+                continue
+            written = next((c for c in calls if c.file == made.file and c.name in WRITES), None)
+            if written is None:
+                continue
+            seen += 1
+            if not any(
+                c.file.endswith("__cluster_metadata-0")
+                and c.name in SYNCS
+                and made.end < c.begin
+                and c.end < written.begin
+                for c in calls
+            ):
+                wrong.append(f"node {node_id} wrote to {made.file} before its name was durable")
+            torn = [b for b in log if b.begin < made.begin and b.durable_at > made.begin]
+            if torn:
+                wrong.append(f"node {node_id} began {made.file} with {len(torn)} unsynced batches")
+    return seen, wrong
+
+
+LEAST = {
+    votes_are_durable: 4,  # two elections of a candidate and one who votes for it
+    acknowledgements_are_durable: 40,
+    answers_are_durable_on_a_majority: 40,
+    segments_have_durable_names: 6,
+}
+
+
+@pytest.mark.xdist_group("traced")
+@pytest.mark.parametrize("rule", LEAST, ids=lambda rule: rule.__name__)
+def test_nothing_is_promised_before_it_is_on_the_disk(traces, rule):
+    seen, wrong = rule(traces)
+    assert wrong == []
+    assert seen >= LEAST[rule]
+
+
+def of_log(call):
+    return call.is_log and call.name in SYNCS
+
+
+def of_vote(call):
+    return call.file.endswith("quorum-state.tmp") and call.name in SYNCS
+
+
+def of_directory(call):
+    return call.file.endswith("__cluster_metadata-0") and call.name in SYNCS
+
+
+def of_name(call):
+    return call.file.endswith("quorum-state.tmp") and call.name in RENAMES
+
+
+@pytest.mark.xdist_group("traced")
+@pytest.mark.parametrize(
+    ("rule", "struck"),
+    [
+        (votes_are_durable, of_vote),
+        (votes_are_durable, of_name),
+        (votes_are_durable, of_directory),
+        (acknowledgements_are_durable, of_log),
+        (answers_are_durable_on_a_majority, of_log),
+        (segments_have_durable_names, of_log),
+        (segments_have_durable_names, of_directory),
+    ],
+    ids=lambda each: each.__name__,
+)
+def test_each_rule_misses_the_sync_that_it_is_about(traces, rule, struck):
+    seen, wrong = rule(without(traces, struck))
+    assert seen > 0
+    assert len(wrong) >= seen / 2
+
+
+@pytest.mark.xdist_group("traced")
+def test_a_sync_that_comes_a_little_later_is_noticed(traces):
+    """Each sync of the log returns 20 ms after it did: acknowledgements and answers overtake it."""
+    late = {
+        node_id: [
+            call._replace(begin=call.begin + 20_000_000, end=call.end + 20_000_000)
+            if of_log(call)
+            else call
+            for call in calls
+        ]
+        for node_id, calls in traces.items()
+    }
+    for rule in (acknowledgements_are_durable, answers_are_durable_on_a_majority):
+        assert rule(late)[1] != []
