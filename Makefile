@@ -1,5 +1,6 @@
 # make quickstart   run a durable three-controller quorum     make test   every test
 # make check        the fast inner loop                       make bench  the measurements
+# make campaign     a day's fresh seeds of the simulator, as a table
 PYTHON ?= python3
 BIN := .venv/bin
 UV = $(if $(shell command -v uv),uv,$(BIN)/uv)
@@ -9,12 +10,12 @@ PIP = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 # Tested again without the compiled parts.
 PURE = tests/formats tests/wire tests/raft tests/test_native.py
 
-.PHONY: quickstart test check lint bench lock clean native wheel
+.PHONY: quickstart test check lint bench campaign lock clean native wheel
 
 quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
 
-test: .venv/dev.stamp native .kafka/libs.stamp
+test: .venv/dev.stamp native .kafka/libs.stamp .kafka/tla.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -32,6 +33,9 @@ check: .venv/dev.stamp native
 
 bench: .venv/dev.stamp native .kafka/libs.stamp
 	$(BIN)/python -m bench $(ARGS)
+
+campaign: .venv/dev.stamp native
+	$(BIN)/quorate sim campaign --seeds today:5000 --jobs 2 --out build/campaigns/$(shell date -u +%Y%m%d-%H%M%S) $(ARGS)
 
 wheel: .venv/dev.stamp native
 	$(BIN)/python -m hatchling build -t wheel
@@ -60,9 +64,14 @@ native: | .venv/runtime.stamp
 	mvn -q -f tools/kafka-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.kafka/libs
 	touch $@
 
+.kafka/tla.stamp: tools/tla-pom.xml
+	mkdir -p .kafka
+	mvn -q -f tools/tla-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.kafka/tla
+	touch $@
+
 lock: | .venv/bin/python
 	$(UV) pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o requirements.lock
-	$(UV) pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --group dev -o requirements-dev.lock
+	$(UV) pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra spark --group dev -o requirements-dev.lock
 
 clean:
 	rm -rf .venv .kafka build dist src/quorate/_native.json

@@ -28,6 +28,8 @@ class Tool(NamedTuple):
 
     place: str
     help: str
+    usage: int = USAGE
+    """The exit code where the command line is wrong."""
 
 
 TOOLS: Final[Mapping[str, Tool]] = {
@@ -49,6 +51,10 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "dump-log": Tool(
         "quorate.cli.dump_log:dump_log", "Print the records of log segments and snapshots."
     ),
+    "pipeline": Tool(
+        "quorate.cli.pipeline:pipeline", "Metadata logs as tables, history and answers (Spark).", 2
+    ),
+    "sim": Tool("quorate.cli.sim:sim", "Run whole quorums in hostile worlds drawn from seeds.", 2),
 }
 
 
@@ -95,7 +101,7 @@ def _run_tool(name: str, arguments: list[str]) -> int:
         return end.exit_code
     except click.ClickException as error:
         error.show()
-        return USAGE
+        return TOOLS[name].usage
     except click.Abort:
         return INTERRUPTED
     return result if isinstance(result, int) else 0
