@@ -42,11 +42,14 @@ def main() -> int:
     report = Report()
     for name in given.names or MEASURES:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
-        report.extend(MEASURES[name](given.quick))
-    told = json.dumps(report.as_json(), indent=2)
-    print(told if given.json else report.as_text())
-    if given.out:
-        given.out.write_text(told + "\n")
+        found = MEASURES[name](given.quick)
+        report.extend(found)
+        if not given.json:  # each as it comes: a run that is cut short has said something
+            print(found.as_text(), end="\n\n", flush=True)
+        if given.out:
+            given.out.write_text(json.dumps(report.as_json(), indent=2) + "\n")
+    if given.json:
+        print(json.dumps(report.as_json(), indent=2))
     return 0
 
 
