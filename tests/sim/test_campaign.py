@@ -216,8 +216,8 @@ def test_results_of_another_plan_format_are_not_gone_on_with(
     asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     list(Campaign(tmp_path).run(range(2), 1))
-    monkeypatch.setattr(module, "FORMAT", 2)
-    with pytest.raises(CampaignError, match=r"plan format 1, and this is .* plan format 2"):
+    monkeypatch.setattr(module, "FORMAT", FORMAT + 1)
+    with pytest.raises(CampaignError, match=r"plan format 2, and this is .* plan format 3"):
         Campaign(tmp_path, resume=True)
 
 

@@ -1,6 +1,8 @@
 """The swarm: each seed draws how large its world is, which faults are on, and how fierce.
 
-Most worlds have a few kinds of trouble and not all: faults hide each other when all are on.
+Most worlds have a few kinds of trouble and not all: faults hide each other when all are on. One
+in four is *fierce*, with the deeds of eight worlds: some bugs need so much to come together that
+gentle worlds hardly ever meet it.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ from quorate.sim.plan import (
 _SIZES: Final = (1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7)
 _OBSERVERS: Final = (0, 0, 0, 1, 1, 2, 2, 3)
 _DURATIONS: Final = (5_000, 10_000, 10_000, 20_000, 30_000)
+_FIERCE: Final = 0.25
+_WORLDS_IN_ONE: Final = 8
+_WEEK_MS: Final = 604_800_000
 
 
 def draw(seed: int) -> Plan:
@@ -32,7 +37,9 @@ def draw(seed: int) -> Plan:
     voters, observers = luck.pick(_SIZES), luck.pick(_OBSERVERS)
     static = luck.happens(0.25)
     duration = luck.pick(_DURATIONS)
-    timing = _timing(luck)
+    linger = Chance(seed, "linger").pick((0, 2, 2, 20))
+    timing = replace(_timing(luck), high_watermark_linger_ms=linger)
+    times = _WORLDS_IN_ONE if Chance(seed, "fierce").happens(_FIERCE) else 1
     plan = Plan(
         seed=seed,
         voters=voters,
@@ -46,9 +53,19 @@ def draw(seed: int) -> Plan:
         clock=ClockPlan(luck.pick((0, 0, 50, 1000, 50_000))),
         disk=_disk(luck),
         clients=_clients(luck),
-        deeds=_Deeds(luck, voters, observers, duration, timing).draw(static),
+        deeds=_Deeds(luck, voters, observers, duration, timing).draw(static, times),
     )
-    return replace(plan, timing=_patient(plan))
+    return replace(plan, timing=_patient(plan), disk=_aging(Chance(seed, "age"), plan.disk))
+
+
+def _aging(luck: Chance, disk: DiskPlan) -> DiskPlan:
+    """What the log does by its age, and from where it is read."""
+    return replace(
+        disk,
+        segment_ms=luck.pick((_WEEK_MS, _WEEK_MS, 3000)),
+        retention_ms=luck.pick((_WEEK_MS, _WEEK_MS, 5000)),
+        tail_bytes=luck.pick((0, 65_536)),
+    )
 
 
 def _patient(plan: Plan) -> TimingPlan:
@@ -147,7 +164,13 @@ class _Deeds:
         self._timing = timing
         self._found: list[Deed] = []
 
-    def draw(self, static: bool) -> tuple[Deed, ...]:
+    def draw(self, static: bool, times: int) -> tuple[Deed, ...]:
+        """The deeds of so many worlds, in one."""
+        for _ in range(times):
+            self._draw_once(static)
+        return tuple(sorted(self._found, key=lambda deed: (deed.at_ms, str(deed))))
+
+    def _draw_once(self, static: bool) -> None:
         luck = self._luck
         families: tuple[tuple[float, int, Callable[[], None]], ...] = (
             (0.6, 8, self._crash),
@@ -169,7 +192,6 @@ class _Deeds:
                 self._add("upgrade")
         if luck.happens(0.2):
             self._strand()
-        return tuple(sorted(self._found, key=lambda deed: (deed.at_ms, str(deed))))
 
     def _add(self, kind: str, *args: int) -> None:
         self._found.append(Deed(self._luck.below(self._duration), kind, args))

@@ -16,7 +16,10 @@ from typing import Any, Final
 
 from quorate.base.errors import QuorateError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""How seeds draw plans: it changes whenever some seed draws another plan than before."""
+_READABLE: Final = (1, FORMAT)
+"""A plan of format 1 has what came later at its default, and runs as it ran then."""
 _DIGITS: Final = 19
 MOST: Final = 1 << 62
 """No seed and no other number is larger."""
@@ -63,6 +66,7 @@ class TimingPlan:
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 1_048_576
     snapshot_max_bytes: int = 1_048_576
+    high_watermark_linger_ms: int = 0
     cpu_us: int = 40
     """What a step takes."""
 
@@ -84,9 +88,13 @@ class DiskPlan:
     torn: bool = True
     """What was not synced survives a power cut in part; else it is lost whole."""
     segment_bytes: int = 1 << 30
+    segment_ms: int = 604_800_000
+    tail_bytes: int = 65_536
+    """Of the log, in memory: with 0 all is read from the disk."""
     snapshot_bytes: int = 20_971_520
     snapshot_ms: int = 3_600_000
     retention_bytes: int = 104_857_600
+    retention_ms: int = 604_800_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,11 +279,13 @@ def _parse_setting(
     if key in target:
         raise ValueError(f"'{name}' is set twice")
     target[key] = _read(value, str(known[key].type))
-    if name == "format" and target[key] != FORMAT:
-        raise ValueError(
-            f"this plan is of format {value}, and only format {FORMAT} can be run: use the version "
-            "of quorate that wrote it"
-        )
+    if name == "format":
+        if target[key] not in _READABLE:
+            raise ValueError(
+                f"this plan is of format {value}, and this version runs formats "
+                f"{' and '.join(map(str, _READABLE))}: use the version of quorate that wrote it"
+            )
+        target[key] = FORMAT
 
 
 def _read(word: str, kind: str) -> object:

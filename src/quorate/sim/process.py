@@ -116,7 +116,8 @@ class Process:
         self._performing: list[Job] | None = None
         self._writing: list[WriteSnapshot] = []
         self._epochs: list[tuple[int, int]] = []
-        self._options = LogOptions(segment_bytes=plan.disk.segment_bytes, tail_bytes=65536)
+        disk = plan.disk
+        self._options = LogOptions(disk.segment_bytes, disk.segment_ms, tail_bytes=disk.tail_bytes)
 
     # -- what it is ---------------------------------------------------------------------------
     @property
@@ -186,12 +187,15 @@ class Process:
             fetch_max_wait_ms=timing.fetch_max_wait_ms,
             fetch_max_bytes=timing.fetch_max_bytes,
             snapshot_max_bytes=timing.snapshot_max_bytes,
+            high_watermark_linger_ms=timing.high_watermark_linger_ms,
             auto_join=world.plan.auto_join and self.can_be_voter,
         )
 
     def _policy(self) -> SnapshotPolicy:
         disk = self.world.plan.disk
-        policy = WhimPolicy(disk.snapshot_bytes, disk.snapshot_ms, disk.retention_bytes)
+        policy = WhimPolicy(
+            disk.snapshot_bytes, disk.snapshot_ms, disk.retention_bytes, disk.retention_ms
+        )
         object.__setattr__(policy, "wanted", [])
         return policy
 
