@@ -98,5 +98,5 @@ def simulated(seed: int = 1) -> Tape:
     )
     recorder = Recorder()
     outcome = run_plan(plan, [recorder])
-    assert outcome.failure is None, outcome.failure
+    assert outcome.failure is None and recorder.left_out is None, (outcome, recorder.left_out)
     return recorder.tape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from itertools import zip_longest
 from pathlib import Path
@@ -16,11 +17,11 @@ from quorate.cli.sim_given import plan_of
 if TYPE_CHECKING:
     from quorate.sim.observe import Observer
     from quorate.sim.plan import Plan
-    from quorate.sim.run import Outcome
+    from quorate.sim.tla import Recorder
 
 _DIFFERS: Final = 1
-_TRACE_FORMAT: Final = 1
-"""Of what this command prints; counts up when a line changes its form."""
+_MODULE: Final = "Run.tla"
+"""TLA+ names a file after its module, and QuorateTrace.tla extends Run."""
 _HEAD: Final = re.compile(r"# quorate trace (\d+), plan format (\d+), seed (\d+), version (\S+)")
 
 
@@ -30,23 +31,38 @@ class TraceError(QuorateError):
     exit_code = 2
 
 
+def _module(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    if value is None or value.name == _MODULE:
+        return value
+    raise click.BadParameter(
+        f"'{value}' should be named {_MODULE}: QuorateTrace.tla extends the module Run"
+    )
+
+
 @click.command(
     context_settings=CONTEXT,
     epilog="""\b
 Examples:
   quorate sim replay 4711 > trace.txt
   quorate sim replay 4711 --against trace.txt
-  quorate sim replay 4711 --html 4711.html""",
+  quorate sim replay 4711 --html 4711.html
+  quorate sim replay 10 --tla docs/spec/Run.tla     # for TLC, see docs/spec/README.md""",
 )
 @click.argument("what", metavar="SEED|FILE")
 @click.option("--quiet", is_flag=True, help="Leave out the trace: say only how it ends.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Draw it: a page for a browser.")
 @click.option(
+    "--tla",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=_module,
+    help=f"Write it as the TLA+ module {_MODULE}, with {_MODULE[:-4]}.cfg beside it.",
+)
+@click.option(
     "--against",
     type=click.Path(dir_okay=False),
     help="Compare with a trace that this command has printed, and show where they part.",
 )
-def replay(what: str, quiet: bool, html: str | None, against: str | None) -> int:
+def replay(what: str, quiet: bool, html: str | None, tla: Path | None, against: str | None) -> int:
     """Run one world again and print what happens; FILE holds a plan, as 'sim plan' prints it.
 
     Exit codes: 0 fine, 1 a promise was broken, or the trace differs from the one that was given,
@@ -54,56 +70,57 @@ def replay(what: str, quiet: bool, html: str | None, against: str | None) -> int
     """
     from quorate.sim.picture import Picture
     from quorate.sim.run import checked, run_plan
-    from quorate.sim.text import TraceText
+    from quorate.sim.text import TraceText, trace_end, trace_head
+    from quorate.sim.tla import Recorder
+    from quorate.sim.version import code_version
 
     plan = plan_of(what)
     if against is not None:
         return _compare(plan, against)
     picture = Picture() if html is not None else None
-    watching: list[Observer] = [] if picture is None else [picture]
-    if not quiet and picture is None:
-        click.echo(_head(plan))
+    recorder = Recorder() if tla is not None else None
+    watching: list[Observer] = [one for one in (picture, recorder) if one is not None]
+    if not quiet and not watching:
+        click.echo(trace_head(plan, code_version()))
         watching.append(TraceText(click.echo))
     outcome = run_plan(plan, [*watching, *checked()])
-    for line in _end(outcome):
+    for line in trace_end(outcome):
         click.echo(line)
     if picture is not None and html is not None:
-        Path(html).write_text(picture.page(outcome), encoding="utf-8")
+        _write(Path(html), picture.page(outcome))
         click.echo(f"written to {html}")
+    if recorder is not None and tla is not None:
+        click.echo(_write_module(recorder, tla))
     return 0 if outcome.failure is None else _DIFFERS
 
 
-def _head(plan: Plan) -> str:
-    from quorate.sim.version import code_version
+def _write_module(recorder: Recorder, path: Path) -> str:
+    """Write what is on the tape, and say how much of the run that is."""
+    tape, left_out = recorder.tape, recorder.left_out
+    if not tape.lines:
+        raise TraceError(f"there is nothing to write to {path}: {left_out}")
+    _write(path, tape.module())
+    _write(path.with_suffix(".cfg"), tape.config())
+    told = f"{len(tape.lines)} lines written to {path}, for QuorateTrace.tla"
+    return told if left_out is None else f"{told}; the run goes on, but {left_out}"
 
-    return (
-        f"# quorate trace {_TRACE_FORMAT}, plan format {plan.format}, seed {plan.seed}, "
-        f"version {code_version()}"
-    )
 
-
-def _end(outcome: Outcome) -> list[str]:
-    lines = [
-        f"{outcome.events} events in {outcome.simulated_ms} ms, the last {outcome.healing_ms} "
-        "of them to heal"
-    ]
-    failure = outcome.failure
-    if failure is not None:
-        lines.append(f"FAILED: {failure.check}: {failure.message}")
-        lines += failure.details.splitlines()
-    lines.append(f"trace {outcome.trace_hash}")
-    return lines
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 # -- against another trace ------------------------------------------------------------------------
 def _compare(plan: Plan, file: str) -> int:
     from quorate.sim.run import checked, run_plan
-    from quorate.sim.text import TraceText
+    from quorate.sim.text import TraceText, trace_end
 
     version, expected = _read_trace(plan, file)
     found: list[str] = []
     outcome = run_plan(plan, [TraceText(found.append), *checked()])
-    found += _end(outcome)
+    found += trace_end(outcome)
     for number, (one, other) in enumerate(zip_longest(expected, found), 2):
         if one != other:
             click.echo(f"{file}:{number}: the traces part here; it is of version {version}")
@@ -117,22 +134,25 @@ def _compare(plan: Plan, file: str) -> int:
 def _read_trace(plan: Plan, file: str) -> tuple[str, list[str]]:
     """The version that wrote a trace, and its lines. Raises TraceError."""
     from quorate.sim.plan import FORMAT
+    from quorate.sim.text import TRACE_FORMAT
 
+    opened = gzip.open if file.endswith(".gz") else open
     try:
-        head, *lines = Path(file).read_text(encoding="utf-8").splitlines() or [""]
-    except UnicodeDecodeError:
+        with opened(file, "rt", encoding="utf-8") as source:
+            head, *lines = source.read().splitlines() or [""]
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile):
         raise TraceError(f"{file} is no trace: it is not text") from None
     found = _HEAD.fullmatch(head)
     if found is None:
         raise TraceError(
-            f"{file}:1: this is no trace: those begin with '# quorate trace {_TRACE_FORMAT}, ...', "
+            f"{file}:1: this is no trace: those begin with '# quorate trace {TRACE_FORMAT}, ...', "
             "as 'quorate sim replay' prints them"
         )
     trace_format, plan_format, seed, version = found.groups()
-    if (int(trace_format), int(plan_format)) != (_TRACE_FORMAT, FORMAT):
+    if (int(trace_format), int(plan_format)) != (TRACE_FORMAT, FORMAT):
         raise TraceError(
             f"{file}:1: this is trace format {trace_format} of plan format {plan_format}, written "
-            f"by version {version}; this version writes trace format {_TRACE_FORMAT} of plan "
+            f"by version {version}; this version writes trace format {TRACE_FORMAT} of plan "
             f"format {FORMAT}: use the version that wrote it"
         )
     if int(seed) != plan.seed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
 from quorate.node.jobs import (
@@ -27,10 +27,38 @@ from quorate.sim.observe import ClientOp, Observer
 from quorate.storage.api import Recovered
 
 if TYPE_CHECKING:
+    from quorate.sim.plan import Plan
     from quorate.sim.process import Process
+    from quorate.sim.run import Outcome
     from quorate.sim.world import World
 
 _QUIET = {"cluster_id", "records", "leader_endpoints", "listeners", "max_wait_ms", "max_bytes"}
+
+
+TRACE_FORMAT: Final = 1
+"""Of a trace as text; counts up when a line changes its form."""
+
+
+def trace_head(plan: Plan, version: str) -> str:
+    """The first line of a trace; `version` is of the code that runs the plan."""
+    return (
+        f"# quorate trace {TRACE_FORMAT}, plan format {plan.format}, seed {plan.seed}, "
+        f"version {version}"
+    )
+
+
+def trace_end(outcome: Outcome) -> list[str]:
+    """The last lines of a trace: what came of the world."""
+    lines = [
+        f"{outcome.events} events in {outcome.simulated_ms} ms, the last {outcome.healing_ms} "
+        "of them to heal"
+    ]
+    failure = outcome.failure
+    if failure is not None:
+        lines.append(f"FAILED: {failure.check}: {failure.message}")
+        lines += failure.details.splitlines()
+    lines.append(f"trace {outcome.trace_hash}")
+    return lines
 
 
 class TraceText(Observer):

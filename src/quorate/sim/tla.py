@@ -7,7 +7,8 @@ after its disk was replaced). Snapshots and kraft.version 0 are not in the speci
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -231,10 +232,14 @@ def _text(line: Line) -> str:
 
 
 class Recorder(Observer):
-    """Puts a simulated world on a tape."""
+    """Puts a simulated world on a tape, up to the first thing that the specification leaves out.
+
+    `left_out` says what that was; None: the tape holds the whole run.
+    """
 
     def __init__(self) -> None:
         self.tape = Tape(())
+        self.left_out: str | None = None
 
     def began(self, world: World) -> None:
         """The voters of the bootstrap snapshot are those of the plan."""
@@ -242,15 +247,26 @@ class Recorder(Observer):
         self.tape = Tape(ReplicaKey(p.id, p.directory_id) for p in founders)
 
     def started(self, process: Process, recovered: Recovered) -> None:
-        key = ReplicaKey(process.id, process.directory_id)
-        election = recovered.election or ElectionState()
-        self.tape.started(key, election, recovered.log.end_offset)
-
-    def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
-        if effects.faulted is not None or process.core is None:
+        if self.left_out is not None:
             return
         key = ReplicaKey(process.id, process.directory_id)
-        for job in effects.jobs:
-            if isinstance(job, Write):
-                self.tape.wrote(key, job.seq, job.writes)
-        self.tape.stepped(key, process.core)
+        election = recovered.election or ElectionState()
+        with self._up_to_what_is_left_out():
+            self.tape.started(key, election, recovered.log.end_offset)
+
+    def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
+        if self.left_out is not None or effects.faulted is not None or process.core is None:
+            return
+        key = ReplicaKey(process.id, process.directory_id)
+        with self._up_to_what_is_left_out():
+            for job in effects.jobs:
+                if isinstance(job, Write):
+                    self.tape.wrote(key, job.seq, job.writes)
+            self.tape.stepped(key, process.core)
+
+    @contextmanager
+    def _up_to_what_is_left_out(self) -> Iterator[None]:
+        try:
+            yield
+        except NotInSpecification as error:
+            self.left_out = str(error)

@@ -1,0 +1,78 @@
+"""`quorate sim replay`: a run as a TLA+ module, and traces that are packed."""
+
+import gzip
+from dataclasses import replace
+
+import pytest
+
+from quorate.sim.plan import Deed, Plan, plan_text
+from quorate.sim.run import run_plan
+from quorate.sim.tla import Recorder
+
+WHOLE = Plan(voters=3, duration_ms=3000, deeds=(Deed(1500, "power", (1, 300)),))
+CLEANED = Plan(
+    voters=3, duration_ms=3000, deeds=(Deed(1500, "snapshot", (1,)), Deed(2000, "clean", (1,)))
+)
+STATIC = Plan(voters=3, duration_ms=1000, static=True)
+
+
+@pytest.fixture
+def plan_file(tmp_path):
+    def write(plan):
+        path = tmp_path / "my.plan"
+        path.write_text(plan_text(plan))
+        return path
+
+    return write
+
+
+def test_a_run_becomes_a_module_and_its_configuration(quorate, plan_file, tmp_path):
+    outcome = quorate("sim", "replay", plan_file(WHOLE), "--tla", tmp_path / "Run.tla")
+    recorder = Recorder()
+    run_plan(WHOLE, [recorder])
+    assert outcome.code == 0 and recorder.left_out is None
+    lines = len(recorder.tape.lines)
+    assert outcome.out.endswith(
+        f"{lines} lines written to {tmp_path}/Run.tla, for QuorateTrace.tla\n"
+    )
+    assert (tmp_path / "Run.tla").read_text() == recorder.tape.module()
+    assert (tmp_path / "Run.cfg").read_text() == recorder.tape.config()
+
+
+def test_the_module_ends_before_what_the_specification_leaves_out(quorate, plan_file, tmp_path):
+    whole, cut = Recorder(), Recorder()
+    run_plan(CLEANED, [cut])
+    end = len(cut.tape.lines)
+    run_plan(replace(CLEANED, deeds=CLEANED.deeds[:1]), [whole])
+    assert end > 20 and cut.tape.lines == whole.tape.lines[:end], "until then they are the same"
+    outcome = quorate("sim", "replay", plan_file(CLEANED), "--tla", tmp_path / "Run.tla")
+    assert outcome.code == 0
+    assert f"{end} lines" in outcome.out and "the run goes on, but snapshots are not" in outcome.out
+
+
+def test_a_run_that_the_specification_leaves_out_whole(quorate, plan_file, tmp_path):
+    outcome = quorate("sim", "replay", plan_file(STATIC), "--tla", tmp_path / "Run.tla")
+    assert outcome.code == 2 and "nothing to write" in outcome.err
+    assert "kraft.version 0 is not in the specification" in outcome.err
+    assert not (tmp_path / "Run.tla").exists()
+
+
+def test_the_module_has_the_name_that_the_specification_asks_for(quorate, tmp_path):
+    outcome = quorate("sim", "replay", "1", "--tla", tmp_path / "Mine.tla")
+    assert outcome.code == 2 and "should be named Run.tla" in outcome.err
+
+
+def test_a_place_that_cannot_be_written(quorate, plan_file, tmp_path):
+    outcome = quorate("sim", "replay", plan_file(WHOLE), "--tla", tmp_path / "no" / "Run.tla")
+    assert outcome.code == 2 and "cannot be written" in outcome.err
+
+
+def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):
+    plan = plan_file(WHOLE)
+    packed = tmp_path / "trace.txt.gz"
+    packed.write_bytes(gzip.compress(quorate("sim", "replay", plan).out.encode()))
+    outcome = quorate("sim", "replay", plan, "--against", packed)
+    assert outcome.code == 0 and "the same" in outcome.out
+    packed.write_bytes(b"no gzip")
+    outcome = quorate("sim", "replay", plan, "--against", packed)
+    assert outcome.code == 2 and "is no trace" in outcome.err
