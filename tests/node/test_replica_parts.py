@@ -104,6 +104,16 @@ def test_a_snapshot_is_due_by_bytes_or_by_age(applied, age, due):
     assert SnapshotPolicy(max_bytes=100, max_interval_ms=50).is_due(applied, age) is due
 
 
+@pytest.mark.parametrize(
+    ("applied", "last_size", "due"), [(99, 0, False), (100, 99, True), (100, 101, False)]
+)
+def test_in_proportion_as_much_log_is_due_as_the_last_snapshot_was_long(applied, last_size, due):
+    policy = SnapshotPolicy(max_bytes=100, max_interval_ms=50, in_proportion=True)
+    assert policy.is_due(applied, 0, last_size) is due
+    assert policy.is_due(applied, 50, last_size)
+    assert SnapshotPolicy(max_bytes=100).is_due(applied, 0, last_size) is (applied >= 100)
+
+
 def test_age_does_not_count_when_it_is_off():
     assert not SnapshotPolicy(max_bytes=100, max_interval_ms=0).is_due(1, 10**12)
 

@@ -14,13 +14,16 @@ import pytest
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import iter_batches
+from quorate.formats.snapshot import encode_snapshot
 from quorate.raft.values import ElectionState
 from quorate.storage.api import StorageError
 from quorate.storage.disk import OsDisk
 from quorate.storage.disk_storage import DiskStorage
 from quorate.storage.files import FileStorage
 from quorate.storage.log import LogOptions
+from quorate.storage.snapshots import SYNC_EVERY
 from storage.builders import (
+    CONTROL,
     SMALL,
     data,
     file_place,
@@ -333,3 +336,20 @@ def check_one_history(found: bytes) -> None:
         assert view.epoch >= epoch
         assert is_as_built(view)
         end, epoch = view.end_offset, view.epoch
+
+
+def test_a_long_snapshot_is_synced_while_it_is_written(tmp_path):
+    """So that no sync of the log has to wait for all of it."""
+    storage, steps = watched(tmp_path)
+    id = OffsetAndEpoch(5, 1)
+    writer = storage.create_snapshot(id)
+    unsynced = 0
+    for batch in encode_snapshot(id, CONTROL, 5005, [bytes(1 << 20)] * 20, 9000):
+        steps.done.clear()
+        writer.append(batch)
+        synced = any(operation == "sync" for operation, _ in steps.done)
+        unsynced = 0 if synced else unsynced + len(batch)
+        assert unsynced < SYNC_EVERY
+    writer.freeze()
+    assert storage.snapshot_size(id) > 20 << 20
+    storage.close()

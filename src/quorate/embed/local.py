@@ -302,7 +302,8 @@ class LocalCluster:
             fetch_max_wait_ms=fetch_max_wait_ms(self._config.fetch_timeout_ms),
         )
         machine = OpaqueMachine(self._machine())
-        replica = Replica(config, storage.open(), machine, random.Random().random, SnapshotPolicy())
+        policy = SnapshotPolicy(in_proportion=True)
+        replica = Replica(config, storage.open(), machine, random.Random().random, policy)
         member = Member.around(key, replica, machine)
         driver = MemoryDriver(self, member.node, storage, member._end)
         member.drive(driver)

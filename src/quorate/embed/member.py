@@ -7,6 +7,7 @@ import random
 import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
@@ -142,7 +143,7 @@ class Member:
             recovered,
             opaque,
             random.Random(secrets.randbits(64)).random,
-            app.snapshot_policy(config),
+            replace(app.snapshot_policy(config), in_proportion=True),
         )
         member = cls.around(ReplicaKey(config.node_id, identity.directory_id), replica, opaque)
         meters = None if page is None else Meters(replica)

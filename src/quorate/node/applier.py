@@ -31,7 +31,7 @@ class Applier:
     """Where the state machine stands: `applied` is the end offset (exclusive) and its epoch.
 
     `timestamp_ms` is the newest batch's time, `bytes_applied` the log's bytes since the last
-    snapshot was begun or loaded.
+    snapshot was begun or loaded, `snapshot_size` the bytes of the last one.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -39,6 +39,7 @@ class Applier:
         self.applied = BOOTSTRAP
         self.timestamp_ms = 0
         self.bytes_applied = 0
+        self.snapshot_size = 0
         self.loading: OffsetAndEpoch | None = None
         self._reader = SnapshotReader()
         self._position = 0
@@ -127,6 +128,7 @@ class Applier:
         self.loading = None
         self.applied = snapshot_id
         self.bytes_applied = 0
+        self.snapshot_size = self._position
 
     def _apply(self, view: BatchView) -> None:
         self.timestamp_ms = view.max_timestamp

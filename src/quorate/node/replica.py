@@ -223,6 +223,7 @@ class Replica:
                 events.append(inputs.InstallFailed(item.seq, snapshot_id, item.reason))
             case SnapshotWritten():
                 self._writing_snapshot = False
+                self._applier.snapshot_size = item.size
                 effects.notes.append(f"Wrote snapshot {_name(snapshot_id)}")
                 if snapshot_id > self._newest_snapshot:
                     self._newest_snapshot = snapshot_id
@@ -360,7 +361,9 @@ class Replica:
             self._snapshot_at = now.monotonic_ms
             return
         age = now.monotonic_ms - self._snapshot_at
-        if self._writing_snapshot or not self._policy.is_due(applier.bytes_applied, age):
+        if self._writing_snapshot or not self._policy.is_due(
+            applier.bytes_applied, age, applier.snapshot_size
+        ):
             return
         if self.core.snapshot_problem(applier.applied) is not None:
             return

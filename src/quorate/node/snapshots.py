@@ -27,12 +27,17 @@ class SnapshotPolicy:
     """metadata.max.retention.bytes; negative: no limit"""
     retention_ms: int = 604_800_000
     """metadata.max.retention.ms; negative: no limit"""
+    in_proportion: bool = False
+    """Of a large state a snapshot is due only after as much log as the last one was long: so no
+    more is written as snapshots than as log. Not Kafka's rule."""
 
-    def is_due(self, bytes_applied: int, age_ms: int) -> bool:
-        """`bytes_applied` of log, and `age_ms`, since the last snapshot was begun or loaded."""
+    def is_due(self, bytes_applied: int, age_ms: int, last_size: int = 0) -> bool:
+        """`bytes_applied` of log, and `age_ms`, since the last snapshot was begun or loaded;
+        `last_size`: its bytes."""
         if bytes_applied == 0:
             return False
-        return bytes_applied >= self.max_bytes or 0 < self.max_interval_ms <= age_ms
+        enough = max(self.max_bytes, last_size) if self.in_proportion else self.max_bytes
+        return bytes_applied >= enough or 0 < self.max_interval_ms <= age_ms
 
     def clean_to(
         self, log_size: int, snapshots: Sequence[SnapshotInfo], wall_ms: int

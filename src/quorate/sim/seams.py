@@ -17,13 +17,11 @@ class WhimPolicy(SnapshotPolicy):
     __slots__ = ("wanted",)
     wanted: list[bool]
 
-    def is_due(self, bytes_applied: int, age_ms: int) -> bool:
-        if bytes_applied == 0:
-            return False
-        if self.wanted:
+    def is_due(self, bytes_applied: int, age_ms: int, last_size: int = 0) -> bool:
+        if self.wanted and bytes_applied > 0:
             self.wanted.clear()
             return True
-        return bytes_applied >= self.max_bytes or 0 < self.max_interval_ms <= age_ms
+        return super().is_due(bytes_applied, age_ms, last_size)
 
 
 def untroubled(deed: str, name: str) -> None:

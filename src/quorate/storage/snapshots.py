@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from quorate.base.check import check
 from quorate.base.errors import BrokenInvariant
@@ -20,6 +21,9 @@ from quorate.formats.files import PART_SUFFIX, snapshot_name
 from quorate.storage.api import CorruptLog, SnapshotInfo, StorageError
 from quorate.storage.disk import Disk, File
 from quorate.storage.scan import Damage, scan_snapshot
+
+SYNC_EVERY: Final = 4 * 1024 * 1024
+"""Bytes of a snapshot in the making. Were all synced at its end, syncs of the log would wait."""
 
 
 class SnapshotStore:
@@ -176,6 +180,7 @@ class OwnSnapshot:
         self._publish = publish
         self._file: File | None = disk.open(part, create=True)
         self._size = 0
+        self._synced = 0
         self._timestamp: int | None = None
         self._whole = False
         self._published = False
@@ -193,6 +198,9 @@ class OwnSnapshot:
             raise BrokenInvariant(f"bytes for a snapshot are not sound: {error}") from None
         file.write_at(self._size, data)
         self._size += len(data)
+        if self._size - self._synced >= SYNC_EVERY:
+            file.sync()
+            self._synced = self._size
 
     def freeze(self) -> None:
         file = self._open_file()
