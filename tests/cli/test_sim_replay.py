@@ -10,9 +10,7 @@ from quorate.sim.run import run_plan
 from quorate.sim.tla import Recorder
 
 WHOLE = Plan(voters=3, duration_ms=3000, deeds=(Deed(1500, "power", (1, 300)),))
-CLEANED = Plan(
-    voters=3, duration_ms=3000, deeds=(Deed(1500, "snapshot", (1,)), Deed(2000, "clean", (1,)))
-)
+OLD_COPY = Plan(voters=3, duration_ms=3000, deeds=(Deed(2000, "old-copy", (2, 500, 100)),))
 STATIC = Plan(voters=3, duration_ms=1000, static=True)
 
 
@@ -41,13 +39,13 @@ def test_a_run_becomes_a_module_and_its_configuration(quorate, plan_file, tmp_pa
 
 def test_the_module_ends_before_what_the_specification_leaves_out(quorate, plan_file, tmp_path):
     whole, cut = Recorder(), Recorder()
-    run_plan(CLEANED, [cut])
+    run_plan(OLD_COPY, [cut])
     end = len(cut.tape.lines)
-    run_plan(replace(CLEANED, deeds=CLEANED.deeds[:1]), [whole])
+    run_plan(replace(OLD_COPY, deeds=()), [whole])
     assert end > 20 and cut.tape.lines == whole.tape.lines[:end], "until then they are the same"
-    outcome = quorate("sim", "replay", plan_file(CLEANED), "--tla", tmp_path / "Run.tla")
+    outcome = quorate("sim", "replay", plan_file(OLD_COPY), "--tla", tmp_path / "Run.tla")
     assert outcome.code == 0
-    assert f"{end} lines" in outcome.out and "the run goes on, but snapshots are not" in outcome.out
+    assert f"{end} lines" in outcome.out and "the run goes on, but n2 starts with " in outcome.out
 
 
 def test_a_run_that_the_specification_leaves_out_whole(quorate, plan_file, tmp_path):

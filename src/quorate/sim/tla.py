@@ -152,7 +152,8 @@ class Tape:
                 disk.states.append((election, log))
                 disk.seqs.append(seq)
         elif not isinstance(write, AbandonSnapshot):
-            raise NotInSpecification(f"snapshots are not in the specification: {write}")
+            kind = type(write).__name__
+            raise NotInSpecification(f"snapshots are not in the specification: {kind}")
 
     def _entry(self, batch: Batch | AppendedBatch) -> Entry:
         if isinstance(batch, AppendedBatch):
