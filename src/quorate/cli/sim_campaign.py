@@ -24,7 +24,7 @@ _TODAY: Final = "today"
 _A_DAYS_SHARE: Final = 1000
 
 
-def _seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
+def seeds_or_today(ctx: click.Context, param: click.Parameter, value: str) -> range:
     """`A..B`, or `today`, `today:N`: the first N of the date in UTC."""
     from quorate.sim.campaign import seeds_of_day
 
@@ -48,7 +48,7 @@ Examples:
 )
 @click.option(
     "--seeds",
-    callback=_seeds,
+    callback=seeds_or_today,
     metavar="A..B",
     required=True,
     help="Which ones, B not included; or 'today', 'today:N': N seeds of the date in UTC.",
@@ -103,8 +103,8 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 def _facts(run: campaigns.Campaign) -> dict[str, object]:
     total = run.total
     return {
-        "version": run.version,
-        "source": run.source,
+        "version": run.code.version,
+        "source": run.code.source,
         "worlds": total.worlds,
         "events": total.events,
         "simulated_ms": total.simulated_ms,
@@ -123,7 +123,7 @@ def _text(run: campaigns.Campaign) -> str:
 
     total, cold = run.total, run.total.cold
     lines = [
-        f"version {run.version}: {total.worlds} worlds, {total.events} events, "
+        f"version {run.code.version}: {total.worlds} worlds, {total.events} events, "
         f"{total.simulated_ms / 3_600_000:.1f} simulated hours in {total.cpu_s:.0f} s of "
         "processor time",
     ]

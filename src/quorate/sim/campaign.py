@@ -1,12 +1,14 @@
 """Campaigns: many seeds, a row of Parquet for each, and a campaign can go on where it ended.
 
-A directory holds `part-000000.parquet`, `part-000001.parquet`, ...: each is there whole or not at
-all, and together they have every seed that is done once. Any reader of Parquet takes the directory
-as one table: `spark.read.parquet(DIR)`.
+A directory holds `part-000000.parquet`, `part-000001.parquet`, ... (a campaign over a cluster names
+its parts after their seeds): each is there whole or not at all, and together they have every seed
+that is done once. Any reader of Parquet takes the directory as one table:
+`spark.read.parquet(DIR)`.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
@@ -33,7 +35,9 @@ ROWS: Final = 500
 SECONDS: Final = 60.0
 """After so long what is done is written, however few rows."""
 _A_DAY: Final = 1_000_000
-_MADE_BY: Final = ["version", "source", "plan_format"]
+MADE_BY: Final = ["version", "source", "plan_format"]
+"""The columns that say what made a row: those of Code."""
+_NUMBERED: Final = re.compile(r"part-(\d{6,})\.parquet")
 _NEEDS_ARROW: Final = (
     "campaigns are written as Parquet, and pyarrow is missing: pip install 'quorate[spark]'"
 )
@@ -56,6 +60,61 @@ def seeds_of_day(day: date, count: int) -> range:
 def watched() -> list[Observer]:
     """Every check, and the marks: for one world."""
     return [*checked(), Marks()]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What made a row: the version by name, the sources by digest, and the format of plans."""
+
+    version: str
+    source: str
+    plan_format: int
+
+    def accept(self, made_by: Iterable[tuple[str, str, int]], where: object) -> None:
+        """Raise CampaignError where one of these (version, source, plan format) is other code.
+
+        `where` names what holds them.
+        """
+        for version, source, plan_format in made_by:
+            if (source, plan_format) != (self.source, self.plan_format):
+                raise CampaignError(
+                    f"{where} was made by version {version} (source {source}), plan format "
+                    f"{plan_format}, and this is {self.version} (source {self.source}), plan "
+                    f"format {self.plan_format}: begin in another directory"
+                )
+
+
+def this_code() -> Code:
+    """The code of this process."""
+    return Code(code_version(), source_digest(), FORMAT)
+
+
+def row_of(outcome: Outcome, code: Code) -> dict[str, Any]:
+    """The row of a seed, in the columns of `schema`."""
+    failure = outcome.failure
+    return {
+        "seed": outcome.seed,
+        "version": code.version,
+        "source": code.source,
+        "plan_format": outcome.plan.format,
+        "events": outcome.events,
+        "simulated_ms": outcome.simulated_ms,
+        "healing_ms": outcome.healing_ms,
+        "trace_hash": outcome.trace_hash,
+        "failure_check": None if failure is None else failure.check,
+        "failure_message": None if failure is None else failure.message,
+        "failure_at_ms": None if failure is None else failure.at_ms,
+        "failure_event": None if failure is None else failure.event,
+        "seconds": outcome.seconds,
+        "marks": sorted(outcome.marks.items()),
+    }
+
+
+def results_are_there(where: object) -> CampaignError:
+    """A campaign was begun where another one is."""
+    return CampaignError(
+        f"{where} holds results already: --resume goes on with them, or name another"
+    )
 
 
 @dataclass(slots=True)
@@ -102,8 +161,7 @@ class Campaign:
 
     def __init__(self, directory: Path, *, resume: bool = False) -> None:
         self.directory = directory
-        self.version = code_version()
-        self.source = source_digest()
+        self.code = this_code()
         self.total = Total()
         self.done: set[int] = set()
         self._parts = 0
@@ -111,9 +169,7 @@ class Campaign:
         directory.mkdir(parents=True, exist_ok=True)
         parts = sorted(directory.glob("part-*.parquet"))
         if parts and not resume:
-            raise CampaignError(
-                f"{directory} holds results already: --resume goes on with them, or name another"
-            )
+            raise results_are_there(directory)
         for part in parts:
             self._take_up(part)
 
@@ -128,7 +184,7 @@ class Campaign:
         try:
             with closing(run_seeds(missing, jobs, watched)) as outcomes:
                 for outcome in outcomes:
-                    rows.append(self._row(outcome))
+                    rows.append(row_of(outcome, self.code))
                     self.total.add(rows[-1])
                     if len(rows) >= ROWS or time.monotonic() - written > SECONDS:
                         self._write(rows)
@@ -142,25 +198,6 @@ class Campaign:
         finally:
             if rows:
                 self._write(rows)
-
-    def _row(self, outcome: Outcome) -> dict[str, Any]:
-        failure = outcome.failure
-        return {
-            "seed": outcome.seed,
-            "version": self.version,
-            "source": self.source,
-            "plan_format": outcome.plan.format,
-            "events": outcome.events,
-            "simulated_ms": outcome.simulated_ms,
-            "healing_ms": outcome.healing_ms,
-            "trace_hash": outcome.trace_hash,
-            "failure_check": None if failure is None else failure.check,
-            "failure_message": None if failure is None else failure.message,
-            "failure_at_ms": None if failure is None else failure.at_ms,
-            "failure_event": None if failure is None else failure.event,
-            "seconds": outcome.seconds,
-            "marks": sorted(outcome.marks.items()),
-        }
 
     # -- files --------------------------------------------------------------------------------
     def _write(self, rows: Iterable[dict[str, Any]]) -> None:
@@ -184,17 +221,12 @@ class Campaign:
             raise CampaignError(f"{path} cannot be read: {error}") from None
         if not table.schema.equals(schema()):
             raise CampaignError(f"{path} is no part of a campaign: it has other columns")
-        columns = table.select(_MADE_BY).to_pydict().values()
-        for version, source, plan_format in set(zip(*columns, strict=True)):
-            if (source, plan_format) != (self.source, FORMAT):
-                raise CampaignError(
-                    f"{path} was made by version {version} (source {source}), plan format "
-                    f"{plan_format}, and this is {self.version} (source {self.source}), plan "
-                    f"format {FORMAT}: begin in another directory"
-                )
+        columns = table.select(MADE_BY).to_pydict().values()
+        self.code.accept(set(zip(*columns, strict=True)), path)
         self.done.update(table["seed"].to_pylist())
         self.total.add_table(table)
-        self._parts = int(path.stem.removeprefix("part-")) + 1
+        if number := _NUMBERED.fullmatch(path.name):
+            self._parts = int(number[1]) + 1
 
 
 def schema() -> pyarrow.Schema:
