@@ -23,8 +23,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
-from immutables import Map
-
 from quorate.base.errors import QuorateError
 from quorate.embed import Member, NotLeader, create
 
@@ -33,30 +31,31 @@ class Store:
     """Keys and values; an entry is `S<key length>:<key><value>` or `D<key>`, or empty."""
 
     def __init__(self) -> None:
-        self.data: Map[bytes, bytes] = Map()
+        # Python's garbage collector never looks into a dict of nothing but bytes, however large.
+        self.data: dict[bytes, bytes] = {}
 
     def apply(self, offset: int, entry: bytes) -> bytes:
         kind, rest = entry[:1], entry[1:]
         if kind == b"S":
             length, _, text = rest.partition(b":")
             size = int(length)
-            self.data = self.data.set(text[:size], text[size:])
+            self.data[text[:size]] = text[size:]
         elif kind == b"D":
             if rest not in self.data:
                 return b":0\r\n"
-            self.data = self.data.delete(rest)
+            del self.data[rest]
             return b":1\r\n"
         return b"+OK\r\n"
 
     def snapshot(self) -> Iterable[bytes]:
-        return (b"%d:%b%b" % (len(k), k, v) for k, v in self.data.items())
+        frozen = self.data.copy()  # 50 ms for a million keys
+        return (b"%d:%b%b" % (len(k), k, v) for k, v in frozen.items())
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        with Map().mutate() as made:
-            for chunk in chunks:
-                length, _, text = chunk.partition(b":")
-                made[text[: int(length)]] = text[int(length) :]
-            self.data = made.finish()
+        self.data = {}
+        for chunk in chunks:
+            length, _, text = chunk.partition(b":")
+            self.data[text[: int(length)]] = text[int(length) :]
 
 
 class ProtocolError(Exception):

@@ -13,6 +13,10 @@ from quorate.raft.values import ControlState
 class StateMachine(Protocol):
     """Deterministic: the same entries in the same order give the same state on every member.
 
+    All three run on the loop that also answers the peers: what takes longer than the fetch timeout
+    costs an election. That goes for Python's garbage collector, too, which walks through a large
+    state of small containers (not through a dict of bytes, whatever its size).
+
     All three are called from one thread, in the order of the log. An exception stops the member:
     a machine that can refuse an entry returns the refusal as its result instead.
     """

@@ -161,6 +161,7 @@ class MetadataMachine:
         image = self.image
         if self._loader.transaction is not None or image.features.metadata_version is None:
             return None
+        gc.freeze()  # the collector need not walk through the image as it has grown since
         return record_values(image)
 
     # -- what an active node owes -------------------------------------------------------------
