@@ -28,7 +28,7 @@ class Grumpy(Observer):
 @pytest.fixture
 def grumpy(monkeypatch):
     monkeypatch.setattr("quorate.sim.run.checked", lambda: [Grumpy()])
-    monkeypatch.setattr("quorate.sim.many.run_seeds.__defaults__", (lambda: [Grumpy()],))
+    monkeypatch.setattr("quorate.sim.many.run_seeds.__defaults__", (lambda: [Grumpy()], None))
 
 
 def test_seeds_that_keep_all_promises(quorate):

@@ -10,7 +10,7 @@ import click
 from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 from quorate.cli.sim_campaign import campaign
 from quorate.cli.sim_explore import explore
-from quorate.cli.sim_given import seed, seeds
+from quorate.cli.sim_given import scenario_option, seed, seeds
 from quorate.cli.sim_mutants import mutants
 from quorate.cli.sim_nemesis import nemesis
 from quorate.cli.sim_progress import Total, progress
@@ -35,20 +35,22 @@ def sim() -> None:
     epilog="""\b
 Examples:
   quorate sim run --seeds 0..1000 --jobs 4
-  quorate sim run --seeds 42 --json""",
+  quorate sim run --seeds 42 --json
+  quorate sim run --seeds 0..1000 --scenario canElectInitialLeader""",
 )
 @click.option(
     "--seeds", callback=seeds, metavar="A..B", required=True, help="Which ones; B not included."
 )
+@scenario_option
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
 @click.option("--keep-going", is_flag=True, help="Run all seeds even when one fails.")
 @json_option
-def run(seeds: range, jobs: int, keep_going: bool, as_json: bool) -> int:
+def run(seeds: range, scenario: str | None, jobs: int, keep_going: bool, as_json: bool) -> int:
     """Run seeds with every check on, up to the first that fails; exit code 1 then."""
     from quorate.sim.many import run_seeds
 
-    total = Total()
-    outcomes = run_seeds(seeds, jobs)
+    total = Total(scenario)
+    outcomes = run_seeds(seeds, jobs, scenario=scenario)
     with progress(len(seeds), as_json) as show:
         for outcome in outcomes:
             total.add(outcome)
@@ -65,12 +67,13 @@ sim.add_command(replay)
 
 @sim.command(context_settings=CONTEXT)
 @click.argument("seed", callback=seed)
-def plan(seed: int) -> None:
+@scenario_option
+def plan(seed: int, scenario: str | None) -> None:
     """Print the plan that a seed draws, for `sim replay`."""
-    from quorate.sim.draw import draw
     from quorate.sim.plan import plan_text
+    from quorate.sim.run import drawn
 
-    click.echo(plan_text(draw(seed)), nl=False)
+    click.echo(plan_text(drawn(seed, scenario)), nl=False)
 
 
 sim.add_command(campaign)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -38,6 +38,24 @@ def one_seed(word: str) -> int | None:
             f"of format {FORMAT}: use the version that it was found with"
         )
     return int(found[2])
+
+
+def _scenario(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    from quorate.sim.scenarios import SCENARIOS
+
+    if value is not None and value not in SCENARIOS:
+        raise click.BadParameter(f"there is no '{value}'; there are: {', '.join(SCENARIOS)}")
+    return value
+
+
+def scenario_option(command: Any) -> Any:
+    """Add `--scenario NAME`."""
+    return click.option(
+        "--scenario",
+        callback=_scenario,
+        metavar="NAME",
+        help="Let the seeds draw worlds of this simulation scenario of Kafka's.",
+    )(command)
 
 
 def seed(ctx: click.Context, param: click.Parameter, value: str) -> int:

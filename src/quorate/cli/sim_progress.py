@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Total:
     """What all worlds so far add up to."""
 
-    def __init__(self) -> None:
+    def __init__(self, scenario: str | None = None) -> None:
+        self._scenario = scenario
         self.began = time.perf_counter()
         self.worlds = self.events = self.simulated_ms = 0
         self.cpu_s = 0.0
@@ -64,16 +65,21 @@ class Total:
             f"{self.worlds} worlds, {self.events} events, {hours:.1f} simulated hours, "
             f"{self.rate:,.0f} events/s"
         ]
-        lines += [failed(seed, failure) for seed, failure in self.failures]
+        lines += [failed(seed, failure, self._scenario) for seed, failure in self.failures]
         if not self.failures:
             lines.append("no promise was broken")
         return "\n".join(lines)
 
 
-def failed(seed: int, failure: Failure) -> str:
+def failed(seed: int, failure: Failure, scenario: str | None = None) -> str:
+    """What went wrong, and how to see it again."""
+    again = f"quorate sim replay {seed}"
+    if scenario is not None:
+        file = f"{seed}.plan"
+        again = f"quorate sim plan {seed} --scenario {scenario} > {file}; quorate sim replay {file}"
     return (
         f"seed {seed} failed at {failure.at_ms} ms, event {failure.event}: {failure.check}: "
-        f"{failure.message}\n  quorate sim replay {seed}"
+        f"{failure.message}\n  {again}"
     )
 
 

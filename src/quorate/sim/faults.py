@@ -38,9 +38,10 @@ class Faults:
             name = (deed.at_ms, deed.kind, deed.args)
             seen[name] = seen.get(name, 0) + 1
             luck = Chance(self._world.plan.seed, str(deed), seen[name])
-            self._world.push(deed.at_ms * _MS, self._do, deed, luck)
+            self._world.push(deed.at_ms * _MS, self.do, deed, luck)
 
-    def _do(self, deed: Deed, luck: Chance) -> None:
+    def do(self, deed: Deed, luck: Chance) -> None:
+        """Do this deed now, unless all faults are over."""
         world = self._world
         if world.is_healing:
             return

@@ -32,8 +32,10 @@ class Healing:
             timing.election_backoff_max_ms,
             world.plan.clients.timeout_ms,
         )
-        self._deadline_us = world.now_us + 1000 * max(_LEAST_MS, _PATIENCE * longest)
+        self._patience_us = 1000 * max(_LEAST_MS, _PATIENCE * longest)
+        self._deadline_us = world.now_us + self._patience_us
         self._busy = False
+        self._began_us = world.now_us
         self.took_us = 0
 
     def run(self) -> None:
@@ -44,8 +46,7 @@ class Healing:
         for process in world.processes.values():
             self._mend(process)
         world.healed()
-        began = world.now_us
-        next_step = began + _STEP_US
+        next_step = self._began_us + _STEP_US
         while (missing := self._missing()) is not None:
             if world.now_us > self._deadline_us:
                 raise Violation("liveness", missing)
@@ -53,7 +54,7 @@ class Healing:
                 self._tidy()
                 next_step = world.now_us + _STEP_US
             world.run_until(world.now_us + _LOOK_US)
-        self.took_us = world.now_us - began
+        self.took_us = world.now_us - self._began_us
 
     def _mend(self, process: Process) -> None:
         """Its faults stop; a disk with damage is looked at by recovery, and replaced if refused."""
@@ -124,6 +125,8 @@ class Healing:
         leader = world.leader()
         if leader is None or self._busy:
             return
+        if world.plan.wire and 4 * (world.now_us - self._began_us) > self._patience_us:
+            self._bring_back(leader)
         gone = self._gone(leader)
         if gone is None:
             return
@@ -136,6 +139,25 @@ class Healing:
         if steps and isinstance(steps[0], RemoveStep):
             self._busy = True
             world.operators.take(leader, steps[0], lambda response: self._free())
+
+    def _bring_back(self, leader: Process) -> None:
+        """Give a new disk to observers whose epoch no voter knows.
+
+        A removed voter that has not heard of it, and whose peers know no pre-votes, takes them
+        there by asking for their votes. The leader answers UNKNOWN_LEADER_EPOCH to their Fetch,
+        and as in Kafka it does not follow them: only an operator can help.
+        """
+        core = leader.core
+        voters = core.voters
+        if voters.kraft_version == 0 or core.high_watermark != core.log_end.offset:
+            return
+        ids = {voter.key.id for voter in voters.voters or ()}
+        for process in self._world.running:
+            if process.id not in ids and process.core.epoch > core.epoch:
+                self._world.faults.kill(process)
+                process.wipe()
+                self._world.wiped(process)
+                self._world.faults.start(process)
 
     def _free(self) -> None:
         self._busy = False

@@ -19,22 +19,26 @@ _SHARE: Final = 8
 
 
 def run_seeds(
-    seeds: Sequence[int], jobs: int, watch: Callable[[], list[Observer]] = checked
+    seeds: Sequence[int],
+    jobs: int,
+    watch: Callable[[], list[Observer]] = checked,
+    scenario: str | None = None,
 ) -> Generator[Outcome, None, None]:
     """The outcome of every seed, as they come; `jobs` 1: in this process.
 
     `watch`, a function of some module, makes the observers of one world: by default all checks.
+    `scenario`: one of `sim.scenarios`.
     """
     if jobs == 1:
         for seed in seeds:
-            yield run_seed(seed, watch())
+            yield run_seed(seed, watch(), scenario)
         return
     shares = (seeds[at : at + _SHARE] for at in range(0, len(seeds), _SHARE))
     with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin) as pool:
         waiting: set[Future[list[Outcome]]] = set()
         try:
             for share in shares:
-                waiting.add(pool.submit(_run, share, watch))
+                waiting.add(pool.submit(_run, share, watch, scenario))
                 if len(waiting) > 2 * jobs:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     for future in done:
@@ -48,8 +52,10 @@ def run_seeds(
                 future.cancel()
 
 
-def _run(seeds: Sequence[int], watch: Callable[[], list[Observer]]) -> list[Outcome]:
-    return [run_seed(seed, watch()) for seed in seeds]
+def _run(
+    seeds: Sequence[int], watch: Callable[[], list[Observer]], scenario: str | None
+) -> list[Outcome]:
+    return [run_seed(seed, watch(), scenario) for seed in seeds]
 
 
 def _begin() -> None:

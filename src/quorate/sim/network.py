@@ -124,6 +124,10 @@ class Network:
         link = self._links[source][to]
         link.cut_us = max(link.cut_us, until_us)
 
+    def join(self, source: int, to: int) -> None:
+        """End what was cut."""
+        self._links[source][to].cut_us = 0
+
     def slow(self, source: int, to: int, extra_us: int, until_us: int) -> None:
         link = self._links[source][to]
         link.slow_us, link.slow_until_us = extra_us, until_us

@@ -175,6 +175,8 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 class Plan:
     format: int = FORMAT
     seed: int = 0
+    scenario: str = ""
+    """What happens is in the script of this name (`sim.scenarios`), beside the deeds."""
     voters: int = 3
     observers: int = 0
     static: bool = False
@@ -183,7 +185,7 @@ class Plan:
     wire: bool = False
     """Messages pass through Kafka's encodings, at versions that differ from node to node."""
     duration_ms: int = 10_000
-    """Before the healing."""
+    """Before the healing; the most that a scenario may take."""
     network: NetworkPlan = NetworkPlan()
     timing: TimingPlan = TimingPlan()
     clock: ClockPlan = ClockPlan()
@@ -212,7 +214,9 @@ def plan_text(plan: Plan, *, short: bool = False) -> str:
     lines = [
         f"{name} {_say(getattr(plan, name))}"
         for name in _PLAIN
-        if not short or name in _ALWAYS or getattr(plan, name) != getattr(_DEFAULT, name)
+        if getattr(plan, name) != getattr(_DEFAULT, name)
+        or name in _ALWAYS
+        or not (short or name == "scenario")
     ]
     for part, kind in _PARTS.items():
         value, default = getattr(plan, part), getattr(_DEFAULT, part)
@@ -289,6 +293,8 @@ def _parse_setting(
 
 
 def _read(word: str, kind: str) -> object:
+    if kind == "str":
+        return word
     if kind == "bool":
         if word not in ("yes", "no"):
             raise ValueError(f"'{word}' is neither yes nor no")

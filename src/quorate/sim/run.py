@@ -12,6 +12,7 @@ from quorate.sim.checks.watch import Checks
 from quorate.sim.draw import draw
 from quorate.sim.observe import Observer, Violation
 from quorate.sim.plan import Plan
+from quorate.sim.scenarios import draw_scenario
 from quorate.sim.world import World
 
 
@@ -83,6 +84,11 @@ def _failure(world: World, check: str, message: str, details: str = "") -> Failu
     return Failure(check, message, world.now_us // 1000, world.events, details)
 
 
-def run_seed(seed: int, observers: Sequence[Observer] = ()) -> Outcome:
+def run_seed(seed: int, observers: Sequence[Observer] = (), scenario: str | None = None) -> Outcome:
     """Run the world that this seed draws."""
-    return run_plan(draw(seed), observers)
+    return run_plan(drawn(seed, scenario), observers)
+
+
+def drawn(seed: int, scenario: str | None = None) -> Plan:
+    """The plan of a seed: from the swarm, or in the family of a scenario."""
+    return draw(seed) if scenario is None else draw_scenario(scenario, seed)

@@ -34,6 +34,7 @@ from quorate.sim.observe import ClientOp, Observer, Violation
 from quorate.sim.operators import Operators
 from quorate.sim.plan import Plan, check_plan
 from quorate.sim.process import Process
+from quorate.sim.scenarios import check_scenario, play
 from quorate.sim.trace import TraceHash
 from quorate.storage.api import Recovered
 
@@ -67,6 +68,8 @@ class World:
 
     def __init__(self, plan: Plan, observers: Sequence[Observer] = ()) -> None:
         check_plan(plan)
+        if plan.scenario:
+            check_scenario(plan)
         self.plan = plan
         self.now_us = 0
         self.events = 0
@@ -151,7 +154,10 @@ class World:
             self.faults.start(process)
         self.clients.begin()
         self.faults.begin()
-        self.run_until(self.plan.duration_ms * 1000)
+        if self.plan.scenario:
+            play(self)
+        else:
+            self.run_until(self.plan.duration_ms * 1000)
         self.healing = Healing(self)
         self.healing.run()
         for observer in self._observers:
