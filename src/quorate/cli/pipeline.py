@@ -392,4 +392,4 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-from quorate.cli import pipeline_stream as _  # noqa: E402, F401 - a command in a file of its own
+from quorate.cli import pipeline_stream, pipeline_who  # noqa: E402, F401 - in files of their own

@@ -5,6 +5,7 @@
     quarantine  what was not taken, where it stands, and why
     changes     silver: typed events
     topics, partitions, brokers, ...   gold, one for each kind: state as of now and history
+    who         gold: changes and who did them
     epochs      which epoch ruled which offsets of the log
     clusters    how far each cluster has come
 
@@ -104,6 +105,24 @@ CHANGES: Final = pa.schema(
 )
 """`effective_offset` differs from `offset` in a metadata transaction: there it is its end."""
 
+_SEEN: Final = [
+    *((name, TEXT) for name in ("request", "host", "client_id", "file")),
+    ("position", LONG),
+    ("line", TEXT),
+]
+_CANDIDATE: Final = pa.struct(
+    [("principal", TEXT), ("evidence", TEXT), ("lines", LONG), *_SEEN],
+)
+WHO: Final = pa.schema(
+    [
+        *CHANGES,
+        *((name, TEXT) for name in ("caused_by", "who", "confidence", "reason")),
+        *_SEEN,
+        ("candidates", pa.list_(_CANDIDATE)),
+    ]
+)
+"""Changes with who did them, kept by `who` when asked to; `line` at byte `position` of `file`."""
+
 EPOCHS: Final = pa.schema(
     [
         ("cluster_id", TEXT),
@@ -162,13 +181,14 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "quarantine": QUARANTINE,
     "changes": CHANGES,
     **{name: gold_schema(kind) for name, kind in KINDS.items()},
+    "who": WHO,
     "epochs": EPOCHS,
     "clusters": CLUSTERS,
 }
 FOLDERS: Final = {
     **dict.fromkeys(("log", "snapshots", "quarantine"), "bronze"),
     "changes": "silver",
-    **dict.fromkeys(KINDS, "gold"),
+    **dict.fromkeys((*KINDS, "who"), "gold"),
     **dict.fromkeys(("epochs", "clusters"), "control"),
 }
 

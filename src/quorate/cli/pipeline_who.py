@@ -1,0 +1,201 @@
+"""`quorate pipeline who`: changes joined with what authorizers and controllers logged."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from quorate.cli.pipeline import (
+    BAD_INPUT,
+    _job,
+    _local,
+    _print,
+    _table_lines,
+    job_options,
+    pipeline,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from quorate.spark.who import Answer
+
+_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_ASKED: Final = "caused_by IN ('request', 'unknown')"
+_LOGS: Final = {
+    "authorizer": "kafka-authorizer.log, of the controllers and the brokers.",
+    "request": "kafka-request.log: with the requests' bodies, the strongest evidence.",
+    "controller": "controller.log, for what controllers did by themselves.",
+    "server": "server.log, or any other log that has such lines among others.",
+}
+
+
+def _millis(_context: Any, _parameter: Any, text: str) -> int:
+    """The ms of `5s`, `200ms`, `2m` or `1h`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
+    if found is None:
+        raise click.BadParameter(f"{text}: it must be like 5s, 200ms, 2m or 1h")
+    return round(float(found[1]) * _UNITS[found[2]])
+
+
+def log_options(command: Any) -> Any:
+    """Add an option for each kind of log."""
+    for kind, text in reversed(_LOGS.items()):
+        command = click.option(f"--{kind}-log", metavar="PATH", multiple=True, help=text)(command)
+    return command
+
+
+@pipeline.command(
+    epilog="\b\nquorate pipeline who -w warehouse --authorizer-log '/logs/*/kafka-authorizer.log*'"
+    "\nquorate pipeline who -w warehouse --tz Europe/Berlin --authorizer-log /logs"
+    " --request-log /logs \\\n    --where \"event = 'topic deleted' AND topic_name = 'orders'\""
+)
+@job_options
+@log_options
+@click.option("--cluster", metavar="ID", help="Whose nodes logged; needed where there are many.")
+@click.option(
+    "--tz", metavar="ZONE", default="UTC", show_default=True, help="Of the times in the logs."
+)
+@click.option(
+    "--window",
+    metavar="DURATION",
+    callback=_millis,
+    default="5s",
+    show_default=True,
+    help="From an allowed request to its change, at most.",
+)
+@click.option(
+    "--skew",
+    metavar="DURATION",
+    callback=_millis,
+    default="1s",
+    show_default=True,
+    help="Between the clocks of two nodes, at most.",
+)
+@click.option("--pattern", metavar="LAYOUT", help="Of log4j, when it is not Kafka's own.")
+@click.option("--all", "everything", is_flag=True, help="Also what nodes did by themselves.")
+@click.option("--where", metavar="SQL", help="A condition on the answer's columns.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="Rows to print at most.",
+)
+@click.option("--out", is_flag=True, help="Keep the whole answer in the warehouse, as table who.")
+def who(**words: Any) -> int:
+    """Who did it? Names for changes, from the logs of the nodes, and how sure they are.
+
+    The authorizer logs allowed requests at DEBUG of kafka.authorizer.logger only; a request that a
+    broker forwards is logged by the active controller, with the client's principal. PATH is a file,
+    a pattern, or a directory in which files have Kafka's names (rotated and compressed ones too). A
+    name is only given where a line is there for it.
+
+    --json prints a line for each change, and a last one with the summary. Exit code 1: some lines
+    could not be read.
+    """
+    given = {kind: [_local(path) for path in words[f"{kind}_log"]] for kind in _LOGS}
+    if not any(given.values()):
+        raise click.UsageError("give at least one log: --authorizer-log PATH")
+    with _job("who", words) as (spark, tell):
+        from quorate.spark.who import LogPaths
+        from quorate.spark.who import who as job
+        from quorate.spark.who.job import keep, open_warehouse
+        from quorate.spark.who.layout import KAFKA
+        from quorate.spark.who.logs import Reading
+
+        reading = Reading(words["pattern"] or KAFKA, words["tz"], words["window"], words["skew"])
+        store = open_warehouse(_local(words["warehouse"]), words["table_format"])
+        answer = job(
+            spark, store, LogPaths(**given), cluster_id=words["cluster"], reading=reading, tell=tell
+        )
+        try:
+            rows = _chosen(answer, words)
+            kept = keep(spark, store, answer) if words["out"] else None
+            summary = answer.summary() | {"kept_rows": kept}
+            if words["as_json"]:
+                for row in rows.toLocalIterator():
+                    click.echo(_json(row.asDict(recursive=True)))
+                click.echo(_json({"summary": summary}))
+            else:
+                _show(rows, summary, words["limit"])
+        finally:
+            answer.close()
+    for line in _warnings(answer):
+        click.echo(line, err=True)
+    return BAD_INPUT if answer.unread else 0
+
+
+def _chosen(answer: Answer, words: dict[str, Any]) -> DataFrame:
+    """The rows to print, in the order of the log."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    from quorate.spark.history import NoSuchQuestion
+
+    condition = words["where"] or ("true" if words["everything"] else _ASKED)
+    try:
+        return answer.rows.where(condition).orderBy("offset", "event", "partition")
+    except (AnalysisException, ParseException) as error:
+        raise NoSuchQuestion(f"--where: {str(error).partition(chr(10))[0]}") from None
+
+
+def _show(rows: DataFrame, summary: dict[str, Any], limit: int) -> None:
+    found = [row.asDict(recursive=True) for row in rows.take(limit + 1)]
+    names = ["time", "offset", "event", "what", "who", "confidence", "request", "host", "client_id"]
+    cells = [row | {"what": what(row), "who": doer(row)} for row in found[:limit]]
+    _print(None, False, lambda: _table_lines(names, cells) if cells else ["no such change"])
+    if len(found) > limit:
+        click.echo(f"... more rows: --limit (only {limit} are shown)", err=True)
+    causes, sure = (
+        ", ".join(f"{count} {name}" for name, count in summary[column].items())
+        for column in ("caused_by", "confidence")
+    )
+    click.echo(f"{summary['changes']} changes of {summary['cluster_id']}: {causes}; {sure}")
+    unknown = next((row for row in cells if row["confidence"] == "unknown"), None)
+    if unknown is not None:
+        click.echo(
+            f"unknown, for example {unknown['event']} at {unknown['offset']}: {unknown['reason']}"
+        )
+    if summary["kept_rows"] is not None:
+        click.echo(f"{summary['kept_rows']} rows kept as table who")
+
+
+def what(row: dict[str, Any]) -> str:
+    """What a change is about: `orders-0`, `topic/orders retention.ms`, `broker 12`."""
+    if row["partition"] is not None:
+        return f"{row['topic_name']}-{row['partition']}"
+    if row["resource_type"] is not None:
+        name = row["resource_name"] or "<default>"
+        more = row["name"] or row["principal"]
+        return f"{row['resource_type']}/{name}" + (f" {more}" if more else "")
+    if row["node_id"] is not None:
+        return f"node {row['node_id']}"
+    return row["topic_name"] or " ".join(filter(None, (row["principal"], row["name"]))) or "-"
+
+
+def doer(row: dict[str, Any]) -> str | None:
+    """The name; in brackets what did it where it was no person; candidates with question marks."""
+    if row["who"] is not None:
+        return str(row["who"])
+    if row["confidence"] == "ambiguous":
+        return " ".join(f"{one['principal']}?" for one in row["candidates"][:3])
+    return None if row["confidence"] == "unknown" else f"({row['caused_by']})"
+
+
+def _warnings(answer: Answer) -> list[str]:
+    found = list(answer.notes)
+    for one in answer.files:
+        if one.unread:
+            position, text = one.first_unread[0]
+            found.append(
+                f"{one.path}: {one.unread} lines could not be read; the first, at byte {position}: "
+                f"{text!r}"
+            )
+    return found
+
+
+def _json(told: Any) -> str:
+    return json.dumps(told, default=str, ensure_ascii=False)

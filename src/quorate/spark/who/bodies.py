@@ -1,0 +1,267 @@
+"""What `kafka.request.logger` writes at DEBUG: each request with its body, answer and maker.
+
+`Completed request:{...}` of `RequestChannel`, written when the answer was sent. For a forwarded
+request both nodes write one: the broker with the client's connection, the active controller with
+`isForwarded`, the same principal and client id, and the broker's connection.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from quorate.metadata import settings
+from quorate.spark.facts import ACL_RESOURCES
+from quorate.spark.tables.kinds import (
+    HIDDEN,
+    MECHANISMS,
+    OPERATIONS,
+    PATTERNS,
+    PERMISSIONS,
+    config_type,
+    quota_key,
+    word,
+)
+from quorate.spark.who.keys import ANY, BODY, key
+from quorate.spark.who.messages import Offer
+
+PREFIX: Final = "Completed request:"
+_NAME: Final = re.compile(r'"requestApiKeyName":"(\w+)"')
+_SECRET: Final = re.compile(r'"(salt|saltedPassword|hmac)":"[^"]*"')
+_TEXT_BYTES: Final = 600
+Json = dict[str, Any]
+
+
+class Requested(NamedTuple):
+    """A completed request that may have changed something."""
+
+    request: str
+    """As in the authorizer's lines: `CreateTopics`."""
+    principal: str
+    host: str | None
+    """Of the client; None for a forwarded one, whose connection is the broker's."""
+    client_id: str | None
+    forwarded: bool
+    total_ms: int
+    keys: tuple[str, ...]
+    """The things that it changed: those answered without an error."""
+
+
+def is_request(message: str) -> bool:
+    return message.startswith(PREFIX)
+
+
+def is_interesting(text: str) -> bool:
+    """Whether the line is of a request that can change metadata; cheap, since most are not."""
+    found = _NAME.search(text, 0, 2000)
+    return found is None or found[1] in READERS
+
+
+def parse_request(message: str) -> Requested | None:
+    """A completed request; None where it changed nothing that can be told.
+
+    Raises ValueError when it is not the JSON that Kafka writes.
+    """
+    try:
+        told = json.loads(message.removeprefix(PREFIX))
+        header = told["requestHeader"]
+        reader = READERS.get(header["requestApiKeyName"])
+        if reader is None:
+            return None
+        name, read = reader
+        body, answer = told["request"], told["response"]
+        if not isinstance(answer, dict) or body.get("validateOnly"):
+            return None
+        keys = () if answer.get("errorCode") else tuple(read(body, answer))
+        forwarded = bool(told.get("isForwarded"))
+        return Requested(
+            name,
+            told["principal"],
+            None if forwarded else _client(told["connection"]),
+            header.get("clientId"),
+            forwarded,
+            round(told["totalTimeMs"]),
+            tuple(key(name, *words) for words in keys),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a request of Kafka: {error!r}") from None
+
+
+def request_offers(request: Requested) -> Iterator[Offer]:
+    """What a request is evidence for."""
+    for one in request.keys:
+        yield Offer(one, BODY)
+
+
+def shown(text: str) -> str:
+    """The line as evidence: cut, and without the secrets that some bodies have."""
+    return _SECRET.sub(rf'"\1":"{HIDDEN}"', text)[:_TEXT_BYTES]
+
+
+def _client(connection: str) -> str | None:
+    """The client's host in `server:port-client:port-processor-number`."""
+    found = re.search(r":\d+-(.+):\d+-\d+(?:-\d+)?$", connection)
+    return found[1].strip("[]") if found else None
+
+
+def _ok(answers: list[Json], *names: str) -> set[Any]:
+    """By their names, the answers without an error."""
+    return {tuple(one.get(name) for name in names) for one in answers if not one["errorCode"]}
+
+
+Keys = Iterator[tuple[Any, ...]]
+
+
+def _create_topics(_body: Json, answer: Json) -> Keys:
+    for (name,) in _ok(answer["topics"], "name"):
+        yield "topic", name
+
+
+def _delete_topics(_body: Json, answer: Json) -> Keys:
+    for (name,) in _ok(answer["responses"], "name"):
+        yield "topic", name
+
+
+def _create_partitions(_body: Json, answer: Json) -> Keys:
+    for (name,) in _ok(answer["results"], "name"):
+        yield "topic", name
+
+
+def _incremental_alter_configs(body: Json, answer: Json) -> Keys:
+    good = _ok(answer["responses"], "resourceType", "resourceName")
+    for resource in body["resources"]:
+        about = resource["resourceType"], resource["resourceName"]
+        for one in resource["configs"] if about in good else ():
+            operation = one.get("configOperation", 0)
+            value = (one["value"], None, ANY, ANY)[operation]
+            told = ANY if value == HIDDEN else value
+            yield "config", config_type(about[0]), about[1], one["name"], told
+
+
+def _alter_configs(body: Json, answer: Json) -> Keys:
+    """Whatever it does not set it deletes."""
+    good = _ok(answer["responses"], "resourceType", "resourceName")
+    for resource in body["resources"]:
+        about = resource["resourceType"], resource["resourceName"]
+        if about in good:
+            yield "config", config_type(about[0]), about[1], ANY, None
+            for one in resource["configs"]:
+                value = ANY if one["value"] == HIDDEN else one["value"]
+                yield "config", config_type(about[0]), about[1], one["name"], value
+
+
+def _alter_client_quotas(body: Json, answer: Json) -> Keys:
+    good = {_entity(one["entity"]) for one in answer["entries"] if not one["errorCode"]}
+    for entry in body["entries"]:
+        entity = _entity(entry["entity"])
+        for one in entry["ops"] if entity in good else ():
+            value = None if one["remove"] else float(one["value"])
+            yield "quota", entity, one["key"], value
+
+
+def _entity(parts: list[Json]) -> str:
+    names = {part["entityType"]: part["entityName"] for part in parts}
+    return str(quota_key(settings.quota_entity(names), "")[0])
+
+
+def _acl(one: Json, pattern: str) -> tuple[Any, ...]:
+    return (
+        "acl",
+        word(ACL_RESOURCES, one["resourceType"]),
+        one["resourceName"],
+        word(PATTERNS, one[pattern]),
+        one["principal"],
+        one["host"],
+        word(OPERATIONS, one["operation"]),
+        word(PERMISSIONS, one["permissionType"]),
+    )
+
+
+def _create_acls(body: Json, answer: Json) -> Keys:
+    for one, result in zip(body["creations"], answer["results"], strict=False):
+        if not result["errorCode"]:
+            yield _acl(one, "resourcePatternType")
+
+
+def _delete_acls(_body: Json, answer: Json) -> Keys:
+    for result in answer["filterResults"]:
+        for one in result["matchingAcls"]:
+            if not one["errorCode"]:
+                yield _acl(one, "patternType")
+
+
+def _alter_scram(body: Json, answer: Json) -> Keys:
+    good = _ok(answer["results"], "user")
+    for one in body["upsertions"]:
+        if (one["name"],) in good:
+            yield "scram", one["name"], word(MECHANISMS, one["mechanism"]), one["iterations"]
+    for one in body["deletions"]:
+        if (one["name"],) in good:
+            yield "scram", one["name"], word(MECHANISMS, one["mechanism"]), None
+
+
+def _update_features(body: Json, answer: Json) -> Keys:
+    bad = {one["feature"] for one in answer.get("results") or () if one["errorCode"]}
+    for one in body["featureUpdates"]:
+        if one["feature"] not in bad:
+            yield "feature", one["feature"], one["maxVersionLevel"] or None
+
+
+def _reassign(body: Json, answer: Json) -> Keys:
+    good = {
+        (topic["name"], one["partitionIndex"])
+        for topic in answer["responses"]
+        for one in topic["partitions"]
+        if not one["errorCode"]
+    }
+    for topic in body["topics"]:
+        for one in topic["partitions"]:
+            if (topic["name"], one["partitionIndex"]) in good:
+                yield "partition", topic["name"], one["partitionIndex"]
+
+
+def _elect_leaders(_body: Json, answer: Json) -> Keys:
+    for topic in answer["replicaElectionResults"]:
+        for (number,) in _ok(topic["partitionResult"], "partitionId"):
+            yield "partition", topic["topic"], number
+
+
+def _unregister_broker(body: Json, _answer: Json) -> Keys:
+    yield "broker", body["brokerId"]
+
+
+def _voter(body: Json, _answer: Json) -> Keys:
+    yield "voter", body["voterId"]
+
+
+def _token(_body: Json, answer: Json) -> Keys:
+    yield "token", answer["tokenId"]
+
+
+def _token_expiry(_body: Json, answer: Json) -> Keys:
+    yield "token expiry", answer["expiryTimestampMs"]
+
+
+READERS: Final[dict[str, tuple[str, Callable[[Json, Json], Keys]]]] = {
+    "CREATE_TOPICS": ("CreateTopics", _create_topics),
+    "DELETE_TOPICS": ("DeleteTopics", _delete_topics),
+    "CREATE_PARTITIONS": ("CreatePartitions", _create_partitions),
+    "INCREMENTAL_ALTER_CONFIGS": ("IncrementalAlterConfigs", _incremental_alter_configs),
+    "ALTER_CONFIGS": ("AlterConfigs", _alter_configs),
+    "ALTER_CLIENT_QUOTAS": ("AlterClientQuotas", _alter_client_quotas),
+    "CREATE_ACLS": ("CreateAcls", _create_acls),
+    "DELETE_ACLS": ("DeleteAcls", _delete_acls),
+    "ALTER_USER_SCRAM_CREDENTIALS": ("AlterUserScramCredentials", _alter_scram),
+    "UPDATE_FEATURES": ("UpdateFeatures", _update_features),
+    "ALTER_PARTITION_REASSIGNMENTS": ("AlterPartitionReassignments", _reassign),
+    "ELECT_LEADERS": ("ElectLeaders", _elect_leaders),
+    "UNREGISTER_BROKER": ("UnregisterBroker", _unregister_broker),
+    "ADD_RAFT_VOTER": ("AddRaftVoter", _voter),
+    "REMOVE_RAFT_VOTER": ("RemoveRaftVoter", _voter),
+    "CREATE_DELEGATION_TOKEN": ("CreateDelegationToken", _token),
+    "RENEW_DELEGATION_TOKEN": ("RenewDelegationToken", _token_expiry),
+    "EXPIRE_DELEGATION_TOKEN": ("ExpireDelegationToken", _token_expiry),
+}
+"""By the name in the request log; a request that may change metadata, and what it changed."""

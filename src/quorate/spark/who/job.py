@@ -1,0 +1,244 @@
+"""The job: changes of a cluster, the logs of its nodes, and who did what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from quorate.base.errors import QuorateError
+from quorate.spark.files import SourceError
+from quorate.spark.tables.control import load_progress
+from quorate.spark.tables.files import DataFile, TableWriter, file_name, safe_name
+from quorate.spark.tables.layout import WHO
+from quorate.spark.tables.read import read_table
+from quorate.spark.tables.store import Plan, Store, WarehouseError, open_store
+from quorate.spark.who.join import clock_shift, who_did
+from quorate.spark.who.layout import layout
+from quorate.spark.who.logs import FileTold, Reading, Source, collect_told, find_logs, read_logs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JOB: Final = "who"
+TABLE: Final = "who"
+MOST_NAMES: Final = 20
+"""Principals that a summary counts, those with the most changes."""
+
+
+class NoSuchCluster(QuorateError):
+    """The warehouse does not have this cluster, or has several and none was named."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class LogPaths:
+    """Paths of logs (files, patterns, directories, URIs), by what they should hold."""
+
+    authorizer: Sequence[str] = ()
+    request: Sequence[str] = ()
+    controller: Sequence[str] = ()
+    server: Sequence[str] = ()
+
+    def by_kind(self) -> dict[str, Sequence[str]]:
+        return dict(vars(self))
+
+
+@dataclass
+class Answer:
+    """Who did what. `rows` has the columns of `tables.layout.WHO`; close it in the end."""
+
+    cluster_id: str
+    rows: DataFrame
+    files: list[FileTold]
+    shift_ms: int | None
+    """By how much controllers' logs are ahead of the records' time; None when nothing tells."""
+    notes: list[str] = field(default_factory=list)
+    """What the reader should know before trusting the answer."""
+    kept: list[DataFrame] = field(default_factory=list)
+
+    @property
+    def unread(self) -> int:
+        """Lines that could not be read, of all files."""
+        return sum(one.unread for one in self.files)
+
+    def summary(self) -> dict[str, Any]:
+        """Counts by cause and confidence, by principal, and what the files held."""
+        from pyspark.sql import functions as f
+
+        found = self.rows.groupBy("caused_by", "confidence").count().collect()
+        counts = [row.asDict() for row in found]
+        names = self.rows.where("who IS NOT NULL").groupBy("who").count()
+        most = names.orderBy(f.desc("count"), "who").limit(MOST_NAMES).collect()
+        return {
+            "cluster_id": self.cluster_id,
+            "changes": sum(row["count"] for row in counts),
+            "caused_by": _sums(counts, "caused_by"),
+            "confidence": _sums(counts, "confidence"),
+            "who": {row["who"]: row["count"] for row in most},
+            "files": [vars(one) for one in self.files],
+            "unread_lines": self.unread,
+            "controller_clock_ahead_ms": self.shift_ms,
+            "notes": self.notes,
+        }
+
+    def close(self) -> None:
+        """Free what Spark keeps for it."""
+        for one in self.kept:
+            one.unpersist()
+
+
+def who(
+    spark: SparkSession,
+    store: Store,
+    logs: LogPaths,
+    *,
+    cluster_id: str | None = None,
+    reading: Reading | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Answer:
+    """Join the changes of a cluster with the logs of its nodes.
+
+    cluster_id: may be left out where the warehouse has one cluster
+    reading: the layout and time zone of the logs, and how far lines may be from changes
+
+    Raises SourceError for logs that are missing, no text or of another layout, LayoutError,
+    NoSuchCluster, and WarehouseError where nothing was taken in yet.
+    """
+    from pyspark import StorageLevel
+
+    how = reading or Reading()
+    layout(how.pattern, how.zone)
+    cluster = _cluster(store, cluster_id)
+    sources = find_logs(logs.by_kind())
+    tell("reading the logs")
+    lines = read_logs(spark, sources, how).persist(StorageLevel.DISK_ONLY)
+    files = collect_told(lines)
+    _check(files, how)
+    tell("joining them with the changes")
+    changes = _changes(spark, store, cluster)
+    rows = who_did(changes, lines, how).persist(StorageLevel.DISK_ONLY)
+    answer = Answer(cluster, rows, files, clock_shift(changes, lines), kept=[lines, rows])
+    answer.notes += _notes(answer, changes, how, sources)
+    return answer
+
+
+def keep(spark: SparkSession, store: Store, answer: Answer) -> int:
+    """Write the answer into the warehouse as table `who`, in place of an older one; its rows.
+
+    Raises ConcurrentRun when another job has changed the warehouse meanwhile.
+    """
+    plan = Plan(store.next_run(), JOB)
+    folder = safe_name(answer.cluster_id)
+    old = (file.path for file in store.files(TABLE))
+    plan.remove(TABLE, [path for path in old if path.startswith(f"{folder}/")])
+    root, hidden, run = store.root, store.hidden, plan.run
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        writer = TableWriter(root, TABLE, f"{folder}/{file_name(TABLE, run)}", hidden)
+        for batch in batches:
+            writer.add_table(pa.Table.from_batches([batch]).select(WHO.names).cast(WHO))
+        file = writer.close()
+        told = [] if file is None else [json.dumps(file.to_json())]
+        yield pa.record_batch([pa.array(told, pa.string())], ["file"])
+
+    for row in answer.rows.mapInArrow(write, "file string").collect():
+        plan.add(DataFile(**json.loads(row.file)))
+    rows = sum(file.rows for file in plan.adds.get(TABLE, []))
+    plan.summary = {"cluster_id": answer.cluster_id, "rows": rows}
+    store.commit(plan)
+    return rows
+
+
+def open_warehouse(root: str, table_format: str) -> Store:
+    """The warehouse with whatever an earlier job left behind finished. Raises WarehouseError."""
+    store = open_store(root, table_format)
+    store.recover()
+    return store
+
+
+def _cluster(store: Store, wanted: str | None) -> str:
+    known = sorted(load_progress(store))
+    if not known:
+        raise WarehouseError(f"{store.root}: there is no warehouse here: `quorate pipeline ingest`")
+    if wanted is not None and wanted not in known:
+        raise NoSuchCluster(f"cluster {wanted} is not in the warehouse: it has {', '.join(known)}")
+    if wanted is None and len(known) > 1:
+        raise NoSuchCluster(
+            f"--cluster is needed, for whose nodes wrote the logs? {', '.join(known)}"
+        )
+    return wanted or known[0]
+
+
+def _changes(spark: SparkSession, store: Store, cluster: str) -> DataFrame:
+    def may_have(file: Any) -> bool:
+        low, high = file.low.get("cluster_id"), file.high.get("cluster_id")
+        return low is None or high is None or low <= cluster <= high
+
+    found = read_table(spark, store, "changes", may_have)
+    return found.where(found.cluster_id == cluster)
+
+
+def _check(files: Sequence[FileTold], how: Reading) -> None:
+    """Refuse files that are no logs of this layout. Raises SourceError."""
+    for one in files:
+        if one.binary:
+            raise SourceError(f"{one.path}: this is no text; give the log files of the nodes")
+        if one.unread and one.unread >= one.records:
+            position, text = one.first_unread[0]
+            wanted = "a line of the authorizer" if one.records else f"of the layout {how.pattern}"
+            raise SourceError(
+                f"{one.path}: none of its {one.unread} lines is {wanted}; the first, at byte "
+                f"{position}: {text!r}. Is it another log, or does it need --pattern?"
+            )
+
+
+def _notes(
+    answer: Answer, changes: DataFrame, how: Reading, sources: Sequence[Source]
+) -> list[str]:
+    found = []
+    shift = answer.shift_ms
+    if shift is not None and abs(shift) > how.skew_ms:
+        found.append(
+            f"the controllers' logs are {abs(shift) / 1000:.1f} s "
+            f"{'ahead of' if shift > 0 else 'behind'} the records (time zone {how.zone}, skew "
+            f"{how.skew_ms / 1000:g} s): nothing will fit unless --tz or --skew say so"
+        )
+    first, last = _span(answer.files)
+    row = changes.selectExpr("unix_millis(min(time)) AS a", "unix_millis(max(time)) AS b").first()
+    if first is not None and last is not None and row is not None and row.a is not None:
+        reach = how.window_ms + how.skew_ms
+        if last + reach < row.a or first - reach > row.b:
+            found.append(
+                f"no log is of the time of the changes: logs {_at(first)} to {_at(last)}, changes "
+                f"{_at(row.a)} to {_at(row.b)}; are --tz and --cluster right?"
+            )
+    allowed = sum(one.allowed for one in answer.files)
+    if any(source.kind == "authorizer" for source in sources) and not allowed:
+        found.append(
+            "the authorizer's logs have no allowed request: they are logged only at DEBUG of "
+            "kafka.authorizer.logger (denied ones at INFO)"
+        )
+    return found
+
+
+def _span(files: Sequence[FileTold]) -> tuple[int | None, int | None]:
+    firsts = [one.first_ms for one in files if one.first_ms is not None]
+    lasts = [one.last_ms for one in files if one.last_ms is not None]
+    return min(firsts, default=None), max(lasts, default=None)
+
+
+def _at(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _sums(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in rows:
+        found[row[column]] = found.get(row[column], 0) + row["count"]
+    return dict(sorted(found.items()))
