@@ -326,7 +326,10 @@ def _ingest_lines(summary: Summary) -> list[str]:
         *cluster_lines(summary),
     ]
     if summary.damaged_pieces:
-        found.append(f"  {summary.damaged_pieces} damaged pieces in the input, see `quarantine`")
+        found.append(
+            f"  {summary.damaged_pieces} damaged pieces in the input: "
+            f'quorate pipeline history -w {summary.warehouse} "SELECT * FROM quarantine"'
+        )
     return found
 
 
@@ -341,6 +344,7 @@ def cluster_lines(summary: Summary) -> list[str]:
         if one.quarantined:
             reasons = ", ".join(f"{count} {why}" for why, count in one.quarantined.items())
             found.append(f"    in quarantine: {reasons}")
+        found += [f"      {why}: {text}" for why, text in one.examples.items()]
         if one.problem:
             found.append(f"    {one.problem}")
     return found

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option("--max-records", type=click.IntRange(min=1), help="Of one batch.")
 @click.option("--cluster-id", metavar="ID", help="Refuse controllers of another cluster.")
+@click.option("--fail-fast", is_flag=True, help="End when some of the input is bad.")
 @click.option(
     "--up-to",
     type=click.Choice(["majority", "snapshot", "end"]),
@@ -69,16 +70,21 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
     options = _options(paths, words)
     with _job("stream", words) as (spark, tell), _until_stopped() as go_on:
         from quorate.spark.follow import follow
+        from quorate.spark.tables.ingest import BadInput
 
-        told = follow(
-            spark,
-            options,
-            _local(words["warehouse"]),
-            every_s=None if words["once"] else words["every"],
-            table_format=words["table_format"],
-            tell=tell,
-            go_on=go_on,
-        )
+        try:
+            told = follow(
+                spark,
+                options,
+                _local(words["warehouse"]),
+                every_s=None if words["once"] else words["every"],
+                table_format=words["table_format"],
+                tell=tell,
+                go_on=go_on,
+            )
+        except BadInput as error:
+            click.echo(error, err=True)
+            return BAD_INPUT
     _print(told.to_json(), words["as_json"], lambda: _lines(told))
     return BAD_INPUT if told.bad else 0
 
@@ -88,6 +94,8 @@ def _options(paths: tuple[str, ...], words: dict[str, Any]) -> dict[str, str]:
     if bool(paths) == bool(words["bootstrap"]):
         raise click.UsageError("give either --bootstrap-controllers or PATHS")
     found = {"timeoutMs": str(round(words["timeout"] * 1000))}
+    if words["fail_fast"]:
+        found["failFast"] = "true"
     if paths:
         found["paths"] = json.dumps([_local(path) for path in paths])
     for text in words["bootstrap"]:
@@ -133,4 +141,5 @@ def _lines(told: Followed) -> list[str]:
     ]
     if told.damaged_pieces:
         found.append(f"  {told.damaged_pieces} notes and damaged pieces, see `quarantine`")
+    found += [f"  not read, for it may still be written: {end}" for end in told.unread]
     return found

@@ -33,3 +33,7 @@ class RecordError(FormatError):
         super().__init__(f"{what}: {detail}" if detail else what)
         self.summary = what
         """Without the detail: what Kafka's tools print."""
+
+
+class NewerRecord(RecordError):
+    """A record of a type or version that 4.3.1 lacks: whole, as far as anyone here can tell."""

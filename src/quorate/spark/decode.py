@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from quorate.formats.errors import FormatError, RecordError
+from quorate.formats.errors import FormatError, NewerRecord, RecordError
 from quorate.formats.json_text import to_json
 from quorate.formats.records import RECORD_TYPES, decode_record
 from quorate.formats.varint import read_unsigned
@@ -32,7 +32,7 @@ from quorate.wire.schema import Message
 Part = tuple[Ints, Arrays]
 """Some rows, by their places, and their columns; a column that is left out is null."""
 
-_NEWER: Final = ": a newer Kafka may have written it; its bytes are in the column raw"
+_NEWER: Final = "a newer Kafka may have written it"
 
 
 class AnyDecoder(Protocol):
@@ -152,8 +152,7 @@ def record_row(value: bytes) -> Row:
     try:
         record, version = decode_record(value)
     except RecordError as error:
-        note = _NEWER if str(error).startswith("Unknown metadata id") else ""
-        return {**_frame(value), "raw": value, "problem": f"{error}{note}"}
+        return {**_frame(value), "raw": value, "problem": f"{error}{_note(error)}"}
     cls = type(record)
     return {
         "type": cls.__name__,
@@ -164,6 +163,13 @@ def record_row(value: bytes) -> Row:
         "problem": None,
         **facts(record),
     }
+
+
+def _note(error: RecordError) -> str:
+    if not isinstance(error, NewerRecord):
+        return ""
+    known = _NEWER in str(error)
+    return f"{'' if known else f': {_NEWER}'}; its bytes are in the column raw"
 
 
 def _frame(value: bytes) -> Row:

@@ -90,6 +90,7 @@ class Maker:
         self._start, self._end = start, end
         self.next = start
         """The offset that comes next."""
+        self._damaged = False
 
     def log(
         self, origin: Origin, items: Iterable[Item], *, placed: bool
@@ -129,12 +130,15 @@ class Maker:
             if self.next >= self._end.offset:
                 return  # what follows may be half written
             if isinstance(item, Damage):
+                self._damaged = True
                 yield item
                 continue
             bases = item.heads["base_offset"].astype(np.int64)
             ends = bases + item.heads["count"]
             inside = (ends > self.next) & (bases < self._end.offset)
             if not inside.any():
+                if self._damaged and bases[0] >= self._end.offset:
+                    self.next = self._end.offset  # what was damaged reaches beyond the range
                 continue
             run = item if inside.all() else item.part(inside)
             self.next = min(_end_of(run), self._end.offset)

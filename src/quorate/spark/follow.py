@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import StreamingQueryException
@@ -21,6 +21,7 @@ from quorate.spark.stream_options import parse_stream_options
 from quorate.spark.tables.bronze import BODY
 from quorate.spark.tables.ingest import ClusterSummary, Summary, Told, ingest_rows
 from quorate.spark.tables.store import Store, open_store
+from quorate.spark.tail_feed import Directories, unread_ends
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +37,8 @@ class Followed(Summary):
     """What a job took, all its micro-batches together."""
 
     batches: int = 0
+    unread: list[str] = field(default_factory=list)
+    """Ends of logs that are no whole batch: file, byte and why. The stream waits there."""
 
     def add(self, one: Summary) -> None:
         """Count a micro-batch."""
@@ -47,6 +50,7 @@ class Followed(Summary):
             known.events += new.events
             for why, count in new.quarantined.items():
                 known.quarantined[why] = known.quarantined.get(why, 0) + count
+            known.examples = {**new.examples, **known.examples}
             known.log_end_offset = max(known.log_end_offset, new.log_end_offset)
             known.applied_end_offset, known.problem = new.applied_end_offset, new.problem
 
@@ -63,18 +67,22 @@ def follow(
 ) -> Followed:
     """Take the committed records of these clusters into the warehouse as they come.
 
-    options: of the stream (`bootstrap.controllers`, `path`, ...)
+    options: of the stream (`bootstrap.controllers`, `path`, ...); with `failFast` the job ends with
+        BadInput before it takes a micro-batch that has bad input, as `ingest` does
     every_s: seconds between the beginnings of two micro-batches, for ever; None: up to what is
         committed now, and no further
     go_on: asked about once a second; false ends the job after the micro-batch that runs
 
-    Raises SourceError, WarehouseError, ConcurrentRun.
+    Raises SourceError, BadInput, WarehouseError, ConcurrentRun.
     """
-    parse_stream_options(options)
+    told = parse_stream_options(options)
     began = time.monotonic()
+    if not told.controllers:
+        Directories(told).clusters()  # what is wrong with them is told before Spark begins
     store = open_store(warehouse, table_format)
-    sink = _Sink(spark, store, tell)
-    frame = spark.readStream.format(FORMAT).options(columns=",".join(BODY), **options).load()
+    sink = _Sink(spark, store, told.rows.fail_fast, tell)
+    words = {name: word for name, word in options.items() if name.lower() != "failfast"}
+    frame = spark.readStream.format(FORMAT).options(columns=",".join(BODY), **words).load()
     writer = frame.writeStream.foreachBatch(sink.take).option(
         "checkpointLocation", f"{store.root}/{CHECKPOINT}"
     )
@@ -92,6 +100,8 @@ def follow(
         raise sink.failure or SourceError(reason(error)) from error
     finally:
         _ended(query)
+    if every_s is None and not told.controllers:
+        sink.followed.unread = list(unread_ends(told))
     sink.followed.seconds = round(time.monotonic() - began, 3)
     return sink.followed
 
@@ -107,10 +117,11 @@ def _ended(query: StreamingQuery) -> None:
 class _Sink:
     """Takes micro-batches; keeps what was taken, and the error that ended it."""
 
-    def __init__(self, spark: SparkSession, store: Store, tell: Told) -> None:
+    def __init__(self, spark: SparkSession, store: Store, fail_fast: bool, tell: Told) -> None:
         self.followed = Followed(store.root)
         self.failure: QuorateError | None = None
         self._spark, self._store, self._tell = spark, store, tell
+        self._fail_fast = fail_fast
 
     def take(self, frame: DataFrame, batch_id: int) -> None:
         frame = frame.persist()  # what was fetched is looked at twice
@@ -119,6 +130,7 @@ class _Sink:
                 self._spark,
                 lambda columns: frame.select(*columns),
                 self._store,
+                fail_fast=self._fail_fast,
                 tell=lambda text: self._tell(f"batch {batch_id}: {text}"),
             )
             self.followed.add(summary)

@@ -34,7 +34,7 @@ def history(
 
     store = open_store(warehouse, table_format)
     store.recover()
-    if not store.files("clusters"):
+    if store.last_run() == 0:
         raise WarehouseError(f"{warehouse}: there is no warehouse here: `quorate pipeline ingest`")
     names = register_views(spark, store)
     try:

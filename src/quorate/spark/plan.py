@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql.datasource import Filter, InputPartition
 
-from quorate.formats.batch import HEADER_SIZE, PREFIX_SIZE
+from quorate.formats.batch import BatchView
 from quorate.formats.files import META_PROPERTIES
 from quorate.spark.columns import COLUMNS
 from quorate.spark.files import (
@@ -27,6 +27,7 @@ from quorate.spark.files import (
 from quorate.spark.filters import Span, may_hold
 from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory, log_directories, single_file
 from quorate.spark.rows import Origin
+from quorate.spark.scan import scan
 from quorate.spark.typed import VIEWS, view_type
 
 PARTITION_BYTES: Final = 32 * 1024 * 1024
@@ -269,9 +270,9 @@ def _merged(logs: Iterable[LogDirectory]) -> list[LogDirectory]:
 def pieces_of(logs: Sequence[LogDirectory], options: Options, shelf: Shelf) -> Iterator[Piece]:
     """The pieces of these logs; raises SourceError where clusters would be mixed."""
     logs = [_overridden(log, options) for log in _identified(logs, options)]
-    strangers = _strangers(logs, shelf)
+    found = strangers(logs, shelf)
     for log in logs:
-        yield from _pieces_of_log(log, options, strangers.get(log.path))
+        yield from _pieces_of_log(log, options, found.get(log.path))
 
 
 def _identified(logs: Sequence[LogDirectory], options: Options) -> Sequence[LogDirectory]:
@@ -300,11 +301,11 @@ def _overridden(log: LogDirectory, options: Options) -> LogDirectory:
     return log if options.node_id is None else replace(log, node_id=options.node_id)
 
 
-def _strangers(logs: Sequence[LogDirectory], shelf: Shelf) -> dict[str, str]:
+def strangers(logs: Sequence[LogDirectory], shelf: Shelf) -> dict[str, str]:
     """By path: why a log is not of the cluster that its meta.properties names.
 
     Replicas of one cluster have the same bytes at the same offset and epoch, so the first batches
-    of their logs give away a foreign one.
+    of their logs, where they are sound, give away a foreign one.
     """
     clusters: dict[str, list[LogDirectory]] = {}
     for log in logs:
@@ -312,17 +313,17 @@ def _strangers(logs: Sequence[LogDirectory], shelf: Shelf) -> dict[str, str]:
             clusters.setdefault(log.cluster_id, []).append(log)
     found: dict[str, str] = {}
     for cluster, replicas in clusters.items():
-        first_seen: dict[tuple[int, bytes], tuple[bytes, LogDirectory]] = {}
+        first_seen: dict[tuple[int, int], tuple[BatchView, LogDirectory]] = {}
         for log in replicas if len(replicas) > 1 else ():
-            head = shelf.reader(log.segments[0][1])(0, HEADER_SIZE)
-            if len(head) < HEADER_SIZE:
+            file = log.segments[0][1]
+            first = next(iter(scan(shelf.reader(file), file.size, 0, 1)), None)
+            if not isinstance(first, BatchView):
                 continue
-            epoch = head[PREFIX_SIZE : PREFIX_SIZE + 4]
-            same, other = first_seen.setdefault((log.segments[0][0], epoch), (head, log))
-            if same != head:
+            same, other = first_seen.setdefault((first.base_offset, first.epoch), (first, log))
+            if same.crc != first.crc:
                 found[log.path] = (
                     f"the first batch differs from that of {other.path} at the same offset and "
-                    f"epoch: two clusters under the one id {cluster}, or a damaged replica"
+                    f"epoch: two clusters under the one id {cluster}"
                 )
     return found
 

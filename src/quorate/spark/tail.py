@@ -22,7 +22,7 @@ from quorate.formats.errors import FormatError
 from quorate.formats.files import QUORUM_STATE, decode_quorum_state
 from quorate.spark.files import File, Shelf, SourceError, list_files
 from quorate.spark.layout import LogDirectory
-from quorate.spark.scan import CONTROL, Damage, Run, runs
+from quorate.spark.scan import CONTROL, Run, runs
 
 _HEAD: Final = 61
 """Bytes of a batch's header: offset, epoch and checksum tell one batch from another."""
@@ -49,6 +49,8 @@ class Tail:
         self.voters: tuple[int, ...] = ()
         self.quorum_epoch = -1
         """The newest that the node has heard of; -1: no quorum-state."""
+        self.damaged: list[int] = []
+        """The offsets at which something is missing that was not the end of the log."""
         self._marks: list[Mark] = []
         self._segment, self._position = -1, 0
         self._last = b""
@@ -107,13 +109,14 @@ class Tail:
             self._segment, self._position, self._last = base, 0, b""
         start = self._position
         for found in runs(shelf.reader(file), file.size, start):
-            if isinstance(found, Damage):
-                break  # as a rule what is being written just now
-            self._take(base, found)
+            if isinstance(found, Run):  # damage at the end is what is being written just now
+                self._take(base, found)
 
     def _take(self, base: int, run: Run) -> None:
         heads = run.heads
         first, last = int(heads["base_offset"][0]), len(heads) - 1
+        if first > (self.end if self.epochs else base):
+            self.damaged.append(self.end)
         if not self._marks or first > self._marks[-1].offset:
             self._marks.append(Mark(first, base, run.position))
         for offset, epoch in zip(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,11 +13,12 @@ from quorate.spark.feed import Feed, Look, Maker, Part
 from quorate.spark.files import File, Shelf, SourceError
 from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory
 from quorate.spark.live import Diverged
-from quorate.spark.plan import Options, Piece, logs_of
+from quorate.spark.plan import Options, Piece, logs_of, strangers
 from quorate.spark.read import followed
 from quorate.spark.rows import Origin
-from quorate.spark.scan import runs
+from quorate.spark.scan import Damage, runs
 from quorate.spark.stream_options import END, MAJORITY, StreamOptions
+from quorate.spark.tables.layout import bad_piece
 from quorate.spark.tail import Tail, majority_end, snapshot_end
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ class Directories:
         self._options = options
         self._listed = -1e9
         self._logs: dict[str, list[LogDirectory]] = {}
+        self._compared: set[tuple[str, int]] = set()
+        """Paths and first offsets of logs that are known to be of the clusters they say."""
 
     def clusters(self) -> dict[str, list[LogDirectory]]:
         """The directories of each cluster; raises SourceError."""
@@ -38,19 +42,41 @@ class Directories:
             rows = self._options.rows
             with Shelf() as shelf:
                 logs, archives = logs_of(rows, shelf)
+                self._refuse_strangers(logs, shelf)
             if archives:
                 raise SourceError(f"{archives[0].path}: an archive does not grow: use spark.read")
             self._logs = {}
             for log in logs:
                 id = rows.cluster_id or log.cluster_id
                 if id == UNKNOWN_CLUSTER:
-                    raise SourceError(
+                    why = log.problem or (
                         f"{log.path}: no meta.properties beside it says of which cluster it is: "
-                        "copy it too, or give the option clusterId"
+                        "copy it too"
                     )
+                    raise SourceError(f"{why}, or give the option clusterId")
                 self._logs.setdefault(id, []).append(log)
             self._listed = now
         return self._logs
+
+    def _refuse_strangers(self, logs: Sequence[LogDirectory], shelf: Shelf) -> None:
+        begins = {(log.path, log.segments[0][0]) for log in logs if log.segments}
+        if begins != self._compared:
+            for path, why in strangers(logs, shelf).items():
+                raise SourceError(f"{path}: {why}: give the paths of one of them")
+            self._compared = begins
+
+
+def unread_ends(options: StreamOptions) -> Iterator[str]:
+    """What stands behind the last sound batch of each log: file, byte, and why it is none.
+
+    A batch that is just being written looks so too.
+    """
+    with Shelf() as shelf:
+        for logs in Directories(options).clusters().values():
+            for _, file in (log.segments[-1] for log in logs if log.segments):
+                for last in deque(runs(shelf.reader(file), file.size), maxlen=1):
+                    if isinstance(last, Damage):
+                        yield bad_piece(file.name, last.position, None, last.what)
 
 
 class TailFeed(Feed):
@@ -147,14 +173,20 @@ class TailFeed(Feed):
             )
 
     def _holders(self, start: int, end: OffsetAndEpoch) -> list[Tail]:
-        """The replicas that have the log up to `end`, those first that have it from `start` on."""
+        """The replicas that have the log up to `end`; first those with the least damage on the way,
+        then those that have it from `start` on."""
         found = [
             tail
             for tail in self._tails.values()
             if tail.end >= end.offset
             and (end.epoch < 0 or tail.epoch_below(end.offset) == end.epoch)
         ]
-        return sorted(found, key=lambda tail: (max(tail.start - start, 0), tail.log.path))
+
+        def worth(tail: Tail) -> tuple[int, int, str]:
+            holes = sum(start <= at < end.offset for at in tail.damaged)
+            return holes, max(tail.start - start, 0), tail.log.path
+
+        return sorted(found, key=worth)
 
     def _baseline(self, tail: Tail) -> tuple[OffsetAndEpoch, File] | None:
         """The oldest snapshot that stands for what is before the log's start."""

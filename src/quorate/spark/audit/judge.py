@@ -35,6 +35,11 @@ _KEEP = (
     "record that was acknowledged may be lost"
 )
 
+_META = (
+    "Copy the file again, or put it back: without it the node does not start, and nobody can say "
+    "of which cluster its log is"
+)
+
 
 @dataclass(slots=True)
 class Evidence:
@@ -139,7 +144,7 @@ class _Court:
         """What is wrong with a replica whatever the others say."""
         findings, chain = self._findings[replica.path], self._chains[replica.path]
         if replica.problem is not None:
-            findings.append(Finding("meta.properties", DAMAGE, replica.problem, RESTORE))
+            findings.append(Finding("meta.properties", DAMAGE, replica.problem, _META))
         segments = self._segments[replica.path]
         for before, segment in zip([None, *segments], segments, strict=False):
             findings += _joint(before, segment)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.formats.batch import BatchView
-from quorate.formats.errors import BatchError, FormatError
+from quorate.formats.errors import BatchError, FormatError, NewerRecord
 from quorate.formats.snapshot import SnapshotReader
 from quorate.metadata.diff import KeyDiff, diff
 from quorate.metadata.errors import ReplayError, UnwritableMetadata
@@ -18,6 +19,7 @@ from quorate.metadata.replay import record_values
 from quorate.spark.audit.chain import RESTORE
 from quorate.spark.audit.model import (
     DAMAGE,
+    WARNING,
     Finding,
     ReplayFacts,
     Replica,
@@ -31,6 +33,15 @@ _DELETE = (
     "Delete this snapshot while an older one or the whole log is there, else let the node fetch "
     "everything anew; do not start the node with it"
 )
+
+_UPDATE: Final = (
+    "The bytes are sound: a newer Kafka wrote a record that is not known here. What the record and "
+    "those behind it say was not judged, all else was; audit with a newer release"
+)
+
+
+def _is_newer(error: Exception) -> bool:
+    return isinstance(error.__cause__, NewerRecord)
 
 
 def digest_of(image: Image) -> str | None:
@@ -108,7 +119,8 @@ class _Replay:
         except (ReplayError, FormatError) as error:
             self._loader = None
             spot = Spot(file.name, base, view.position, view.base_offset, view.epoch)
-            self._findings.append(Finding("records", DAMAGE, str(error), RESTORE, spot))
+            how = (WARNING, _UPDATE) if _is_newer(error) else (DAMAGE, RESTORE)
+            self._findings.append(Finding("records", how[0], str(error), how[1], spot))
 
     def _reach(self, offset: int | None, shelf: Shelf) -> None:
         """Handle all ends up to the offset at which the log goes on; None at its end."""
@@ -148,16 +160,17 @@ def _load(snapshot_id: OffsetAndEpoch, file: File, shelf: Shelf) -> _Loaded:
     reader, builder = SnapshotReader(), SnapshotBuilder(snapshot_id, 0)
     position = 0
     try:
-        for found in _sound(file, shelf):
-            position = found.position
-            builder.feed(reader.add(found))
+        for batch in _sound(file, shelf):
+            position = batch.position
+            builder.feed(reader.add(batch))
         reader.finish(snapshot_id)
         published = builder.finish()
     except (BatchError, ReplayError) as error:
         where = getattr(error, "position", None)
         spot = Spot(file.name, None, position if where is None else where, *snapshot_id)
-        damage = Finding("snapshot", DAMAGE, str(error), _DELETE, spot)
-        return _Loaded(SnapshotFacts(snapshot_id, file.name, findings=(damage,)), None)
+        how = (WARNING, _UPDATE) if _is_newer(error) else (DAMAGE, _DELETE)
+        found = Finding("snapshot", how[0], str(error), how[1], spot)
+        return _Loaded(SnapshotFacts(snapshot_id, file.name, findings=(found,)), None)
     voters = None
     if reader.control.voters is not None:
         voters = tuple(sorted(ReplicaKey(*voter.key) for voter in reader.control.voters))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quorate.spark.tables.files import TableWriter, file_name, safe_name
-from quorate.spark.tables.layout import LOG, SNAPSHOTS
+from quorate.spark.tables.layout import LOG, SNAPSHOTS, bad_piece
 from quorate.spark.tables.lineage import CHUNK, Group, Intake, Span, intake
 from quorate.spark.tables.parse import SECRET_FIELDS, without_secrets
 
@@ -124,6 +124,8 @@ class Taken:
     spans: list[Span] = field(default_factory=list)
     types: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    """Of each reason a row: file, position and what is wrong; also one that was known before."""
 
 
 def take(
@@ -195,6 +197,7 @@ def _gather(told: Iterable[str]) -> tuple[list[dict[str, Any]], dict[str, Taken]
         cluster.spans += [Span(*span) for span in one["spans"]]
         cluster.types.update(one["types"])
         cluster.reasons.update(one["reasons"])
+        cluster.examples = {**one["examples"], **cluster.examples}
     return files, taken
 
 
@@ -274,6 +277,7 @@ class Work:
         self._spans: list[Span] = []
         self._types: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
+        self._examples: dict[str, str] = {}
 
     def add(self, table: pa.Table) -> None:
         """The next rows; those of one offset come together."""
@@ -297,13 +301,16 @@ class Work:
             "spans": self._spans,
             "types": self._types,
             "reasons": self._reasons,
+            "examples": self._examples,
         }
-        nothing: dict[str, Any] = {"spans": [], "types": {}, "reasons": {}}
+        nothing: dict[str, Any] = {"spans": [], "types": {}, "reasons": {}, "examples": {}}
         for writer in (self._writer, self._quarantine):
             file = None if writer is None else writer.close()
             if file is not None:
                 yield {**told, "file": file.to_json()}
                 told = {**told, **nothing}
+        if told["examples"]:
+            yield {**told, "file": None}
 
     def _learn(self, table: pa.Table) -> None:
         names = ("file", "position", "offset")
@@ -392,6 +399,8 @@ class Work:
         for row in rows:
             cells = table.slice(row, 1).to_pylist()[0]
             key = (cells["file"], cells["position"], cells["offset"])
+            problem = cells["problem"] or self._explain(reason, cells)
+            self._examples.setdefault(reason, bad_piece(*key, problem))
             if key in self._known_bad:
                 continue
             self._known_bad.add(key)
@@ -409,7 +418,7 @@ class Work:
                     cells["epoch"],
                     cells["type"],
                     shown,
-                    cells["problem"] or self._explain(reason, cells),
+                    problem,
                     cells["node_id"],
                     cells["file"],
                     cells["position"],

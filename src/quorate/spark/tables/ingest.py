@@ -71,6 +71,8 @@ class ClusterSummary:
     applied_end_offset: int | None = None
     quarantined: dict[str, int] = field(default_factory=dict)
     """New rows in quarantine by reason."""
+    examples: dict[str, str] = field(default_factory=dict)
+    """Of each reason a row: its file, position and problem."""
     problem: str | None = None
     """Why the state does not follow the log to its end."""
 
@@ -117,7 +119,8 @@ def ingest(
     """Take the logs and snapshots at these paths into the warehouse.
 
     options: of the source `quorate-metadata`
-    fail_fast: raise BadInput, with nothing taken, instead of putting bad input aside
+    fail_fast: raise BadInput, with nothing taken, instead of putting bad input aside; of records
+        that do not fit the state the log is taken, the state stays as it was
 
     Raises SourceError for paths that are not there, WarehouseError, ConcurrentRun.
     """
@@ -154,7 +157,7 @@ def ingest_rows(
     taken = _take(spark, rows, store, told, progress, run)
     _note_taken(summary, taken.clusters)
     if fail_fast and summary.bad:
-        raise BadInput(_worst(summary))
+        raise BadInput("nothing was taken; bad input in cluster " + _worst(summary))
     if taken.plan.adds:
         progress = _with_taken(progress, taken.clusters, run)
         plan_progress(store, taken.plan, progress)
@@ -165,7 +168,7 @@ def ingest_rows(
         rewind_state(spark, store, cluster_id, end, store.next_run())
         progress = load_progress(store)
     tell("applying them to the state (silver, gold)")
-    progress = _apply(spark, store, progress, taken.clusters, summary)
+    progress = _apply(spark, store, progress, taken.clusters, summary, fail_fast)
     for cluster_id in set(told.groups) | set(summary.clusters):
         one, now = _of(summary, cluster_id), progress.get(cluster_id)
         if now is not None:
@@ -273,16 +276,18 @@ def _note_taken(summary: Summary, clusters: Mapping[str, Taken]) -> None:
     for cluster_id, taken in clusters.items():
         one = _of(summary, cluster_id)
         one.records = sum(span.end - span.start for span in taken.spans)
-        one.quarantined = dict(taken.reasons)
+        one.quarantined, one.examples = dict(taken.reasons), dict(taken.examples)
 
 
 def _worst(summary: Summary) -> str:
-    parts = [
-        f"{cluster_id}: " + ", ".join(f"{count} {why}" for why, count in one.quarantined.items())
-        for cluster_id, one in sorted(summary.clusters.items())
-        if one.quarantined
-    ]
-    return "nothing was taken; bad input in cluster " + "; ".join(parts or ["(known before)"])
+    """What is wrong with the input, a line for each cluster and reason."""
+    lines = []
+    for cluster_id, one in sorted(summary.clusters.items()):
+        counts = (f"{count} {why}" for why, count in one.quarantined.items())
+        if one.examples:
+            lines.append(f"{cluster_id}: {', '.join(counts) or 'known before'}")
+        lines += [f"  {why}: {text}" for why, text in one.examples.items()]
+    return "\n".join(lines)
 
 
 def _with_taken(
@@ -302,8 +307,9 @@ def _apply(
     progress: dict[str, Progress],
     taken: Mapping[str, Taken],
     summary: Summary,
+    fail_fast: bool,
 ) -> dict[str, Progress]:
-    """Bring silver and gold up to what bronze has."""
+    """Bring silver and gold up to what bronze has; with fail_fast raises BadInput of misfits."""
     stored = stored_snapshots(store)
     ways = {
         id: stretches(one.applied_end, covered(one.spans), sorted(stored.get(safe_name(id), ())))
@@ -318,11 +324,12 @@ def _apply(
     work = _work(store, progress, taken, ways)
     plan = Plan(run, "state")
     counts: Mapping[str, Counter[str]] = {}
+    misfits: Mapping[str, str] = {}
     if any(one.stretches for one in work):
         topics = read_table(spark, store, "topics", lambda file: file.path.startswith(CURRENT))
         snapshots = read_table(spark, store, "snapshots")
         done = apply(log, snapshots, topics, work, Place(store.root, run, store.hidden))
-        counts = done.counts
+        counts, misfits = done.counts, done.misfits
         for file in done.files:
             plan.add(DataFile(**file))
         for table, path in done.replaced:
@@ -339,6 +346,12 @@ def _apply(
         told.events += count["events"]
         if count["misfits"]:
             told.quarantined["misfit"] = count["misfits"]
+            told.examples["misfit"] = misfits[cluster_id]
+    if fail_fast and misfits:
+        raise BadInput(
+            "the log was taken, the state left as it was: records do not fit it in cluster "
+            + _worst(summary)
+        )
     plan_progress(store, plan, found)
     plan.summary = summary.to_json()
     store.commit(plan)

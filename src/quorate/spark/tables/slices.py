@@ -43,7 +43,7 @@ from quorate.spark.tables.kinds import (
     Key,
     Kind,
 )
-from quorate.spark.tables.layout import TABLES
+from quorate.spark.tables.layout import TABLES, bad_piece
 from quorate.spark.tables.parse import RecordJsonError, parse_record
 from quorate.spark.tables.rules import Change, changes, remove_topic_configs
 
@@ -302,6 +302,8 @@ class Slice:
         self._in_baseline = False
         self.interner = Interner()
         self.counts = {"events": 0, "misfits": 0}
+        self.misfit: str | None = None
+        """The first record that did not fit."""
 
     # what the rules ask
 
@@ -447,6 +449,8 @@ class Slice:
             )
         )
         self.counts["misfits"] += 1
+        if self.misfit is None:
+            self.misfit = bad_piece(step.file, step.position, step.offset, problem)
 
 
 _ABOUT: Final = (

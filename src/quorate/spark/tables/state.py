@@ -79,6 +79,8 @@ class Applied:
     replaced: list[tuple[str, str]]
     counts: dict[str, Counter[str]]
     """By cluster: events, misfits."""
+    misfits: dict[str, str]
+    """By cluster: a record that did not fit."""
 
 
 def apply(
@@ -341,6 +343,7 @@ def _told(key: tuple[str, int], done: Slice) -> dict[str, Any]:
         "files": files,
         "replaced": replaced,
         "counts": done.counts,
+        "misfit": done.misfit,
     }
 
 
@@ -353,10 +356,12 @@ def _place(work: ClusterWork, number: int, place: Place) -> SlicePlace:
 
 
 def _gather(told: Iterable[str]) -> Applied:
-    done = Applied([], [], {})
+    done = Applied([], [], {}, {})
     for text in told:
         one = json.loads(text)
         done.files += one["files"]
         done.replaced += [tuple(pair) for pair in one["replaced"]]
         done.counts.setdefault(one["cluster_id"], Counter()).update(one["counts"])
+        if one["misfit"] is not None:
+            done.misfits.setdefault(one["cluster_id"], one["misfit"])
     return done
