@@ -396,4 +396,4 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-from quorate.cli import pipeline_stream, pipeline_who  # noqa: E402, F401 - in files of their own
+from quorate.cli import pipeline_campaign, pipeline_stream, pipeline_who  # noqa: E402, F401 - in files of their own

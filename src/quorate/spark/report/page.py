@@ -32,9 +32,14 @@ def page(clusters: Sequence[Cluster], audit: Mapping[str, Any] | None = None) ->
         for name, verdict in verdicts.items()
         if name not in known
     ]
+    return document(f"{title}: metadata report", parts)
+
+
+def document(title: str, parts: Iterable[str]) -> str:
+    """A whole page; `parts` are HTML."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(title)}: metadata report</title><style>{_STYLE}</style></head><body>"
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
         + "\n".join(parts)
         + "</body></html>\n"
     )

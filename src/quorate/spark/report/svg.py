@@ -91,6 +91,24 @@ def lines(series: Mapping[str, Sequence[tuple[int, int]]], span: Span) -> str:
     return _picture(out, height, span)
 
 
+def amounts(values: Sequence[tuple[str, float]]) -> str:
+    """A bar from 0 for each (name, amount), the amount at its end; no axis of time."""
+    most = max((value for _, value in values), default=0) or 1
+    out = []
+    for place, (name, value) in enumerate(values):
+        width, top = value / most * (WIDTH - 2 * LABELS), place * ROW
+        told = f"{value:,.1f}".removesuffix(".0")
+        out.append(_label(name, place))
+        out.append(
+            f'<rect x="{LABELS}" y="{top + 2}" width="{max(width, 1):.1f}" height="{ROW - 4}" '
+            f'fill="{colour(place)}"/>'
+            f'<text x="{LABELS + width + 6:.1f}" y="{top + ROW - 7}">{told}</text>'
+        )
+    height = len(values) * ROW
+    frame = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    return f'<svg {frame} role="img">{"".join(out)}</svg>'
+
+
 def moment(when: int) -> str:
     return datetime.fromtimestamp(when / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 

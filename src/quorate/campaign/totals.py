@@ -1,0 +1,127 @@
+"""What all rows of a campaign add up to. Spark adds; the driver gets a row for each mark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.sim.campaign import CampaignError, Code
+from quorate.sim.marks import ALL_MARKS, cold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PERCENTILES: Final = (0.5, 0.9, 0.99, 1.0)
+"""Of the healing times: half of the worlds, nine of ten, all but one in a hundred, and all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """How many seeds have met a mark, and how often all of them together."""
+
+    seeds: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """`healing_ms` in the order of PERCENTILES; `checks`: failed seeds by the broken promise."""
+
+    code: Code
+    seeds: int
+    events: int
+    simulated_ms: int
+    cpu_s: float
+    healing_ms: tuple[float, ...]
+    checks: dict[str, int]
+    marks: dict[str, Met]
+
+    @property
+    def failed(self) -> int:
+        return sum(self.checks.values())
+
+    @property
+    def cold(self) -> list[str]:
+        """The marks that no seed has met."""
+        return cold({name: met.times for name, met in self.marks.items()})
+
+    @property
+    def warm(self) -> int:
+        return len(ALL_MARKS) - len(self.cold)
+
+    @property
+    def events_per_cpu_s(self) -> float:
+        return self.events / max(self.cpu_s, 1e-9)
+
+    @property
+    def cpu_us_per_event(self) -> float:
+        return self.cpu_s * 1e6 / max(self.events, 1)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **asdict(self.code),
+            "seeds": self.seeds,
+            "events": self.events,
+            "simulated_ms": self.simulated_ms,
+            "cpu_seconds": round(self.cpu_s, 3),
+            "events_per_cpu_second": round(self.events_per_cpu_s),
+            "cpu_us_per_event": round(self.cpu_us_per_event, 3),
+            "healing_ms": {
+                f"p{share * 100:g}": value
+                for share, value in zip(PERCENTILES, self.healing_ms, strict=True)
+            },
+            "failed": self.failed,
+            "failed_checks": self.checks,
+            "cold": self.cold,
+            "marks": {name: asdict(met) for name, met in self.marks.items()},
+        }
+
+
+def add_up(rows: DataFrame, code: Code, where: str) -> Totals:
+    """The totals of rows that `code` made.
+
+    Raises CampaignError where a seed is there twice: `where` names the directory.
+    """
+    from pyspark.sql import functions as F
+
+    shares = F.array(*map(F.lit, PERCENTILES))
+    sums = rows.agg(
+        F.count("*").alias("seeds"),
+        F.count_distinct("seed").alias("distinct"),
+        F.coalesce(F.sum("events"), F.lit(0)).alias("events"),
+        F.coalesce(F.sum("simulated_ms"), F.lit(0)).alias("simulated_ms"),
+        F.coalesce(F.sum("seconds"), F.lit(0.0)).alias("cpu_s"),
+        F.percentile("healing_ms", shares).alias("healing_ms"),
+    ).first()
+    assert sums is not None
+    if sums["seeds"] != sums["distinct"]:
+        raise _twice(rows, where)
+    marks = (
+        rows.select(F.explode("marks").alias("mark", "times"))
+        .groupBy("mark")
+        .agg(F.count("*").alias("seeds"), F.sum("times").alias("times"))
+    )
+    checks = rows.where("failure_check is not null").groupBy("failure_check").count()
+    return Totals(
+        code,
+        sums["seeds"],
+        sums["events"],
+        sums["simulated_ms"],
+        sums["cpu_s"],
+        tuple(round(value, 1) for value in sums["healing_ms"] or [0.0] * len(PERCENTILES)),
+        {row["failure_check"]: row["count"] for row in checks.orderBy("failure_check").collect()},
+        {row["mark"]: Met(row["seeds"], row["times"]) for row in marks.orderBy("mark").collect()},
+    )
+
+
+def _twice(rows: DataFrame, where: str) -> CampaignError:
+    from pyspark.sql import functions as F
+
+    counted = rows.withColumn("file", F.input_file_name()).groupBy("seed")
+    found = counted.agg(F.collect_set("file").alias("files"), F.count("*").alias("times"))
+    row = found.where("times > 1").orderBy("seed").first()
+    assert row is not None
+    return CampaignError(
+        f"{where}: seed {row['seed']} is there twice, in {' and '.join(sorted(row['files']))}: two "
+        "campaigns have run here at once. Delete one of the files and go on with --resume"
+    )
