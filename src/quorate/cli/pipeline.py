@@ -44,6 +44,12 @@ def place_options(command: Any) -> Any:
     for option in (
         json_option,
         click.option("--quiet", is_flag=True, help="No progress on stderr."),
+        click.option(
+            "--storage-option",
+            metavar="NAME=VALUE",
+            multiple=True,
+            help="A setting of an object store, named as in its environment (AWS_ENDPOINT_URL).",
+        ),
         click.option("--conf", metavar="NAME=VALUE", multiple=True, help="A setting of Spark."),
         click.option("--master", metavar="URL", help="Spark's master; local[*] by default."),
     ):
@@ -223,12 +229,13 @@ def _job(
     from quorate.cli.pipeline_progress import progress
     from quorate.spark.session import session
 
-    conf = dict(_setting(text) for text in words["conf"])
+    conf = dict(_setting("--conf", text) for text in words["conf"])
+    storage = dict(_setting("--storage-option", text) for text in words["storage_option"])
     conf.setdefault("spark.ui.showConsoleProgress", "false")
     conf.setdefault("spark.log.level", "ERROR")
     with progress(name, quiet=words["quiet"]) as bar:
         bar.tell("starting Spark")
-        spark = session(f"quorate {name}", words["master"], **conf)
+        spark = session(f"quorate {name}", words["master"], storage=storage, **conf)
         bar.watch(spark)
         try:
             yield spark, bar.tell
@@ -268,10 +275,10 @@ def _spark_says(error: Exception) -> str:
     return "the job failed: " + " ".join(told[:2])[:500]
 
 
-def _setting(text: str) -> tuple[str, str]:
+def _setting(option: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise click.UsageError(f"--conf {text}: it must be NAME=VALUE")
+        raise click.UsageError(f"{option} {text}: it must be NAME=VALUE")
     return name, value
 
 

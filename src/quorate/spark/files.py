@@ -1,7 +1,8 @@
 """Files wherever they are: local, in an object store, inside a tar or zip archive.
 
-A path is a local one or a URI that PyArrow knows (`s3://bucket/...`, `hdfs://...`). A member of an
-archive is written `archive!member`.
+A path is a local one or a URI of a file system that PyArrow knows: `file`, `s3` (also written `s3a`
+or `s3n`), `gs`, `abfss`, `hdfs`. Credentials and endpoints come from the environment, under the
+names of each store's own tools. A member of an archive is written `archive!member`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import fnmatch
 import lzma
 import os
 import posixpath
+import re
 import tarfile
 import zipfile
 import zlib
@@ -17,15 +19,35 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import unquote
 
 from pyarrow import ArrowException
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+from pyarrow.fs import (
+    FileInfo,
+    FileSelector,
+    FileSystem,
+    FileType,
+    LocalFileSystem,
+    SubTreeFileSystem,
+)
 
 from quorate.formats.errors import FormatError
 from quorate.spark.scan import Read
 
 ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _WILD: Final = frozenset("*?[")
+_SAME: Final = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "gcs": "gs"}
+_AWS: Final = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another of AWS's ways"
+_AZURE: Final = "set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET"
+_GOOGLE: Final = "set GOOGLE_APPLICATION_CREDENTIALS to a key file"
+_BUCKETS: Final = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), _AWS),
+    **dict.fromkeys(("abfs", "abfss"), _AZURE),
+    **dict.fromkeys(("gs", "gcs"), _GOOGLE),
+}
+"""Stores that have buckets, and what to do when one refuses."""
+_REFUSED: Final = ("ACCESS_DENIED", "HTTP status 403", "Forbidden", "redential")
+_REQUEST: Final = re.compile(r"\s*\(Request ID: [^)]*\)")
 
 
 class SourceError(FormatError):
@@ -60,16 +82,45 @@ def is_archive(path: str) -> bool:
 
 
 def file_system(path: str) -> tuple[FileSystem, str, str]:
-    """The file system of a path, the path in it, and what makes it a URI again."""
-    scheme, found, _ = path.partition("://")
+    """The file system of a path, the path in it, and what stands before that in a URI.
+
+    Of a store with buckets the file system is that of the bucket. Nothing is asked of it yet.
+    Raises SourceError for a scheme that is not known or whose libraries are missing.
+    """
+    scheme, found, rest = path.partition("://")
     if not found:
         return LocalFileSystem(), os.path.abspath(path), ""
+    authority, _, inner = rest.partition("/")
+    if scheme == "file":
+        return LocalFileSystem(), os.path.normpath("/" + unquote(inner)), ""
+    if not authority and scheme in _BUCKETS:
+        raise SourceError(f"{path}: a bucket must be named: {scheme}://bucket/...")
     try:
-        system, inner = FileSystem.from_uri(path)
+        system, base = FileSystem.from_uri(f"{_SAME.get(scheme, scheme)}://{authority}/")
     except (ArrowException, OSError, ValueError) as error:
-        raise SourceError(f"{path}: {error}") from None
-    authority = path[: len(path) - len(inner)] if path.endswith(inner) else f"{scheme}://"
-    return system, inner, authority
+        raise SourceError(f"{path}: {_explained(scheme, error)}") from None
+    before = f"{scheme}://{authority}"
+    if scheme in _BUCKETS:
+        return SubTreeFileSystem(base, system), inner.rstrip("/"), f"{before}/"
+    root = "/" if base.startswith("/") else ""
+    return system, root + inner.rstrip("/"), before if root else f"{before}/"
+
+
+def _explained(scheme: str, error: Exception) -> str:
+    """What an error of a file system means, and what to do."""
+    text = _REQUEST.sub("", str(error)).strip().partition("\n")[0]
+    if "Unrecognized filesystem" in text:
+        return (
+            f"'{scheme}' is no file system that is known: a local path, or a URI of file, s3 (also "
+            "s3a, s3n), gs, abfss, hdfs"
+        )
+    if "Unable to load libjvm" in text or "Unable to load libhdfs" in text:
+        return f"{text}: HDFS needs JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob)"
+    if any(word in text for word in _REFUSED):
+        return f"{text}: access is refused: {_BUCKETS.get(scheme, 'may this user read it?')}"
+    if "NO_SUCH_BUCKET" in text or "does not exist" in text:
+        return f"{text}: is the bucket named right, and the endpoint?"
+    return text
 
 
 def file_path(path: str) -> str:
@@ -88,14 +139,17 @@ def expand(pattern: str) -> list[str]:
     first = next((n for n, part in enumerate(parts) if _WILD & set(part)), None)
     found = [inner]
     if first is not None:
-        found = ["/".join(parts[:first]) or "/"]
-        for part in parts[first:]:
-            found = [
-                child
-                for parent in found
-                for child in _children(system, parent)
-                if fnmatch.fnmatchcase(posixpath.basename(child), part)
-            ]
+        found = ["/".join(parts[:first]) or ("/" if inner.startswith("/") else "")]
+        try:
+            for part in parts[first:]:
+                found = [
+                    child
+                    for parent in found
+                    for child in _children(system, parent)
+                    if fnmatch.fnmatchcase(posixpath.basename(child), part)
+                ]
+        except (ArrowException, OSError) as error:
+            raise SourceError(f"{pattern}: {_explained(_scheme(pattern), error)}") from None
     if not found:
         raise SourceError(f"{pattern}: no path matches this pattern")
     return [authority + path for path in sorted(found)]
@@ -104,6 +158,10 @@ def expand(pattern: str) -> list[str]:
 def _children(system: FileSystem, parent: str) -> list[str]:
     infos = system.get_file_info(FileSelector(parent, allow_not_found=True))
     return [info.path for info in infos]
+
+
+def _scheme(path: str) -> str:
+    return path.partition("://")[0] if "://" in path else ""
 
 
 def list_files(path: str) -> tuple[bool, dict[str, File]]:
@@ -115,14 +173,21 @@ def list_files(path: str) -> tuple[bool, dict[str, File]]:
     try:
         info: FileInfo = system.get_file_info(inner)
         if info.type == FileType.NotFound:
-            raise SourceError(f"{path}: there is no such file or directory")
+            raise SourceError(f"{path}: {_missing(path, system)}")
         if info.type == FileType.File:
             return False, {authority + inner: File(authority + inner, info.size)}
         infos = system.get_file_info(FileSelector(inner, recursive=True))
-    except OSError as error:
-        raise SourceError(f"{path}: {error}") from None
+    except (ArrowException, OSError) as error:
+        raise SourceError(f"{path}: {_explained(_scheme(path), error)}") from None
     files = (found for found in infos if found.type == FileType.File)
     return True, {authority + file.path: File(authority + file.path, file.size) for file in files}
+
+
+def _missing(path: str, system: FileSystem) -> str:
+    """What is not there: the file, or the whole bucket."""
+    if _scheme(path) in _BUCKETS and system.get_file_info("").type == FileType.NotFound:
+        return "there is no such bucket, or these credentials do not show it"
+    return "there is no such file or directory"
 
 
 class Shelf:

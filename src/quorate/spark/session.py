@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
+from zipfile import ZIP_DEFLATED, ZipFile
 
+import quorate
 from quorate.base.errors import QuorateError
 from quorate.spark.java import find_java_home
 
@@ -18,10 +24,20 @@ DEFAULTS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
+    "spark.redaction.regex": "(?i)secret|password|token|access[._]?key|account[._]?key",
 }
 """What the pipeline needs, and no web page unless it is asked for."""
 
 
+STORE_VARIABLES: Final = (
+    *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"),
+    *("AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP", "AWS_PROFILE"),
+    *("GOOGLE_APPLICATION_CREDENTIALS", "AZURE_TENANT_ID", "AZURE_CLIENT_ID"),
+    *("AZURE_CLIENT_SECRET", "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"),
+)
+"""What the object stores' own tools read; executors get those that are set here."""
+NEEDED: Final = ("pyarrow", "numpy", "pandas", "fastcrc", "immutables")
+"""What the tasks of every job import besides this package."""
 _OURS: Final = re.compile(r"^(?:pyspark\S*: )?quorate\.[\w.]+: (.+)$", re.MULTILINE)
 """The last line of a Python traceback, where the error is one of this package."""
 
@@ -30,12 +46,16 @@ class SparkMissing(QuorateError):
     """PySpark or PyArrow is not installed."""
 
 
-def session(app: str, master: str | None = None, **conf: str) -> SparkSession:
+def session(
+    app: str, master: str | None = None, *, storage: Mapping[str, str] | None = None, **conf: str
+) -> SparkSession:
     """The session of this process, made when there is none.
 
     `master` is Spark's (`local[2]`, `spark://host:7077`, ...), by default the one of the
-    environment, else `local[*]`. `conf` are Spark's settings by their dotted names. Raises
-    SparkMissing, JavaMissing.
+    environment, else `local[*]`. On a cluster whose Python has no quorate this one is sent there.
+    `storage` are settings of object stores by the names that their environment variables have
+    (`AWS_ENDPOINT_URL`, ...); they hold in this process and on the executors. `conf` are Spark's
+    settings by their dotted names. Raises SparkMissing, JavaMissing.
     """
     try:
         from pyspark.sql import SparkSession
@@ -44,16 +64,53 @@ def session(app: str, master: str | None = None, **conf: str) -> SparkSession:
     os.environ["JAVA_HOME"] = str(find_java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.update(storage or {})
     builder = SparkSession.Builder().appName(app)
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    stores = {name: os.environ[name] for name in STORE_VARIABLES if name in os.environ}
+    for name, value in (stores | dict(storage or {})).items():
+        builder = builder.config(f"spark.executorEnv.{name}", value)
     for name, value in (DEFAULTS | conf).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    if not str(spark.sparkContext.master).startswith("local"):
+        _equip(spark)
     register(spark)
     return spark
+
+
+def _equip(spark: SparkSession) -> None:
+    """Send this package to executors that have none; raises SparkMissing for other packages."""
+    context = spark.sparkContext
+    names = ["quorate", *NEEDED]
+    # only what Python itself has: nothing of this package can be unpickled there yet
+    there = context.parallelize(names, 1).map(find_spec).map(bool).collect()
+    lacking = [name for name, found in zip(names, there, strict=True) if not found]
+    if lacking == ["quorate"]:
+        context.addPyFile(str(package_zip(Path(mkdtemp(prefix="quorate-")))))
+    elif lacking:
+        raise SparkMissing(
+            f"the Python of the executors ({context.pythonExec}) lacks {', '.join(lacking)}: "
+            "pip install 'quorate[spark]' there, or send an environment (docs/spark.md, On a "
+            "cluster)"
+        )
+
+
+def package_zip(folder: Path) -> Path:
+    """`quorate.zip` in a folder: the sources of this package, for `--py-files`.
+
+    Compiled parts cannot be imported from a zip and are left out; the sources do the same.
+    """
+    home = Path(quorate.__file__).parent
+    path = folder / "quorate.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as packed:
+        for file in sorted(home.rglob("*")):
+            if file.suffix in (".py", ".json"):
+                packed.write(file, file.relative_to(home.parent))
+    return path
 
 
 def reason(error: BaseException) -> str:

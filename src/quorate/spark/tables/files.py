@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from quorate.spark.files import file_system
 from quorate.spark.tables.layout import TABLES, table_path
 
 BUFFER_ROWS: Final = 20_000
@@ -44,10 +45,8 @@ class DataFile:
 
 def open_root(root: str) -> tuple[fs.FileSystem, str]:
     """The file system of a warehouse and the path on it; `root` is a path or a URI."""
-    if "://" in root:
-        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(root)
-        return found
-    return fs.LocalFileSystem(), root
+    system, base, _ = file_system(root)
+    return system, base
 
 
 def safe_name(text: str) -> str:
@@ -139,6 +138,16 @@ def read_file(root: str, table: str, path: str) -> pa.Table:
     full = posixpath.join(base, table_path(table), path)
     found = pq.read_table(full, filesystem=system, partitioning=None)
     return found.select(TABLES[table].names).cast(TABLES[table])
+
+
+def read_batches(root: str, table: str, path: str) -> Iterator[pa.RecordBatch]:
+    """The same in parts of at most BUFFER_ROWS rows."""
+    system, base = open_root(root)
+    full = posixpath.join(base, table_path(table), path)
+    with pq.ParquetFile(full, filesystem=system) as opened:
+        for batch in opened.iter_batches(BUFFER_ROWS, columns=TABLES[table].names):
+            found = pa.Table.from_batches([batch]).select(TABLES[table].names)
+            yield from found.cast(TABLES[table]).to_batches()
 
 
 def _stats(metadata: pq.FileMetaData) -> str:

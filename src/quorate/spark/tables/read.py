@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from quorate.spark.tables.files import read_batches
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.store import Store, Stored
 
@@ -29,8 +30,44 @@ def read_table(
     if not files:
         return spark.createDataFrame([], schema)
     place = store.place(table)
+    if not hadoop_reads(spark, place):
+        return _by_tasks(spark, store, table, files, schema)
     paths = [f"{place}/{file.path}" for file in files]
     return spark.read.schema(schema).parquet(*paths)
+
+
+def hadoop_reads(spark: SparkSession, place: str) -> bool:
+    """Whether Spark itself can read at this path or URI: Hadoop has its file system.
+
+    Of `s3a`, `gs` and `abfss` it has it where a library was added to Spark.
+    """
+    scheme, found, _ = place.partition("://")
+    if not found or scheme in ("file", "hdfs"):
+        return True
+    context: Any = spark.sparkContext
+    try:
+        context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(
+            scheme, context._jsc.hadoopConfiguration()
+        )
+    except Exception:  # an error of the JVM: the class is not there
+        return False
+    return True
+
+
+def _by_tasks(
+    spark: SparkSession, store: Store, table: str, files: Sequence[Stored], schema: str
+) -> DataFrame:
+    """The same through PyArrow's file systems: a task for each file, a row group at a time."""
+    root = store.root
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path in batch.column(0).to_pylist():
+                yield from read_batches(root, table, path)
+
+    rows = [(file.path,) for file in files]
+    paths = spark.createDataFrame(rows, "path string").repartition(len(rows))
+    return paths.mapInArrow(read, schema)
 
 
 def at_least(file: Stored, column: str, bound: Any) -> bool:
