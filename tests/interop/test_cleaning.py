@@ -27,9 +27,10 @@ SMALL = {
 }
 
 CLEANS_OFTEN = """
-from quorate.node import replica
-assert replica.CLEAN_INTERVAL_MS == 60_000
-replica.CLEAN_INTERVAL_MS = 1_000
+from dataclasses import replace
+from quorate.server import app
+policy = app.snapshot_policy
+app.snapshot_policy = lambda config: replace(policy(config), clean_interval_ms=1_000)
 from quorate.cli.main import main
 main()
 """

@@ -10,7 +10,16 @@ import pytest
 
 from quorate.node.replica import Effects, Input
 from quorate.sim.observe import ClientOp, Observer
-from quorate.sim.plan import DEEDS, LEADER, ClientPlan, Deed, DiskPlan, NetworkPlan, Plan
+from quorate.sim.plan import (
+    DEEDS,
+    LEADER,
+    ClientPlan,
+    Deed,
+    DiskPlan,
+    NetworkPlan,
+    Plan,
+    TimingPlan,
+)
 from quorate.sim.process import Process
 from quorate.sim.run import Outcome, checked, run_plan, run_seed
 from quorate.storage.api import Recovered
@@ -219,3 +228,27 @@ def test_worlds_drawn_from_seeds(first: int) -> None:
     for seed in range(first, first + 10):
         outcome = run_seed(seed, checked())
         assert outcome.failure is None, (seed, outcome.failure)
+
+
+def test_a_leader_that_nobody_asks_writes_now_and_then() -> None:
+    ends: dict[int, int] = {}
+
+    class Ends(Observer):
+        def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
+            ends[process.id] = process.core.high_watermark
+
+    quiet = world(clients=ClientPlan(count=0), duration_ms=6000)
+    assert run_plan(quiet, [*checked(), Ends()]).failure is None
+    alone = max(ends.values())
+    busy = replace(quiet, timing=TimingPlan(idle_ms=100))
+    assert run_plan(busy, [*checked(), Ends()]).failure is None
+    assert max(ends.values()) > alone + 20
+
+
+def test_a_log_that_ages_is_rolled_and_cleaned_by_age() -> None:
+    old = DiskPlan(segment_ms=500, snapshot_ms=700, retention_ms=900, clean_ms=500)
+    drops = []
+    for disk in (old, replace(old, retention_ms=604_800_000)):
+        _, diary = live(world(disk=disk))
+        drops.append(sum("older snapshots dropped" in note for note in diary.notes))
+    assert drops[0] > 20 and drops[1] == 3  # the one of each disk with the first voters

@@ -41,7 +41,7 @@ from quorate.node.jobs import (
 )
 from quorate.node.machine import Machine, Now
 from quorate.node.proposals import NOT_ACTIVE, Committed, Outcome, Proposals, Submit
-from quorate.node.snapshots import CLEAN_INTERVAL_MS, SnapshotPolicy
+from quorate.node.snapshots import SnapshotPolicy
 from quorate.node.tail import Tail
 from quorate.raft import inputs
 from quorate.raft.core import RaftCore
@@ -381,9 +381,9 @@ class Replica:
 
     def _clean(self, jobs: list[Job], now: Now) -> None:
         if self._clean_at is None:
-            self._clean_at = now.monotonic_ms + CLEAN_INTERVAL_MS
+            self._clean_at = now.monotonic_ms + self._policy.clean_interval_ms
         elif now.monotonic_ms >= self._clean_at:
-            self._clean_at = now.monotonic_ms + CLEAN_INTERVAL_MS
+            self._clean_at = now.monotonic_ms + self._policy.clean_interval_ms
             jobs.append(Survey())
 
     # -- small things -------------------------------------------------------------------------

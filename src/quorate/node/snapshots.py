@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.storage.api import SnapshotInfo
-
-CLEAN_INTERVAL_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +24,8 @@ class SnapshotPolicy:
     """metadata.max.retention.bytes; negative: no limit"""
     retention_ms: int = 604_800_000
     """metadata.max.retention.ms; negative: no limit"""
+    clean_interval_ms: int = 60_000
+    """How often it is asked what is to be dropped; Kafka has no key for it."""
     in_proportion: bool = False
     """Of a large state a snapshot is due only after as much log as the last one was long: so no
     more is written as snapshots than as log. Not Kafka's rule."""

@@ -38,7 +38,8 @@ def draw(seed: int) -> Plan:
     static = luck.happens(0.25)
     duration = luck.pick(_DURATIONS)
     linger = Chance(seed, "linger").pick((0, 2, 2, 20))
-    timing = replace(_timing(luck), high_watermark_linger_ms=linger)
+    idle = Chance(seed, "idle").pick((0, 0, 500))
+    timing = replace(_timing(luck), high_watermark_linger_ms=linger, idle_ms=idle)
     times = _WORLDS_IN_ONE if Chance(seed, "fierce").happens(_FIERCE) else 1
     plan = Plan(
         seed=seed,
@@ -64,6 +65,7 @@ def _aging(luck: Chance, disk: DiskPlan) -> DiskPlan:
         disk,
         segment_ms=luck.pick((_WEEK_MS, _WEEK_MS, 3000)),
         retention_ms=luck.pick((_WEEK_MS, _WEEK_MS, 5000)),
+        clean_ms=luck.pick((60_000, 1000)),
         tail_bytes=luck.pick((0, 65_536)),
     )
 

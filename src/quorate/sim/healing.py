@@ -60,6 +60,7 @@ class Healing:
         """Its faults stop; a disk with damage is looked at by recovery, and replaced if refused."""
         world = self._world
         process.mend_disk()
+        process.machine.rest()
         process.cpu_us = world.plan.timing.cpu_us
         process.go_on()
         if process.replica is not None and (process.damage is not None or process.is_astray):

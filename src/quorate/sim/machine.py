@@ -27,6 +27,8 @@ _NONE: Final = -1
 PUT, GET, CAS = 1, 2, 3
 KINDS: Final = {"put": PUT, "get": GET, "cas": CAS}
 _KEY_TAG, _SESSION_TAG, _HISTORY_TAG = 11, 12, 13
+NOTHING: Final = bytes(1)
+"""The record of a leader that has nothing to write, as Kafka's NoOpRecord."""
 
 
 def encode_op(op: ClientOp, padding: int = 0) -> bytes:
@@ -41,7 +43,10 @@ def encode_op(op: ClientOp, padding: int = 0) -> bytes:
 class KeyValueMachine:
     """A `node.machine.Machine`. Values are not negative; `results` tells clients what was done."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle_ms: int = 0) -> None:
+        """`idle_ms`: a leader writes NOTHING when it has written nothing for so long; 0: never."""
+        self.idle_ms = idle_ms
+        self._idle_at: int | None = None
         self.notes: list[str] = []
         self.values: dict[int, int] = {}
         self.sessions: dict[int, tuple[int, int]] = {}
@@ -65,6 +70,8 @@ class KeyValueMachine:
         self.trail.append((end, history, self.digest))
 
     def _do(self, record: bytes) -> None:
+        if record == NOTHING:
+            return
         kind, client, sequence, key, value, expected = _OP.unpack_from(record)
         known = self.sessions.get(client)
         if known is not None:
@@ -130,12 +137,20 @@ class KeyValueMachine:
     # -- leading ------------------------------------------------------------------------------
     def lead(self, epoch: int, now: Now) -> None:
         self.led = epoch
+        self._idle_at = now.monotonic_ms + self.idle_ms if self.idle_ms else None
 
     def follow(self, leader_id: int, epoch: int) -> None:
-        self.led = None
+        self.led = self._idle_at = None
 
     def poll(self, now: Now, control: ControlState) -> Sequence[Sequence[bytes]]:
-        return ()
+        if self._idle_at is None or now.monotonic_ms < self._idle_at:
+            return ()
+        self._idle_at = now.monotonic_ms + self.idle_ms
+        return ((NOTHING,),)
+
+    def rest(self) -> None:
+        """Write nothing unasked any more."""
+        self.idle_ms, self._idle_at = 0, None
 
     def wake_at_ms(self) -> int | None:
-        return None
+        return self._idle_at

@@ -67,6 +67,8 @@ class TimingPlan:
     fetch_max_bytes: int = 1_048_576
     snapshot_max_bytes: int = 1_048_576
     high_watermark_linger_ms: int = 0
+    idle_ms: int = 0
+    """A leader's state machine writes when it has not for so long; 0: only when it is asked."""
     cpu_us: int = 40
     """What a step takes."""
 
@@ -95,6 +97,8 @@ class DiskPlan:
     snapshot_ms: int = 3_600_000
     retention_bytes: int = 104_857_600
     retention_ms: int = 604_800_000
+    clean_ms: int = 60_000
+    """How often a node looks what its log has too much of."""
 
 
 @dataclass(frozen=True, slots=True)

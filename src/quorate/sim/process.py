@@ -194,7 +194,11 @@ class Process:
     def _policy(self) -> SnapshotPolicy:
         disk = self.world.plan.disk
         policy = WhimPolicy(
-            disk.snapshot_bytes, disk.snapshot_ms, disk.retention_bytes, disk.retention_ms
+            disk.snapshot_bytes,
+            disk.snapshot_ms,
+            disk.retention_bytes,
+            disk.retention_ms,
+            disk.clean_ms,
         )
         object.__setattr__(policy, "wanted", [])
         return policy
@@ -222,15 +226,17 @@ class Process:
         except CorruptLog as error:
             self._refuse(str(error))
             return False
-        except StorageError as error:
+        except StorageError as failed:
             if not self.expects_failure and not self.full:
-                raise Violation("disk", f"node {self.id} cannot open its disk: {error}") from error
+                said = f"node {self.id} cannot open its disk: {failed}"
+                raise Violation("disk", said) from failed
             return False
-        machine = KeyValueMachine()
+        world = self.world
+        machine = KeyValueMachine(0 if world.is_healing else world.plan.timing.idle_ms)
         try:
             replica = Replica(self._config(), recovered, machine, self.luck.random, self._policy())
-        except BrokenInvariant as error:
-            raise Violation("recovery", f"node {self.id}: {error}") from error
+        except BrokenInvariant as broken:
+            raise Violation("recovery", f"node {self.id}: {broken}") from broken
         self._begin(replica, machine, recovered)
         return True
 
