@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from quorate.base.errors import QuorateError
 from quorate.campaign.failures import Failed, look_into, pick
 from quorate.campaign.results import Place, made_by, read_results
 from quorate.campaign.ship import is_remote, ship
-from quorate.campaign.spread import spread
+from quorate.campaign.spread import FAILED, spread
 from quorate.campaign.totals import Totals, add_up
 from quorate.sim.campaign import CampaignError, Code, results_are_there, this_code
 from quorate.sim.mutants.hunt import find
@@ -77,8 +80,8 @@ def run(
 
     `out` is a folder that the driver and all workers see, or a URI. A task runs a batch of seeds,
     with every check and mark, and writes their rows. `resume` goes on in a folder that has results
-    of the same code. Raises CampaignError where `out` cannot be gone on with or there are no seeds,
-    QuorateError where there is no such bug to plant.
+    of the same code. Raises CampaignError where `out` cannot be gone on with, or there are no seeds
+    or no such bug to plant; TaskFailed where a task fails again and again.
     """
     batch = settings.batch
     if seeds.step != 1 or not seeds or batch < 1:
@@ -98,6 +101,7 @@ def run(
         missing = _without(missing, rows, seeds, batch)
     shipped = is_remote(spark) if settings.shipped is None else settings.shipped
     archive = ship(spark) if shipped else None
+    place.make()
     common: dict[str, Any] = {
         "out": out,
         "code": _triple(code),
@@ -106,7 +110,8 @@ def run(
     }
     tell(f"running seeds {seeds.start}..{seeds.stop}")
     # No rows come back and no stage follows: a lost worker loses what it was doing, and no more.
-    spread(missing, common, archive).write.format("noop").mode("overwrite").save()
+    with _in_one_line():
+        spread(missing, common, archive).write.format("noop").mode("overwrite").save()
     tell("adding up")
     rows = read_results(spark, out)
     totals = add_up(rows, code, out)
@@ -114,8 +119,31 @@ def run(
     if totals.failed and settings.failures:
         tell(f"tracing and shrinking {min(totals.failed, settings.failures)} failures")
         common |= {"tries": settings.tries, "seconds": settings.seconds}
-        failures = look_into(spark, pick(rows, out, settings.failures), common, archive)
+        with _in_one_line():
+            failures = look_into(spark, pick(rows, out, settings.failures), common, archive)
     return Summary(out, totals.seeds - before, totals, failures, time.monotonic() - began)
+
+
+class TaskFailed(QuorateError):
+    """A task failed as often as Spark lets it: what its process said at its end."""
+
+    exit_code = 70
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        found = _SAID.search(str(error))
+        if found is None:
+            raise
+        raise TaskFailed(f"{found[0]}; what is done stays: go on with --resume") from error
+
+
+_SAID: Final = re.compile(f"{FAILED} .*")
 
 
 def results_of(spark: SparkSession, directory: str) -> tuple[DataFrame, Code]:
@@ -135,7 +163,10 @@ def results_of(spark: SparkSession, directory: str) -> tuple[DataFrame, Code]:
 
 def _planted(code: Code, bug: str) -> Code:
     """The code with a bug is other code: its results must not be mixed with sound ones."""
-    name = find(bug).name
+    try:
+        name = find(bug).name
+    except QuorateError as error:
+        raise CampaignError(str(error)) from None
     return replace(code, version=f"{code.version}.{name}", source=f"{code.source}.{name}")
 
 

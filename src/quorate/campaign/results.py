@@ -33,12 +33,16 @@ class Place:
     """A folder on any file system that PyArrow knows: a local path, or a URI."""
 
     def __init__(self, root: str) -> None:
-        """Raises CampaignError where the URI is of no file system that PyArrow knows."""
+        """Raises SourceError where the URI is of no file system that PyArrow knows."""
         self.root = root.rstrip("/") or "/"
+        self._fs, self._base = open_root(self.root)
+
+    def make(self) -> None:
+        """Raises CampaignError where it cannot be made."""
         try:
-            self._fs, self._base = open_root(self.root)
-        except (pa.ArrowException, OSError) as error:
-            raise CampaignError(f"{root}: {error}") from None
+            self._fs.create_dir(self._base, recursive=True)
+        except OSError as error:
+            raise CampaignError(f"{self.root}: cannot be made: {error}") from None
 
     def write(self, name: str, data: bytes) -> None:
         """A file is there whole or not at all; `name` may have folders, with '/'."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TOLD: Final = "told string"
 """The column that comes back: one line of JSON for each piece of work."""
+FAILED: Final = "a process of the campaign failed on"
 _SAYS: Final = 2000
 """Characters of what a process says at its end."""
 
@@ -59,7 +60,7 @@ def in_a_process(work: str, code: str | None) -> str:
     """The last line that `quorate.campaign.worker` prints for this work.
 
     Its standard input stays open as long as this process lives; it ends with it. Raises
-    RuntimeError with the host and the end of what it said, where it fails.
+    RuntimeError where it fails: after FAILED the host and its last line, then more of what it said.
     """
     environment = dict(os.environ)
     if code is not None:
@@ -83,8 +84,6 @@ def in_a_process(work: str, code: str | None) -> str:
         if process.wait() != 0:
             said.seek(0)
             words = said.read().decode(errors="replace").strip()[-_SAYS:]
-            raise RuntimeError(
-                f"a process of the campaign failed on {socket.gethostname()}: "
-                f"{words or f'exit code {process.returncode}'}"
-            )
+            last = words.rpartition("\n")[2] or f"exit code {process.returncode}"
+            raise RuntimeError(f"{FAILED} {socket.gethostname()}: {last}\n{words}")
     return told.strip().rpartition("\n")[2]

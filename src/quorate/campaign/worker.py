@@ -29,6 +29,9 @@ def main() -> int:
     except QuorateError as error:
         print(error, file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
     print(json.dumps(told))
     return 0
 
