@@ -7,10 +7,11 @@ evidence decides, and `otherwise` says what is left when there is none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from quorate.metadata.image import RECOVERING
 from quorate.spark.who.keys import (
     ANY,
     BODY,
@@ -53,8 +54,8 @@ class Context:
     topic_deleted: bool = False
     reassigned: bool = False
     """The same record changed the replicas."""
-    node_event: str | None = None
-    """What befell a broker in the same batch: `broker 12 fenced`."""
+    node_events: Sequence[str] = ()
+    """What befell brokers in the same batch: `broker 12 fenced`."""
 
 
 @dataclass(frozen=True)
@@ -224,9 +225,9 @@ def _reassignment_end(event: Row, facts: Facts, context: Context) -> Cause:
 def _leader(event: Row, facts: Facts, context: Context) -> Cause:
     if context.reassigned:
         return _reassignment(event, facts, context)
-    if context.node_event:
-        return Cause(CONTROLLER, _ELECTED, f"with it: {context.node_event}")
-    why = event["cause"]
+    if befell := _befell(facts, context):
+        return Cause(CONTROLLER, _ELECTED, f"with it: {befell}")
+    why = event["cause"] or "unclean election"
     if why in _WHY_CONTROLLER:
         return Cause(CONTROLLER, _ELECTED, f"{why}: the controller elects without being asked")
     words = ("partition", event["topic_name"], event["partition"])
@@ -250,9 +251,29 @@ _WHY_CONTROLLER: Final = frozenset(
 def _isr(event: Row, facts: Facts, context: Context) -> Cause:
     if context.reassigned:
         return _reassignment(event, facts, context)
-    if context.node_event:
-        return Cause(CONTROLLER, _ELECTED, f"with it: {context.node_event}")
+    if befell := _befell(facts, context):
+        return Cause(CONTROLLER, _ELECTED, f"with it: {befell}")
     return Cause(BROKER, reason="AlterPartition of the partition's leader")
+
+
+def _befell(facts: Facts, context: Context) -> str | None:
+    """What befell a broker that the change of a partition is about.
+
+    A batch may hold records of several operations, so another broker's fate explains nothing.
+    """
+    about: set[int] = {facts.before.get("leader", -1), facts.after.get("leader", -1)}
+    for name in ("isr", "elr", "last_known_elr"):
+        about |= set(facts.before.get(name) or ()) ^ set(facts.after.get(name) or ())
+    return next((text for text in context.node_events if int(text.split()[1]) in about), None)
+
+
+def _recovery(event: Row, facts: Facts, context: Context) -> Cause:
+    """An unclean election begins it, AlterPartition of the new leader ends it."""
+    if facts.after.get("leader_recovery_state") != RECOVERING:
+        return Cause(BROKER, reason="AlterPartition of the partition's leader: it has recovered")
+    if context.node_events:
+        return Cause(CONTROLLER, _ELECTED, f"with it: {context.node_events[0]}")
+    return _leader(event, facts, context)
 
 
 def _fenced(event: Row, _facts: Facts, _context: Context) -> Cause:
@@ -307,7 +328,7 @@ _RULES: Final[dict[str, Callable[[Row, Facts, Context], Cause]]] = {
     "reassignment finished": _reassignment_end,
     "leader changed": _leader,
     "leader confirmed": _leader,
-    "recovery state changed": _isr,
+    "recovery state changed": _recovery,
     "isr shrunk": _isr,
     "isr expanded": _isr,
     "isr changed": _isr,

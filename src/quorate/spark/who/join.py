@@ -32,7 +32,7 @@ STRENGTHS: Final = {
 MOST_CANDIDATES: Final = 50
 """Principals that are kept of an ambiguous change."""
 
-_CONTEXT: Final = ("bootstrap", "topic_created", "topic_deleted", "reassigned", "node_event")
+_CONTEXT: Final = ("bootstrap", "topic_created", "topic_deleted", "reassigned", "node_events")
 _NODE_EVENTS: Final = (
     *("broker fenced", "broker unfenced", "broker registered", "broker unregistered"),
     "broker shutting down",
@@ -69,13 +69,14 @@ def with_context(changes: DataFrame) -> DataFrame:
     event = f.col("event")
     first_version = (event == "feature set") & (f.col("name") == "metadata.version")
     befell = f.concat_ws(" ", f.lit("broker"), "node_id", f.regexp_replace(event, "broker ", ""))
+    of_node = f.when(event.isin(*_NODE_EVENTS), befell)
 
     def any_of(condition: Column, window: Any) -> Column:
         return f.max(f.coalesce(condition, f.lit(False))).over(window)
 
     return (
         changes.withColumn("bootstrap", any_of(first_version & f.col("before").isNull(), batch))
-        .withColumn("node_event", f.min(f.when(event.isin(*_NODE_EVENTS), befell)).over(batch))
+        .withColumn("node_events", f.array_sort(f.collect_set(of_node).over(batch)))
         .withColumn("topic_created", any_of(event == "topic created", topic))
         .withColumn("topic_deleted", any_of(event == "topic deleted", record))
         .withColumn("reassigned", any_of(event.isin(*_REASSIGNED), record))

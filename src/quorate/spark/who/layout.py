@@ -60,6 +60,10 @@ _SPECIFIER: Final = re.compile(
 )
 
 
+_ENCODED: Final = re.compile(r"%(?:enc|encode)\{(%\w+)\}(?:\{CRLF\})?")
+"""The message with its line breaks escaped."""
+
+
 class LayoutError(QuorateError):
     """A pattern that cannot be read back, or a time zone that does not exist."""
 
@@ -74,6 +78,8 @@ class Line(NamedTuple):
     level: str | None
     logger: str | None
     message: str
+    rest: str
+    """Lines after the one that the layout ends: a stack trace."""
 
 
 class Layout(NamedTuple):
@@ -94,7 +100,7 @@ class Layout(NamedTuple):
         except (ValueError, OverflowError):
             return None
         words = found.groupdict()
-        return Line(times, words.get("level"), words.get("logger"), words["message"])
+        return Line(times, words.get("level"), words.get("logger"), words["message"], words["rest"])
 
 
 def layout(pattern: str = KAFKA, zone: str = "UTC") -> Layout:
@@ -103,6 +109,7 @@ def layout(pattern: str = KAFKA, zone: str = "UTC") -> Layout:
     Raises LayoutError where the pattern has no full date or no message, or has words that cannot be
     read back.
     """
+    told, pattern = pattern, _ENCODED.sub(r"\1", pattern)
     parts, end, zone_told, seen = list[str](), 0, "", set[str]()
     for found in _SPECIFIER.finditer(pattern):
         parts.append(re.escape(pattern[end : found.start()]))
@@ -113,13 +120,13 @@ def layout(pattern: str = KAFKA, zone: str = "UTC") -> Layout:
             continue
         args = re.findall(r"\{([^}]*)\}", found["args"])
         if word in ("d", "date"):
-            one = _date(args[0] if args else "", pattern)
+            one = _date(args[0] if args else "", told)
             zone_told = args[1] if len(args) > 1 else ""
             seen.add("d")
         else:
             known = _known(word)
             if known is None:
-                raise LayoutError(f"--pattern {pattern}: %{word} cannot be read back")
+                raise LayoutError(f"--pattern {told}: %{word} cannot be read back")
             word, rest = known
             one = _WORDS[word] + re.escape(rest)
             seen.add(word)
@@ -127,15 +134,15 @@ def layout(pattern: str = KAFKA, zone: str = "UTC") -> Layout:
         parts.append(f"{padding}{one}{padding}")
     parts.append(re.escape(pattern[end:]))
     if "d" not in seen or not seen & {"m", "msg", "message"}:
-        raise LayoutError(f"--pattern {pattern}: it needs %d and %m to tell when and what")
+        raise LayoutError(f"--pattern {told}: it needs %d and %m to tell when and what")
     place = next(n for n, part in enumerate(parts) if "(?P<message>" in part)
     try:
-        regex = re.compile("".join(parts) + r"(?:\n.*)?\Z", re.DOTALL)
+        regex = re.compile("".join(parts) + r"(?P<rest>(?:\n.*)?)\Z", re.DOTALL)
         begin = re.compile("".join(parts[:place]) or "(?!)")
     except re.error as error:
-        raise LayoutError(f"--pattern {pattern}: {error}; each word may come once") from None
+        raise LayoutError(f"--pattern {told}: {error}; each word may come once") from None
     if not {"minute", "epoch"} & begin.groupindex.keys():
-        raise LayoutError(f"--pattern {pattern}: the time must come before the message")
+        raise LayoutError(f"--pattern {told}: the time must come before the message")
     local = time_zone(zone_told or zone)
     if "epoch" in regex.groupindex:
         return Layout(begin, regex, _epoch)

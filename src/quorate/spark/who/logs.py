@@ -61,6 +61,8 @@ _COLUMNS: Final = pa.schema(
     ]
 )
 _BATCH_ROWS: Final = 4096
+_EACH_LINE: Final = ("authorizer", "request")
+"""Logs without stack traces: what does not begin a record there is damage."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,10 @@ class FileTold:
     first_ms: int | None = None
     last_ms: int | None = None
 
-    def unreadable(self, record: Record) -> None:
-        self.unread += 1
+    def unreadable(self, position: int, text: str) -> None:
+        self.unread += text.count("\n") + 1
         if len(self.first_unread) < FIRST_BAD:
-            self.first_unread.append((record.position, record.text[:120]))
+            self.first_unread.append((position, text[:120]))
 
     def seen(self, times: Iterable[int]) -> None:
         for ms in times:
@@ -199,13 +201,16 @@ def _of_record(
         return
     line = how.parse(record.text) if record.begins else None
     if line is None:
-        told.unreadable(record)
+        told.unreadable(record.position, record.text)
         return
     told.seen(line.times)
+    if line.rest and source.kind in _EACH_LINE:
+        end = len(record.text[: -len(line.rest)].encode()) + 1
+        told.unreadable(record.position + end, line.rest[1:])
     try:
         rows = list(_rows(line, source.kind, reading, told))
     except ValueError:
-        told.unreadable(record)
+        told.unreadable(record.position, record.text)
         return
     place = {"file": source.piece.path, "position": record.position, "text": shown(record.text)}
     for row in rows:
