@@ -21,7 +21,8 @@ from quorate.sim.mutants.plant import plant
 
 @dataclass(frozen=True, slots=True)
 class Catch:
-    """What came of one hunt. `check` None: the mutant lives. `tried` counts seeds."""
+    """What came of one hunt. `check` None: the mutant lives. `tried` counts seeds; `seconds` are of
+    the processor."""
 
     mutant: str
     check: str | None
@@ -46,15 +47,15 @@ def hunt_here(mutant: Mutant, seeds: range) -> Catch:
     plant(mutant)
     from quorate.sim.run import checked, run_seed
 
-    began, events = time.perf_counter(), 0
+    began, events = time.process_time(), 0
     for tried, seed in enumerate(seeds, 1):
         outcome = run_seed(seed, checked())
         events += outcome.events
         if outcome.failure is not None:
-            seconds = time.perf_counter() - began
+            seconds = time.process_time() - began
             check, message = outcome.failure.check, outcome.failure.message
             return Catch(mutant.name, check, message, seed, tried, events, seconds)
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     return Catch(mutant.name, None, "", None, len(seeds), events, seconds)
 
 
