@@ -25,7 +25,7 @@ from quorate.metadata.loader import Loader, SnapshotBuilder, log_batch
 from quorate.raft.values import LeaderChange, Voters
 from quorate.spark.generate import Fleet, generate
 from quorate.spark.tables import bronze, state
-from quorate.spark.tables import store as stores
+from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.ingest import BadInput, ingest
 from quorate.spark.tables.kinds import KINDS, text_of
@@ -171,7 +171,7 @@ def test_the_same_input_again_changes_nothing(spark, delta):
 def test_a_job_killed_between_two_tables_is_finished_by_the_next(spark, tmp_path, monkeypatch):
     """Killed later and later in its commits; the runs that count are finished, the rest redone."""
     home, whole = tmp_path / "home", tmp_path / "whole"
-    done, left = stores.DeltaStore._apply_to, [0]
+    done, left = DeltaStore._apply_to, [0]
 
     def dying(self, *args):
         left[0] -= 1
@@ -179,7 +179,7 @@ def test_a_job_killed_between_two_tables_is_finished_by_the_next(spark, tmp_path
             raise KeyboardInterrupt("killed")
         return done(self, *args)
 
-    monkeypatch.setattr(stores.DeltaStore, "_apply_to", dying)
+    monkeypatch.setattr(DeltaStore, "_apply_to", dying)
     deaths = 0
     while True:
         left[0] = 2 + 8 * deaths

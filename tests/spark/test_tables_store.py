@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.spark.tables import store as stores
 from quorate.spark.tables.control import Progress, load_progress, plan_progress
+from quorate.spark.tables.delta import RUNS, DeltaStore
 from quorate.spark.tables.files import TableWriter, file_name, open_root, read_file, safe_name
 from quorate.spark.tables.lineage import Span
 from quorate.spark.tables.store import (
     ConcurrentRun,
-    DeltaStore,
     ParquetStore,
     Plan,
     WarehouseError,
@@ -79,7 +78,7 @@ def test_of_two_runs_that_commit_at_once_one_is_refused(tmp_path, monkeypatch):
     """Both look at the runs before either has told its own."""
     one, two = (DeltaStore(str(tmp_path / "home")) for _ in range(2))
     run(one, 1, "a")
-    opened = two._opened("control/runs", stores.RUNS)
+    opened = two._opened("control/runs", RUNS)
     run(one, 2, "b")
     monkeypatch.setattr(two, "_opened", lambda path, schema: opened)
     with pytest.raises(ConcurrentRun, match="at the same time; start again"):

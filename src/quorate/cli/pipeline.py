@@ -243,6 +243,8 @@ def _job(
             raise _wrong(error) from error
         except Exception as error:
             if type(error).__module__.startswith(("pyspark", "py4j")):
+                if "PATH_NOT_FOUND" in str(error) or "FileNotFoundError" in str(error):
+                    raise FileLost(_spark_says(error), words.get("warehouse", "DIR")) from error
                 raise JobFailed(_spark_says(error)) from error
             raise
         finally:
@@ -254,6 +256,15 @@ class JobFailed(QuorateError):
     """Spark gave up on a job."""
 
     exit_code = 70
+
+
+class FileLost(JobFailed):
+    """A table names a file that is not there."""
+
+    exit_code = WRONG
+
+    def __init__(self, what: str, warehouse: str) -> None:
+        super().__init__(f"{what}: a file is gone: quorate pipeline repair -w {warehouse}")
 
 
 def _wrong(error: QuorateError) -> QuorateError:
@@ -403,4 +414,9 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-from quorate.cli import pipeline_campaign, pipeline_stream, pipeline_who  # noqa: E402, F401 - in files of their own
+from quorate.cli import (  # noqa: E402 - in files of their own
+    pipeline_campaign,  # noqa: F401
+    pipeline_repair,  # noqa: F401
+    pipeline_stream,  # noqa: F401
+    pipeline_who,  # noqa: F401
+)

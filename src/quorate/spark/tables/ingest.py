@@ -178,6 +178,11 @@ def ingest_rows(
     return summary
 
 
+def catch_up(spark: SparkSession, store: Store, summary: Summary) -> None:
+    """Bring silver and gold up to what bronze has, with no new input."""
+    _apply(spark, store, load_progress(store), {}, summary, False)
+
+
 def _of(summary: Summary, cluster_id: str) -> ClusterSummary:
     return summary.clusters.setdefault(cluster_id, ClusterSummary())
 

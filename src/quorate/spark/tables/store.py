@@ -15,10 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import unquote
-from uuid import uuid4
 
-import pyarrow as pa
 from pyarrow import fs
 
 from quorate.base.errors import QuorateError
@@ -26,14 +23,19 @@ from quorate.spark.tables.files import DataFile, hidden_name, open_root
 from quorate.spark.tables.layout import TABLES, table_path
 
 PLANS: Final = "control/_runs"
-_DELTA_PLANS: Final = "control/_plans"
-_APP: Final = "quorate"
 COMPACT: Final = "compact"
 """The job that changes files and no rows."""
 
 
 class WarehouseError(QuorateError):
     """The warehouse cannot be read or written as it is."""
+
+
+class LostCommit(WarehouseError):
+    """A table of the warehouse has lost a commit."""
+
+    def __init__(self, what: str, root: str) -> None:
+        super().__init__(f"{what}: quorate pipeline repair -w {root}")
 
 
 class ConcurrentRun(WarehouseError):
@@ -62,6 +64,8 @@ class Plan:
     removes: dict[str, list[str]] = field(default_factory=dict)
     """Paths of live files, by table."""
     summary: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, int] = field(default_factory=dict)
+    """The run that changed each table last before this one."""
 
     def add(self, file: DataFile | None) -> None:
         if file is not None:
@@ -78,6 +82,11 @@ class Plan:
         changed = set(self.adds) | set(self.removes)
         return [table for table in TABLES if table in changed]
 
+    @property
+    def last_runs(self) -> dict[str, int]:
+        """The run that changed each table last, this one included."""
+        return {**self.before, **dict.fromkeys(self.tables, self.run)}
+
     def to_json(self) -> str:
         adds = {table: [file.to_json() for file in files] for table, files in self.adds.items()}
         return json.dumps(
@@ -87,6 +96,7 @@ class Plan:
                 "adds": adds,
                 "removes": self.removes,
                 "summary": self.summary,
+                "before": self.before,
             }
         )
 
@@ -95,7 +105,9 @@ def parse_plan(text: str) -> Plan:
     """The plan of to_json."""
     told = json.loads(text)
     adds = {table: [DataFile(**file) for file in files] for table, files in told["adds"].items()}
-    return Plan(told["run"], told["job"], adds, told["removes"], told["summary"])
+    return Plan(
+        told["run"], told["job"], adds, told["removes"], told["summary"], told.get("before", {})
+    )
 
 
 class Store(ABC):
@@ -128,6 +140,21 @@ class Store(ABC):
     def recover(self) -> bool:
         """Finish the last recorded run; true when there was something to do."""
 
+    def mend(self) -> list[str]:
+        """Put right what `recover` refuses; what was done, in words. Raises WarehouseError."""
+        return []
+
+    def missing(self) -> dict[str, list[Stored]]:
+        """The live files of each table that are not there."""
+        found: dict[str, list[Stored]] = {}
+        for table in TABLES:
+            base = self._path(table_path(table))
+            there = {info.path for info in self._listing(base)}
+            gone = [f for f in self.files(table) if posixpath.join(base, f.path) not in there]
+            if gone:
+                found[table] = gone
+        return found
+
     @abstractmethod
     def sweep(self, keep_hours: int) -> int:
         """Delete files that no table has had for so long; how many. Call after recover."""
@@ -154,160 +181,6 @@ class Store(ABC):
         selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
         found: list[fs.FileInfo] = self._fs.get_file_info(selector)
         return [info for info in found if info.type == fs.FileType.File]
-
-
-RUNS: Final = pa.schema(
-    [
-        ("run", pa.int64()),
-        ("job", pa.string()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("plan", pa.string()),
-        ("summary", pa.string()),
-    ]
-)
-"""The runs that have happened; `plan` is the file in control/_plans that tells what they did."""
-
-
-class DeltaStore(Store):
-    """Delta Lake tables: the files are written by the tasks, delta-rs commits their names."""
-
-    def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
-        super().__init__(root)
-        self._options = dict(storage_options or {})
-
-    def files(self, table: str) -> list[Stored]:
-        opened = self._open(table_path(table))
-        if opened is None:
-            return []
-        actions = pa.table(opened.get_add_actions(flatten=False)).to_pylist()
-        return [
-            Stored(
-                unquote(action["path"]),
-                action["num_records"] or 0,
-                action.get("min") or {},
-                action.get("max") or {},
-                action["size_bytes"],
-            )
-            for action in actions
-        ]
-
-    def last_run(self) -> int:
-        runs = self._open("control/runs")
-        return 0 if runs is None else runs.transaction_version(_APP) or 0
-
-    def commit(self, plan: Plan) -> None:
-        name = f"{plan.run:08d}-{uuid4().hex}.json"
-        self._write_text(self._path(_DELTA_PLANS, name), plan.to_json())
-        self._record(plan, name)
-        self._apply(plan)
-
-    def recover(self) -> bool:
-        runs = self._open("control/runs")
-        if runs is None:
-            return False
-        last = runs.transaction_version(_APP)
-        told = runs.to_pyarrow_table(columns=["run", "plan"], filters=[("run", "=", last)])
-        path = self._path(_DELTA_PLANS, told["plan"][0].as_py())
-        if self._fs.get_file_info(path).type == fs.FileType.NotFound:
-            raise WarehouseError(
-                f"{path}: the plan of run {last} is missing: the warehouse was not copied whole"
-            )
-        return self._apply(parse_plan(self._read_text(path)))
-
-    def sweep(self, keep_hours: int) -> int:
-        gone = 0
-        for table in TABLES:
-            opened = self._open(table_path(table))
-            if opened is not None:
-                gone += len(
-                    opened.vacuum(
-                        keep_hours, dry_run=False, enforce_retention_duration=False, full=True
-                    )
-                )
-        return gone + self._sweep_plans(keep_hours)
-
-    def _sweep_plans(self, keep_hours: int) -> int:
-        """Plans are of use until their run is finished: all but the last are."""
-        plans = sorted(self._listing(self._path(_DELTA_PLANS)), key=lambda info: info.path)
-        last = f"{self.last_run():08d}-"
-        old = [i for i in plans if not _name(i).startswith(last) and _age(i) > keep_hours]
-        for info in old:
-            self._fs.delete_file(info.path)
-        return len(old)
-
-    def _record(self, plan: Plan, name: str) -> None:
-        """The moment from which on the run has happened."""
-        from deltalake import CommitProperties, Transaction, write_deltalake
-        from deltalake.exceptions import DeltaError
-
-        at = pa.scalar(time.time_ns() // 1000, pa.timestamp("us", "UTC"))
-        columns = [[plan.run], [plan.job], [at.as_py()], [name], [json.dumps(plan.summary)]]
-        runs = self._opened("control/runs", RUNS)
-        if plan.run != (runs.transaction_version(_APP) or 0) + 1:
-            raise ConcurrentRun(f"run {plan.run} of {self.root} has happened already")
-        properties = CommitProperties(app_transactions=[Transaction(_APP, plan.run)])
-        try:
-            write_deltalake(
-                runs,
-                pa.Table.from_pydict(dict(zip(RUNS.names, columns, strict=True)), schema=RUNS),
-                mode="append",
-                commit_properties=properties,
-            )
-        except DeltaError as error:
-            raise ConcurrentRun(
-                f"another run has changed {self.root} at the same time; start again ({error})"
-            ) from None
-
-    def _apply(self, plan: Plan) -> bool:
-        applied = [self._apply_to(table, plan) for table in plan.tables]
-        return any(applied)
-
-    def _apply_to(self, table: str, plan: Plan) -> bool:
-        from deltalake import CommitProperties, Transaction
-        from deltalake.transaction import AddAction, RemoveAction
-
-        opened = self._opened(table_path(table), TABLES[table])
-        if (opened.transaction_version(_APP) or 0) >= plan.run:
-            return False
-        now, change = int(time.time() * 1000), plan.job != COMPACT
-        adds = [
-            AddAction(file.path, file.size, {}, now, change, file.stats)
-            for file in plan.adds.get(table, [])
-        ]
-        removes = [RemoveAction(path, change, now) for path in plan.removes.get(table, [])]
-        opened.create_write_transaction(
-            [*adds, *removes],
-            "append",
-            TABLES[table],
-            commit_properties=CommitProperties(
-                {"job": plan.job}, app_transactions=[Transaction(_APP, plan.run)]
-            ),
-        )
-        return True
-
-    def _open(self, path: str) -> Any | None:
-        from deltalake import DeltaTable
-        from deltalake.exceptions import TableNotFoundError
-
-        try:
-            return DeltaTable(self._uri(path), storage_options=self._options or None)
-        except TableNotFoundError:
-            return None
-
-    def _opened(self, path: str, schema: pa.Schema) -> Any:
-        """The table, made where there is none."""
-        from deltalake import DeltaTable
-
-        found = self._open(path)
-        if found is not None:
-            return found
-        self._fs.create_dir(self._path(path), recursive=True)
-        return DeltaTable.create(
-            self._uri(path), schema, mode="ignore", storage_options=self._options or None
-        )
-
-    def _uri(self, path: str) -> str:
-        return f"{self.root}/{path}"
 
 
 class ParquetStore(Store):
@@ -349,7 +222,7 @@ class ParquetStore(Store):
             info.path
             for table in TABLES
             for info in self._listing(self._path(table_path(table)))
-            if _name(info).startswith(".") and _age(info) > keep_hours
+            if _name(info).startswith(".") and age_hours(info) > keep_hours
         ]
         for path in old:
             self._fs.delete_file(path)
@@ -384,7 +257,7 @@ def _name(info: fs.FileInfo) -> str:
     return str(info.base_name)
 
 
-def _age(info: fs.FileInfo) -> float:
+def age_hours(info: fs.FileInfo) -> float:
     """Hours since the file was written."""
     return (time.time_ns() - (info.mtime_ns or 0)) / 3.6e12
 
@@ -405,6 +278,8 @@ def open_store(
     if existing != table_format:
         raise WarehouseError(f"{root}: the warehouse is {existing}, not {table_format}")
     if table_format == "delta":
+        from quorate.spark.tables.delta import DeltaStore
+
         return DeltaStore(root, storage_options)
     if table_format == "parquet":
         return ParquetStore(root)

@@ -1,0 +1,291 @@
+"""The warehouse as Delta Lake tables: tasks write the files, delta-rs commits their names.
+
+A commit that is lost or torn (a power cut, a copy that was not whole) is never passed over: a plan
+says which run changed each table last, and the tables say how far they have come.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+from uuid import uuid4
+
+import pyarrow as pa
+
+from quorate.spark.tables.layout import TABLES, table_path
+from quorate.spark.tables.store import (
+    COMPACT,
+    ConcurrentRun,
+    LostCommit,
+    Plan,
+    Store,
+    Stored,
+    WarehouseError,
+    age_hours,
+    parse_plan,
+)
+
+_PLANS: Final = "control/_plans"
+_RUNS: Final = "control/runs"
+_APP: Final = "quorate"
+_LOST: Final = ".lost"
+"""What files of a table's log are renamed to that are no good."""
+
+RUNS: Final = pa.schema(
+    [
+        ("run", pa.int64()),
+        ("job", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("plan", pa.string()),
+        ("summary", pa.string()),
+    ]
+)
+"""The runs that have happened; `plan` is the file in control/_plans that tells what they did."""
+
+
+class DeltaStore(Store):
+    """Delta Lake tables: the files are written by the tasks, delta-rs commits their names."""
+
+    def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
+        super().__init__(root)
+        self._options = dict(storage_options or {})
+
+    def files(self, table: str) -> list[Stored]:
+        opened = self._open(table_path(table))
+        if opened is None:
+            return []
+        actions = pa.table(opened.get_add_actions(flatten=False)).to_pylist()
+        return [
+            Stored(
+                unquote(action["path"]),
+                action["num_records"] or 0,
+                action.get("min") or {},
+                action.get("max") or {},
+                action["size_bytes"],
+            )
+            for action in actions
+        ]
+
+    def last_run(self) -> int:
+        runs = self._open(_RUNS)
+        return 0 if runs is None else runs.transaction_version(_APP) or 0
+
+    def commit(self, plan: Plan) -> None:
+        last = self._last_plan()
+        if last is not None:
+            plan.before = last.last_runs
+        name = f"{plan.run:08d}-{uuid4().hex}.json"
+        self._write_text(self._path(_PLANS, name), plan.to_json())
+        self._record(plan, name)
+        for table in plan.tables:
+            self._apply_to(table, plan)
+
+    def recover(self) -> bool:
+        last, reached = self._last_plan(), self._reached()
+        newest, told = max(reached.values(), default=0), 0 if last is None else last.run
+        if newest > told:
+            what = f"its last commit is lost: tables have come to run {newest}, it to {told}"
+            raise LostCommit(f"{self._uri(_RUNS)}: {what}", self.root)
+        if last is None:
+            return False
+        changed = False
+        for table in last.last_runs:
+            for plan in self._not_applied(table, last, reached.get(table, 0)):
+                changed = self._apply_to(table, plan) or changed
+        return changed
+
+    def mend(self) -> list[str]:
+        done = [text for path in self._table_paths() for text in self._cut_log(path)]
+        last = self.last_run()
+        for run in range(last + 1, max(self._reached().values(), default=0) + 1):
+            self._record_again(run)
+            done.append(f"{_RUNS}: run {run} is recorded again")
+        if self.recover():
+            done.append("commits that were lost are made again, by the plans of their runs")
+        return done
+
+    def sweep(self, keep_hours: int) -> int:
+        gone = 0
+        for table in TABLES:
+            opened = self._open(table_path(table))
+            if opened is not None:
+                gone += len(
+                    opened.vacuum(
+                        keep_hours, dry_run=False, enforce_retention_duration=False, full=True
+                    )
+                )
+        return gone + self._sweep_plans(keep_hours)
+
+    def _sweep_plans(self, keep_hours: int) -> int:
+        """Plans are of use until their run is finished: all but the last are."""
+        plans = sorted(self._listing(self._path(_PLANS)), key=lambda info: info.path)
+        last = f"{self.last_run():08d}-"
+        old = [i for i in plans if not i.base_name.startswith(last) and age_hours(i) > keep_hours]
+        for info in old:
+            self._fs.delete_file(info.path)
+        return len(old)
+
+    def _record(self, plan: Plan, name: str) -> None:
+        """The moment from which on the run has happened."""
+        from deltalake import CommitProperties, Transaction, write_deltalake
+        from deltalake.exceptions import DeltaError
+
+        at = pa.scalar(time.time_ns() // 1000, pa.timestamp("us", "UTC"))
+        columns = [[plan.run], [plan.job], [at.as_py()], [name], [json.dumps(plan.summary)]]
+        runs = self._opened(_RUNS, RUNS)
+        if plan.run != (runs.transaction_version(_APP) or 0) + 1:
+            raise ConcurrentRun(f"run {plan.run} of {self.root} has happened already")
+        properties = CommitProperties(app_transactions=[Transaction(_APP, plan.run)])
+        try:
+            write_deltalake(
+                runs,
+                pa.Table.from_pydict(dict(zip(RUNS.names, columns, strict=True)), schema=RUNS),
+                mode="append",
+                commit_properties=properties,
+            )
+        except DeltaError as error:
+            raise ConcurrentRun(
+                f"another run has changed {self.root} at the same time; start again ({error})"
+            ) from None
+
+    def _reached(self) -> dict[str, int]:
+        """The last run that changed each table, as the tables tell it."""
+        opened = {table: self._open(table_path(table)) for table in TABLES}
+        return {
+            table: found.transaction_version(_APP) or 0
+            for table, found in opened.items()
+            if found is not None
+        }
+
+    def _last_plan(self) -> Plan | None:
+        run = self.last_run()
+        return None if run == 0 else self._plan_of(run)
+
+    def _plan_of(self, run: int) -> Plan:
+        runs = self._open(_RUNS)
+        assert runs is not None
+        try:
+            told = runs.to_pyarrow_table(columns=["run", "plan"], filters=[("run", "=", run)])
+        except FileNotFoundError as error:
+            raise WarehouseError(
+                f"{self._uri(_RUNS)}: a data file is missing: put it back, or take the logs into a "
+                f"new warehouse ({_first_line(error)})"
+            ) from None
+        path = self._path(_PLANS, told["plan"][0].as_py())
+        try:
+            return parse_plan(self._read_text(path))
+        except FileNotFoundError:
+            raise WarehouseError(
+                f"{path}: the plan of run {run} is missing: the warehouse was not copied whole. "
+                "Put it back, or take the logs into a new warehouse"
+            ) from None
+        except ValueError as error:
+            raise WarehouseError(
+                f"{path}: the plan of run {run} cannot be read: {error}. Put it back, or take the "
+                "logs into a new warehouse"
+            ) from None
+
+    def _not_applied(self, table: str, last: Plan, reached: int) -> list[Plan]:
+        """The plans, in order, that the table has yet to hear of."""
+        found: list[Plan] = []
+        run = last.last_runs[table]
+        while run > reached:
+            plan = last if run == last.run else self._plan_of(run)
+            found.append(plan)
+            run = plan.before.get(table, 0)
+        return found[::-1]
+
+    def _table_paths(self) -> list[str]:
+        return [_RUNS, *map(table_path, TABLES)]
+
+    def _cut_log(self, path: str) -> Iterator[str]:
+        """Let the log of a table end before its first commit that is lost or torn."""
+        folder = self._path(path, "_delta_log")
+        names = [info.base_name for info in self._listing(folder)]
+        commits = sorted(int(n[:20]) for n in names if n.endswith(".json") and n[:20].isdigit())
+        due = max((int(name[:20]) for name in names if ".checkpoint." in name), default=-1) + 1
+        for version in commits:
+            if version == due and self._is_sound(version, f"{folder}/{version:020}.json"):
+                due += 1
+        left = [version for version in commits if version >= due]
+        for version in left:
+            name = f"{folder}/{version:020}.json"
+            self._fs.move(name, name + _LOST)
+        if left:
+            yield f"{path}: version {due} is lost or torn; what stood from there on is set aside"
+
+    def _is_sound(self, version: int, path: str) -> bool:
+        """Whether a commit can be read; an empty one says nothing, but the first must."""
+        try:
+            lines = [json.loads(line) for line in self._read_text(path).splitlines()]
+        except ValueError:
+            return False
+        return bool(lines) or version > 0
+
+    def _record_again(self, run: int) -> None:
+        folder = self._path(_PLANS)
+        names = [info.base_name for info in self._listing(folder)]
+        found = [name for name in names if name.startswith(f"{run:08d}-")]
+        if len(found) != 1:
+            raise WarehouseError(
+                f"{folder}: there are {len(found)} plans of run {run}, so what it did is not "
+                "known: put the folder back, or take the logs into a new warehouse"
+            )
+        self._record(parse_plan(self._read_text(f"{folder}/{found[0]}")), found[0])
+
+    def _apply_to(self, table: str, plan: Plan) -> bool:
+        from deltalake import CommitProperties, Transaction
+        from deltalake.transaction import AddAction, RemoveAction
+
+        opened = self._opened(table_path(table), TABLES[table])
+        if (opened.transaction_version(_APP) or 0) >= plan.run:
+            return False
+        now, change = int(time.time() * 1000), plan.job != COMPACT
+        adds = [
+            AddAction(file.path, file.size, {}, now, change, file.stats)
+            for file in plan.adds.get(table, [])
+        ]
+        removes = [RemoveAction(path, change, now) for path in plan.removes.get(table, [])]
+        opened.create_write_transaction(
+            [*adds, *removes],
+            "append",
+            TABLES[table],
+            commit_properties=CommitProperties(
+                {"job": plan.job}, app_transactions=[Transaction(_APP, plan.run)]
+            ),
+        )
+        return True
+
+    def _open(self, path: str) -> Any | None:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError, TableNotFoundError
+
+        try:
+            return DeltaTable(self._uri(path), storage_options=self._options or None)
+        except TableNotFoundError:
+            return None
+        except DeltaError as error:
+            what = f"a commit of this table is lost or torn ({_first_line(error)[:90]})"
+            raise LostCommit(f"{self._uri(path)}/_delta_log: {what}", self.root) from None
+
+    def _opened(self, path: str, schema: pa.Schema) -> Any:
+        """The table, made where there is none."""
+        from deltalake import DeltaTable
+
+        found = self._open(path)
+        if found is not None:
+            return found
+        self._fs.create_dir(self._path(path), recursive=True)
+        return DeltaTable.create(
+            self._uri(path), schema, mode="ignore", storage_options=self._options or None
+        )
+
+    def _uri(self, path: str) -> str:
+        return f"{self.root}/{path}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,130 @@
+"""A warehouse that a disk or a copy has robbed of commits and files is not read as if whole."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from quorate.spark.repair import repair
+from quorate.spark.tables.delta import DeltaStore
+from quorate.spark.tables.files import TableWriter, file_name
+from quorate.spark.tables.ingest import ingest
+from quorate.spark.tables.read import read_table
+from quorate.spark.tables.store import LostCommit, Plan, WarehouseError, open_store
+from spark.fleet import DYNAMIC, places
+
+RUNS = 5
+
+
+def filled(home: Path) -> DeltaStore:
+    """A warehouse of five runs that each add a topic, but for the fourth."""
+    store = DeltaStore(str(home))
+    for number in range(1, RUNS + 1):
+        plan = Plan(store.next_run(), "test")
+        writer = TableWriter(store.root, "topics", f"current/a/{file_name('00000', number)}")
+        writer.add(("a", f"id-{number}", f"topic-{number}", 1, None, 1000, None, True, False))
+        if number != 4:
+            plan.add(writer.close())
+        store.commit(plan)
+    return store
+
+
+def commits(home: Path, table: str) -> list[Path]:
+    return sorted((home / table / "_delta_log").glob("*.json"))
+
+
+def lose(table: str, which: int) -> Callable[[Path], None]:
+    return lambda home: commits(home, table)[which].unlink()
+
+
+def tear(table: str, which: int, left: int = 60) -> Callable[[Path], None]:
+    def torn(home: Path) -> None:
+        path = commits(home, table)[which]
+        path.write_bytes(path.read_bytes()[:left])
+
+    return torn
+
+
+def lose_all(folder: str) -> Callable[[Path], None]:
+    return lambda home: shutil.rmtree(home / folder)
+
+
+TOPICS, TOLD = "gold/topics", "control/runs"
+LOSSES = {
+    "the first commit": (lose(TOPICS, 0), "gold/topics/_delta_log: a commit"),
+    "a commit in the middle": (lose(TOPICS, 2), "gold/topics/_delta_log: a commit"),
+    "half a commit": (tear(TOPICS, 2), "gold/topics/_delta_log: a commit"),
+    "half of the last commit": (tear(TOPICS, -1), "gold/topics/_delta_log: a commit"),
+    "the last run": (lose(TOLD, -1), "tables have come to run 5, it to 4"),
+    "half of the last run": (tear(TOLD, -1), "control/runs/_delta_log: a commit"),
+    "all runs": (lose_all(TOLD), "tables have come to run 5, it to 0"),
+    # these are made good by whatever comes next
+    "the last commit": (lose(TOPICS, -1), None),
+    "what the last commit says": (tear(TOPICS, -1, 0), None),
+    "the log of a table": (lose_all("gold/topics/_delta_log"), None),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_lost_commit_is_told_and_made_again(tmp_path, loss):
+    home = tmp_path / "home"
+    before = {file.path for file in filled(home).files("topics")}
+    harm, says = LOSSES[loss]
+    harm(home)
+    store = DeltaStore(str(home))
+    if says is not None:
+        with pytest.raises(LostCommit, match=says) as told:
+            store.next_run()
+        assert f"quorate pipeline repair -w {home}" in str(told.value)
+        assert store.mend()
+    assert store.next_run() == RUNS + 1
+    assert {file.path for file in store.files("topics")} == before
+    assert DeltaStore(str(home)).mend() == []
+
+
+def test_what_cannot_be_known_is_refused(tmp_path):
+    home = tmp_path / "home"
+    store = filled(home)
+    plans = sorted((home / "control/_plans").iterdir())
+    plans[4].write_text('{"run')
+    with pytest.raises(WarehouseError, match=r"the plan of run 5 cannot be read: .* Put it back"):
+        store.next_run()
+    plans[4].unlink()
+    commits(home, TOLD)[-1].unlink()
+    with pytest.raises(WarehouseError, match="there are 0 plans of run 5"):
+        store.mend()
+
+
+def state(spark, home: Path) -> dict[str, list[str]]:
+    """The rows of some tables, as text."""
+    store = open_store(str(home))
+    return {
+        table: sorted(map(str, read_table(spark, store, table).collect()))
+        for table in ("partitions", "brokers", "changes")
+    }
+
+
+def test_data_files_that_are_gone_are_told_anew_or_forgotten(spark, tmp_path):
+    home = tmp_path / "home"
+    paths = places("a-first/node1")
+    ingest(spark, paths, str(home))
+    before = state(spark, home)
+    assert repair(spark, str(home)).missing == {}
+    # gold is made of bronze
+    next((home / "gold/partitions/current").rglob("*.parquet")).unlink()
+    next((home / "silver/changes").rglob("*.parquet")).unlink()
+    told = repair(spark, str(home))
+    assert sorted(told.missing) == ["changes", "partitions"] and told.told_anew == [DYNAMIC]
+    assert not told.forgotten and state(spark, home) == before
+    # bronze is made of what the controllers have
+    next((home / "bronze/log").rglob("*.parquet")).unlink()
+    told = repair(spark, str(home))
+    assert told.forgotten == {DYNAMIC: [(0, 144)]} and state(spark, home) == before
+    summary = ingest(spark, paths, str(home))
+    assert summary.records == 144 and not summary.bad
+    rows = read_table(spark, open_store(str(home)), "log")
+    assert rows.count() == rows.select("offset").distinct().count() == 144
+    assert state(spark, home) == before
