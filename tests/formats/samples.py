@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 DATA = Path(__file__).parent.parent / "data" / "kafka-4.3.1"
+VERSIONS = DATA.with_name("kafka-4.3.1-versions")
+"""What it wrote at older metadata versions; by tools/record_versions.py."""
 
 
 def named(*names: str) -> list[Path]:
@@ -14,10 +16,13 @@ def named(*names: str) -> list[Path]:
 
 def short(path: Path) -> str:
     """A test id: `a-first/node1/__cluster_metadata-0/quorum-state`."""
-    return str(path.relative_to(DATA))
+    return str(path.relative_to(DATA if path.is_relative_to(DATA) else VERSIONS))
 
 
-BATCH_FILES = named("*.log", "*.checkpoint")
+BATCH_FILES = [
+    *named("*.log", "*.checkpoint"),
+    *sorted(path for path in VERSIONS.rglob("*") if path.suffix in (".log", ".checkpoint")),
+]
 """Every log and snapshot, bootstrap.checkpoint among them."""
 
 

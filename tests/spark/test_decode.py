@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
-import re
-from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -31,58 +28,8 @@ from quorate.spark import rows as rows_module
 from quorate.spark.columns import COLUMNS, DECODED
 from quorate.spark.facts import facts
 from quorate.spark.walk import can_walk
+from spark.kafka_dump import told_by_kafka
 from spark.logs import START_MS, batches, fence, rows_of, topic
-
-BATCH = re.compile(
-    r"baseOffset: (\d+) lastOffset: (\d+) .*partitionLeaderEpoch: (\d+) .*isControl: (\w+) .*"
-    r"position: (\d+) CreateTime: (\d+) size: (\d+) .*isvalid: (\w+)"
-)
-DATA = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*? payload: (.*)")
-CONTROL = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*?headerKeys: \[\] (\w+):? (.*)")
-
-
-def told_by_kafka(text: str) -> list[dict[str, Any]]:
-    """The rows that a dump's lines tell of."""
-    rows: list[dict[str, Any]] = []
-    head: dict[str, Any] = {}
-    for line in text.splitlines():
-        if match := BATCH.match(line):
-            base, last, epoch, control, position, time, size, valid = match.groups()
-            head = {
-                "base_offset": int(base),
-                "last_offset": int(last),
-                "epoch": int(epoch),
-                "is_control": control == "true",
-                "position": int(position),
-                "batch_length": int(size),
-                "crc_ok": valid == "true",
-                "timestamp": datetime.fromtimestamp(int(time) / 1000, UTC),
-            }
-        elif match := DATA.match(line):
-            payload = json.loads(match[3])
-            data = match[3].partition('"data":')[2][:-1]
-            name = "".join(word.title() for word in payload["type"].split("_"))
-            rows.append(
-                {
-                    **head,
-                    "offset": int(match[1]),
-                    "type": name,
-                    "version": payload["version"],
-                    "record": data,
-                }
-            )
-        elif match := CONTROL.match(line):
-            data = match[4]
-            rows.append(
-                {
-                    **head,
-                    "offset": int(match[1]),
-                    "type": match[3],
-                    "version": json.loads(data)["version"],
-                    "record": data,
-                }
-            )
-    return rows
 
 
 @pytest.mark.parametrize("path", DUMPED_FILES, ids=short)
