@@ -22,33 +22,6 @@ from spark.fleet import DYNAMIC, places, rows_of
 SESSIONS = importlib.import_module("quorate.spark.session")
 
 
-class Shared:
-    """The tests' session, which a job may not end."""
-
-    def __init__(self, spark):
-        self._spark = spark
-
-    def __getattr__(self, name):
-        return getattr(self._spark, name)
-
-    def stop(self):
-        """It is of use to other tests."""
-
-
-@pytest.fixture
-def pipeline(spark, monkeypatch, capfd):
-    """Runs `quorate pipeline ...` on the shared session: (exit code, stdout, stderr)."""
-    monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Shared(spark))
-
-    def run(*arguments):
-        capfd.readouterr()
-        code = main.run(["pipeline", *map(str, arguments)])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return run
-
-
 def test_from_files_to_an_answer(pipeline, tmp_path):
     home = tmp_path / "home"
     code, out, err = pipeline("ingest", *places("a-first/node1"), "-w", home)

@@ -1,0 +1,192 @@
+"""Campaigns on Spark give the table that `sim campaign` gives, whoever dies meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from quorate.campaign import job
+from quorate.campaign.job import Settings, run
+from quorate.campaign.results import part_name
+from quorate.campaign.spread import in_a_process
+from quorate.sim.campaign import Campaign, CampaignError, this_code
+from quorate.spark.files import SourceError
+from spark.campaign.results import SEEDS, pretend, table
+
+
+@pytest.mark.slow
+def test_the_rows_are_those_of_a_local_campaign(spark, local, tmp_path):
+    """Also when the code was sent, and the campaign done in two parts of one share."""
+    out = str(tmp_path / "out")
+    settings = Settings(batch=8, shipped=True)
+    first = run(spark, range(3, 13), out, settings=settings)
+    whole = run(spark, SEEDS, out, resume=True, settings=settings)
+    assert (first.ran, whole.ran, whole.totals.seeds) == (10, 10, 20)
+    assert table(tmp_path / "out") == table(local)
+    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == [
+        part_name(seeds) for seeds in (range(3, 8), range(8, 13), range(13, 16), range(16, 23))
+    ]
+    total = Campaign(tmp_path / "out", resume=True).total
+    assert total.worlds == 20, "a local campaign can go on with it"
+    totals = whole.totals
+    assert (totals.events, totals.simulated_ms) == (total.events, total.simulated_ms)
+    assert {name: met.times for name, met in totals.marks.items()} == total.marks
+    assert totals.cold == total.cold and totals.failed == 0
+    assert len(spark.sparkContext.listArchives) == 1, "sent once, and not by each job"
+
+
+@pytest.mark.slow
+def test_a_job_that_is_killed_goes_on_where_it_was(spark, local, tmp_path):
+    """SIGKILL to the driver as soon as the first part is there."""
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "quorate.cli.main", "pipeline", "campaign"]
+    command += ["--seeds", f"{SEEDS.start}..{SEEDS.stop}", "--out", str(out), "--batch", "1"]
+    killed = subprocess.Popen(
+        [*command, "--master", "local[1]", "--quiet"],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 300
+        while not list(out.glob("part-*")):
+            assert killed.poll() is None and time.monotonic() < deadline
+            os.sched_yield()
+    finally:
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait()
+    done = len(list(out.glob("part-*")))
+    assert 0 < done < len(SEEDS)
+    summary = run(spark, SEEDS, str(out), resume=True, settings=Settings(batch=1))
+    assert 0 < summary.ran <= len(SEEDS) - done
+    assert table(out) == table(local)
+
+
+@pytest.mark.slow
+def test_nothing_is_run_twice(spark, tmp_path):
+    pretend(tmp_path, SEEDS, this_code())
+    (part,) = tmp_path.iterdir()
+    summary = run(spark, SEEDS, str(tmp_path), resume=True)
+    assert (summary.ran, summary.totals.seeds, summary.is_clean) == (0, 20, True)
+    assert [*tmp_path.iterdir()] == [part]
+
+
+# -- a process of a task -------------------------------------------------------------------------
+def work(tmp_path, **changes):
+    here = this_code()
+    code = [here.version, here.source, here.plan_format]
+    common = {"out": str(tmp_path), "code": code, "digest": here.source, "plant": None}
+    return json.dumps({**common, "seeds": [3], **changes})
+
+
+def test_a_task_that_runs_twice_leaves_one_part(tmp_path):
+    for _ in range(2):
+        assert json.loads(in_a_process(work(tmp_path), None)) == {"worlds": 1}
+    assert [path.name for path in tmp_path.iterdir()] == [part_name([3])]
+
+
+def test_another_code_on_a_worker_is_refused(tmp_path):
+    with pytest.raises(RuntimeError, match=r"failed on .*: the code here .* is not the driver's"):
+        in_a_process(work(tmp_path, digest="0123456789abcdef"), None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_ends_with_its_task(tmp_path):
+    """However that ended: its end of the pipe is closed then."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "quorate.campaign.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(work(tmp_path, seeds=[*range(1_000_000)]).encode() + b"\n")
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert process.returncode == 1
+
+
+def test_seeds_give_a_part_its_name():
+    assert part_name([3, 4, 5]) == part_name(range(3, 6)) != part_name([3, 5])
+    names = [part_name([seed]) for seed in (9, 10, 99, 1 << 62)]
+    assert names == sorted(names)
+
+
+# -- what cannot be ------------------------------------------------------------------------------
+def refused(spark, out, match, **words):
+    with pytest.raises(CampaignError, match=match):
+        run(spark, range(2), str(out), **words)
+
+
+@pytest.mark.slow
+def test_results_that_cannot_be_gone_on_with(spark, tmp_path):
+    results = pretend(tmp_path / "results", range(2))
+    refused(spark, results, "--resume goes on with them")
+    refused(spark, results, r"was made by version 1\.0 .*begin in another", resume=True)
+    planted = Settings(plant="vote-twice")
+    sound = pretend(tmp_path / "sound", range(2), this_code())
+    refused(spark, sound, r"vote-twice.*begin in another", resume=True, settings=planted)
+    other = tmp_path / "other"
+    other.mkdir()
+    parquet.write_table(pyarrow.table({"seed": [1]}), other / "part-0.parquet")
+    refused(spark, other, "is no campaign: a part of it has other columns", resume=True)
+    (other / "part-0.parquet").write_bytes(b"no parquet")
+    refused(spark, other, "a part cannot be read", resume=True)
+    refused(spark, other / "part-0.parquet", "is a file: name a directory")
+    with pytest.raises(SourceError, match="'nowhere' is no file system that is known"):
+        run(spark, range(2), "nowhere://at/all")
+
+
+@pytest.mark.slow
+def test_a_seed_that_is_there_twice_is_told(spark, tmp_path):
+    """Two campaigns at once, with other batches, are more than the names of parts can stand."""
+    for seeds in (range(8), range(4, 8)):
+        pretend(tmp_path, seeds, this_code())
+    one, other = sorted(path.name for path in tmp_path.iterdir())
+    refused(spark, tmp_path, f"seed 4 is there twice, in .*{one} and .*{other}", resume=True)
+    (tmp_path / other).unlink()
+    assert run(spark, range(8), str(tmp_path), resume=True).totals.seeds == 8
+
+
+def test_what_a_process_says_at_its_end_is_told(tmp_path):
+    worker = "import sys; print('out of ideas', file=sys.stderr); sys.exit(3)"
+    package = tmp_path / "quorate" / "campaign"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    (package / "worker.py").write_text(worker)
+    with pytest.raises(RuntimeError, match=r"a process of the campaign failed on .*: out of ideas"):
+        in_a_process("{}", str(tmp_path))
+
+
+@pytest.mark.slow
+def test_a_task_that_fails_is_told_in_one_line(pipeline, tmp_path, monkeypatch):
+    other = replace(this_code(), source="0123456789abcdef")
+    monkeypatch.setattr(job, "this_code", lambda: other)
+    code, _, said = pipeline("campaign", "--seeds", "1", "--out", tmp_path, "--quiet")
+    (line,) = [line for line in said.splitlines() if line.startswith("a process of the campaign")]
+    assert code == 70 and "is not the driver's (source 0123456789abcdef)" in line
+    code, _, said = pipeline("campaign", "--seeds", "1", "--out", "/proc/no/out", "--quiet")
+    assert code == 2 and "/proc/no/out: cannot be made" in said
+
+
+def test_a_batch_of_nothing_is_refused(tmp_path):
+    with pytest.raises(CampaignError, match="there is nothing to run"):
+        run(None, range(5, 5), str(tmp_path))
+
+
+def test_hidden_files_are_no_parts(tmp_path):
+    """What a killed task leaves is under a name that readers pass over."""
+    pretend(tmp_path, range(3))
+    (tmp_path / f".{part_name([9])}.0123").write_bytes(b"half a p")
+    (tmp_path / "_failures" / "7").mkdir(parents=True)
+    (tmp_path / "_failures" / "7" / "plan.txt").write_text("format 2\n")
+    assert [row["seed"] for row in table(tmp_path)] == [0, 1, 2]
