@@ -323,6 +323,19 @@ def told_of(path, kind="authorizer", zone="UTC"):
     return rows[:-1], json.loads(rows[-1]["told"])
 
 
+def test_a_line_is_good_for_changes_from_its_time_to_the_end_of_the_window(tmp_path):
+    path = tmp_path / "x.log"
+    words = {"topics": [{"name": "a", "errorCode": 0}]}
+    path.write_text(
+        f"[2026-11-22 03:31:08,604] DEBUG {ALLOWED} (kafka.authorizer.logger)\n"
+        f"[2026-11-22 03:31:08,604] DEBUG {completed('CREATE_TOPICS', {}, words)} (x)\n"
+    )
+    how = Reading(window_ms=300, skew_ms=10)
+    rows = list(evidence(Source("server", Piece(str(path), 0)), layout(), how))[:-1]
+    at = ms("2026-11-22T03:31:08.604Z")
+    assert [(row["lo"] - at, row["hi"] - at) for row in rows] == [(-10, 310), (-52, 10)]
+
+
 def test_every_line_of_the_sample_is_read():
     kinds = {"kafka-authorizer.log": "authorizer", "controller.log": "controller"}
     for path in SAMPLE.glob("*/*.log*"):

@@ -19,7 +19,7 @@ from quorate.cli.pipeline import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from quorate.spark.who import Answer
 
@@ -109,11 +109,12 @@ def who(**words: Any) -> int:
 
         reading = Reading(words["pattern"] or KAFKA, words["tz"], words["window"], words["skew"])
         store = open_warehouse(_local(words["warehouse"]), words["table_format"])
+        condition = _condition(spark, words)
         answer = job(
             spark, store, LogPaths(**given), cluster_id=words["cluster"], reading=reading, tell=tell
         )
         try:
-            rows = _chosen(answer, words)
+            rows = answer.rows.where(condition).orderBy("offset", "event", "partition")
             kept = keep(spark, store, answer) if words["out"] else None
             summary = answer.summary() | {"kept_rows": kept}
             if words["as_json"]:
@@ -129,17 +130,20 @@ def who(**words: Any) -> int:
     return BAD_INPUT if answer.unread else 0
 
 
-def _chosen(answer: Answer, words: dict[str, Any]) -> DataFrame:
-    """The rows to print, in the order of the log."""
+def _condition(spark: SparkSession, words: dict[str, Any]) -> str:
+    """Which rows to print. Raises NoSuchQuestion before anything is read."""
     from pyspark.errors import AnalysisException, ParseException
 
     from quorate.spark.history import NoSuchQuestion
+    from quorate.spark.tables.layout import WHO
+    from quorate.spark.tables.read import spark_schema
 
     condition = words["where"] or ("true" if words["everything"] else _ASKED)
     try:
-        return answer.rows.where(condition).orderBy("offset", "event", "partition")
+        _ = spark.createDataFrame([], spark_schema(WHO)).where(condition).columns
     except (AnalysisException, ParseException) as error:
         raise NoSuchQuestion(f"--where: {str(error).partition(chr(10))[0]}") from None
+    return str(condition)
 
 
 def _show(rows: DataFrame, summary: dict[str, Any], limit: int) -> None:

@@ -189,9 +189,10 @@ def _check(files: Sequence[FileTold], how: Reading) -> None:
     for one in files:
         if one.binary:
             raise SourceError(f"{one.path}: this is no text; give the log files of the nodes")
-        if one.unread and one.unread >= one.records:
+        if one.unread and not one.records:
             position, text = one.first_unread[0]
-            wanted = "a line of the authorizer" if one.records else f"of the layout {how.pattern}"
+            known = layout(how.pattern, how.zone).begin.match(text) is not None
+            wanted = f"of the {one.kind}'s" if known else f"of the layout {how.pattern}"
             raise SourceError(
                 f"{one.path}: none of its {one.unread} lines is {wanted}; the first, at byte "
                 f"{position}: {text!r}. Is it another log, or does it need --pattern?"
@@ -218,8 +219,13 @@ def _notes(
                 f"no log is of the time of the changes: logs {_at(first)} to {_at(last)}, changes "
                 f"{_at(row.a)} to {_at(row.b)}; are --tz and --cluster right?"
             )
-    allowed = sum(one.allowed for one in answer.files)
-    if any(source.kind == "authorizer" for source in sources) and not allowed:
+    kinds = {source.kind for source in sources}
+    if "request" in kinds and not any(one.requests for one in answer.files):
+        found.append(
+            "the request logs have no completed request: they are logged only at DEBUG of "
+            "kafka.request.logger"
+        )
+    if "authorizer" in kinds and not any(one.allowed for one in answer.files):
         found.append(
             "the authorizer's logs have no allowed request: they are logged only at DEBUG of "
             "kafka.authorizer.logger (denied ones at INFO)"

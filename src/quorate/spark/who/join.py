@@ -37,7 +37,7 @@ _NODE_EVENTS: Final = (
     *("broker fenced", "broker unfenced", "broker registered", "broker unregistered"),
     "broker shutting down",
 )
-_REASSIGNED: Final = ("reassignment started", "reassignment finished", "replicas changed")
+_REASSIGNED: Final = ("reassignment started", "replicas changed")
 _ID: Final = (
     *("cluster_id", "offset", "event", "topic_id", "partition", "node_id", "resource_type"),
     *("resource_name", "name", "principal"),

@@ -84,6 +84,7 @@ class FileTold:
     kind: str
     path: str
     records: int = 0
+    """Those that could be read."""
     allowed: int = 0
     denied: int = 0
     requests: int = 0
@@ -195,8 +196,8 @@ def evidence(source: Source, how: Layout, reading: Reading) -> Iterator[dict[str
 def _of_record(
     record: Record, source: Source, how: Layout, reading: Reading, told: FileTold
 ) -> Iterator[dict[str, Any]]:
-    told.records += record.begins
     if source.kind == "request" and record.begins and not is_interesting(record.text):
+        told.records += 1
         told.requests += 1
         return
     line = how.parse(record.text) if record.begins else None
@@ -212,6 +213,7 @@ def _of_record(
     except ValueError:
         told.unreadable(record.position, record.text)
         return
+    told.records += 1
     place = {"file": source.piece.path, "position": record.position, "text": shown(record.text)}
     for row in rows:
         yield {**row, **place, "came_twice": len(line.times) > 1}
