@@ -212,9 +212,9 @@ class Driver:
 
 
 @contextmanager
-def started(home: Path) -> Iterator[tuple[Cluster, Driver]]:
-    """A cluster of two workers and a driver on it."""
-    cluster = Cluster(home / "cluster")
+def started(home: Path, workers: int = 2) -> Iterator[tuple[Cluster, Driver]]:
+    """A cluster and a driver on it."""
+    cluster = Cluster(home / "cluster", workers)
     try:
         driver = Driver(cluster, home / "driver")
         yield cluster, driver

@@ -84,7 +84,7 @@ def is_archive(path: str) -> bool:
 def file_system(path: str) -> tuple[FileSystem, str, str]:
     """The file system of a path, the path in it, and what stands before that in a URI.
 
-    Of a store with buckets the file system is that of the bucket. Nothing is asked of it yet.
+    Of a store with buckets the file system is that of the bucket.
     Raises SourceError for a scheme that is not known or whose libraries are missing.
     """
     scheme, found, rest = path.partition("://")
@@ -95,8 +95,12 @@ def file_system(path: str) -> tuple[FileSystem, str, str]:
         return LocalFileSystem(), os.path.normpath("/" + unquote(inner)), ""
     if not authority and scheme in _BUCKETS:
         raise SourceError(f"{path}: a bucket must be named: {scheme}://bucket/...")
+    uri = f"{_SAME.get(scheme, scheme)}://{authority}/"
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if uri.startswith("s3:") and region:
+        uri += f"?region={region}"  # else the bucket is asked for it, each time
     try:
-        system, base = FileSystem.from_uri(f"{_SAME.get(scheme, scheme)}://{authority}/")
+        system, base = FileSystem.from_uri(uri)
     except (ArrowException, OSError, ValueError) as error:
         raise SourceError(f"{path}: {_explained(scheme, error)}") from None
     before = f"{scheme}://{authority}"
