@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.cli import main
+from spark.shared import SESSIONS, Shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,19 +46,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     found.stop()
 
 
-class Shared:
-    """The tests' session, which a job may not end."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._spark, name)
-
-    def stop(self) -> None:
-        """It is of use to other tests."""
-
-
 Told = tuple[int, str, str]
 
 
@@ -67,8 +54,7 @@ def pipeline(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Callable[..., Told]:
     """Runs `quorate pipeline ...` on the shared session: (exit code, stdout, stderr)."""
-    sessions = importlib.import_module("quorate.spark.session")
-    monkeypatch.setattr(sessions, "session", lambda *_, **__: Shared(spark))
+    monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Shared(spark))
 
     def run(*arguments: object) -> Told:
         capfd.readouterr()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import signal
@@ -18,8 +17,7 @@ from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.store import open_store
 from spark.fleet import DYNAMIC, places, rows_of
-
-SESSIONS = importlib.import_module("quorate.spark.session")
+from spark.shared import SESSIONS
 
 
 def test_from_files_to_an_answer(pipeline, tmp_path):

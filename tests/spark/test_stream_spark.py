@@ -17,8 +17,8 @@ from quorate.spark.follow import follow
 from quorate.spark.source import FORMAT
 from quorate.spark.tables.store import open_store
 from spark.fleet import DYNAMIC, rows_of
+from spark.shared import SESSIONS, Shared
 from spark.streams import batch_rows
-from spark.test_pipeline import SESSIONS, Shared
 
 pytestmark = pytest.mark.slow
 
