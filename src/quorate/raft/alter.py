@@ -16,6 +16,8 @@ from quorate.base.ids import ReplicaKey
 
 @dataclass(frozen=True, slots=True)
 class AddStep:
+    """AddRaftVoter, and wait for the commit."""
+
     voter: ReplicaKey
 
     def __str__(self) -> str:
@@ -24,6 +26,8 @@ class AddStep:
 
 @dataclass(frozen=True, slots=True)
 class RemoveStep:
+    """RemoveRaftVoter, and wait for the commit."""
+
     voter: ReplicaKey
 
     def __str__(self) -> str:

@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from quorate.raft.inputs import Answered, Received
 from quorate.raft.values import ElectionState
 
 if TYPE_CHECKING:
+    from quorate.base.ids import Uuid
     from quorate.node.replica import Effects, Input
     from quorate.raft.ready import Send
     from quorate.sim.process import Process
     from quorate.sim.world import World
-    from quorate.storage.api import Recovered
+    from quorate.storage.api import Recovered, Storage
 
 
 class Violation(Exception):
@@ -32,6 +33,19 @@ class Violation(Exception):
         super().__init__(f"{check}: {message}")
         self.check = check
         self.message = message
+
+
+class Node(Protocol):
+    """What a check needs to know of a Process once it has begun."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def directory_id(self) -> Uuid: ...
+    @property
+    def life(self) -> int: ...
+    @property
+    def storage(self) -> Storage: ...
 
 
 @dataclass(slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from quorate.base.ids import ZERO_UUID, ReplicaKey
 from quorate.formats.batch import iter_batches
@@ -13,11 +12,8 @@ from quorate.raft.ready import Clean, InstallSnapshot, SaveElection, Truncate
 from quorate.raft.values import ElectionState, Voter
 from quorate.sim.checks.history import Entry, History
 from quorate.sim.checks.voters import check_made
-from quorate.sim.observe import Violation
+from quorate.sim.observe import Node, Violation
 from quorate.storage.api import AppendedBatch, Recovered
-
-if TYPE_CHECKING:
-    from quorate.sim.process import Process
 
 _ALL = 1 << 62
 
@@ -35,7 +31,7 @@ def same_vote(read: ElectionState, written: ElectionState) -> bool:
 class Twin:
     """One node: its log as a path in the History, kept from the jobs that it gives its disk."""
 
-    def __init__(self, process: Process, history: History, bit: int) -> None:
+    def __init__(self, process: Node, history: History, bit: int) -> None:
         self.history = history
         self.id = process.id
         self.key = ReplicaKey(process.id, process.directory_id)
@@ -90,7 +86,7 @@ class Twin:
         return self.own_voters if voters is None else voters
 
     # -- its life -----------------------------------------------------------------------------
-    def start(self, process: Process, recovered: Recovered) -> None:
+    def start(self, process: Node, recovered: Recovered) -> None:
         """Take what the disk gave back; it must hold all that was durable."""
         self.life = process.life
         self.heard.clear()
@@ -115,7 +111,7 @@ class Twin:
         floor = self.synced if self.installing is None else self.installing
         return not any(same_vote(vote, known) for known in votes) or not tip.holds(floor)
 
-    def _recovered_tip(self, process: Process, recovered: Recovered) -> Entry:
+    def _recovered_tip(self, process: Node, recovered: Recovered) -> Entry:
         log = recovered.log
         tip = self.history.committed_at.get(log.start_offset)
         if tip is None:

@@ -116,7 +116,9 @@ def _canon(x: Any, now: int) -> Any:
     special = _SPECIAL.get(kind)
     if special is not None:
         return special(x, now)
-    return kind.__name__, *(_canon(getattr(x, name), now) for name in kind.__slots__)
+    # Of a compiled class mypyc keeps the names elsewhere.
+    names = getattr(kind, "__mypyc_attrs__", None) or kind.__slots__
+    return kind.__name__, *(_canon(getattr(x, n), now) for n in names if n != "__dict__")
 
 
 def _number(x: int, now: int) -> Any:

@@ -48,6 +48,8 @@ LEAP_MS: Final = 10_000
 """All timers of a replica ring: none is longer."""
 REST_MS: Final = 25
 """Past the backoff after a failure, before anything else."""
+_NOBODY: Final = RaftConfig("", -1)
+"""Stands in a frozen core for the configuration that all of a node's have."""
 Batches = tuple[Batch, ...]
 Deed = tuple[Any, ...]
 """What happens to a replica: a word and its facts, hashable."""
@@ -279,7 +281,8 @@ class Replicas:
         known = self._known.get(key)
         if known is not None:
             return known
-        state.config = state.random = None  # type: ignore[assignment]
+        state.config = _NOBODY
+        state.random = None  # type: ignore[assignment]
         core_bytes = pickle.dumps((state, watch), pickle.HIGHEST_PROTOCOL)
         return self._intern(key, replace(local, core=core_bytes))
 
