@@ -132,11 +132,12 @@ class TaskFailed(QuorateError):
 
 @contextmanager
 def _in_one_line() -> Iterator[None]:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         found = _SAID.search(str(error))
         if found is None:
             raise

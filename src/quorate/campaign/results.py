@@ -10,6 +10,7 @@ that begin with `_`, which readers of Parquet pass over.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FAILURES: Final = "_failures"
 """The folder with a folder for each failing seed that was looked into."""
 _PARTS: Final = "part-*.parquet"
+_UNREADABLE: Final = re.compile(r"reading file (\S+\.parquet)")
 
 
 class Place:
@@ -89,16 +91,19 @@ def read_results(spark: SparkSession, out: str) -> DataFrame:
 
     Raises CampaignError where a part cannot be read or has other columns.
     """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_schema
-
-    from quorate.spark.session import reason
 
     wanted = from_arrow_schema(schema())
     try:
         found = spark.read.option("mergeSchema", "true").parquet(f"{out}/{_PARTS}")
-    except PySparkException as error:
-        raise CampaignError(f"{out}: a part cannot be read: {reason(error)}") from None
+    except (PySparkException, Py4JJavaError) as error:
+        named = _UNREADABLE.search(str(error))
+        raise CampaignError(
+            f"{named[1] if named else out}: a part cannot be read: it is damaged, or of something "
+            "else; without it, --resume runs its seeds again"
+        ) from None
     types = {field.name: field.dataType.simpleString() for field in found.schema}
     if types != {field.name: field.dataType.simpleString() for field in wanted}:
         raise CampaignError(f"{out} is no campaign: a part of it has other columns")
