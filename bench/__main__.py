@@ -8,7 +8,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import engine, quorum, simulator, spark_decode, spark_history, spark_stream, tools
+from bench import (
+    engine,
+    quorum,
+    simulator,
+    spark_audit,
+    spark_decode,
+    spark_history,
+    spark_scale,
+    spark_stream,
+    tools,
+)
 from bench.report import Report
 
 MEASURES: dict[str, Callable[[bool], Report]] = {
@@ -25,6 +35,8 @@ MEASURES: dict[str, Callable[[bool], Report]] = {
     "image": engine.image_sizes,
     "worlds": simulator.worlds,
     "spark": spark_decode.spark_decode,
+    "spark-audit": spark_audit.spark_audit,
+    "spark-scale": spark_scale.spark_scale,
     "spark-history": spark_history.spark_history,
     "spark-stream": spark_stream.spark_stream,
 }
