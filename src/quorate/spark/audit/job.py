@@ -66,6 +66,7 @@ def audit(
     replicas = find_replicas(paths, cluster_id)
     tell(f"auditing {len(replicas)} replicas")
     try:
+        # of each replica a state, and at most MOST_FINDINGS for each of its files
         verdicts = _verdicts(spark, replicas, fail_fast).collect()
     except Exception as error:
         for ours in (FirstDamage, SourceError):
@@ -163,7 +164,7 @@ def _verdicts(
     context = spark.sparkContext
     segments = segment_tasks(replicas)
     scanned = _spread(spark, segments).mapPartitions(_scanner(fail_fast)).cache()
-    files = context.broadcast(_files(replicas))
+    files = context.broadcast(_files(replicas))  # names and sizes: as many as there are segments
     parts = scanned.filter(lambda pair: isinstance(pair[1], Part)).map(_by_block)
     width = max(1, min(len(segments), context.defaultParallelism))
 

@@ -45,7 +45,7 @@ def run_errands(
     rows = [(json.dumps({"table": e.table, "paths": e.paths, "slice": e.slice}),) for e in errands]
     parts = min(len(rows), 4 * spark.sparkContext.defaultParallelism)
     tasks = spark.createDataFrame(rows, "errand string").repartition(parts)
-    done = tasks.mapInArrow(work, "told string").collect()
+    done = tasks.mapInArrow(work, "told string").collect()  # names of files, not their rows
     return (json.loads(row.told) for row in done)
 
 

@@ -80,6 +80,7 @@ def _state_end(spark: SparkSession, store: Store, cluster_id: str, offset: int) 
     open_ones = transactions(log).where(
         f"start < {offset} AND coalesce(finish, {offset}) >= {offset}"
     )
+    # transactions do not overlap: of one cluster, one at most is open there
     starts = [int(row[0]) for row in open_ones.select("start").collect()]
     return min([offset, *starts])
 
