@@ -37,7 +37,6 @@ class Record(NamedTuple):
 
     position: int
     text: str
-    lines: int
     begins: bool
     """False for lines before the first record of a file, which belong to none."""
 
@@ -86,28 +85,28 @@ def _lines(stream: BinaryIO, start: int) -> Iterator[tuple[int, bytes]]:
     position = start
     if start:
         stream.seek(start - 1)
-        position += len(_whole_line(stream)[1]) - 1
+        position += _whole_line(stream)[1] - 1
     while True:
-        kept, whole = _whole_line(stream)
-        if not whole:
+        kept, size = _whole_line(stream)
+        if not size:
             return
         yield position, kept.rstrip(b"\r\n")
-        position += len(whole)
+        position += size
 
 
-def _whole_line(stream: BinaryIO) -> tuple[bytes, range]:
-    """What is kept of a line, and a range as long as the line with its end."""
+def _whole_line(stream: BinaryIO) -> tuple[bytes, int]:
+    """What is kept of a line, and its length with its end; 0 at the end of the file."""
     kept = part = stream.readline(LONGEST)
     size = len(part)
     while len(part) == LONGEST and not part.endswith(b"\n"):
         part = stream.readline(LONGEST)
         size += len(part)
-    return kept, range(size)
+    return kept, size
 
 
 def _joined(lines: Iterable[tuple[int, bytes]], layout: Layout, piece: Piece) -> Iterator[Record]:
     """Lines that begin no record, put to the one before."""
-    begun: tuple[int, list[str], int] | None = None
+    begun: tuple[int, list[str], int] | None = None  # position, lines, characters of them
     end = piece.end
     for position, line in lines:
         text = line.decode("utf-8", "replace")
@@ -124,10 +123,10 @@ def _joined(lines: Iterable[tuple[int, bytes]], layout: Layout, piece: Piece) ->
         elif end is not None and position >= end:
             return
         elif piece.start == 0 and text:
-            yield Record(position, text, 1, False)
+            yield Record(position, text, False)
     if begun is not None:
         yield _record(*begun)
 
 
 def _record(position: int, lines: list[str], _size: int) -> Record:
-    return Record(position, "\n".join(lines), len(lines), True)
+    return Record(position, "\n".join(lines), True)
