@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -16,14 +17,16 @@ from typing import TYPE_CHECKING
 
 from bench.report import Goal, Report
 
-from quorate.base.ids import Uuid
+from quorate.base.ids import Uuid, uuid_to_text
 from quorate.formats.batch import encode_batch
 from quorate.formats.files import PARTITION_DIRECTORY, segment_name
+from quorate.formats.json_text import to_json
 from quorate.formats.meta_properties import MetaProperties, encode_meta_properties
 from quorate.formats.records import (
     PartitionChangeRecord,
     PartitionRecord,
     TopicRecord,
+    decode_record,
     encode_record,
 )
 
@@ -104,6 +107,8 @@ def spark_history(quick: bool) -> Report:
     small, large = (500, 5_000) if quick else (2_000, 20_000)
     past = 20 if quick else 100
     report = Report()
+    _reach(report)
+    _slices(report)
     with tempfile.TemporaryDirectory(prefix="quorate-bench-") as folder:
         spark = session(
             "quorate-bench",
@@ -127,6 +132,53 @@ def spark_history(quick: bool) -> Report:
     text = f"a change of 1000 records, {past} times the past: job seconds, ratio"
     report.goals.append(Goal(text, long / base, 1.5))
     return report
+
+
+def _reach(report: Report) -> None:
+    """How much of what holds now a change in 20 topics, and in one, writes anew."""
+    from quorate.spark.tables.slices import slice_of
+    from quorate.spark.tables.state import slices_for
+
+    for topics in (500, 5_000, 50_000, 100_000):
+        count = slices_for(topics * (1 + PARTITIONS_PER_TOPIC), 0, 1)
+        homes = [slice_of(uuid_to_text(uuid_of(n + 1)), count) for n in range(topics)]
+        rows = Counter(homes)
+        system = f"{topics * PARTITIONS_PER_TOPIC} partitions in {count} slices"
+        for changed in (20, 1):
+            found = sum(rows[home] for home in set(homes[:changed])) * PARTITIONS_PER_TOPIC
+            report.add(f"topics changed: {changed}; partitions written anew", system, found, "rows")
+
+
+def _slices(report: Report) -> None:
+    """What one slice costs a task: to read it, change some of it, and write it."""
+    for things in (512, 2_048, 8_192):
+        with tempfile.TemporaryDirectory(prefix="quorate-bench-") as home:
+            topics = range(things // PARTITIONS_PER_TOPIC)
+            files = _slice(home, {}, births(len(topics)))[1]
+            for count in (2, 50):
+                costs = [_slice(home, files, changes(topics, count, seed))[0] for seed in range(5)]
+                system = f"{things} things"
+                report.add(f"a slice, {count} changes: processor", system, sorted(costs)[2], "ms")
+
+
+def _slice(
+    home: str, files: dict[str, str], values: Iterator[bytes]
+) -> tuple[float, dict[str, str]]:
+    """Processor ms of the records on a slice that has these files, and its files then."""
+    from quorate.spark.tables.slices import CURRENT, Slice, SlicePlace, Step
+
+    steps = []
+    for offset, value in enumerate(values, len(files) << 20):
+        record, version = decode_record(value)
+        text, name = to_json(record, version), type(record).__name__
+        steps.append(Step(offset, offset, offset, 1, offset, name, text, None))
+    began = time.process_time()
+    task = Slice(SlicePlace(home, 1, False, "c", 0, 1, files))
+    for step in steps:
+        task.feed(step)
+    written = list(task.finish())
+    cost = (time.process_time() - began) * 1000
+    return cost, {file.table: file.path for file in written if file.path.startswith(CURRENT)}
 
 
 def _warm_up(spark: SparkSession, folder: Path) -> None:
