@@ -1,0 +1,47 @@
+"""Who did it, over logs that Kafka 4.3.1 writes while the test runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from data.who.record import ACLS, TOPICS, ZONE, AuditedKafka
+from quorate.spark.tables.ingest import ingest
+from quorate.spark.tables.store import open_store
+from quorate.spark.who import LogPaths, who
+from quorate.spark.who.logs import Reading
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+
+def test_kafkas_own_logs_of_today_say_who_did_it(spark, tmp_path):
+    cluster = AuditedKafka(tmp_path / "kafka")
+    try:
+        cluster.start(brokers=(11,))
+        orders = ("--topic", "orders", "--resource-pattern-type", "prefixed")
+        rights = ("--allow-principal", "User:alice", "--operation", "Create")
+        cluster.run("admin", ACLS, "--add", *rights, *orders)
+        create = ("--create", "--partitions", "1", "--replication-factor", "1", "--topic")
+        cluster.run("alice", TOPICS, *create, "orders.eu")
+        assert "Authorization failed" in cluster.run("bob", TOPICS, *create, "orders.bob")
+        cluster.quorum.nodes[1].kill(15)
+    finally:
+        cluster.stop()
+    warehouse = str(tmp_path / "warehouse")
+    ingest(spark, [str(cluster.node(1).data)], warehouse)
+    home = [str(tmp_path / "kafka")]
+    seen = {}
+    for name, logs in {
+        "likely": LogPaths(authorizer=home),
+        "certain": LogPaths(authorizer=home, request=home, controller=home),
+    }.items():
+        answer = who(spark, open_store(warehouse), logs, reading=Reading(zone=ZONE))
+        rows = answer.rows.where("caused_by = 'request'").orderBy("offset").collect()
+        seen[name] = [(row.event, row.who, row.confidence, row.request) for row in rows]
+        assert answer.unread == 0
+        answer.close()
+    for confidence, rows in seen.items():
+        assert rows == [
+            ("acl added", "User:admin", confidence, "CreateAcls"),
+            ("topic created", "User:alice", confidence, "CreateTopics"),
+            ("partition created", "User:alice", confidence, "CreateTopics"),
+        ]
