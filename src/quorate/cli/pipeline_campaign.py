@@ -165,7 +165,7 @@ def _lines(summary: Summary) -> list[str]:
         lines.append("no promise was broken")
     lines.append(f"{totals.warm} of {len(ALL_MARKS)} marks are warm")
     rare = sorted(totals.marks.items(), key=lambda item: item[1].seeds)[:_RARE]
-    lines += [f"rare: {name} (met by {met.seeds} seeds)" for name, met in rare]
+    lines += [f"rare: {name} (seeds: {met.seeds})" for name, met in rare]
     return [*lines, *(f"cold: {name}" for name in totals.cold)]
 
 
