@@ -7,7 +7,6 @@ command takes once: so one job shows them all, and that none is in the way of an
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from quorate.cli import main
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.raft.values import LeaderChange
 from quorate.spark.files import SourceError
@@ -26,7 +24,6 @@ from quorate.spark.tables.read import read_table
 from quorate.spark.tables.store import open_store
 from spark.logs import NO_OP, START_MS, end_offset, fence, log_directory, snapshot, topic
 
-SESSIONS = importlib.import_module("quorate.spark.session")
 LEADER = encode_control_batch(0, 1, START_MS, [LeaderChange(1, (1,), (1,))])
 OTHER_LEADER = encode_control_batch(0, 1, START_MS, [LeaderChange(2, (2,), (2,))])
 
@@ -83,31 +80,10 @@ WAYS: list[tuple[str, ...]] = [
 ]
 
 
-class Shared:
-    """The tests' session, which a job may not end."""
-
-    def __init__(self, spark):
-        self._spark = spark
-
-    def __getattr__(self, name):
-        return getattr(self._spark, name)
-
-    def stop(self):
-        """It is of use to other tests."""
-
-
-@pytest.fixture
-def pipeline(spark, monkeypatch, capfd, tmp_path):
-    """Runs `quorate pipeline ...` in an empty folder: (exit code, stdout, stderr)."""
-    monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Shared(spark))
+@pytest.fixture(autouse=True)
+def empty_folder(monkeypatch, tmp_path):
+    """Paths of the commands are relative to it."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        capfd.readouterr()
-        code = main.run(["pipeline", *map(str, arguments), "--quiet"])
-        return code, *capfd.readouterr()
-
-    return run
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way[0])
@@ -254,7 +230,7 @@ def test_the_source_gives_the_good_rows_and_one_for_each_bad_piece(tmp_path, bad
 
 
 def test_ingest_takes_the_good_part_and_puts_the_bad_aside(spark, pipeline, fleet):
-    code, out, err = pipeline("ingest", fleet, "-w", "tables", "--json")
+    code, out, err = pipeline("ingest", fleet, "-w", "tables", "--json", "--quiet")
     told = json.loads(out)["clusters"]
     assert code == 1 and not err
     aside = quarantine(spark, "tables")

@@ -107,7 +107,7 @@ def state(spark, home: Path) -> dict[str, list[str]]:
     }
 
 
-def test_data_files_that_are_gone_are_told_anew_or_forgotten(spark, tmp_path):
+def test_data_files_that_are_gone_are_told_anew_or_forgotten(spark, pipeline, tmp_path):
     home = tmp_path / "home"
     paths = places("a-first/node1")
     ingest(spark, paths, str(home))
@@ -116,13 +116,18 @@ def test_data_files_that_are_gone_are_told_anew_or_forgotten(spark, tmp_path):
     # gold is made of bronze
     next((home / "gold/partitions/current").rglob("*.parquet")).unlink()
     next((home / "silver/changes").rglob("*.parquet")).unlink()
+    code, out, err = pipeline("history", "partitions", "-w", home)
+    assert code == 2 and not out and f"a file is gone: quorate pipeline repair -w {home}" in err
     told = repair(spark, str(home))
     assert sorted(told.missing) == ["changes", "partitions"] and told.told_anew == [DYNAMIC]
     assert not told.forgotten and state(spark, home) == before
     # bronze is made of what the controllers have
     next((home / "bronze/log").rglob("*.parquet")).unlink()
-    told = repair(spark, str(home))
-    assert told.forgotten == {DYNAMIC: [(0, 144)]} and state(spark, home) == before
+    code, out, _ = pipeline("repair", "-w", home)
+    assert code == 1 and f"{DYNAMIC}: the records at the offsets 0 to 143 are lost" in out
+    assert state(spark, home) == before
+    code, out, _ = pipeline("repair", "-w", home)
+    assert code == 0 and "nothing is missing" in out
     summary = ingest(spark, paths, str(home))
     assert summary.records == 144 and not summary.bad
     rows = read_table(spark, open_store(str(home)), "log")
