@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import bench.systems  # noqa: F401 - the harness of the tests can be imported then
 from bench.report import Report
 from bench.spark_audit import WORKER, Watch
 from bench.spark_decode import FACTS
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))  # the test bed starts the cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,7 +24,7 @@ import pyspark
 from interop.process import HOST, wait_for
 from quorate.spark.java import find_java_home
 
-PATIENCE: Final = 180.0
+PATIENCE: Final = 300.0
 """Seconds: a JVM on a machine that is busy with ten other things."""
 _SPARK: Final = Path(pyspark.__file__).parent
 _SCALA: Final = next((_SPARK / "jars").glob("spark-core_*")).name.split("_")[1].split("-")[0]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tarfile
+import urllib.request
 from dataclasses import dataclass
 
 import pytest
@@ -17,7 +18,8 @@ from quorate.cli import main
 from quorate.spark.files import SourceError, expand, file_system, list_files
 from quorate.spark.plan import parse_options, partitions
 from quorate.spark.read import read_partition
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.files import TableWriter, file_name, read_batches
+from quorate.spark.tables.store import ConcurrentRun, Plan, open_store
 from spark.fleet import DYNAMIC, rows_of
 
 SAMPLE = DATA / "a-first" / "node1"
@@ -114,6 +116,8 @@ def s3():
         for name, value in options.items():
             patch.setenv(name, value)
         endpoint = options["AWS_ENDPOINT_URL"]
+        # its first answer takes longer than the 3 s that PyArrow waits for one
+        urllib.request.urlopen(endpoint, timeout=300).close()
         system = fs.S3FileSystem(endpoint_override=endpoint, allow_bucket_creation=True)
         for bucket in ("logs", "tables"):
             system.create_dir(bucket)
@@ -146,6 +150,31 @@ def test_what_is_not_in_s3_is_said(s3, path, message):
     with pytest.raises(SourceError) as raised:
         rows(path)
     assert message in str(raised.value)
+
+
+def test_the_tables_of_a_warehouse_in_s3(s3):
+    """Without Spark: files, the commit of their names, a rival that is refused, sweeping."""
+    home = "s3://tables/small"
+    store, rival = open_store(home), open_store(home)
+    for run, epoch in ((store.next_run(), 1), (2, 2)):
+        writer = TableWriter(home, "epochs", file_name("epochs", run))
+        writer.add(("c", epoch, 10 * run, 10 * run + 10, 0, 0))
+        plan = Plan(run, "bronze")
+        plan.add(writer.close())
+        store.commit(plan)
+    with pytest.raises(ConcurrentRun, match="run 2 of s3://tables/small has happened already"):
+        rival.commit(Plan(2, "bronze"))
+    again = open_store(home)
+    assert (again.last_run(), again.recover()) == (2, False)
+    paths = [file.path for file in again.files("epochs")]
+    batches = [batch for path in paths for batch in read_batches(home, "epochs", path)]
+    assert sorted(row["epoch"] for batch in batches for row in batch.to_pylist()) == [1, 2]
+    left_behind = TableWriter(home, "epochs", file_name("epochs", 3))
+    left_behind.add(("c", 3, 0, 1, 0, 0))
+    left_behind.close()
+    assert again.sweep(0) >= 1
+    assert [file.path for file in again.files("epochs")] == paths
+    assert len(rows_of(again, "epochs")) == 2
 
 
 @pytest.mark.slow
