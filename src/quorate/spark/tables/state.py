@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.lineage import Stretch
+from quorate.spark.tables.lineage import CHUNK, Stretch
 from quorate.spark.tables.slices import (
     BASELINE,
     BASELINE_END,
@@ -116,6 +116,7 @@ def apply(
         .sortWithinPartitions(*_ORDER)
         .mapInArrow(_applier({one.cluster_id: one for one in work}, place), "told string")
     )
+    # one of each slice that changed: the names of its files
     return _gather(row.told for row in told.collect())
 
 
@@ -144,7 +145,7 @@ def _log_steps(log: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
 def transactions(log: DataFrame) -> DataFrame:
     """Every metadata transaction: where it begins and ends, and the type of its end.
 
-    `finish` is null for one that has not ended.
+    `finish` is null for one that has not ended: one of each cluster at most.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -164,20 +165,25 @@ def _in_transactions(steps: DataFrame, log: DataFrame, work: Sequence[ClusterWor
     """Records of a transaction take effect when it ends; those of an aborted one never."""
     from pyspark.sql import functions as F
 
-    found = transactions(log).withColumnRenamed("cluster_id", "of")
+    found = transactions(log).withColumnRenamed("cluster_id", "of").where("finish IS NOT NULL")
+    # by chunk, since there may be as many transactions as there is log: too many to broadcast
+    chunks = F.expr(f"explode(sequence(start div {CHUNK}, finish div {CHUNK}))")
+    found = found.withColumn("at_chunk", chunks)
+    steps = steps.withColumn("chunk", F.expr(f"offset div {CHUNK}"))
     inside = (
         (steps.cluster_id == found.of)
+        & (steps.chunk == found.at_chunk)
         & (steps["offset"] > found.start)
         & (steps["offset"] < found.finish)
         & ~steps.type.isin("LeaderChange", "KRaftVersion", "KRaftVoters")
     )
-    joined = steps.join(F.broadcast(found), inside, "left")
+    joined = steps.join(found, inside, "left")
     joined = joined.where("how IS NULL OR how <> 'AbortTransactionRecord'")
     ended = F.unix_micros("at")
     return (
         joined.withColumn("effective_offset", F.coalesce("finish", "effective_offset"))
         .withColumn("effective_time", F.coalesce(ended, "effective_time"))
-        .drop("of", "start", "finish", "how", "at")
+        .drop("of", "start", "finish", "how", "at", "at_chunk", "chunk")
     )
 
 
@@ -200,7 +206,7 @@ def _baselines(snapshots: DataFrame, work: Sequence[ClusterWork]) -> list[Baseli
         *("cluster_id", "snapshot_offset", "snapshot_epoch"),
         F.get_json_object("record", "$.lastContainedLogTimestamp").cast("long"),
     )
-    rows = [tuple(row) for row in headers.collect()]
+    rows = [tuple(row) for row in headers.collect()]  # one of each snapshot in bronze
     return [Baseline(id, end, by, at * 1000) for id, end, by, at in rows if (id, end, by) in wanted]
 
 
