@@ -25,7 +25,6 @@ from quorate.node.jobs import (
 )
 from quorate.node.machine import Now
 from quorate.node.replica import Effects, Input, Replica
-from quorate.node.snapshots import SnapshotPolicy
 from quorate.raft.core import RaftCore
 from quorate.raft.inputs import CleanTo
 from quorate.raft.ready import Clean, InstallSnapshot, SaveElection, Truncate
@@ -33,7 +32,7 @@ from quorate.raft.values import ControlState, RaftConfig, Voter
 from quorate.sim.chance import Chance
 from quorate.sim.machine import KeyValueMachine
 from quorate.sim.observe import Durable, Violation
-from quorate.sim.seams import PowerCut, WhimPolicy, dark_after, untroubled
+from quorate.sim.seams import PowerCut, WhimPolicy, dark_after, untroubled, whims
 from quorate.storage.api import CorruptLog, Recovered, StorageError
 from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryDisk, MemoryStorage
@@ -191,18 +190,6 @@ class Process:
             auto_join=world.plan.auto_join and self.can_be_voter,
         )
 
-    def _policy(self) -> SnapshotPolicy:
-        disk = self.world.plan.disk
-        policy = WhimPolicy(
-            disk.snapshot_bytes,
-            disk.snapshot_ms,
-            disk.retention_bytes,
-            disk.retention_ms,
-            disk.clean_ms,
-        )
-        object.__setattr__(policy, "wanted", [])
-        return policy
-
     # -- beginning ----------------------------------------------------------------------------
     def format(self, voters: tuple[Voter, ...]) -> None:
         """Write the first voter set as `storage format` does."""
@@ -232,9 +219,10 @@ class Process:
                 raise Violation("disk", said) from failed
             return False
         world = self.world
+        policy = whims(self.world.plan.disk)
         machine = KeyValueMachine(0 if world.is_healing else world.plan.timing.idle_ms)
         try:
-            replica = Replica(self._config(), recovered, machine, self.luck.random, self._policy())
+            replica = Replica(self._config(), recovered, machine, self.luck.random, policy)
         except BrokenInvariant as broken:
             raise Violation("recovery", f"node {self.id}: {broken}") from broken
         self._begin(replica, machine, recovered)

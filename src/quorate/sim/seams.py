@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.node.snapshots import SnapshotPolicy
+from quorate.sim.plan import DiskPlan
 
 
 class PowerCut(BaseException):
@@ -22,6 +23,19 @@ class WhimPolicy(SnapshotPolicy):
             self.wanted.clear()
             return True
         return super().is_due(bytes_applied, age_ms, last_size)
+
+
+def whims(disk: DiskPlan) -> WhimPolicy:
+    """The policy of a process that begins: nobody has asked for anything."""
+    policy = WhimPolicy(
+        disk.snapshot_bytes,
+        disk.snapshot_ms,
+        disk.retention_bytes,
+        disk.retention_ms,
+        disk.clean_ms,
+    )
+    object.__setattr__(policy, "wanted", [])
+    return policy
 
 
 def untroubled(deed: str, name: str) -> None:
