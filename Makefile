@@ -10,7 +10,7 @@ PIP = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 # Tested again without the compiled parts.
 PURE = tests/formats tests/wire tests/raft tests/test_native.py
 
-.PHONY: quickstart test check lint bench campaign lock clean native wheel
+.PHONY: quickstart test check lint bench campaign lock clean native native-all wheel
 
 quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
@@ -44,6 +44,10 @@ wheel: .venv/dev.stamp native
 native: | .venv/runtime.stamp
 	@$(BIN)/python tools/build_native.py
 	@$(BIN)/python -m compileall -q src
+
+# Core, replica and simulator too, before a long campaign; `make native` takes it back.
+native-all: .venv/dev.stamp
+	@$(BIN)/python tools/build_native.py --all
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

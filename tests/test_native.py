@@ -1,14 +1,21 @@
 """What is compiled is made from the sources that are there, and can be left aside."""
 
+import ast
+import copy
 import importlib
 import importlib.util
 import json
 import os
+import pickle
 import subprocess
 import sys
+import types
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from quorate._stale import changed_sources
 
 ROOT = Path(__file__).resolve().parent.parent
 PURE = bool(os.environ.get("QUORATE_PURE_PYTHON"))
@@ -23,6 +30,12 @@ def build_native():
 
 
 @pytest.fixture
+def native_source(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    return importlib.import_module("native_classes").native_source
+
+
+@pytest.fixture
 def elsewhere(build_native, tmp_path, monkeypatch):
     """The builder over a package of its own, with one source and one thing compiled."""
     (tmp_path / "quorate").mkdir()
@@ -32,8 +45,62 @@ def elsewhere(build_native, tmp_path, monkeypatch):
     monkeypatch.setattr(build_native, "PACKAGE", tmp_path / "quorate")
     monkeypatch.setattr(build_native, "MANIFEST", tmp_path / "quorate" / "_native.json")
     monkeypatch.setattr(build_native, "COMPILED", ("one.py",))
-    build_native.MANIFEST.write_text(json.dumps(build_native.wanted()))
+    build_native.MANIFEST.write_text(json.dumps(build_native.wanted(build_native.COMPILED)))
     return build_native
+
+
+VALUES = '''"""A module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from quorate.base.frozen import frozen
+
+
+@frozen
+class Point:
+    """Somewhere."""
+
+    x: int
+    y: int = 0
+    """Upwards."""
+
+    @property
+    def length(self) -> int:
+        return self.x + self.y
+
+
+@dataclass(slots=True)
+class Path:
+    """Somewhere to go."""
+
+    points: list[Point] = field(default_factory=list)
+    name: str = "nowhere"
+
+
+@dataclass(slots=True, eq=False)
+class Name:
+    """Only ever itself."""
+
+    text: str
+'''
+"""What there is to write out; both ways it must be the same to whoever uses it."""
+
+
+@pytest.fixture(params=["as it is", "written out"])
+def values(request, native_source):
+    module = types.ModuleType("values_of_a_test")
+    text = VALUES if request.param == "as it is" else native_source(VALUES)
+    sys.modules[module.__name__] = module
+    exec(compile(text, "values.py", "exec"), module.__dict__)
+    yield module
+    del sys.modules[module.__name__]
+
+
+def lines_of(text):
+    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    return {(node.name, node.lineno) for node in found}
 
 
 def loaded_from(module, **environment):
@@ -65,7 +132,7 @@ def test_a_compiled_part_of_unknown_origin_is_a_problem(elsewhere):
 
 def test_what_is_up_to_date_is_left_alone(elsewhere, monkeypatch):
     monkeypatch.setattr(elsewhere.subprocess, "run", lambda *_, **__: pytest.fail("built again"))
-    assert elsewhere.build() == []
+    assert elsewhere.build(elsewhere.COMPILED) == []
     assert [file.name for file in elsewhere.extensions()] == ["one.cpython.so"]
 
 
@@ -116,3 +183,81 @@ def test_this_very_run_uses_what_it_says():
         assert batch_records.__file__.endswith(".py") and not codec.NATIVE
     else:
         assert (importlib.util.find_spec("quorate.wire._native") is not None) == codec.NATIVE
+
+
+# -- values, written out for mypyc -----------------------------------------------------------------
+def test_a_value_compares_and_hashes_by_its_fields(values):
+    one, same, other = values.Point(1, 2), values.Point(x=1, y=2), values.Point(1)
+    assert one == same and hash(one) == hash(same) == hash((1, 2))
+    assert one != other and one != (1, 2) and one.length == 3
+
+
+def test_a_value_says_what_it_is(values):
+    assert repr(values.Path([values.Point(1)])) == "Path(points=[Point(x=1, y=0)], name='nowhere')"
+
+
+def test_a_value_can_be_changed_into_another(values):
+    assert replace(values.Point(1, 2), y=5) == values.Point(1, 5)
+
+
+def test_a_value_can_be_sent_and_copied(values):
+    path = values.Path([values.Point(1)], "out")
+    assert pickle.loads(pickle.dumps(path)) == path == copy.deepcopy(path)
+
+
+def test_each_list_is_its_own(values):
+    values.Path().points.append(values.Point(1))
+    assert values.Path().points == []
+
+
+def test_what_may_change_has_no_hash(values):
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(values.Path())
+
+
+def test_what_is_only_itself_equals_nothing_else(values):
+    name = values.Name("a")
+    assert name == name and name != values.Name("a") and hash(name)
+
+
+def test_a_value_matches_by_position(values):
+    match values.Point(1, 2):
+        case values.Point(x, y):
+            assert (x, y) == (1, 2)
+
+
+def test_what_is_compiled_keeps_the_numbers_of_its_lines(build_native, native_source):
+    for name in build_native.EVERYTHING:
+        text = (build_native.PACKAGE / name).read_text()
+        assert lines_of(text) <= lines_of(native_source(text)), name
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        ("@frozen\nclass Some:\n    x: int", "class Some: 2 lines short"),
+        (
+            "@dataclass(kw_only=True)\nclass Some:\n    x: int",
+            r"cannot write out dataclass\(kw_only",
+        ),
+        ("@frozen\nclass Some:\n    x: int = field(default=1)", r"cannot write out field\(default"),
+    ],
+)
+def test_what_cannot_be_written_out_is_said(native_source, found, problem):
+    with pytest.raises(ValueError, match=problem):
+        native_source(f"from __future__ import annotations\n{found}")
+
+
+# -- sources that have changed ---------------------------------------------------------------------
+def test_only_what_has_really_changed_is_stale(elsewhere):
+    source = elsewhere.PACKAGE / "one.py"
+    os.utime(elsewhere.MANIFEST, (1, 1))
+    assert changed_sources(str(elsewhere.PACKAGE)) == []
+    source.write_text("x = 2\n")
+    assert changed_sources(str(elsewhere.PACKAGE)) == ["one.py"]
+    source.unlink()
+    assert changed_sources(str(elsewhere.PACKAGE)) == ["one.py"]
+
+
+def test_an_installed_wheel_has_nothing_to_compare(tmp_path):
+    assert changed_sources(str(tmp_path)) == []

@@ -1,7 +1,8 @@
 """Build the compiled parts in place, where there is a C compiler: `python tools/build_native.py`.
 
 They are the codec in C (`quorate.wire.build`) and, where mypyc is installed, the modules of
-COMPILED. Without them the same source runs in the interpreter, and nothing is lost but speed.
+COMPILED, or with `--all` those of EVERYTHING. Without them the same source runs in the interpreter,
+and nothing is lost but speed.
 Nothing is done while the manifest says that what is there was made from these very sources.
 """
 
@@ -9,11 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import runpy
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -24,13 +28,30 @@ PACKAGE: Final = SOURCE / "quorate"
 MANIFEST: Final = PACKAGE / "_native.json"
 COMPILED: Final = ("formats/batch_records.py", "formats/varint.py")
 """What mypyc makes faster; docs/decisions/0006 has the figures, also of what it does not."""
+_HOT: Final = {
+    "formats": "batch batch_records varint",
+    "node": "applier company disk jobs proposals replica tail",
+    "raft": "*",
+    "sim": "chance clients machine network process trace world",
+    "sim/checks": "clients commits elections history machines promises twin voters",
+    "storage": "memory",
+}
+EVERYTHING: Final = tuple(
+    str(file.relative_to(PACKAGE))
+    for folder, names in _HOT.items()
+    for name in names.split()
+    for file in sorted(PACKAGE.glob(f"{folder}/{name}.py"))
+    if file.name != "__init__.py"
+)
+"""With `--all`: for long campaigns and measurements; a minute of processor time."""
 BUILD: Final = runpy.run_path(str(PACKAGE / "wire" / "build.py"))
+RECIPE: Final = (Path(__file__), Path(__file__).with_name("native_classes.py"))
 CODEC: Final = ("wire/_native.c", "wire/native_c/*", "wire/build.py")
 
 
-def sources() -> dict[str, str]:
+def sources(modules: Sequence[str]) -> dict[str, str]:
     """SHA-256 of everything that the compiled parts are made from, by name."""
-    files = [PACKAGE / name for name in COMPILED]
+    files = [PACKAGE / name for name in modules if (PACKAGE / name).exists()]
     files += [file for pattern in CODEC for file in sorted(PACKAGE.glob(pattern))]
     return {
         str(file.relative_to(PACKAGE)): hashlib.sha256(file.read_bytes()).hexdigest()
@@ -38,11 +59,13 @@ def sources() -> dict[str, str]:
     }
 
 
-def wanted() -> dict[str, Any]:
+def wanted(modules: Sequence[str]) -> dict[str, Any]:
     """The manifest of what this interpreter would build now."""
     return {
         "python": sysconfig.get_config_var("EXT_SUFFIX"),
-        "sources": sources(),
+        "recipe": [hashlib.sha256(file.read_bytes()).hexdigest() for file in RECIPE],
+        "modules": list(modules),
+        "sources": sources(modules),
         "mypyc": find_spec("mypyc") is not None and find_spec("setuptools") is not None,
     }
 
@@ -59,64 +82,86 @@ def problem() -> str | None:
     if not MANIFEST.exists():
         return "compiled parts without a manifest"
     made = json.loads(MANIFEST.read_text())
-    changed = [name for name, digest in sources().items() if made["sources"].get(name) != digest]
+    present = sources(made["modules"])
+    changed = [name for name in made["modules"] if name not in present]
+    changed += [name for name in present if made["sources"].get(name) != present[name]]
     return f"changed since it was compiled: {', '.join(changed)}" if changed else None
 
 
-def build() -> list[str]:
+def build(modules: Sequence[str]) -> list[str]:
     """Build what is out of date; the modules that were compiled.
 
     Raises OSError or CalledProcessError where nothing can be.
     """
-    manifest = wanted()
+    manifest = wanted(modules)
     if MANIFEST.exists() and json.loads(MANIFEST.read_text()) == manifest:
         return []
-    MANIFEST.unlink(missing_ok=True)
-    for file in extensions():
-        file.unlink()
-    BUILD["build"](PACKAGE / "wire")
     made = ["wire/_native.c"]
-    if manifest["mypyc"]:
-        command = [sys.executable, __file__, "mypyc"]
-        subprocess.run(command, check=True, cwd=SOURCE, capture_output=True, text=True)
-        made += COMPILED
+    with tempfile.TemporaryDirectory(prefix="quorate-build-") as folder:
+        if manifest["mypyc"]:
+            command = [sys.executable, __file__, "mypyc", folder, *modules]
+            subprocess.run(command, check=True, capture_output=True, text=True)
+            made += modules
+        remove()
+        BUILD["build"](PACKAGE / "wire")
+        copy = Path(folder, "src")
+        for file in copy.rglob("*.so"):
+            shutil.move(file, SOURCE / file.relative_to(copy))
     MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
     return made
 
 
-def compile_modules() -> None:
-    """Run mypyc; in a process of its own, for it prints and changes global state."""
+def remove() -> None:
+    """Leave nothing compiled behind."""
+    MANIFEST.unlink(missing_ok=True)
+    for file in extensions():
+        file.unlink()
+
+
+def compile_modules(folder: str, modules: Sequence[str]) -> None:
+    """Run mypyc over a copy in `folder`/src: a process of its own, for it changes global state."""
     from mypyc.build import mypycify
+    from native_classes import native_source
     from setuptools import setup
 
-    with tempfile.TemporaryDirectory(prefix="quorate-build-") as folder:
-        made = mypycify(
-            ["--strict", *(f"quorate/{name}" for name in COMPILED)],
-            group_name="quorate",
-            target_dir=folder,
-            debug_level="0",
-        )
-        setup(
-            name="quorate-native",
-            packages=[],
-            ext_modules=made,
-            script_args=["-q", "build", "--build-base", folder, "build_ext", "--inplace"],
-        )
+    copy = Path(folder, "src")
+    ignored = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(PACKAGE, copy / PACKAGE.name, ignore=ignored)
+    for name in modules:
+        file = copy / PACKAGE.name / name
+        # The explorer of `sim` freezes and thaws whole cores.
+        file.write_text(native_source(file.read_text(), copied=name.startswith("raft/")))
+    os.chdir(copy)
+    made = mypycify(
+        ["--strict", *(f"{PACKAGE.name}/{name}" for name in modules)],
+        group_name="quorate",
+        target_dir=folder,
+        opt_level="3" if len(modules) <= len(COMPILED) else "1",  # 3 takes half as long again
+        debug_level="0",
+        multi_file=True,
+    )
+    setup(
+        name="quorate-native",
+        packages=[],
+        ext_modules=made,
+        script_args=["-q", "build", "--build-base", folder, "build_ext", "--inplace"],
+    )
 
 
 def main(arguments: list[str]) -> None:
-    if arguments == ["mypyc"]:
-        compile_modules()
+    if arguments[:1] == ["mypyc"]:
+        compile_modules(arguments[1], arguments[2:])
         return
     try:
-        made = build()
+        made = build(EVERYTHING if "--all" in arguments else COMPILED)
     except (OSError, subprocess.CalledProcessError) as error:
-        for file in extensions():
-            file.unlink()
+        remove()
         print(f"{BUILD['explain'](error)}: everything runs in the interpreter.", file=sys.stderr)
         return
     if made:
-        print(f"Compiled: {', '.join(made)}.", file=sys.stderr)
+        few = len(made) <= 1 + len(COMPILED)
+        said = ", ".join(made) if few else f"{made[0]} and {len(made) - 1} modules"
+        print(f"Compiled: {said}.", file=sys.stderr)
 
 
 if __name__ == "__main__":

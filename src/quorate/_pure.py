@@ -1,4 +1,4 @@
-"""QUORATE_PURE_PYTHON=1: import the sources although compiled parts lie beside them."""
+"""Import the sources although compiled parts lie beside them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from types import ModuleType
 
 
 class SourceFinder(MetaPathFinder):
-    """Finds modules of this package in `.py` files alone."""
+    """Finds modules of this package in `.py` files alone, but for one that is kept."""
+
+    def __init__(self, kept: str | None = None) -> None:
+        self._kept = kept
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if path is None or not name.startswith("quorate."):
+        if path is None or not name.startswith("quorate.") or name == self._kept:
             return None
         for folder in path:
             finder = FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES))
@@ -24,6 +27,6 @@ class SourceFinder(MetaPathFinder):
         raise ModuleNotFoundError(f"{name} has no source", name=name)
 
 
-def prefer_sources() -> None:
-    """From now on; what is imported already stays as it is."""
-    sys.meta_path.insert(0, SourceFinder())
+def prefer_sources(kept: str | None = None) -> None:
+    """From now on; what is imported already stays as it is, and so does the module `kept`."""
+    sys.meta_path.insert(0, SourceFinder(kept))

@@ -1,7 +1,6 @@
-"""What is called frozen is: by the type checker in production, really so in the tests."""
+"""What is called frozen is: really where it is compiled, and in the tests where it is not."""
 
 import sys
-from dataclasses import FrozenInstanceError
 
 import pytest
 
@@ -19,13 +18,13 @@ print(state.epoch, hash(state) == hash(ElectionState(3, 2, None)))
 
 def test_a_value_that_is_changed_raises_in_the_tests():
     state = ElectionState(1, 2, ReplicaKey(2, Uuid(bytes(16))))
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         state.epoch = 3
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         del state.epoch
     assert hash(state) == hash(ElectionState(1, 2, ReplicaKey(2, Uuid(bytes(16)))))
 
 
-def test_production_does_not_pay_for_it():
-    run = run_tool([sys.executable, "-c", OUTSIDE])
+def test_the_interpreter_does_not_pay_for_it():
+    run = run_tool(["env", "QUORATE_PURE_PYTHON=1", sys.executable, "-c", OUTSIDE])
     assert run.stdout == "3 True\n", run.stderr

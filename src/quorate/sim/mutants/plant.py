@@ -11,6 +11,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 import quorate
+from quorate._pure import prefer_sources
 from quorate.sim.mutants.mutant import Mutant, StaleMutant
 
 _ROOT = Path(quorate.__file__).parent
@@ -41,6 +42,8 @@ def plant(mutant: Mutant) -> None:
     if name in sys.modules:
         raise StaleMutant(f"mutant {mutant.name}: {name} is imported already: too late to plant it")
     mutated(mutant, path_of(mutant).read_text(encoding="utf-8"))
+    # Compiled modules call each other past what is imported.
+    prefer_sources(kept="quorate.wire._native")
     sys.meta_path.insert(0, _Finder(name, mutant))
 
 
@@ -57,7 +60,7 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder(MetaPathFinder):
-    """Stands before the others, so that a compiled module is passed over too."""
+    """Stands before the others."""
 
     def __init__(self, name: str, mutant: Mutant) -> None:
         self._name = name
