@@ -11,6 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 
 import pytest
+from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 from metadata.samples import DATA
@@ -102,7 +103,7 @@ def test_refused_access_names_what_to_set(monkeypatch):
 @pytest.fixture(scope="module")
 def s3():
     """A bucket `logs` with the sample, as a directory and in archives; an empty one, `tables`."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     options = {
