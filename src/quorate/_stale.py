@@ -14,7 +14,7 @@ def changed_sources(package: str) -> list[str]:
     manifest = os.path.join(package, "_native.json")
     try:
         made_ns = os.stat(manifest).st_mtime_ns
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the latter within a zip
         return []
     from json import load
 
@@ -30,7 +30,7 @@ def changed_sources(package: str) -> list[str]:
 
             with open(path, "rb") as source:
                 return sha256(source.read()).hexdigest() == digest
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # the latter within a zip
             return False
 
     return [name for name, digest in sources.items() if not same(name, digest)]

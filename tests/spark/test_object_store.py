@@ -19,6 +19,7 @@ from quorate.cli import main
 from quorate.spark.files import SourceError, expand, file_system, list_files
 from quorate.spark.plan import parse_options, partitions
 from quorate.spark.read import read_partition
+from quorate.spark.source import MetadataLogSource
 from quorate.spark.tables.files import TableWriter, file_name, read_batches
 from quorate.spark.tables.store import ConcurrentRun, Plan, open_store
 from spark.fleet import DYNAMIC, rows_of
@@ -188,6 +189,7 @@ def test_a_warehouse_in_s3(spark, s3, tmp_path):
     home = "s3://tables/warehouse"
     for name, value in s3.items():
         spark.sparkContext.environment[name] = value
+    spark.dataSource.register(MetadataLogSource)  # anew: it has taken the settings of its time
     try:
         for _ in range(2):
             ingest(spark, ["s3://logs/fleet/*"], home)
@@ -204,6 +206,7 @@ def test_a_warehouse_in_s3(spark, s3, tmp_path):
     finally:
         for name in s3:
             spark.sparkContext.environment.pop(name)
+        spark.dataSource.register(MetadataLogSource)
 
 
 def _plain(rows):
