@@ -68,3 +68,4 @@ def test_executors_without_the_package_get_it(bare, tmp_path):
         cluster.stop()
     assert done.returncode == 0, done.stderr
     assert [one["cluster_id"] for one in json.loads(done.stdout)["clusters"]] == [DYNAMIC]
+    assert "log level" not in done.stderr and "log4j" not in done.stderr  # Spark's own greeting

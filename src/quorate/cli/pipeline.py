@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 BAD_INPUT: Final = 1
 WRONG: Final = 2
+_LOG4J: Final = Path(__file__).parents[1].joinpath("spark", "log4j2.properties").as_uri()
 
 
 @click.group(cls=OrderedGroup, context_settings=CONTEXT)
@@ -232,7 +233,8 @@ def _job(
     conf = dict(_setting("--conf", text) for text in words["conf"])
     storage = dict(_setting("--storage-option", text) for text in words["storage_option"])
     conf.setdefault("spark.ui.showConsoleProgress", "false")
-    conf.setdefault("spark.log.level", "ERROR")
+    if "spark.log.level" not in conf:
+        conf.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOG4J}")
     with progress(name, quiet=words["quiet"]) as bar:
         bar.tell("starting Spark")
         spark = session(f"quorate {name}", words["master"], storage=storage, **conf)
