@@ -61,10 +61,11 @@ def test_a_bug_of_the_real_code_is_caught(tmp_path):
 
 @pytest.mark.slow
 def test_stale_reads_are_caught(tmp_path):
-    """A follower that hears nothing goes on answering gets."""
+    """A follower that hears nothing goes on answering gets; on a busy machine, maybe none."""
     deed = Deed(0.3, "hold", False, 0.0, 5.0)
-    result = torment(tmp_path / "run", 5.0, deed, plant="stale")
-    assert {broken.promise for broken in result.broken} == {"linearizability"}
+    runs = (torment(tmp_path / f"run-{n}", 5.0, deed, plant="stale") for n in range(4))
+    broken = next(filter(None, ({one.promise for one in run.broken} for run in runs)), set())
+    assert broken == {"linearizability"}
 
 
 @pytest.mark.slow
