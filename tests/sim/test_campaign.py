@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, date, datetime
@@ -16,6 +15,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from interop.process import wait_for
 from quorate.cli.main import run
 from quorate.sim import campaign as module
 from quorate.sim.campaign import Campaign, CampaignError, schema, seeds_of_day, watched
@@ -138,10 +138,12 @@ def long_campaign(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]
     command = [sys.executable, script, out]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as campaign:
         try:
-            until = time.monotonic() + 60
-            while not list(out.glob("*.parquet")):
-                assert campaign.poll() is None and time.monotonic() < until
-                time.sleep(0.05)
+
+            def has_rows() -> bool:
+                assert campaign.poll() is None
+                return any(out.glob("*.parquet"))
+
+            wait_for(has_rows, "the campaign to write its first rows", 60)
             yield campaign, out
         finally:
             campaign.kill()

@@ -12,7 +12,8 @@ from typing import Any
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from interop.kafka import Quorum
-from interop.process import wait_for
+from interop.process import Node, wait_for
+from interop.test_cleaning import segments
 from quorate.spark.plan import parse_options, partitions
 from quorate.spark.read import read_partition
 from quorate.spark.stream import MetadataStreamReader, Offsets
@@ -160,3 +161,23 @@ def whole_snapshots(rows: list[dict[str, Any]]) -> list[int]:
         assert [row["offset"] for row in one] == list(range(len(one)))
         assert (one[0]["type"], one[-1]["type"]) == ("SnapshotHeader", "SnapshotFooter")
     return list(found)
+
+
+def goes_on_after_cleaning(
+    stream: Stream, quorum: Quorum, node: Node, end: int
+) -> list[dict[str, Any]]:
+    """`node` drops all that `stream` has read, up to `end` (exclusive); the stream is started anew,
+    tells the lost offsets and goes on from a snapshot. Returns its new rows."""
+    kept = len(stream.rows)
+
+    def cleaned() -> bool:
+        quorum.write(10)
+        return segments(node)[0] > end
+
+    wait_for(cleaned, "the log to be cleaned beyond what was read", 60)
+    stream.restart()
+    caught_up(stream, quorum)
+    new = stream.rows[kept:]
+    assert_lost_offsets_are_told(new, end, stream.end(quorum.cluster_id))
+    assert min(whole_snapshots(new)) > end
+    return new

@@ -12,8 +12,8 @@ from quorate.cli import main
 from quorate.spark.audit import audit_here
 from spark.fleet import STATIC
 from spark.replica_dirs import change, copy_of, flip, log_of
+from spark.shared import SESSIONS
 
-SESSIONS = importlib.import_module("quorate.spark.session")
 JOB = importlib.import_module("quorate.spark.audit.job")
 
 

@@ -10,17 +10,16 @@ from interop import kafka
 from interop.checks import dump
 from interop.kafka import Quorum
 from interop.process import wait_for
-from interop.test_cleaning import SMALL, CleaningJava, segments
+from interop.test_cleaning import SMALL, CleaningJava
 from quorate.spark.live import WrongQuorum
 from spark.streams import (
     Stream,
     alive,
-    assert_lost_offsets_are_told,
     batch_rows,
     caught_up,
     facts,
+    goes_on_after_cleaning,
     reader,
-    whole_snapshots,
 )
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.xdist_group("stream-kafka")]
@@ -62,18 +61,7 @@ def test_a_snapshot_takes_the_place_of_what_kafka_cleaned(tmp_path, monkeypatch)
         node = quorum.leader(60)
         stream = Stream(bootstrap=quorum.bootstrap)
         end = caught_up(stream, quorum)
-        kept = len(stream.rows)
-
-        def cleaned():
-            quorum.write(10)
-            return segments(node)[0] > end
-
-        wait_for(cleaned, "Kafka to clean its log", 60)
-        stream.restart()
-        caught_up(stream, quorum)
-        new = stream.rows[kept:]
-        assert_lost_offsets_are_told(new, end, stream.end(quorum.cluster_id))
-        assert min(whole_snapshots(new)) > end
+        goes_on_after_cleaning(stream, quorum, node, end)
 
 
 def test_a_broker_is_no_controller(quorum):

@@ -13,16 +13,16 @@ import pytest
 from interop import kafka
 from interop.kafka import Quorum
 from interop.process import free_port, wait_for
-from interop.test_cleaning import SMALL, CleaningQuorate, segments
+from interop.test_cleaning import SMALL, CleaningQuorate
 from quorate.spark.files import SourceError
 from quorate.spark.live import Diverged, Unreachable, WrongQuorum
 from spark.streams import (
     Stream,
     alive,
-    assert_lost_offsets_are_told,
     batch_rows,
     caught_up,
     facts,
+    goes_on_after_cleaning,
     reader,
     whole_snapshots,
 )
@@ -231,18 +231,7 @@ def test_what_was_cleaned_away_is_replaced_by_the_snapshot_and_told(cleaning):
     stream = Stream(bootstrap=cleaning.bootstrap)
     end = caught_up(stream, cleaning)
     assert stream.offset_list == list(range(end))
-    kept = len(stream.rows)
-
-    def cleaned():
-        cleaning.write(10)
-        return segments(node)[0] > end
-
-    wait_for(cleaned, "the log to be cleaned beyond what was read", 60)
-    stream.restart()
-    caught_up(stream, cleaning)
-    new = stream.rows[kept:]
-    assert_lost_offsets_are_told(new, end, stream.end(cleaning.cluster_id))
-    assert min(whole_snapshots(new)) > end
+    new = goes_on_after_cleaning(stream, cleaning, node, end)
     assert any(row["problem"] for row in new)
 
     # A stream that begins now starts with the snapshot.
