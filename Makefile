@@ -7,10 +7,10 @@ UV = $(if $(shell command -v uv),uv,$(BIN)/uv)
 # Compiled once here: under PYTHONDONTWRITEBYTECODE each start would do it again.
 PIP = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 
-# Tested again without the compiled parts.
+# Tested again without the compiled parts; so is what changes the core in memory.
 PURE = tests/formats tests/wire tests/raft tests/test_native.py
 
-.PHONY: quickstart test check lint bench campaign lock clean native native-all wheel
+.PHONY: quickstart test check lint bench campaign lock clean native wheel
 
 quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
@@ -22,9 +22,12 @@ test: .venv/dev.stamp native .kafka/libs.stamp .kafka/tla.stamp
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m "not slow and not interop" $(PURE)
+	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/sim
 
-# Without the slow tests, and with fewer examples of the property tests.
-check: .venv/dev.stamp native
+# Without the slow tests, with fewer examples of the property tests, over the sources where they
+# have changed since they were compiled.
+check: .venv/dev.stamp
+	@$(BIN)/python tools/build_native.py --codec
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -41,13 +44,10 @@ wheel: .venv/dev.stamp native
 	$(BIN)/python -m hatchling build -t wheel
 
 # In place and only when a source has changed; without a C compiler it says so and goes on.
+# The codec in a second; core, replica and simulator too, in a minute, where mypyc is installed.
 native: | .venv/runtime.stamp
 	@$(BIN)/python tools/build_native.py
 	@$(BIN)/python -m compileall -q src
-
-# Core, replica and simulator too, before a long campaign; `make native` takes it back.
-native-all: .venv/dev.stamp
-	@$(BIN)/python tools/build_native.py --all
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

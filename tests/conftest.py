@@ -4,6 +4,7 @@ from quorate.base import frozen
 
 frozen.held_at_run_time = True  # before any module that has such values is imported
 
+import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 from effort import examples  # noqa: E402
@@ -15,3 +16,14 @@ settings.register_profile(
     max_examples=examples(100),
 )
 settings.load_profile("quorate")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to the second pass of `make test` what a compiled core cannot take."""
+    from quorate.raft import core
+
+    if core.__file__.endswith(".py"):
+        return
+    left = {item for item in items if item.get_closest_marker("interpreted")}
+    config.hook.pytest_deselected(items=list(left))
+    items[:] = [item for item in items if item not in left]

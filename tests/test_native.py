@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from effort import QUICK
 from quorate._stale import changed_sources
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -115,6 +116,7 @@ def loaded_from(module, **environment):
     return run.stdout.strip()
 
 
+@pytest.mark.skipif(QUICK, reason="`make check` does not wait for the compiler")
 def test_nothing_compiled_is_stale(build_native):
     assert build_native.problem() is None, "run make"
 
@@ -123,6 +125,20 @@ def test_a_changed_source_is_named(elsewhere):
     assert elsewhere.problem() is None
     (elsewhere.PACKAGE / "one.py").write_text("x = 2\n")
     assert elsewhere.problem() == "changed since it was compiled: one.py"
+
+
+def test_who_will_not_wait_gets_the_codec_alone(elsewhere, monkeypatch):
+    built = []
+    monkeypatch.setattr(elsewhere, "CODEC", ("codec.c",))
+    monkeypatch.setattr(elsewhere, "build", lambda modules: built.append(modules) or [])
+    (elsewhere.PACKAGE / "codec.c").write_text("int x;\n")
+    elsewhere.MANIFEST.write_text(json.dumps(elsewhere.wanted(elsewhere.COMPILED)))
+    (elsewhere.PACKAGE / "one.py").write_text("x = 2\n")
+    elsewhere.main(["--codec"])
+    assert built == []
+    (elsewhere.PACKAGE / "codec.c").write_text("int y;\n")
+    elsewhere.main(["--codec"])
+    assert built == [()]
 
 
 def test_a_compiled_part_of_unknown_origin_is_a_problem(elsewhere):
@@ -227,7 +243,7 @@ def test_a_value_matches_by_position(values):
 
 
 def test_what_is_compiled_keeps_the_numbers_of_its_lines(build_native, native_source):
-    for name in build_native.EVERYTHING:
+    for name in build_native.COMPILED:
         text = (build_native.PACKAGE / name).read_text()
         assert lines_of(text) <= lines_of(native_source(text)), name
 

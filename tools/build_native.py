@@ -1,9 +1,9 @@
 """Build the compiled parts in place, where there is a C compiler: `python tools/build_native.py`.
 
 They are the codec in C (`quorate.wire.build`) and, where mypyc is installed, the modules of
-COMPILED, or with `--all` those of EVERYTHING. Without them the same source runs in the interpreter,
-and nothing is lost but speed.
-Nothing is done while the manifest says that what is there was made from these very sources.
+COMPILED. Without them the same source runs in the interpreter, and nothing is lost but speed.
+Nothing is done while the manifest says that what is there was made from these very sources; with
+`--codec`, while it says so of the codec, for whoever has just changed a module and will not wait.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 SOURCE: Final = ROOT / "src"
 PACKAGE: Final = SOURCE / "quorate"
 MANIFEST: Final = PACKAGE / "_native.json"
-COMPILED: Final = ("formats/batch_records.py", "formats/varint.py")
-"""What mypyc makes faster; docs/decisions/0006 has the figures, also of what it does not."""
 _HOT: Final = {
     "formats": "batch batch_records varint",
     "node": "applier company disk jobs proposals replica tail",
@@ -36,14 +34,14 @@ _HOT: Final = {
     "sim/checks": "clients commits elections history machines promises twin voters",
     "storage": "memory",
 }
-EVERYTHING: Final = tuple(
+COMPILED: Final = tuple(
     str(file.relative_to(PACKAGE))
     for folder, names in _HOT.items()
     for name in names.split()
     for file in sorted(PACKAGE.glob(f"{folder}/{name}.py"))
     if file.name != "__init__.py"
 )
-"""With `--all`: for long campaigns and measurements; a minute of processor time."""
+"""What mypyc makes faster; docs/decisions/0006 has the figures, also of what it does not."""
 BUILD: Final = runpy.run_path(str(PACKAGE / "wire" / "build.py"))
 RECIPE: Final = (Path(__file__), Path(__file__).with_name("native_classes.py"))
 CODEC: Final = ("wire/_native.c", "wire/native_c/*", "wire/build.py")
@@ -88,6 +86,14 @@ def problem() -> str | None:
     return f"changed since it was compiled: {', '.join(changed)}" if changed else None
 
 
+def codec_is_current() -> bool:
+    """Whether the codec in C was made from the sources that are there."""
+    if not MANIFEST.exists():
+        return False
+    made = json.loads(MANIFEST.read_text())["sources"]
+    return all(made.get(name) == digest for name, digest in sources(()).items())
+
+
 def build(modules: Sequence[str]) -> list[str]:
     """Build what is out of date; the modules that were compiled.
 
@@ -98,7 +104,7 @@ def build(modules: Sequence[str]) -> list[str]:
         return []
     made = ["wire/_native.c"]
     with tempfile.TemporaryDirectory(prefix="quorate-build-") as folder:
-        if manifest["mypyc"]:
+        if modules and manifest["mypyc"]:
             command = [sys.executable, __file__, "mypyc", folder, *modules]
             subprocess.run(command, check=True, capture_output=True, text=True)
             made += modules
@@ -136,7 +142,7 @@ def compile_modules(folder: str, modules: Sequence[str]) -> None:
         ["--strict", *(f"{PACKAGE.name}/{name}" for name in modules)],
         group_name="quorate",
         target_dir=folder,
-        opt_level="3" if len(modules) <= len(COMPILED) else "1",  # 3 takes half as long again
+        opt_level="1",  # 3 takes half as long again
         debug_level="0",
         multi_file=True,
     )
@@ -152,16 +158,17 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["mypyc"]:
         compile_modules(arguments[1], arguments[2:])
         return
+    if "--codec" in arguments and codec_is_current():
+        return
     try:
-        made = build(EVERYTHING if "--all" in arguments else COMPILED)
+        made = build(() if "--codec" in arguments else COMPILED)
     except (OSError, subprocess.CalledProcessError) as error:
         remove()
         print(f"{BUILD['explain'](error)}: everything runs in the interpreter.", file=sys.stderr)
         return
     if made:
-        few = len(made) <= 1 + len(COMPILED)
-        said = ", ".join(made) if few else f"{made[0]} and {len(made) - 1} modules"
-        print(f"Compiled: {said}.", file=sys.stderr)
+        modules = f" and {len(made) - 1} modules" if made[1:] else ""
+        print(f"Compiled: {made[0]}{modules}.", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ class Node:
         self.step()
 
     def ask(self, request: Request) -> None:
-        self.step(sends=[Send(0, 0, None, request, 0)])  # type: ignore[arg-type]
+        self.step(sends=[Send(0, 0, ("host", 9093), request, 0)])
 
     def fetch(self, offset: int | None = None) -> None:
         epoch = self.batches[-1].epoch if self.batches else self.snapshot.epoch

@@ -169,6 +169,7 @@ BUGS = [
 ]
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(("plant", "setup", "law"), BUGS, ids=[bug[0].__name__ for bug in BUGS])
 def test_a_planted_bug_is_found_and_its_story_replays_it(
     plant: planted.Plant, setup: Setup, law: str, monkeypatch: pytest.MonkeyPatch
@@ -262,6 +263,7 @@ def test_the_command_shows_levels_and_how_it_ends(capsys: pytest.CaptureFixture[
     assert facts["states"] == facts["levels"][-1]["states"]
 
 
+@pytest.mark.interpreted
 def test_the_command_tells_a_broken_law_as_a_story(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ def test_story(path: Path) -> None:
     assert told.text == written
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known.story}-{known.plant.__name__}")
 def test_the_bug_itself_spoils_the_story(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
     text = read_story(known.path)

@@ -315,6 +315,7 @@ def test_scenario(bug: Bug) -> None:
     bug[0]()
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug[1].__name__)
 def test_the_bug_itself_is_seen(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario, plant = bug

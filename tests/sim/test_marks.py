@@ -77,6 +77,7 @@ def test_moves_are_read_from_the_notes(marks: Marks) -> None:
     assert marks.marks["role: Unattached to Resigned"] == 0
 
 
+@pytest.mark.interpreted
 def test_a_vote_given_while_prospective_has_no_note_of_its_own(marks: Marks) -> None:
     node = a_world(marks)[1]
     node.state.role = Prospective(None, NEVER)  # type: ignore[arg-type]
@@ -127,6 +128,7 @@ def test_what_recovery_did(marks: Marks) -> None:
     assert marks.marks["a leader began anew and resigned"] == 1
 
 
+@pytest.mark.interpreted
 def test_a_leader_deposed_with_a_change_pending(marks: Marks) -> None:
     node = a_world(marks)[1]
     leader = a_leader()
@@ -139,6 +141,7 @@ def test_a_leader_deposed_with_a_change_pending(marks: Marks) -> None:
     assert marks.marks["a leader resigned with an uncommitted voter set"] == 1
 
 
+@pytest.mark.interpreted
 def test_two_leaders_at_once(marks: Marks) -> None:
     fake = a_world(marks)
     for node_id in (1, 2):
@@ -147,6 +150,7 @@ def test_two_leaders_at_once(marks: Marks) -> None:
     assert marks.marks["two replicas led at once, in two epochs"] == 1
 
 
+@pytest.mark.interpreted
 def test_an_older_entry_on_a_majority(marks: Marks) -> None:
     node = a_world(marks)[1]
     role = a_leader()
@@ -156,6 +160,7 @@ def test_an_older_entry_on_a_majority(marks: Marks) -> None:
     assert marks.marks["an entry of an older epoch on a majority was not counted"] == 1
 
 
+@pytest.mark.interpreted
 def test_what_a_crash_destroys(marks: Marks) -> None:
     node = a_world(marks)[1]
     node.state.election = ElectionState(2, -1, key(1))
@@ -174,6 +179,7 @@ def test_what_a_crash_destroys(marks: Marks) -> None:
         assert marks.marks[name] == 1, name
 
 
+@pytest.mark.interpreted
 def test_a_leader_that_crashes_with_unfinished_work(marks: Marks) -> None:
     node = a_world(marks)[1]
     role = a_leader()
@@ -225,6 +231,7 @@ def test_clients(marks: Marks) -> None:
         assert marks.marks[name] == 1, name
 
 
+@pytest.mark.interpreted
 def test_a_leader_outside_its_voter_set(marks: Marks) -> None:
     node = a_world(marks)[1]
     node.state.role = a_leader()

@@ -195,7 +195,7 @@ def _write(write: object) -> str:
 def describe_message(message: object) -> str:
     """A message of the core without what is the same in all of them."""
     told = []
-    for name in type(message).__slots__:  # type: ignore[attr-defined]
+    for name in type(message).__match_args__:  # type: ignore[attr-defined]
         value = getattr(message, name)
         if name not in _QUIET and value not in (None, (), b"", -1):
             told.append(f"{name}={_word(value)}")
