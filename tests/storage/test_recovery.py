@@ -210,10 +210,43 @@ def test_snapshots_whose_epochs_go_back_are_refused():
 def test_no_segment_at_all_begins_behind_the_newest_snapshot():
     disk = disk_with()
     for name in disk.names():
-        if name.startswith("00000000000000000000."):
+        if name.startswith("00000000000000000000.") or name == EPOCHS:
             disk.remove(name)
     storage, _ = opened(disk)
     assert (storage.start_offset, storage.end_offset) == (2, 2)
+
+
+def without_a_log(disk: MemoryDisk) -> MemoryDisk:
+    disk.remove(LOG_FILE)
+    return disk
+
+
+def test_a_log_that_is_gone_is_missed_for_its_epochs():
+    with pytest.raises(CorruptLog, match=r"no segment of the log .* knows epoch 4"):
+        opened(without_a_log(disk_with()))
+
+
+def test_a_log_that_is_gone_is_missed_for_the_vote():
+    disk = without_a_log(disk_with())
+    disk.remove(SNAPSHOT_FILE)
+    disk.remove(EPOCHS)
+    with pytest.raises(CorruptLog, match=r"no segment of the log .* quorum-state is of epoch 4"):
+        opened(disk)
+
+
+def test_a_snapshot_whose_installation_was_interrupted_needs_no_log():
+    disk = without_a_log(disk_with())
+    disk.put(EPOCHS, b"0\n1\n1 0\n")
+    storage, _ = opened(disk)
+    assert (storage.start_offset, storage.end_offset) == (2, 2)
+
+
+def test_a_last_segment_that_is_gone_is_warned_of():
+    disk = disk_with()
+    disk.put("00000000000000000006.index", b"")
+    _, notes = opened(disk)
+    assert isinstance(notes[0], Warn)
+    assert "00000000000000000006.index: its segment is missing, and the log ends at" in notes[0]
 
 
 def test_no_flipped_bit_or_cut_of_a_snapshot_is_ever_served():

@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from quorate.base.ids import METADATA_TOPIC_ID, uuid_to_text
+from quorate.base.ids import METADATA_TOPIC_ID, OffsetAndEpoch, uuid_to_text
 from quorate.base.notes import Warn
 from quorate.formats.errors import FormatError
 from quorate.formats.files import (
     DELETED_SUFFIX,
+    INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     PART_SUFFIX,
     PARTITION_METADATA,
@@ -239,8 +240,10 @@ def _check_together(disk: Disk, found: Survey) -> None:
     """KafkaRaftLog.recoverSnapshots and truncateToLatestSnapshot."""
     newest = found.snapshots[-1].id if found.snapshots else None
     if not found.segments:
+        _miss_log(disk, found, newest or OffsetAndEpoch(0, 0))
         found.start_offset = newest.offset if newest else 0
         return
+    _miss_segment(disk, found)
     start, end = found.segments[0].base_offset, found.scan.end_offset
     if start > 0 and (newest is None or newest.offset < start):
         says = "there is none" if newest is None else f"the newest is {snapshot_name(newest)}"
@@ -267,6 +270,32 @@ def _check_together(disk: Disk, found: Survey) -> None:
             f"offset {end}: dropped the log, it goes on behind the snapshot"
         )
         found.notes.append(Warn(text))
+
+
+def _miss_log(disk: Disk, found: Survey, newest: OffsetAndEpoch) -> None:
+    """A replica has a segment before it has anything to remember; only installing a snapshot
+    leaves none for a moment, of an epoch that no record was beyond."""
+    later = [epoch for epoch, _ in found.saved_epochs or () if epoch > newest.epoch]
+    said = f"{LEADER_EPOCH_CHECKPOINT} knows epoch {later[-1]}" if later else ""
+    if not later and newest.offset == 0 and found.election and found.election.epoch > 0:
+        said = f"{QUORUM_STATE} is of epoch {found.election.epoch}"
+    if said:
+        raise CorruptLog(
+            f"{disk.where}: there is no segment of the log ({segment_name(newest.offset)}), but "
+            f"{said}: records that were acknowledged may be lost. Restore the log, or {_ANEW}"
+        )
+
+
+def _miss_segment(disk: Disk, found: Survey) -> None:
+    end = found.scan.end_offset
+    for name in sorted(found.names):
+        stem, _, suffix = name.partition(".")
+        if f".{suffix}" == INDEX_SUFFIX and stem.isdecimal() and int(stem) >= max(end, 1):
+            text = (
+                f"{disk.where}/{name}: its segment is missing, and the log ends at offset {end}; "
+                "records from there on are lost if nobody truncated them"
+            )
+            found.notes.append(Warn(text))
 
 
 def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:
