@@ -74,3 +74,24 @@ def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):
     packed.write_bytes(b"no gzip")
     outcome = quorate("sim", "replay", plan, "--against", packed)
     assert outcome.code == 2 and "is no trace" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("replay", "abc"), "'abc' is neither a seed"),
+        (("replay", "3", "--against", "nowhere"), "nowhere: No such file"),
+        (("replay", "3.trace"), "3.trace:1: this is a trace: 'quorate sim replay SEED --against"),
+        (("replay", "empty"), "empty:1: this is no plan: those begin with 'format'"),
+        (("replay", "odd"), "odd:2: a setting is a name and a value: 'voters'"),
+        (("campaign", "--seeds", "0..2", "--out", "odd/x"), "odd/x: cannot be made: Not a dir"),
+        (("mutants", "nope"), "there is no mutant 'nope'"),
+    ],
+)
+def test_bad_input_is_told_from_a_broken_promise(quorate, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").touch()
+    (tmp_path / "odd").write_text("format 2\nvoters\n")
+    (tmp_path / "3.trace").write_text("# quorate trace 1, plan format 2, seed 3, version 1\n")
+    outcome = quorate("sim", *arguments)
+    assert outcome.code == 2 and said in outcome.err

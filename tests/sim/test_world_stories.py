@@ -101,8 +101,8 @@ def test_replay_runs_a_world_of_a_file(tmp_path: Path, capsys: pytest.CaptureFix
         ("plan 9:1", 2, "9:1 is a seed of plan format 9"),
         ("plan 99999999999999999999", 2, "is no seed: those are numbers from 0"),
         ("plan many", 2, "'many' is no seed"),
-        ("replay nowhere.txt", 1, "'nowhere.txt' is neither a seed"),
-        ("shrink nowhere.txt", 1, "'nowhere.txt' is neither a seed"),
+        ("replay nowhere.txt", 2, "'nowhere.txt' is neither a seed"),
+        ("shrink nowhere.txt", 2, "'nowhere.txt' is neither a seed"),
         ("run --seeds 9..3", 2, "has no seeds"),
         ("run --seeds a..b", 2, "is neither a seed nor A..B"),
         ("run --seeds 1..", 2, "is neither a seed nor A..B"),
@@ -126,6 +126,6 @@ def test_a_plan_of_another_format_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "plan.txt"
-    file.write_text("voters 3\nformat 7\n")
-    assert run(["sim", "replay", str(file)]) == 1
-    assert "line 2: this plan is of format 7" in capsys.readouterr().err
+    file.write_text("format 7\nvoters 3\n")
+    assert run(["sim", "replay", str(file)]) == 2
+    assert "plan.txt:1: this plan is of format 7" in capsys.readouterr().err

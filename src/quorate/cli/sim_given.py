@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quorate.base.errors import QuorateError
-from quorate.sim.plan import FORMAT, MOST, PlanError
+from quorate.sim.plan import FORMAT, MOST
 
 if TYPE_CHECKING:
     from quorate.sim.plan import Plan
@@ -19,7 +19,7 @@ _SEED: Final = re.compile(r"(?:([0-9]{1,9}):)?([0-9]{1,19})")
 
 
 class SeedError(QuorateError):
-    """A seed of a plan format that this version does not know."""
+    """Neither a seed nor a file, or a seed of a plan format that this version does not know."""
 
     exit_code = 2
 
@@ -81,10 +81,10 @@ def seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
 def plan_of(what: str) -> Plan:
     """Of a seed, or of a file: a plan, or a world with its outcome.
 
-    Raises SeedError, StoryError where the file does not parse, and QuorateError.
+    Raises SeedError, and StoryError where the file does not parse.
     """
     from quorate.sim.draw import draw
-    from quorate.sim.plan import parse_plan
+    from quorate.sim.story.errors import StoryError
     from quorate.sim.story.file import read_story
     from quorate.sim.story.worlds import is_world, parse_world
 
@@ -93,11 +93,12 @@ def plan_of(what: str) -> Plan:
         return draw(number)
     path = Path(what)
     if not path.exists():
-        raise QuorateError(f"'{what}' is neither a seed (0 to {MOST}) nor a file")
+        raise SeedError(f"'{what}' is neither a seed (0 to {MOST}) nor a file")
     text = read_story(path)
-    if is_world(text):
-        return parse_world(text, what).plan
-    try:
-        return parse_plan(text)
-    except PlanError as error:
-        raise PlanError(f"{what}: {error}") from None
+    if text.startswith("# quorate trace"):
+        said = f"this is a trace: 'quorate sim replay SEED --against {what}' compares with it"
+        raise StoryError(what, 1, said)
+    if not is_world(text):
+        said = "this is no plan: those begin with 'format', as 'quorate sim plan' prints them"
+        raise StoryError(what, 1, said)
+    return parse_world(text, what).plan

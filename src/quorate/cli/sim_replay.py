@@ -142,6 +142,8 @@ def _read_trace(plan: Plan, file: str) -> tuple[str, list[str]]:
             head, *lines = source.read().splitlines() or [""]
     except (UnicodeDecodeError, EOFError, gzip.BadGzipFile):
         raise TraceError(f"{file} is no trace: it is not text") from None
+    except OSError as error:
+        raise TraceError(f"{file}: {error.strerror or error}") from None
     found = _HEAD.fullmatch(head)
     if found is None:
         raise TraceError(

@@ -166,7 +166,10 @@ class Campaign:
         self.done: set[int] = set()
         self._parts = 0
         self._arrow = _arrow()
-        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CampaignError(f"{directory}: cannot be made: {error.strerror}") from None
         parts = sorted(directory.glob("part-*.parquet"))
         if parts and not resume:
             raise results_are_there(directory)

@@ -31,6 +31,8 @@ LEADER: Final = 0
 class PlanError(QuorateError):
     """A plan that cannot be read or run: the reason, and the line (from 1; 0: none of them)."""
 
+    exit_code = 2
+
     def __init__(self, reason: str, line: int = 0) -> None:
         super().__init__(f"line {line}: {reason}" if line else reason)
         self.reason = reason

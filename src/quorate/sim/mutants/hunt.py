@@ -33,13 +33,19 @@ class Catch:
     seconds: float
 
 
+class NoSuchMutant(QuorateError):
+    """Says which there are."""
+
+    exit_code = 2
+
+
 def find(name: str) -> Mutant:
-    """The mutant of this name. Raises QuorateError with the names that there are."""
+    """The mutant of this name. Raises NoSuchMutant."""
     for mutant in MUTANTS:
         if mutant.name == name:
             return mutant
     names = ", ".join(mutant.name for mutant in MUTANTS)
-    raise QuorateError(f"there is no mutant '{name}'; there are: {names}")
+    raise NoSuchMutant(f"there is no mutant '{name}'; there are: {names}")
 
 
 def hunt_here(mutant: Mutant, seeds: range) -> Catch:
