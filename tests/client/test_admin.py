@@ -13,6 +13,7 @@ from quorate.client.admin import (
     RequestFailed,
     UnsupportedVersion,
 )
+from quorate.client.config import client_config
 from quorate.wire.messages import (
     AddRaftVoterResponse,
     ApiVersionsResponse,
@@ -287,3 +288,8 @@ def test_an_answer_about_something_else_is_no_answer(admin):
         one.answers["DescribeClusterRequest"] = [cluster(one)]
         with pytest.raises(ClientError, match="told of 0 partitions"):
             admin(one, default_api_timeout_ms=20).describe_quorum()
+
+
+def test_an_address_without_a_host_is_this_machine():
+    config = client_config(None, controllers=":9093")
+    assert config.bootstrap == (Address("localhost", 9093),)

@@ -192,3 +192,26 @@ def test_a_start_that_fails_lets_go_of_port_and_directory(tmp_path):
             assert await (await trio.leader()).propose(b"x") == 1
 
     run(story)
+
+
+@pytest.mark.parametrize(
+    ("listen", "settings", "said"),
+    [
+        ("127.0.0.1:0", {"controller.quorum.fetch.timeout": "1"}, "there is no controller.quorum"),
+        (18001, {}, "'18001' is not an address: write host:port"),
+        ("18001", {}, "'18001' is not an address: write host:port"),
+    ],
+)
+def test_a_start_that_cannot_be_is_refused(tmp_path, listen, settings, said):
+    async def story():
+        create(tmp_path / "1", 1, "alone", {1: "127.0.0.1:9093"})
+        with pytest.raises(QuorateError, match=said):
+            await Member.start(tmp_path / "1", Journal(), listen, settings=settings)
+
+    run(story)
+
+
+def test_two_founders_cannot_be_at_one_address(tmp_path):
+    with pytest.raises(QuorateError, match="Two founders have the address h:1"):
+        create(tmp_path / "1", 1, "c", {1: "h:1", 2: "h:1"})
+    assert not (tmp_path / "1").exists()

@@ -9,6 +9,7 @@ from quorate.base.notes import Warn
 from quorate.formats.batch import with_base_offset_and_epoch
 from quorate.raft.values import ElectionState
 from quorate.storage.api import CorruptLog, StorageError
+from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 from storage.builders import (
     SMALL,
@@ -247,6 +248,26 @@ def test_a_last_segment_that_is_gone_is_warned_of():
     _, notes = opened(disk)
     assert isinstance(notes[0], Warn)
     assert "00000000000000000006.index: its segment is missing, and the log ends at" in notes[0]
+
+
+@pytest.mark.parametrize("preallocated", [0, 1, 4096])
+def test_an_emptied_last_segment_is_warned_of(preallocated):
+    index = LOG_FILE.replace(".log", ".index")
+    storage = MemoryStorage(options=LogOptions(index_interval=1))
+    storage.open()
+    storage.append(BATCHES)
+    storage.save_election(ElectionState(4, 1, None), 1, ())
+    storage.close()
+    disk = storage.disk
+    entries = disk.content(index) + bytes(8 * preallocated)
+    disk.put(index, entries)
+    storage, notes = opened(disk)
+    storage.close()
+    assert notes == ()
+    disk.put(index, entries)
+    disk.put(LOG_FILE, b"")
+    _, notes = opened(disk)
+    assert isinstance(notes[0], Warn) and f"{index} knows offset 5, but the log ends" in notes[0]
 
 
 def test_no_flipped_bit_or_cut_of_a_snapshot_is_ever_served():

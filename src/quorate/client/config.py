@@ -38,9 +38,9 @@ def _addresses(name: str, text: str) -> tuple[Address, ...]:
     found = []
     for entry in filter(None, (entry.strip() for entry in text.split(","))):
         address = parse_host_port(entry)
-        if address is None or not address.host:
+        if address is None:
             raise BootstrapError(f"Invalid url in {name}: {entry} (it must be host:port)")
-        found.append(address)
+        found.append(address if address.host else address._replace(host="localhost"))
     if not found:
         raise BootstrapError(f"No resolvable bootstrap urls given in {name}")
     return tuple(found)

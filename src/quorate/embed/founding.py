@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
 from quorate.node import formatter
-from quorate.node.config import METRICS_LISTENER, NodeConfig, config_of
+from quorate.node.config import METRICS_LISTENER, NodeConfig, config_of, strangers
 from quorate.node.dynamic_voters import DynamicVoter
 from quorate.node.settings import Settings
 
@@ -36,6 +37,8 @@ def create(
     """
     if founders is not None and node_id not in founders:
         raise QuorateError(f"Member {node_id} is not among the founders {sorted(founders)}")
+    if twice := [text for text, count in Counter((founders or {}).values()).items() if count > 1]:
+        raise QuorateError(f"Two founders have the address {twice[0]}")
     cluster_id = uuid_to_text(_derived("cluster", cluster))
     voters = tuple(
         DynamicVoter(
@@ -58,7 +61,11 @@ def member_config(
     metrics: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> NodeConfig:
-    """A node's configuration in Kafka's keys; `settings` adds to it or overrides it."""
+    """A node's configuration in Kafka's keys; `settings` adds to it or overrides it.
+
+    Raises QuorateError where an address or a setting cannot be, or a setting means nothing.
+    """
+    parse_address(str(listen))  # who embeds this may not check types
     values = {
         "node.id": str(node_id),
         "process.roles": "controller",
@@ -72,7 +79,10 @@ def member_config(
     if metrics is not None:
         values[METRICS_LISTENER] = metrics
     values.update(settings or {})
-    return config_of(Settings(values, {}))
+    given = Settings(values, {})
+    if unknown := strangers(given):
+        raise QuorateError(f"settings: there is no {', no '.join(sorted(unknown))}")
+    return config_of(given)
 
 
 def parse_address(text: str) -> Address:

@@ -126,6 +126,7 @@ class NodeConfig:
 _SETTINGS: Final[Mapping[str, Field[Any]]] = {
     item.name.replace("_", "."): item for item in fields(NodeConfig) if item.metadata
 }
+_KNOWN: Final = frozenset((*_OTHER_KEYS, *_SETTINGS))
 
 
 def load_config(path: Path | str, overrides: Sequence[str] = ()) -> NodeConfig:
@@ -208,16 +209,20 @@ def _metrics_listener(settings: Settings) -> Address | None:
     return address
 
 
+def strangers(settings: Settings) -> list[str]:
+    """The keys that mean nothing to a node, and nothing to Kafka's."""
+    return [key for key in settings if key not in _KNOWN]
+
+
 def _warnings(settings: Settings) -> tuple[str, ...]:
-    known = {*_OTHER_KEYS, *_SETTINGS}
-    strangers = [key for key in settings if key not in known]
-    if not strangers:
+    unknown = strangers(settings)
+    if not unknown:
         return ()
     from difflib import get_close_matches
 
     warnings, unused = [], []
-    for key in strangers:
-        close = get_close_matches(key, known, n=1, cutoff=0.8)
+    for key in unknown:
+        close = get_close_matches(key, _KNOWN, n=1, cutoff=0.8)
         if key.startswith(_OURS):
             hint = f"; did you mean {close[0]}?" if close else ""
             warnings.append(f"Unknown key {key} is ignored{hint} ({settings.where(key)})")

@@ -34,7 +34,10 @@ def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
     """
     epoch, leader_id = leader.epoch, leader.leader_id
     if leader_id == s.me.id and not isinstance(s.role, Leader | Resigned):
-        s.warn(f"told that this node leads epoch {epoch}, but it does not")
+        s.warn(
+            f"told that this node leads epoch {epoch}, but it does not: unless it was started "
+            f"with an old copy of its directory, another node has its node.id, {leader_id}"
+        )
         if epoch > s.epoch:
             become_unattached(s, epoch)
         return False

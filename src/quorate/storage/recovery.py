@@ -36,7 +36,7 @@ from quorate.storage.api import CorruptLog, Recovered, SnapshotInfo
 from quorate.storage.disk import Disk, File, read_file, replace_file
 from quorate.storage.log import Log, LogOptions, create_segment
 from quorate.storage.scan import CHUNK, Damage, LogScan, find_sound_batch, scan_snapshot
-from quorate.storage.segment import DERIVED_SUFFIXES, Segment
+from quorate.storage.segment import DERIVED_SUFFIXES, Segment, last_indexed
 
 _ANEW: Final = (
     "if this disk cannot be trusted any more, remove this replica from the voters "
@@ -296,6 +296,15 @@ def _miss_segment(disk: Disk, found: Survey) -> None:
                 "records from there on are lost if nobody truncated them"
             )
             found.notes.append(Warn(text))
+    segment = found.segments[-1]
+    index = segment_name(segment.base_offset, INDEX_SUFFIX)
+    indexed = last_indexed(read_file(disk, index)) if index in found.names else None
+    if indexed is not None and segment.base_offset + indexed[0] >= end:
+        text = (
+            f"{disk.where}/{index} knows offset {segment.base_offset + indexed[0]}, but the log "
+            f"ends at offset {end}; records from there on are lost if nobody truncated them"
+        )
+        found.notes.append(Warn(text))
 
 
 def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:

@@ -140,6 +140,18 @@ class Segment:
         remove_derived(disk, self.base_offset)
 
 
+def last_indexed(index: bytes) -> tuple[int, int] | None:
+    """(offset relative to the base, position) of the last entry of an `.index` file.
+
+    Java gives the file of a segment that is written to its full size: zeros follow the entries.
+    """
+    end = -(-len(index.rstrip(b"\0")) // _INDEX_ENTRY.size) * _INDEX_ENTRY.size
+    if not _INDEX_ENTRY.size <= end <= len(index):
+        return None
+    relative, position = _INDEX_ENTRY.unpack_from(index, end - _INDEX_ENTRY.size)
+    return relative, position
+
+
 def remove_derived(disk: Disk, base_offset: int) -> None:
     """Remove the index and producer-state files of a segment."""
     for suffix in DERIVED_SUFFIXES:
