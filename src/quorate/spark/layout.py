@@ -59,13 +59,16 @@ class LogDirectory:
 
 
 def log_directories(
-    files: Mapping[str, File], read_small: ReadSmall
+    files: Mapping[str, File], read_small: ReadSmall, *, bare: bool = False
 ) -> tuple[list[LogDirectory], list[str]]:
-    """The metadata logs among these files, and why other directories with segments are not one."""
+    """The metadata logs among these files, and why other directories with segments are not one.
+
+    `bare`: also directories that should hold one, but have neither segment nor snapshot.
+    """
     folders = by_directory(files)
     logs, refusals = [], []
     for path, names in folders.items():
-        if not any(_is_data(name) for name in names):
+        if not any(_is_data(name) for name in names) and not (bare and _is_bare(path, names)):
             continue
         refusal = _refusal(path, names, read_small)
         if refusal is not None:
@@ -115,6 +118,10 @@ def _directory(
 
 def _is_data(name: str) -> bool:
     return parse_segment_name(name) is not None or parse_snapshot_name(name) is not None
+
+
+def _is_bare(path: str, names: Mapping[str, File]) -> bool:
+    return QUORUM_STATE in names or split(path.rstrip("/"))[1] == PARTITION_DIRECTORY
 
 
 def _refusal(path: str, names: Mapping[str, File], read_small: ReadSmall) -> str | None:

@@ -37,10 +37,13 @@ _FACTORS: Final = np.array(
     [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64
 )
 
-RESTORE: Final = (
-    "Stop the node, move its metadata log directory away and let it fetch everything anew (as a "
-    "voter only while a majority of the others is sound)"
+JOIN_ANEW: Final = (
+    "let the replica join anew: an observer with an emptied directory, a voter with a new "
+    "directory id ('remove-controller', 'storage format --no-initial-controllers', 'add-controller'; "
+    "docs/recovery.md)"
 )
+"""A voter that comes back empty under its old name has forgotten what it acknowledged."""
+RESTORE: Final = "Restore the file as it was, or " + JOIN_ANEW
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from quorate.formats.files import QuorumState
 from quorate.spark.audit.chain import RESTORE
 from quorate.spark.audit.commit import Chain, Committed, committed, parting
 from quorate.spark.audit.headers import with_damaged_epochs
+from quorate.spark.audit.lost import Witnesses, judge_log_end, judge_missing_log
 from quorate.spark.audit.model import (
     DAMAGE,
     DIVERGENT_TAIL,
@@ -65,6 +66,7 @@ class _Court:
         self._evidence = evidence
         self._findings: dict[str, list[Finding]] = defaultdict(list)
         self._states: dict[str, QuorumState] = {}
+        self._epochs: dict[str, Sequence[tuple[int, int]]] = {}
         self._replays = {replay.path: replay for replay in evidence.replays}
         self._segments: dict[str, list[SegmentFacts]] = defaultdict(list)
         for segment in sorted(with_damaged_epochs(evidence.segments), key=lambda one: one.base):
@@ -77,6 +79,9 @@ class _Court:
             self._alone(replica)
         chains = [chain for chain in self._chains.values() if self._segments[chain.replica.path]]
         self._committed = committed(chains)
+        for replica in self._evidence.replicas:
+            if replica.complete:
+                self._lost(replica, chains)
         self._log_matching()
         self._leaders()
         self._snapshots_agree()
@@ -160,6 +165,21 @@ class _Court:
         self._bounds(replica, chain)
         self._small_files(replica, chain)
 
+    def _lost(self, replica: Replica, chains: Sequence[Chain]) -> None:
+        """A log, or the end of one, that is not there any more."""
+        known, chain = self._findings[replica.path], self._chains[replica.path]
+        segments = self._segments[replica.path]
+        state, epochs = self._states.get(replica.path), self._epochs.get(replica.path, ())
+        beside = Witnesses(replica, state, epochs)
+        if not segments:
+            known[:0] = judge_missing_log(beside)
+            return
+        whole = all(one.broken_at is None for one in segments)
+        others = [one for one in chains if one is not chain]
+        known += judge_log_end(
+            beside, chain, segments[-1].end, others, self._committed, whole=whole
+        )
+
     def _small_files(self, replica: Replica, chain: Chain) -> None:
         findings, small = self._findings[replica.path], self._evidence.small_files
         name = (
@@ -168,13 +188,17 @@ class _Court:
             else replica.quorum_state.name
         )
         state, wrong = judge_quorum_state(small.get(name), name, chain)
-        findings += wrong
+        if replica.segments or replica.quorum_state:
+            findings += wrong
         if state is not None:
             self._states[replica.path] = state
         if replica.epochs is not None:
             whole = all(one.broken_at is None for one in self._segments[replica.path])
             name = replica.epochs.name
-            findings += judge_epochs(small.get(name), name, chain, whole=whole)
+            self._epochs[replica.path], wrong = judge_epochs(
+                small.get(name), name, chain, whole=whole
+            )
+            findings += wrong
 
     def _bounds(self, replica: Replica, chain: Chain) -> None:
         """Where log and snapshots should meet."""
@@ -199,13 +223,6 @@ class _Court:
                     f"the log beside it is of epoch {epoch}"
                 )
                 findings.append(Finding("snapshot-id", VIOLATION, what, _KEEP, spot))
-            elif one.offset > segments[-1].end:
-                what = (
-                    f"the log ends at offset {segments[-1].end}, before its snapshot of "
-                    f"{one.offset}: its end is lost, or it was copied while the node ran"
-                )
-                advice = "Copy the directory again with the node stopped; " + RESTORE.lower()
-                findings.append(Finding("log-end", WARNING, what, advice, spot))
 
     def _log_matching(self) -> None:
         for found in self._evidence.mismatches:

@@ -86,6 +86,8 @@ class Replica:
     quorum_state: File | None = None
     epochs: File | None = None
     """leader-epoch-checkpoint."""
+    indexes: tuple[int, ...] = ()
+    """Base offsets of the segments that have an index, ascending."""
     problem: str | None = None
     """Why its meta.properties could not be read."""
     complete: bool = True

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from quorate.base.ids import Uuid
 from quorate.formats.errors import FormatError
-from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, META_PROPERTIES, QUORUM_STATE
+from quorate.formats.files import (
+    INDEX_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    META_PROPERTIES,
+    QUORUM_STATE,
+)
 from quorate.formats.meta_properties import decode_meta_properties
 from quorate.spark.audit.model import Replica
 from quorate.spark.files import (
@@ -80,7 +85,7 @@ def _below(path: str, shelf: Shelf) -> list[Replica]:
         files |= members(archive)
     if is_directory:
         files |= _meta(f"{parent(file_path(path)).rstrip('/')}/{META_PROPERTIES}")
-    logs, refusals = log_directories(files, shelf.read_small)
+    logs, refusals = log_directories(files, shelf.read_small, bare=True)
     if not logs:
         nothing = f"{path}: holds no metadata log: no .log or .checkpoint files of one"
         raise SourceError(refusals[0] if refusals else nothing)
@@ -108,9 +113,16 @@ def _replica(log: LogDirectory, folders: Folders, shelf: Shelf) -> Replica:
         log.snapshots,
         beside.get(QUORUM_STATE),
         beside.get(LEADER_EPOCH_CHECKPOINT),
+        tuple(sorted(filter(None, map(_indexed, beside)))),
         log.problem,
         log.complete,
     )
+
+
+def _indexed(name: str) -> int | None:
+    """The base offset in the name of an index."""
+    stem, _, suffix = name.partition(".")
+    return int(stem) if f".{suffix}" == INDEX_SUFFIX and stem.isdecimal() else None
 
 
 def _directory_id(meta: File | None, shelf: Shelf) -> Uuid | None:

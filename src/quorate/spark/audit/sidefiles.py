@@ -40,17 +40,23 @@ def judge_quorum_state(
     return state, []
 
 
-def judge_epochs(data: bytes | None, name: str, chain: Chain, *, whole: bool) -> list[Finding]:
-    """What is wrong with leader-epoch-checkpoint; `whole`: the log was sound to its end."""
+def judge_epochs(
+    data: bytes | None, name: str, chain: Chain, *, whole: bool
+) -> tuple[Sequence[tuple[int, int]], list[Finding]]:
+    """What leader-epoch-checkpoint says, and what is wrong with it.
+
+    `whole`: the log was sound to its end. What the file says of offsets behind that is a matter of
+    the log: it may be all that is left to tell of them.
+    """
     spot = Spot(name)
     if data is None:
-        return []
+        return (), []
     try:
         entries = decode_leader_epochs(data, name)
     except FormatError as error:
-        return [Finding("epochs", DAMAGE, str(error), _REBUILT, spot)]
+        return (), [Finding("epochs", DAMAGE, str(error), _REBUILT, spot)]
     wrong = _disagreement(entries, chain, whole=whole)
-    return [Finding("epochs", DAMAGE, wrong, _REBUILT, spot)] if wrong else []
+    return entries, [Finding("epochs", DAMAGE, wrong, _REBUILT, spot)] if wrong else []
 
 
 def _disagreement(entries: Sequence[tuple[int, int]], chain: Chain, *, whole: bool) -> str | None:
@@ -70,6 +76,8 @@ def _disagreement(entries: Sequence[tuple[int, int]], chain: Chain, *, whole: bo
                 f"but in the log it begins at {span.start}"
             )
     for epoch, start in starts.items() if whole else ():
+        if start >= chain.end:
+            continue
         return (
             f"it says that epoch {epoch} begins at offset {start}, of which the log "
             f"({chain.start} to {chain.end}) has no record"

@@ -1,0 +1,167 @@
+"""A log that is gone, or whose end is: what stands beside it tells, and is not to be deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.formats.batch import iter_batches
+from quorate.spark.audit import audit_here
+from spark.replica_dirs import (
+    LOG,
+    change,
+    copy_of,
+    data,
+    elected,
+    log_of,
+    replica,
+    set_quorum_state,
+    verdicts,
+)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Node 3 leads epoch 6 from offset 307 on; node 4 led epoch 4, and began with a snapshot."""
+    return copy_of("d-divergent", tmp_path)
+
+
+def without(folder, *patterns):
+    for pattern in patterns:
+        for file in folder.glob(pattern):
+            file.unlink()
+
+
+def cut(cluster, node, offset):
+    """End the log of a node before the batch at this offset."""
+    file = log_of(cluster, node)
+    batch = next(one for one in iter_batches(file.read_bytes()) if one.base_offset == offset)
+    change(file, lambda old: old[: batch.position])
+    return file
+
+
+def found_of(cluster, node):
+    (one,) = (one for one in audit_here([str(cluster)]).replicas if one.node_id == node)
+    return one
+
+
+def only(cluster, node):
+    """The one thing that is wrong with a node, which must be for want of its log."""
+    one = found_of(cluster, node)
+    (found,) = one.findings
+    assert "elete" not in found.advice, "what tells of the loss must stay"
+    return one.state, found
+
+
+@pytest.mark.parametrize("kept", ["quorum-state", "leader-epoch-checkpoint"])
+def test_only_a_small_file_is_left(cluster, kept):
+    folder = cluster / "node3" / LOG
+    without(folder, "*.log", "*.checkpoint")
+    without(folder, *({"quorum-state", "leader-epoch-checkpoint"} - {kept}))
+    one = found_of(cluster, 3)
+    found = one.findings[0]
+    assert (one.state, found.check, found.severity) == ("damaged", "log-missing", "damage")
+    assert kept in found.what
+    assert "remove-controller" in found.advice
+
+
+@pytest.mark.parametrize("node", [3, 4])
+@pytest.mark.parametrize("gone", [["leader-epoch-checkpoint"], []])
+def test_the_snapshots_are_left(cluster, node, gone):
+    folder = cluster / f"node{node}" / LOG
+    without(folder, "*.log", *gone)
+    state, found = only(cluster, node)
+    assert (state, found.check, found.severity) == ("damaged", "log-missing", "damage")
+    assert "this node led epoch" in found.what
+
+
+def test_a_follower_that_has_only_snapshots(cluster):
+    without(cluster / "node2" / LOG, "*.log", "leader-epoch-checkpoint")
+    state, found = only(cluster, 2)
+    assert (state, found.check) == ("damaged", "log-missing")
+    assert "installs a snapshot" in found.what
+
+
+def test_snapshots_that_were_copied_alone_are_no_loss(cluster):
+    without(cluster / "node2" / LOG, "*.log", "leader-epoch-checkpoint", "quorum-state")
+    checks = [(one.check, one.severity) for one in found_of(cluster, 2).findings]
+    assert ("log-missing", "warning") in checks
+    assert {severity for _, severity in checks} == {"warning"}
+
+
+def test_a_directory_that_no_node_has_used_misses_nothing(tmp_path):
+    cluster = copy_of("d-divergent", tmp_path)
+    folder = cluster / "node1" / LOG
+    without(folder, "*.log", "*1.checkpoint", "*3.checkpoint", "quorum-state", "leader-epoch*")
+    assert [file.name for file in folder.glob("*.checkpoint")] == [
+        "00000000000000000000-0000000000.checkpoint"
+    ]
+    assert found_of(cluster, 1).state == "sound"
+
+
+def test_an_emptied_log(cluster):
+    log_of(cluster, 3).write_bytes(b"")
+    state, found = only(cluster, 3)
+    assert (state, found.check, found.severity) == ("damaged", "log-end", "damage")
+    for witness in ("snapshot of 228", "leader-epoch-checkpoint", "this node led epoch 6"):
+        assert witness in found.what
+
+
+@pytest.mark.parametrize("gone", ["leader-epoch-checkpoint", "quorum-state"])
+def test_an_end_that_is_cut_off_at_a_batch(cluster, gone):
+    """Either file tells alone."""
+    file = cut(cluster, 3, 307)
+    (cluster / "node3" / LOG / gone).unlink()
+    one = found_of(cluster, 3)
+    found = one.findings[-1]
+    assert (one.state, found.check, found.severity) == ("damaged", "log-end", "damage")
+    assert (found.spot.file, found.spot.offset) == (str(file), 307)
+    assert found.spot.position == file.stat().st_size
+    assert "elete" not in found.advice
+
+
+def test_an_epoch_that_no_log_has(cluster):
+    file = cluster / "node2" / LOG / "leader-epoch-checkpoint"
+    file.write_bytes(b"0\n5\n1 0\n3 152\n4 284\n6 307\n7 400\n")
+    state, found = only(cluster, 2)
+    assert (state, found.check) == ("damaged", "log-end")
+    assert "epoch 7 begins at offset 400" in found.what
+
+
+@pytest.mark.parametrize("node", [2, 3])
+def test_a_replica_that_is_behind_is_sound(cluster, node):
+    """The leader too: it may have been copied before the others, while all of them ran."""
+    cut(cluster, node, 320)
+    assert found_of(cluster, node).findings == ()
+
+
+def test_a_follower_that_has_heard_of_a_later_epoch_only_is_sound(tmp_path):
+    log = [elected(0, 1, 1), data(1, 1, 4)]
+    replica(tmp_path, 1, {0: [*log, elected(5, 2, 1)]}, epoch=2, epochs=[(1, 0), (2, 5)])
+    for node in (2, 3):
+        replica(tmp_path, node, {0: log}, epoch=2, epochs=[(1, 0)])
+    assert {state for state, _ in verdicts(tmp_path).values()} == {"sound"}
+
+
+def test_epochs_that_the_quorum_gave_up_are_no_loss(tmp_path):
+    """A follower that cut off its uncommitted tail just before it was stopped."""
+    log = [elected(0, 1, 1), data(1, 1, 4)]
+    for node in (1, 2):
+        whole = [*log, elected(5, 3, 1), data(6, 3)]
+        replica(tmp_path, node, {0: whole}, epoch=3, epochs=[(1, 0), (3, 5)])
+    replica(tmp_path, 3, {0: log}, epoch=3, epochs=[(1, 0), (2, 5)])
+    ((check, severity, *_),) = verdicts(tmp_path)[3][1]
+    assert (check, severity) == ("epochs", "warning")
+
+
+def test_an_election_of_which_nobody_has_a_record_is_a_warning(cluster):
+    """A leader that died before it wrote anything, or whose whole epoch is lost."""
+    set_quorum_state(cluster / "node2" / LOG / "quorum-state", leaderId=2, leaderEpoch=9)
+    state, found = only(cluster, 2)
+    assert (state, found.check) == ("warning", "log-end")
+
+
+def test_an_index_whose_segment_is_gone(cluster):
+    (cluster / "node2" / LOG / "00000000000000000400.index").write_bytes(b"")
+    state, found = only(cluster, 2)
+    assert (state, found.check, found.severity) == ("warning", "log-end", "warning")
+    assert "00000000000000000400.index" in found.what
