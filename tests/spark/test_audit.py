@@ -122,6 +122,17 @@ def test_logs_of_unknown_clusters_are_not_mixed(tmp_path):
     assert found.cluster_id == "named"
 
 
+def test_a_log_of_an_unknown_cluster_beside_known_ones_is_not_left_out(tmp_path):
+    cluster = copy_of("f-static-v0", tmp_path)
+    (cluster / "node2" / "meta.properties").unlink()
+    with pytest.raises(SourceError, match=rf"node2/{LOG}: no meta.properties"):
+        audit_here([str(cluster)])
+    (found,) = audit_here([str(cluster)], cluster_id=STATIC).clusters
+    assert len(found.replicas) == 4
+    (alone,) = audit_here([str(cluster / "node2")]).clusters
+    assert alone.cluster_id == "unknown"
+
+
 def test_fail_fast_names_the_first_damage(tmp_path):
     cluster = copy_of("f-static-v0", tmp_path)
     file = log_of(cluster, 2)

@@ -280,11 +280,12 @@ def _identified(logs: Sequence[LogDirectory], options: Options) -> Sequence[LogD
     unknown = [log for log in logs if log.cluster_id == UNKNOWN_CLUSTER and log.problem is None]
     known = {log.cluster_id: log.path for log in logs if log.cluster_id != UNKNOWN_CLUSTER}
     if options.cluster_id is None:
-        if len({log.path for log in unknown}) > 1:
+        paths = sorted({log.path for log in unknown})
+        if paths and len(paths) + len(known) > 1:
+            others = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
             raise SourceError(
-                f"{unknown[0].path} and {unknown[1].path}: no meta.properties beside them says "
-                "of which cluster they are. Copy it too, or read one cluster at a time with the "
-                "option clusterId"
+                f"{paths[0]}{others}: no meta.properties beside it says of which cluster it is. "
+                "Copy it too, or read one cluster at a time with the option clusterId"
             )
     elif len(known) > 1:
         named = ", ".join(f"{cluster} in {path}" for cluster, path in sorted(known.items()))

@@ -39,8 +39,8 @@ _FACTORS: Final = np.array(
 
 JOIN_ANEW: Final = (
     "let the replica join anew: an observer with an emptied directory, a voter with a new "
-    "directory id ('remove-controller', 'storage format --no-initial-controllers', 'add-controller'; "
-    "docs/recovery.md)"
+    "directory id ('remove-controller', 'storage format --no-initial-controllers', "
+    "'add-controller'; docs/recovery.md)"
 )
 """A voter that comes back empty under its old name has forgotten what it acknowledged."""
 RESTORE: Final = "Restore the file as it was, or " + JOIN_ANEW

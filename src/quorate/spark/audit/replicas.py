@@ -55,12 +55,14 @@ def find_replicas(paths: Iterable[str], cluster_id: str | None = None) -> list[R
 
 
 def _known(replicas: list[Replica], cluster_id: str | None) -> list[Replica]:
+    """Raises SourceError where a log may belong to another one here, and nothing says so."""
     unknown = [one for one in replicas if one.cluster_id == UNKNOWN_CLUSTER and not one.problem]
-    if cluster_id is None and len(unknown) > 1:
+    if cluster_id is None and unknown and len(replicas) > 1:
+        others = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         raise SourceError(
-            f"{unknown[0].path} and {unknown[1].path}: no meta.properties beside them says of "
-            "which cluster they are. Copy it too, or audit one cluster at a time and name it "
-            "(--cluster-id)"
+            f"{unknown[0].path}{others}: no meta.properties beside it says of which cluster it is, "
+            "so it cannot be held against the others. Copy it too, or audit one cluster at a time "
+            "and name it (--cluster-id)"
         )
     return replicas
 
