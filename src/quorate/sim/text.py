@@ -192,21 +192,24 @@ def _write(write: object) -> str:
             return f"{type(write).__name__} {tuple(snapshot_id)}"
 
 
-def describe_message(message: object) -> str:
-    """A message of the core without what is the same in all of them."""
+def describe_message(message: object, *, whole: bool = False) -> str:
+    """A message of the core without what is the same in all of them.
+
+    Of a directory id it gives the beginning, which fits into a line; with `whole` all of it.
+    """
     told = []
     for name in type(message).__match_args__:  # type: ignore[attr-defined]
         value = getattr(message, name)
         if name not in _QUIET and value not in (None, (), b"", -1):
-            told.append(f"{name}={_word(value)}")
+            told.append(f"{name}={_word(value, whole)}")
     if isinstance(message, FetchResponse) and message.records is not None:
         told.append(f"records={message.records.offset}..{message.records.end}")
     return f"{type(message).__name__}({', '.join(told)})"
 
 
-def _word(value: object) -> str:
+def _word(value: object, whole: bool = False) -> str:
     if isinstance(value, ReplicaKey):
-        return str(value.id) if value.directory_id == bytes(16) else str(value)[:6]
+        return str(value) if whole or value.directory_id == bytes(16) else str(value)[:6]
     if isinstance(value, LeaderAndEpoch):
         return f"{value.leader_id}@{value.epoch}"
     if isinstance(value, OffsetAndEpoch):
@@ -216,5 +219,5 @@ def _word(value: object) -> str:
     if isinstance(value, tuple) and value and hasattr(value[0], "base_offset"):
         return f"{value[0].base_offset}..{value[-1].last_offset}"
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(_word, value)) + "]"
+        return "[" + ", ".join(_word(one, whole) for one in value) + "]"
     return getattr(value, "name", None) or str(value)

@@ -12,6 +12,7 @@ from quorate.sim.chance import Chance
 from quorate.sim.observe import Violation
 from quorate.sim.plan import Plan
 from quorate.sim.process import LISTENER, Process
+from quorate.sim.text import describe_message
 from quorate.wire.header import (
     decode_request,
     decode_response,
@@ -71,7 +72,11 @@ class Wire:
         assert decoded.message is not None
         incoming = request_from_wire(decoded.message, version)
         if isinstance(incoming, Message):
-            raise Violation("wire", f"{request} in version {version} is answered with {incoming}")
+            raise Violation(
+                "wire",
+                f"{describe_message(request, whole=True)} in version {version} is answered with "
+                f"{incoming}",
+            )
         return incoming
 
     def response(self, request: Request, version: int, response: Response, data: bytes) -> Response:

@@ -17,6 +17,7 @@ from quorate.sim import linear
 from quorate.sim.checks.history import History
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter, names
+from quorate.sim.checks.words import message_words
 from quorate.sim.observe import ClientOp, Violation
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Clients:
             if outcome.__class__ is Committed and outcome.end_offset > twin.high.end:
                 raise Violation(
                     "acknowledged means committed",
-                    f"{twin} acknowledges {outcome}, high watermark {twin.high.end}",
+                    f"{twin} acknowledges all up to {outcome.end_offset}, its high watermark is "
+                    f"{twin.high.end}",
                 )
 
     def told_operator(
@@ -60,7 +62,8 @@ class Clients:
         if is_voter(voters, request.voter) is not adds:
             raise Violation(
                 "acknowledged means committed",
-                f"{twin} acknowledges {request}, the committed voters are {names(voters)}",
+                f"{twin} acknowledges {message_words(request)}, the committed voters are "
+                f"{names(voters)}",
             )
 
     def finish(self, values: dict[int, int], now_us: int) -> None:

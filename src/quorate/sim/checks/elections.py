@@ -9,6 +9,7 @@ from quorate.raft.values import ElectionState
 from quorate.sim.checks.history import History, Reign
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter, matches, names
+from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Violation
 
 NO_PRE_VOTE = "knows no pre-vote"
@@ -28,7 +29,7 @@ class Elections:
         """A replica has a new epoch, leader or vote in memory."""
         old = twin.election
         if new.epoch < old.epoch:
-            raise Violation("epoch is monotonic", f"{twin}: {old} to {new}")
+            raise Violation("epoch is monotonic", f"{twin}: {_move(old, new)}")
         if new.epoch == old.epoch:
             self._same_epoch(twin, old, new)
         elif new.voted is not None and new.voted == twin.key:
@@ -39,16 +40,17 @@ class Elections:
                 raise Violation(
                     "election safety",
                     f"{twin} takes node {new.leader_id} for the leader of epoch {new.epoch}, "
-                    f"known is {reign and reign.node_id}",
+                    f"known is {'none' if reign is None else f'node {reign.node_id}'}",
                 )
         twin.election = new
 
     def _same_epoch(self, twin: Twin, old: ElectionState, new: ElectionState) -> None:
         if old.leader_id not in (-1, new.leader_id):
-            raise Violation("election safety", f"{twin}: two leaders in an epoch: {old}, {new}")
+            text = f"{twin}: two leaders in an epoch: {_move(old, new)}"
+            raise Violation("election safety", text)
         kept = new.voted == old.voted or new.leader_id == twin.id
         if old.voted is not None and not kept:
-            raise Violation("one vote an epoch", f"{twin}: {old} to {new}")
+            raise Violation("one vote an epoch", f"{twin}: {_move(old, new)}")
 
     def _runs(self, twin: Twin, new: ElectionState, notes: Sequence[str]) -> None:
         """It became a candidate: as one that may, and that a majority would elect (KIP-996)."""
@@ -162,3 +164,7 @@ class Elections:
                 "election safety",
                 f"{twin} leads epoch {epoch} by {count} durable votes of {names(voters)}",
             )
+
+
+def _move(old: ElectionState, new: ElectionState) -> str:
+    return f"from {election_words(old)} to {election_words(new)}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from quorate.raft.roles import Leader, Role
 from quorate.sim.checks.history import History
 from quorate.sim.checks.twin import Twin
+from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Violation
 
 
@@ -53,14 +54,18 @@ class Machines:
             raise Violation("one leader acts", f"{twin}: {name}, its machine leads epoch {epoch}")
         reign = self.history.reigns.get(epoch)
         if reign is None or (reign.node_id, reign.life) != (twin.id, twin.life):
-            raise Violation("one leader acts", f"{twin}: its machine leads epoch {epoch}: {reign}")
+            whose = "nobody's" if reign is None else f"node {reign.node_id}'s (life {reign.life})"
+            text = f"{twin}: its machine leads epoch {epoch}, which is {whose}"
+            raise Violation("one leader acts", text)
         if twin.election.leader_id != twin.id or twin.election.epoch != epoch:
             raise Violation(
-                "one leader acts", f"{twin}: its machine leads epoch {epoch} in {twin.election}"
+                "one leader acts",
+                f"{twin}: its machine leads epoch {epoch} in {election_words(twin.election)}",
             )
         known = self.history.committed_at.get(applied)
         if known is None or known.epoch != epoch:
             raise Violation(
                 "one leader acts",
-                f"{twin}: its machine leads epoch {epoch}, and has applied up to {known} only",
+                f"{twin}: its machine leads epoch {epoch}, and has applied up to {applied} only, "
+                f"the end of {'nothing committed' if known is None else known}",
             )

@@ -25,6 +25,7 @@ from quorate.raft.messages import (
 )
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import matches
+from quorate.sim.checks.words import election_words, message_words
 from quorate.sim.observe import Violation
 
 CHECK = "durable before audible"
@@ -32,7 +33,11 @@ CHECK = "durable before audible"
 
 def _epoch(twin: Twin, epoch: int, message: object) -> None:
     if epoch > twin.vote.epoch:
-        raise Violation(CHECK, f"{twin} speaks in epoch {epoch}, durable is {twin.vote}: {message}")
+        raise Violation(
+            CHECK,
+            f"{twin} speaks in epoch {epoch}, durable is {election_words(twin.vote)}: "
+            f"{message_words(message)}",
+        )
 
 
 def _fetch(twin: Twin, request: FetchRequest) -> None:
@@ -54,16 +59,21 @@ def _vote(twin: Twin, request: VoteRequest) -> None:
     vote, synced = twin.vote, twin.synced
     own = vote.voted is not None and vote.epoch == request.epoch and matches(vote.voted, twin.key)
     if not request.pre_vote and not own:
-        raise Violation(CHECK, f"{twin} asks for votes in epoch {request.epoch}, durable is {vote}")
+        raise Violation(
+            CHECK,
+            f"{twin} asks for votes in epoch {request.epoch}, durable is {election_words(vote)}",
+        )
     claimed = (request.last_epoch, request.last_offset)
     if claimed > (synced.epoch, synced.end):
-        raise Violation(CHECK, f"{twin} claims the log to {claimed}, durable is {synced}")
+        told = f"a log to {request.last_offset} of epoch {request.last_epoch}"
+        raise Violation(CHECK, f"{twin} claims {told}, durable is its log up to {synced}")
 
 
 def _begin(twin: Twin, request: BeginQuorumEpochRequest | EndQuorumEpochRequest) -> None:
     _leader(twin, request.leader, request)
     if request.leader.leader_id != twin.id:
-        raise Violation("one leader acts", f"{twin} speaks for another leader: {request}")
+        text = f"{twin} speaks for another leader: {message_words(request)}"
+        raise Violation("one leader acts", text)
 
 
 def _named_epoch(twin: Twin, request: FetchSnapshotRequest | UpdateVoterRequest) -> None:
@@ -75,7 +85,10 @@ def _leader(twin: Twin, leader: LeaderAndEpoch, message: object) -> None:
     if leader.epoch > vote.epoch:
         _epoch(twin, leader.epoch, message)
     if leader.leader_id == twin.id and leader.epoch == vote.epoch and vote.leader_id != twin.id:
-        raise Violation(CHECK, f"{twin} speaks as leader, durable is {vote}: {message}")
+        raise Violation(
+            CHECK,
+            f"{twin} speaks as leader, durable is {election_words(vote)}: {message_words(message)}",
+        )
 
 
 REQUESTS: Mapping[type[Request], Callable[..., None]] = MappingProxyType(

@@ -12,6 +12,7 @@ from quorate.raft.ready import Clean, InstallSnapshot, SaveElection, Truncate
 from quorate.raft.values import ElectionState, Voter
 from quorate.sim.checks.history import Entry, History
 from quorate.sim.checks.voters import check_made
+from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Node, Violation
 from quorate.storage.api import AppendedBatch, Recovered
 
@@ -95,8 +96,8 @@ class Twin:
         if not self.restored and self.forgot(tip, vote):
             raise Violation(
                 "durable means durable",
-                f"{self} came back with the log up to {tip} and {vote}; durable was {self.synced} "
-                f"and {self.vote}",
+                f"{self} came back with the log up to {tip} and {election_words(vote)}; durable "
+                f"was {self.synced} and {election_words(self.vote)}",
             )
         self.forget_writes()
         self.vote = self.election = vote
@@ -203,7 +204,8 @@ class Twin:
             if batch.epoch > saved.epoch:
                 raise Violation(
                     "durable before audible",
-                    f"{self} writes a batch of epoch {batch.epoch} before that epoch: {saved}",
+                    f"{self} writes a batch of epoch {batch.epoch} before that epoch: its disk was "
+                    f"given {election_words(saved)}",
                 )
         entry = self.history.find(tip, batch, self)
         if entry is None:
@@ -267,7 +269,7 @@ class Twin:
         if entry is None or entry.epoch != epoch:
             raise Violation(
                 "snapshot of what is committed",
-                f"{self}: snapshot {(offset, epoch)}, committed there is {entry}",
+                f"{self}: snapshot {(offset, epoch)}, committed there is {entry or 'nothing'}",
             )
         return entry
 

@@ -29,11 +29,13 @@ from quorate.sim.checks.machines import Machines
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import check_changes, keys, names
+from quorate.sim.checks.words import control_words, vote_words, voter_changes
 from quorate.sim.observe import ClientOp, Observer, Violation
 
 if TYPE_CHECKING:
     from quorate.node.replica import Effects, Input
     from quorate.raft.state import State
+    from quorate.raft.values import Voter
     from quorate.sim.process import Process
     from quorate.sim.world import World
     from quorate.storage.api import Recovered
@@ -165,8 +167,9 @@ class Checks(Observer):
         if wrong or (expected is not None and version != entry.kraft_version):
             raise Violation(
                 "snapshot of what is committed",
-                f"{twin}: snapshot {tuple(job.snapshot_id)} with {job.control}, the log has "
-                f"kraft.version {entry.kraft_version} and {names(expected or ())}",
+                f"{twin}: snapshot {tuple(job.snapshot_id)} has {control_words(job.control)}; the "
+                f"log has kraft.version {entry.kraft_version} and the voters "
+                f"{names(expected or ())}{_difference(expected, voters)}",
             )
 
     def _voters_changed(self, twin: Twin, state: State) -> None:
@@ -179,8 +182,8 @@ class Checks(Observer):
             raise Violation(
                 "voter set",
                 f"{twin}: its log up to {twin.tip} has kraft.version {version} and the voters "
-                f"{names(wanted)}; in force are {control.kraft_version} and "
-                f"{names(control.voters or ())}",
+                f"{names(wanted)}; in force are {control_words(control)}"
+                f"{_difference(wanted, control.voters)}",
             )
 
     def _messages(self, twin: Twin, effects: Effects, state: State) -> None:
@@ -230,7 +233,7 @@ class Checks(Observer):
             raise Violation(
                 CHECK,
                 f"{twin} grants its vote of epoch {asked.epoch} to {asked.candidate}, durable is "
-                f"{given}",
+                f"{vote_words(given)}",
             )
 
     # -- clients and the end ------------------------------------------------------------------
@@ -252,3 +255,8 @@ class Checks(Observer):
                     self.clients.finish(process.machine.values, world.now_us)
                     return
         raise Violation("liveness", f"at the end nobody has applied {committed}")
+
+
+def _difference(expected: Sequence[Voter] | None, found: Sequence[Voter] | None) -> str:
+    told = voter_changes(expected, found)
+    return f": {told}" if told else ""
