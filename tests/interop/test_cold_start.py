@@ -47,6 +47,22 @@ def test_a_broker_follows_a_java_leader_beside_our_voter(tmp_path):
         assert_java_is_content(quorum)
 
 
+def test_a_broker_that_met_our_leader_is_whole_when_a_java_node_leads(tmp_path):
+    with Quorum(tmp_path, {1: "quorate", 2: "java", 3: "java"}) as quorum:
+        quorum.format()
+        for node in quorum.controllers:
+            node.start()
+        quorum.hand_over(quorum.nodes[1])
+        broker = quorum.add_broker(11)
+        quorum.wait_until(lambda v: v.leader == 1 and 11 in v.observers, "the broker to observe")
+        quorum.hand_over(quorum.nodes[2])
+        # Its channel for what it passes on is still the one to node 1.
+        produced = produce_and_consume(quorum, broker, 10)
+        assert produced == [f"message {i}".encode() for i in range(10)]
+        assert_nothing_is_lost(quorum)
+        assert_java_is_content(quorum)
+
+
 def produce_and_consume(quorum, broker, count):
     """Messages through the broker with kafka-python, in the order they came back."""
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition

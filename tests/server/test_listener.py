@@ -236,3 +236,23 @@ def test_without_room_nothing_is_read_until_there_is_room():
             writer.close()
 
     asyncio.run(run())
+
+
+def test_only_what_brokers_forward_over_is_closed_when_they_must_look_anew():
+    async def run():
+        async with Server() as server:
+            gone, broker = await server.connect()
+            kept, peer = await server.connect()
+            broker.write(frame(b"an envelope"))
+            await server.wait_for(1)
+            server.slots[0].connection.forwards = True
+            peer.write(frame(b"a fetch"))
+            await server.wait_for(2)
+            server.acceptor.close_forwarding()
+            assert await is_closed(gone)
+            server.answer(1, b"records")
+            assert await kept.readexactly(7) == b"records"
+            broker.close()
+            peer.close()
+
+    asyncio.run(run())

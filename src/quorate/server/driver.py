@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.node.calls import Call
+from quorate.node.calls import ENVELOPE, Call
 from quorate.node.controller import (
     NodeEffects,
     NodeInput,
@@ -190,6 +190,8 @@ class Driver:
             self._slots.pop(closed.token).connection.refuse(QuorateError(closed.reason))
         for connection in touched:
             connection.flush()
+        if effects.leader is not None and effects.leader.leader_id != self._controller.node_id:
+            self.acceptor.close_forwarding()
         if effects.jobs:  # after the messages: the followers' disks are the longer way
             self._disk.submit(effects.jobs)
 
@@ -203,6 +205,8 @@ class Driver:
         request = decode_request(frame)
         self._next += 1
         self._slots[self._next] = slot
+        if request.api_key == ENVELOPE:
+            slot.connection.forwards = True
         if self._meters is not None:
             self._meters.asked(self._next, request.api_key)
         self.post(Call(self._next, request, slot.connection.listener))

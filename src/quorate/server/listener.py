@@ -58,6 +58,8 @@ class Connection(asyncio.Protocol):
         self.peer = "?"
         self.host = ""
         self.last_active = 0.0
+        self.forwards = False
+        """Does a broker pass on its clients' requests here?"""
         self._server = server
         self._reader = FrameReader(server.limits.max_request_bytes)
         self._transport: asyncio.Transport | None = None
@@ -228,6 +230,13 @@ class Acceptor:
             self._by_host[connection.host] -= 1
             if not self._by_host[connection.host]:
                 del self._by_host[connection.host]
+
+    def close_forwarding(self) -> None:
+        """A broker keeps to the controller that it is connected to, and offers its clients what
+        that one serves, until a request fails: let it look for the new one at once."""
+        for connection in list(self._connections):
+            if connection.forwards:
+                connection.close()
 
     def unthrottle(self) -> None:
         """Read again from the connections that had been stopped, as far as there is room."""
