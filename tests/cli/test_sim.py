@@ -28,7 +28,7 @@ class Grumpy(Observer):
 @pytest.fixture
 def grumpy(monkeypatch):
     monkeypatch.setattr("quorate.sim.run.checked", lambda: [Grumpy()])
-    monkeypatch.setattr("quorate.sim.many.run_seeds.__defaults__", (lambda: [Grumpy()], None))
+    monkeypatch.setattr("quorate.sim.many.run_seeds.__defaults__", (lambda: [Grumpy()], None, None))
 
 
 def test_seeds_that_keep_all_promises(quorate):
@@ -83,7 +83,7 @@ def test_replay_ends_with_the_hash_of_the_trace(quorate):
     assert outcome.code == 0
     lines = outcome.out.splitlines()
     assert lines[-1] == f"trace {run_seed(SMALL).trace_hash}"
-    assert lines[0].startswith(f"# quorate trace 1, plan format 2, seed {SMALL}, version ")
+    assert lines[0].startswith(f"# quorate trace 1, plan format 3, seed {SMALL}, version ")
     assert "starts its life 1" in lines[1] and any("leader" in line for line in lines)
     quiet = quorate("sim", "replay", str(SMALL), "--quiet").out.splitlines()
     assert quiet == lines[-2:]
@@ -114,7 +114,7 @@ def test_a_plan_of_another_version_is_refused(quorate, tmp_path):
     path = tmp_path / "old.plan"
     path.write_text("format 7\nseed 1\n")
     outcome = quorate("sim", "replay", str(path))
-    assert outcome.code == 2 and "this version runs formats 1 and 2" in outcome.err
+    assert outcome.code == 2 and "this version runs formats 1, 2, 3" in outcome.err
 
 
 @pytest.mark.parametrize("what", ["no-such-file", "-3"])

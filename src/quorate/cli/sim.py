@@ -10,7 +10,7 @@ import click
 from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 from quorate.cli.sim_campaign import campaign
 from quorate.cli.sim_explore import explore
-from quorate.cli.sim_given import scenario_option, seed, seeds
+from quorate.cli.sim_given import plant_option, scenario_option, seed, seeds
 from quorate.cli.sim_mutants import mutants
 from quorate.cli.sim_nemesis import nemesis
 from quorate.cli.sim_progress import Total, progress
@@ -36,7 +36,8 @@ def sim() -> None:
 Examples:
   quorate sim run --seeds 0..1000 --jobs 4
   quorate sim run --seeds 42 --json
-  quorate sim run --seeds 0..1000 --scenario canElectInitialLeader""",
+  quorate sim run --seeds 0..1000 --scenario canElectInitialLeader
+  quorate sim run --seeds 0..1000 --plant vote-twice      a bug that must be found""",
 )
 @click.option(
     "--seeds", callback=seeds, metavar="A..B", required=True, help="Which ones; B not included."
@@ -44,13 +45,21 @@ Examples:
 @scenario_option
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
 @click.option("--keep-going", is_flag=True, help="Run all seeds even when one fails.")
+@plant_option
 @json_option
-def run(seeds: range, scenario: str | None, jobs: int, keep_going: bool, as_json: bool) -> int:
+def run(
+    seeds: range,
+    scenario: str | None,
+    jobs: int,
+    keep_going: bool,
+    bug: str | None,
+    as_json: bool,
+) -> int:
     """Run seeds with every check on, up to the first that fails; exit code 1 then."""
     from quorate.sim.many import run_seeds
 
-    total = Total(scenario)
-    outcomes = run_seeds(seeds, jobs, scenario=scenario)
+    total = Total(scenario, bug)
+    outcomes = run_seeds(seeds, jobs, scenario=scenario, bug=bug)
     with progress(len(seeds), as_json) as show:
         for outcome in outcomes:
             total.add(outcome)

@@ -1,4 +1,7 @@
-"""How the commands of `quorate sim` are told of seeds and plans."""
+"""How the commands of `quorate sim` are told of seeds, plans, and bugs to plant.
+
+Nothing of a world is imported before a bug is planted into it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quorate.base.errors import QuorateError
-from quorate.sim.plan import FORMAT, MOST
 
 if TYPE_CHECKING:
     from quorate.sim.plan import Plan
@@ -29,6 +31,8 @@ def one_seed(word: str) -> int | None:
 
     Raises SeedError where the format is another one.
     """
+    from quorate.sim.plan import FORMAT, MOST
+
     found = _SEED.fullmatch(word)
     if found is None or int(found[2]) > MOST:
         return None
@@ -58,7 +62,40 @@ def scenario_option(command: Any) -> Any:
     )(command)
 
 
+def _planted(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    from quorate.sim.mutants.catalog import MUTANTS
+    from quorate.sim.mutants.hunt import find
+    from quorate.sim.mutants.plant import plant
+
+    if value == "help":
+        for mutant in MUTANTS:
+            click.echo(f"{mutant.name:34} {mutant.what} ({mutant.module})")
+        ctx.exit(0)
+    if value is not None:
+        plant(find(value))
+    return value
+
+
+def plant_option(command: Any) -> Any:
+    """Add `--plant BUG`: by the time that the command runs, the bug is in this process."""
+    return click.option(
+        "--plant",
+        "bug",
+        callback=_planted,
+        is_eager=True,
+        metavar="BUG",
+        help="Plant a bug into the code first, in memory; `help` lists them.",
+    )(command)
+
+
+def with_bug(command: str, bug: str | None) -> str:
+    """The command line, with the bug that it needs to do the same again."""
+    return command if bug is None else f"{command} --plant {bug}"
+
+
 def seed(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    from quorate.sim.plan import MOST
+
     found = one_seed(value)
     if found is None:
         raise click.BadParameter(f"'{value}' is no seed: those are numbers from 0 to {MOST}")
@@ -84,6 +121,7 @@ def plan_of(what: str) -> Plan:
     Raises SeedError, and StoryError where the file does not parse.
     """
     from quorate.sim.draw import draw
+    from quorate.sim.plan import MOST
     from quorate.sim.story.errors import StoryError
     from quorate.sim.story.file import read_story
     from quorate.sim.story.worlds import is_world, parse_world

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from quorate.cli.options import CONTEXT, json_option
+from quorate.cli.sim_given import with_bug
 
 if TYPE_CHECKING:
     from quorate.sim.mutants.hunt import Catch
@@ -73,4 +74,8 @@ def _sum(catches: list[Catch]) -> str:
     if found:
         middle = statistics.median(found)
         text += f"; seeds to the find: median {middle:g}, at most {max(found)}"
+    seen = next((catch for catch in catches if catch.seed is not None), None)
+    if seen is not None:
+        again = with_bug(f"quorate sim replay {seen.seed}", seen.mutant)
+        text += f"\nto look at one of them: {again}"
     return text

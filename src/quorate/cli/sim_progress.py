@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from quorate.cli.sim_given import with_bug
+
 if TYPE_CHECKING:
     from quorate.sim.run import Failure, Outcome
 
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
 class Total:
     """What all worlds so far add up to."""
 
-    def __init__(self, scenario: str | None = None) -> None:
+    def __init__(self, scenario: str | None = None, bug: str | None = None) -> None:
         self._scenario = scenario
+        self._bug = bug
         self.began = time.perf_counter()
         self.worlds = self.events = self.simulated_ms = 0
         self.cpu_s = 0.0
@@ -65,18 +68,19 @@ class Total:
             f"{self.worlds} worlds, {self.events} events, {hours:.1f} simulated hours, "
             f"{self.rate:,.0f} events/s"
         ]
-        lines += [failed(seed, failure, self._scenario) for seed, failure in self.failures]
+        lines += [failed(*one, self._scenario, self._bug) for one in self.failures]
         if not self.failures:
             lines.append("no promise was broken")
         return "\n".join(lines)
 
 
-def failed(seed: int, failure: Failure, scenario: str | None = None) -> str:
+def failed(seed: int, failure: Failure, scenario: str | None = None, bug: str | None = None) -> str:
     """What went wrong, and how to see it again."""
-    again = f"quorate sim replay {seed}"
+    again = with_bug(f"quorate sim replay {seed}", bug)
     if scenario is not None:
         file = f"{seed}.plan"
-        again = f"quorate sim plan {seed} --scenario {scenario} > {file}; quorate sim replay {file}"
+        drawn = f"quorate sim plan {seed} --scenario {scenario} > {file}"
+        again = with_bug(f"{drawn}; quorate sim replay {file}", bug)
     return (
         f"seed {seed} failed at {failure.at_ms} ms, event {failure.event}: {failure.check}: "
         f"{failure.message}\n  {again}"

@@ -12,7 +12,7 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.cli.options import CONTEXT
-from quorate.cli.sim_given import plan_of
+from quorate.cli.sim_given import plan_of, plant_option
 
 if TYPE_CHECKING:
     from quorate.sim.observe import Observer
@@ -46,6 +46,7 @@ Examples:
   quorate sim replay 4711 > trace.txt
   quorate sim replay 4711 --against trace.txt
   quorate sim replay 4711 --html 4711.html
+  quorate sim replay 0 --plant vote-twice --html bug.html
   quorate sim replay 10 --tla docs/spec/Run.tla     # for TLC, see docs/spec/README.md""",
 )
 @click.argument("what", metavar="SEED|FILE")
@@ -62,7 +63,15 @@ Examples:
     type=click.Path(dir_okay=False),
     help="Compare with a trace that this command has printed, and show where they part.",
 )
-def replay(what: str, quiet: bool, html: str | None, tla: Path | None, against: str | None) -> int:
+@plant_option
+def replay(
+    what: str,
+    quiet: bool,
+    html: str | None,
+    tla: Path | None,
+    against: str | None,
+    bug: str | None,
+) -> int:
     """Run one world again and print what happens; FILE holds a plan, as 'sim plan' prints it.
 
     Exit codes: 0 fine, 1 a promise was broken, or the trace differs from the one that was given,
@@ -81,7 +90,7 @@ def replay(what: str, quiet: bool, html: str | None, tla: Path | None, against: 
     recorder = Recorder() if tla is not None else None
     watching: list[Observer] = [one for one in (picture, recorder) if one is not None]
     if not quiet and not watching:
-        click.echo(trace_head(plan, code_version()))
+        click.echo(trace_head(plan, code_version() + ("" if bug is None else f".{bug}")))
         watching.append(TraceText(click.echo))
     outcome = run_plan(plan, [*watching, *checked()])
     for line in trace_end(outcome):

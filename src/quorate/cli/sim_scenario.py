@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from quorate.cli.options import CONTEXT
+from quorate.cli.sim_given import plant_option
 
 if TYPE_CHECKING:
     from quorate.sim.story.told import Difference
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
 @click.command(context_settings=CONTEXT)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--rewrite", is_flag=True, help="Write the outcomes of now into the files.")
+@plant_option
 @click.pass_context
-def scenario(context: click.Context, files: tuple[str, ...], rewrite: bool) -> None:
+def scenario(
+    context: click.Context, files: tuple[str, ...], rewrite: bool, bug: str | None
+) -> None:
     """Play cluster stories: commands, and what is written to come of them.
 
     Prints the outcomes that differ. Exit codes: 0 none, 1 some, 2 a file that cannot be played.

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from quorate.cli.options import CONTEXT
-from quorate.cli.sim_given import plan_of
+from quorate.cli.sim_given import plan_of, plant_option
 
 _KEEPS_ALL: Final = 1
 
@@ -21,7 +21,8 @@ _KEEPS_ALL: Final = 1
 Examples:
   quorate sim shrink 4711
   quorate sim shrink 4711 --out tests/sim/scripts/lost_vote.txt
-  quorate sim scenario tests/sim/scripts/lost_vote.txt""",
+  quorate sim scenario tests/sim/scripts/lost_vote.txt
+  quorate sim shrink 0 --plant vote-twice""",
 )
 @click.argument("what", metavar="SEED|FILE")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write it there instead of printing.")
@@ -39,7 +40,8 @@ Examples:
     show_default=True,
     help="Begin no world after so long.",
 )
-def shrink(what: str, out: str | None, tries: int, seconds: int) -> int:
+@plant_option
+def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None) -> int:
     """Leave out of a failing world all that its failure does not need.
 
     Prints a world in the format of 'sim scenario': a plan, and under ---- the broken promise.
@@ -62,7 +64,8 @@ def shrink(what: str, out: str | None, tries: int, seconds: int) -> int:
     took = f"{shrunk.tries} worlds in {time.monotonic() - began:.0f} s"
     _say(took if shrunk.is_finished else f"{took}, and no more; there may be a smaller world")
     origin = f"seed {plan.seed}" if what.isdecimal() else Path(what).name
-    text = world_text(shrunk.outcome, f"Shrunk from {origin}.")
+    planted = "" if bug is None else f", with {bug} planted"
+    text = world_text(shrunk.outcome, f"Shrunk from {origin}{planted}.")
     if out is None:
         click.echo(text, nl=False)
     else:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait as wait_for
+from multiprocessing import get_context
 from typing import Final
 
 from quorate.sim.observe import Observer
 from quorate.sim.run import Outcome, checked, run_seed
+from quorate.sim.worker import begin
 
 _SHARE: Final = 8
 """Seeds that a process takes at a time."""
@@ -23,18 +20,22 @@ def run_seeds(
     jobs: int,
     watch: Callable[[], list[Observer]] = checked,
     scenario: str | None = None,
+    bug: str | None = None,
 ) -> Generator[Outcome, None, None]:
     """The outcome of every seed, as they come; `jobs` 1: in this process.
 
     `watch`, a function of some module, makes the observers of one world: by default all checks.
-    `scenario`: one of `sim.scenarios`.
+    `scenario`: one of `sim.scenarios`. `bug`: a mutant that is planted here already; the other
+    processes plant it too.
     """
     if jobs == 1:
         for seed in seeds:
             yield run_seed(seed, watch(), scenario)
         return
     shares = (seeds[at : at + _SHARE] for at in range(0, len(seeds), _SHARE))
-    with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin) as pool:
+    with ProcessPoolExecutor(
+        jobs, get_context("spawn"), initializer=begin, initargs=(bug,)
+    ) as pool:
         waiting: set[Future[list[Outcome]]] = set()
         try:
             for share in shares:
@@ -56,16 +57,3 @@ def _run(
     seeds: Sequence[int], watch: Callable[[], list[Observer]], scenario: str | None
 ) -> list[Outcome]:
     return [run_seed(seed, watch(), scenario) for seed in seeds]
-
-
-def _begin() -> None:
-    """A process of the pool leaves interrupts to its parent, and ends when that is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    wait_for([parent.sentinel])
-    os._exit(1)

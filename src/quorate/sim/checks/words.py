@@ -5,7 +5,7 @@ The same value reads the same in all of them, so that two of them can be compare
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from quorate.base.ids import ReplicaKey
 from quorate.raft.values import ControlState, ElectionState, Voter
@@ -29,9 +29,11 @@ def control_words(control: ControlState) -> str:
     return f"kraft.version {control.kraft_version} and the voters {names(control.voters or ())}"
 
 
-def voter_changes(old: Iterable[Voter] | None, new: Iterable[Voter] | None) -> str:
-    """What the second set has more or less than the first."""
-    before, after = ({voter.key for voter in voters or ()} for voters in (old, new))
+def voter_changes(old: Sequence[Voter] | None, new: Sequence[Voter] | None) -> str:
+    """What the second set has more or less than the first; nothing where one of them is empty."""
+    if not old or not new:
+        return ""
+    before, after = ({voter.key for voter in voters} for voters in (old, new))
     lost = [f"{key} is missing" for key in sorted(before - after)]
     more = [f"{key} is too much" for key in sorted(after - before)]
     return ", ".join([*lost, *more])

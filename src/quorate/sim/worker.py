@@ -1,0 +1,27 @@
+"""What a process of a pool does first of all: nothing of a world is in memory yet."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+
+
+def begin(bug: str | None = None) -> None:
+    """Leave interrupts to the parent, end when that is gone, and plant the bug."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if bug is not None:
+        from quorate.sim.mutants.hunt import find
+        from quorate.sim.mutants.plant import plant
+
+        plant(find(bug))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)

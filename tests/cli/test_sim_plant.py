@@ -1,0 +1,69 @@
+"""`--plant BUG`: a bug that can be run, looked at, made small and mended by leaving it out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quorate.sim.mutants.catalog import MUTANTS
+
+BUG = "half-is-a-majority"
+"""Found in the first world, and soon."""
+
+
+def elsewhere(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: a planted bug stays."""
+    command = [sys.executable, "-m", "quorate.cli.main", "sim", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_planted_bug_is_found_and_the_line_to_see_it_again_plants_it_too() -> None:
+    ran = elsewhere("run", "--seeds", "0..3", "--plant", BUG)
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stdout.splitlines()[-1] == f"  quorate sim replay 0 --plant {BUG}"
+
+
+@pytest.mark.slow
+def test_it_is_planted_into_every_process_of_a_pool() -> None:
+    options = ("run", "--seeds", "0..12", "--plant", BUG, "--keep-going", "--json")
+    alone, pool = (json.loads(elsewhere(*options, "--jobs", jobs).stdout) for jobs in (1, 2))
+    assert alone["failures"] == pool["failures"] and len(alone["failures"]) > 6
+
+
+def test_from_the_failure_to_a_small_world_that_is_mended(tmp_path: Path) -> None:
+    """The walk of docs/campaigns.md."""
+    small = tmp_path / "small.txt"
+    replayed = elsewhere("replay", 0, "--plant", BUG)
+    assert replayed.returncode == 1 and "FAILED: " in replayed.stdout
+    assert replayed.stdout.splitlines()[0].endswith(f".{BUG}")
+    assert elsewhere("replay", 0, "--quiet").returncode == 0
+
+    shrunk = elsewhere("shrink", 0, "--plant", BUG, "--tries", 20, "--out", small)
+    assert shrunk.returncode == 0, shrunk.stderr
+    assert f"# Shrunk from seed 0, with {BUG} planted." in small.read_text()
+
+    assert elsewhere("scenario", "--plant", BUG, small).stdout == f"{small}: as written\n"
+    mended = elsewhere("scenario", small)
+    assert mended.returncode == 1 and "  - " in mended.stdout
+
+
+def test_the_list_of_bugs() -> None:
+    listed = elsewhere("replay", "--plant", "help")
+    assert listed.returncode == 0
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == [one.name for one in MUTANTS]
+
+
+def test_no_such_bug(quorate) -> None:
+    outcome = quorate("sim", "run", "--seeds", "0", "--plant", "nope")
+    assert outcome.code == 2 and "there is no mutant 'nope'" in outcome.err
+
+
+def test_the_command_line_itself_imports_nothing_that_a_bug_may_be_planted_into() -> None:
+    look = "import json, sys, quorate.cli.sim; print(json.dumps(sorted(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(ran.stdout))
+    assert not loaded & {f"quorate.{one.module}" for one in MUTANTS}
