@@ -38,6 +38,13 @@ def test_from_files_to_an_answer(pipeline, tmp_path):
         *("history", "topics", "-w", home, "--at", "60", "--cluster", DYNAMIC, "--limit", "1")
     )
     assert code == 0 and out.splitlines()[0].split()[:2] == ["cluster_id", "topic_id"]
+    code, out, err = pipeline(
+        *("history", "topics", "-w", home, "--at", "2100-01-01T00:00:00Z", "--cluster", DYNAMIC),
+        *("--order-by", "topic_name DESC", "--json"),
+    )
+    names = [row["topic_name"] for row in json.loads(out)]
+    assert code == 0 and len(names) > 1 and names == sorted(names, reverse=True)
+    assert "the log at hand ends at 2026-" in err
 
 
 def test_bad_input_is_exit_code_1_and_takes_the_good_part(pipeline, tmp_path):
@@ -56,6 +63,8 @@ def test_bad_input_is_exit_code_1_and_takes_the_good_part(pipeline, tmp_path):
         (["ingest", "-w", "w"], "Missing argument 'PATHS...'"),
         (["history", "leader_timeline", "-w", "w"], "there is no warehouse here"),
         (["history", "topics", "-w", "w", "--at", "5"], "--at needs --cluster"),
+        (["history", "topics", "-w", "w", "--limit", "-3"], "-3 is not in the range x>=0"),
+        (["compact", "-w", "w"], "there is no warehouse here"),
         (["history", "topics", "-w", "w", "--at", "noon"], "--at noon: it must be an offset or"),
         (["history", "t", "-w", "w", "--at", "2026-11-17T09:00:00"], "say the time zone too"),
         (["compact", "-w", "w", "--conf", "x"], "--conf x: it must be NAME=VALUE"),
@@ -130,3 +139,17 @@ def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
         rows = [rows_of(open_store(str(place)), table) for place in (home, whole)]
         told = [sorted(str({**row, "run": 0}) for row in some) for some in rows]
         assert told[0] == told[1], table
+
+
+def test_ctrl_c_while_spark_starts_ends_quietly(tmp_path):
+    command = [sys.executable, "-m", "quorate.cli.main", "pipeline", "history"]
+    command += ["log", "-w", str(tmp_path)]
+    job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    said = job.stderr.readline()
+    while "starting Spark" not in said:
+        assert job.poll() is None, said
+        said = job.stderr.readline()
+    os.killpg(job.pid, signal.SIGINT)
+    rest = job.stderr.read()
+    assert job.wait(30) == 130
+    assert "Traceback" not in rest and "py4j" not in rest.lower(), rest

@@ -10,7 +10,7 @@ import pytest
 from metadata.samples import DATA
 from quorate.formats.batch import iter_batches
 from quorate.metadata.loader import Loader, log_batch
-from quorate.spark.history import NoSuchQuestion, history
+from quorate.spark.history import NoSuchQuestion, history, narrowed
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.store import WarehouseError
 from quorate.spark.timetravel import NoSuchState, offset_at, state_at
@@ -177,8 +177,21 @@ def test_history_takes_a_view_or_sql_and_refuses_the_rest(spark, fleet, tmp_path
     where = f"cluster_id = '{DYNAMIC}' AND broker_id = 13"
     assert history(spark, fleet.root, "brokers_now", where=where).count() in (0, 1)
     assert history(spark, fleet.root, "SELECT count(*) AS n FROM log").first().n > 300
-    with pytest.raises(NoSuchQuestion, match="there is no 'leader_timelin'; there are leader_"):
+    answer = narrowed(history(spark, fleet.root, "brokers_now"), DYNAMIC, None, "broker_id DESC")
+    ids = [(row.cluster_id, row.broker_id) for row in answer.collect()]
+    assert ids and ids == sorted(((DYNAMIC, number) for _, number in ids), reverse=True)
+    few = history(spark, fleet.root, "SELECT * FROM log", where="offset < 3")
+    assert few.agg({"offset": "max"}).first()[0] == 2
+    with pytest.raises(
+        NoSuchQuestion, match="there is no 'leader_timelin'; there are the questions leader_"
+    ):
         history(spark, fleet.root, "leader_timelin")
+    with pytest.raises(NoSuchQuestion, match=r"and the tables log, .*brokers_now"):
+        history(spark, fleet.root, "leader_timelin")
+    with pytest.raises(NoSuchQuestion, match="Syntax error at or near 'SELEC'"):
+        history(spark, fleet.root, "SELEC 1")
+    with pytest.raises(NoSuchQuestion, match="nope"):
+        narrowed(history(spark, fleet.root, "brokers_now"), order_by="nope")
     with pytest.raises(NoSuchQuestion, match="nowhere"):
         history(spark, fleet.root, "SELECT * FROM nowhere")
     with pytest.raises(WarehouseError, match="there is no warehouse here"):

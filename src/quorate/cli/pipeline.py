@@ -7,11 +7,13 @@ quarantine), 2 the command line or a path in it is wrong.
 from __future__ import annotations
 
 import json
+import logging
+import os
+import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,13 +23,14 @@ from quorate.base.errors import QuorateError
 from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from quorate.spark.audit import Report
     from quorate.spark.tables.ingest import Summary
 
 BAD_INPUT: Final = 1
 WRONG: Final = 2
+_INTERRUPTED: Final = 130
 _LOG4J: Final = Path(__file__).parents[1].joinpath("spark", "log4j2.properties").as_uri()
 
 
@@ -81,6 +84,13 @@ def job_options(command: Any) -> Any:
 @job_options
 @click.option("--fail-fast", is_flag=True, help="Take nothing when some of the input is bad.")
 @click.option("--cluster-id", metavar="ID", help="For logs without a meta.properties beside them.")
+@click.option(
+    "--up-to",
+    type=click.Choice(["majority", "snapshot", "end"]),
+    default="end",
+    show_default=True,
+    help="Leave out what neither a majority of the voters nor a snapshot shows to be committed.",
+)
 def ingest(paths: tuple[str, ...], **words: Any) -> int:
     """Take logs and snapshots at PATHS into the warehouse.
 
@@ -100,6 +110,7 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
                 table_format=words["table_format"],
                 fail_fast=words["fail_fast"],
                 options=options,
+                up_to=words["up_to"],
                 tell=tell,
             )
         except BadInput as error:
@@ -107,45 +118,6 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
             return BAD_INPUT
     _print(summary.to_json(), words["as_json"], lambda: _ingest_lines(summary))
     return BAD_INPUT if summary.bad else 0
-
-
-@pipeline.command()
-@click.argument("question", required=False)
-@job_options
-@click.option("--where", metavar="SQL", help="A condition on the answer's columns.")
-@click.option("--order-by", metavar="COLUMNS", help="Sort the answer.")
-@click.option("--limit", default=50, show_default=True, help="Rows to print at most.")
-@click.option("--at", metavar="TIME|OFFSET", help="With a kind: its state then (see below).")
-@click.option("--cluster", metavar="ID", help="With --at: which cluster.")
-def history(question: str | None, **words: Any) -> int:
-    """Answer QUESTION from the warehouse; without one, list the questions.
-
-    QUESTION is the name of a view, of a table, or SQL over them. With --at (an offset, or a time
-    like 2026-11-17T09:00:00Z) it is a kind: topics, partitions, brokers, configs, ...
-    """
-    from quorate.spark.session import SparkMissing
-
-    if question is None:
-        try:
-            from quorate.spark.views import VIEWS
-        except ImportError as error:
-            raise SparkMissing(f"{error}: pip install 'quorate[spark]'") from None
-        for name, view in VIEWS.items():
-            click.echo(f"{name:<28}{view.question}")
-        return 0
-    with _job("history", words) as (spark, tell):
-        tell("asking the tables")
-        answer = _answer(spark, question, words)
-        if words["order_by"]:
-            answer = answer.orderBy(*(part.strip() for part in words["order_by"].split(",")))
-        rows = [row.asDict(recursive=True) for row in answer.take(words["limit"] + 1)]
-        names = answer.columns
-    more = len(rows) > words["limit"]
-    rows = rows[: words["limit"]]
-    _print(rows, words["as_json"], lambda: _table_lines(names, rows))
-    if more and not words["as_json"]:
-        click.echo(f"... more rows: --limit (only {words['limit']} are shown)", err=True)
-    return 0
 
 
 @pipeline.command()
@@ -235,9 +207,11 @@ def _job(
     conf.setdefault("spark.ui.showConsoleProgress", "false")
     if "spark.log.level" not in conf:
         conf.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOG4J}")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it is told below
     with progress(name, quiet=words["quiet"]) as bar:
         bar.tell("starting Spark")
-        spark = session(f"quorate {name}", words["master"], storage=storage, **conf)
+        with _left_at_once(bar.clear):
+            spark = session(f"quorate {name}", words["master"], storage=storage, **conf)
         bar.watch(spark)
         try:
             yield spark, bar.tell
@@ -252,6 +226,24 @@ def _job(
         finally:
             bar.stop()
             spark.stop()
+
+
+@contextmanager
+def _left_at_once(tidy: Callable[[], None]) -> Iterator[None]:
+    """Let Ctrl-C end the process while Spark starts: nothing is under way yet, and an exception
+    in the middle of what is said to the JVM ends in pages of its own. PySpark's handler follows.
+    """
+
+    def leave(*_: object) -> None:
+        tidy()
+        os._exit(_INTERRUPTED)
+
+    before = signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is leave:
+            signal.signal(signal.SIGINT, before)
 
 
 class JobFailed(QuorateError):
@@ -300,37 +292,6 @@ def _local(path: str) -> str:
     return path if "://" in path else str(Path(path).absolute())
 
 
-def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> DataFrame:
-    warehouse, table_format = _local(words["warehouse"]), words["table_format"]
-    if words["at"] is None:
-        from quorate.spark.history import history as job
-
-        return job(spark, warehouse, question, where=words["where"], table_format=table_format)
-    from quorate.spark.tables.store import open_store
-    from quorate.spark.timetravel import state_at
-
-    if words["cluster"] is None:
-        raise click.UsageError("--at needs --cluster")
-    then = _then(words["at"])
-    store = open_store(warehouse, table_format)
-    answer = state_at(spark, store, question, words["cluster"], **then)
-    return answer.where(words["where"]) if words["where"] else answer
-
-
-def _then(text: str) -> dict[str, Any]:
-    if text.isdigit():
-        return {"offset": int(text)}
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(
-            f"--at {text}: it must be an offset or a time like 2026-11-17T09:00:00Z"
-        ) from None
-    if instant.tzinfo is None:
-        raise click.UsageError(f"--at {text}: say the time zone too, for example {text}Z")
-    return {"instant": instant}
-
-
 def _print(told: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
     if as_json:
         click.echo(json.dumps(told, default=str, ensure_ascii=False))
@@ -361,6 +322,13 @@ def cluster_lines(summary: Summary) -> list[str]:
             f"  {cluster_id}: {one.records} records, {one.events} events; the log ends at offset "
             f"{one.log_end_offset}, the state at {one.applied_end_offset}"
         )
+        if one.unproven:
+            found.append(
+                f"    nothing shows that these offsets are committed: {_ranges(one.unproven)}; a "
+                "later log may take them back"
+            )
+        if one.left_out:
+            found.append(f"    not taken, for nothing shows it committed: {_ranges(one.left_out)}")
         if one.quarantined:
             reasons = ", ".join(f"{count} {why}" for why, count in one.quarantined.items())
             found.append(f"    in quarantine: {reasons}")
@@ -368,6 +336,10 @@ def cluster_lines(summary: Summary) -> list[str]:
         if one.problem:
             found.append(f"    {one.problem}")
     return found
+
+
+def _ranges(ranges: Iterable[tuple[int, int]]) -> str:
+    return ", ".join(f"{start} to {end - 1}" for start, end in ranges)
 
 
 def _audit_lines(report: Report) -> list[str]:
@@ -394,30 +366,9 @@ def _audit_sum(report: Report) -> str:
     return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
 
 
-def _table_lines(names: list[str], rows: list[dict[str, Any]]) -> list[str]:
-    """Columns side by side; a cell is as wide as it must be."""
-    cells = [[_cell(row[name]) for name in names] for row in rows]
-    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-    lines = [names, ["-" * width for width in widths], *cells]
-    return [
-        "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
-    ]
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%d %H:%M:%S.") + f"{value.microsecond // 1000:03d}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_cell, value)) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}={_cell(item)}" for name, item in value.items()) + "}"
-    return str(value)
-
-
 from quorate.cli import (  # noqa: E402 - in files of their own
     pipeline_campaign,  # noqa: F401
+    pipeline_history,  # noqa: F401
     pipeline_repair,  # noqa: F401
     pipeline_stream,  # noqa: F401
     pipeline_who,  # noqa: F401

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quorate.base.errors import QuorateError
+from quorate.cli.columns import table_lines
 from quorate.cli.options import CONTEXT
-from quorate.cli.pipeline import _job, _local, _print, _table_lines, pipeline, place_options
+from quorate.cli.pipeline import _job, _local, _print, pipeline, place_options
 from quorate.cli.sim_campaign import seeds_or_today
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _report_lines(versions: list[Version]) -> list[str]:
     from quorate.campaign.compare import HEADS, cells, told
 
     rows = [dict(zip(HEADS, cells(one), strict=True)) for one in versions]
-    lines = _table_lines(list(HEADS), rows)
+    lines = table_lines(list(HEADS), rows)
     for one in versions:
         if one.change is not None:
             lines += ["", f"{one.directory} against {versions[0].directory}:"]

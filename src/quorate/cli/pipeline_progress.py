@@ -45,6 +45,11 @@ class Bar:
         if self._watcher is not None:
             self._watcher.join()
 
+    def clear(self) -> None:
+        """Leave the terminal as it was: the process ends now."""
+        if self._shown is not None:
+            self._shown.stop()
+
     def _watch(self, spark: SparkSession) -> None:
         tracker = spark.sparkContext.statusTracker()
         while not self._ended.wait(_EVERY_S):

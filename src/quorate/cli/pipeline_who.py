@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.cli.columns import table_lines
 from quorate.cli.pipeline import (
     BAD_INPUT,
     _job,
     _local,
     _print,
-    _table_lines,
     job_options,
     pipeline,
 )
@@ -150,7 +150,7 @@ def _show(rows: DataFrame, summary: dict[str, Any], limit: int) -> None:
     found = [row.asDict(recursive=True) for row in rows.take(limit + 1)]
     names = ["time", "offset", "event", "what", "who", "confidence", "request", "host", "client_id"]
     cells = [row | {"what": what(row), "who": doer(row)} for row in found[:limit]]
-    _print(None, False, lambda: _table_lines(names, cells) if cells else ["no such change"])
+    _print(None, False, lambda: table_lines(names, cells) if cells else ["no such change"])
     if len(found) > limit:
         click.echo(f"... more rows: --limit (only {limit} are shown)", err=True)
     causes, sure = (

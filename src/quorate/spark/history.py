@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
 from quorate.spark.tables.store import WarehouseError, open_store
@@ -10,6 +12,8 @@ from quorate.spark.views import VIEWS, register_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_ANSWER: Final = "quorate_answer"
 
 
 class NoSuchQuestion(QuorateError):
@@ -26,23 +30,53 @@ def history(
 ) -> DataFrame:
     """The answer to a question: a view of `views.VIEWS`, or any SQL over the tables and views.
 
-    where: a condition in SQL over the view's columns
+    where: a condition in SQL over the answer's columns
 
     Raises NoSuchQuestion, and WarehouseError where nothing was taken in yet.
     """
-    from pyspark.errors import AnalysisException, ParseException
-
     store = open_store(warehouse, table_format)
     store.recover()
     if store.last_run() == 0:
         raise WarehouseError(f"{warehouse}: there is no warehouse here: `quorate pipeline ingest`")
     names = register_views(spark, store)
+    if question in names:
+        return narrowed(spark.table(question), where=where)
+    if " " not in question.strip():
+        tables = [name for name in names if name not in VIEWS]
+        raise NoSuchQuestion(
+            f"there is no '{question}'; there are the questions {', '.join(VIEWS)} and the tables "
+            f"{', '.join(tables)}"
+        )
+    with _understood():
+        answer = spark.sql(question)
+    return narrowed(answer, where=where)
+
+
+def narrowed(
+    answer: DataFrame,
+    cluster: str | None = None,
+    where: str | None = None,
+    order_by: str | None = None,
+) -> DataFrame:
+    """Of one cluster, under a condition, sorted (both in SQL). Raises NoSuchQuestion."""
+    with _understood():
+        if cluster is not None:
+            answer = answer.where(answer["cluster_id"] == cluster)
+        if where:
+            answer = answer.where(where)
+        if order_by:
+            answer.createOrReplaceTempView(_ANSWER)
+            answer = answer.sparkSession.sql(f"SELECT * FROM {_ANSWER} ORDER BY {order_by}")
+    return answer
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """SQL that cannot be is the mistake of who asked."""
+    from pyspark.errors import AnalysisException, ParseException
+
     try:
-        if question in names:
-            answer = spark.table(question)
-            return answer.where(where) if where else answer
-        if " " not in question.strip():
-            raise NoSuchQuestion(f"there is no '{question}'; there are {', '.join(VIEWS)}")
-        return spark.sql(question)
+        yield
     except (AnalysisException, ParseException) as error:
-        raise NoSuchQuestion(str(error).partition("\n")[0]) from None
+        said = next((line for line in str(error).splitlines() if line.strip()), "")
+        raise NoSuchQuestion(said) from None

@@ -9,7 +9,7 @@ first whose time is later. Both are what a replay of the log to there gives.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from quorate.base.errors import QuorateError
@@ -75,6 +75,16 @@ def offset_at(spark: SparkSession, store: Store, cluster_id: str, instant: datet
     if found is None or found[0] is None:
         raise NoSuchState(f"cluster '{cluster_id}': the log at hand begins after {instant}")
     return int(found[0])
+
+
+def log_ends(spark: SparkSession, store: Store, cluster_id: str) -> datetime | None:
+    """When the last record that is at hand was written."""
+    from pyspark.sql import functions as F
+
+    cluster = safe_name(cluster_id) + "/"
+    log = read_table(spark, store, "log", lambda file: file.path.startswith(cluster))
+    found = log.agg(F.max("time")).first()
+    return None if found is None or found[0] is None else found[0].astimezone(UTC)
 
 
 def current(spark: SparkSession, store: Store, kind: str) -> DataFrame:

@@ -1,0 +1,94 @@
+"""`quorate pipeline history`: questions of the warehouse, answered as a table or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quorate.cli.columns import cell, table_lines
+from quorate.cli.pipeline import _job, _local, _print, job_options, pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pipeline.command()
+@click.argument("question", required=False)
+@job_options
+@click.option("--where", metavar="SQL", help="A condition on the answer's columns.")
+@click.option("--order-by", metavar="SQL", help="Sort the answer: 'time DESC, offset'.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="Rows to print at most.",
+)
+@click.option("--at", metavar="TIME|OFFSET", help="With a kind of things: their state then.")
+@click.option("--cluster", metavar="ID", help="Of this cluster alone; --at needs it.")
+def history(question: str | None, **words: Any) -> int:
+    """Answer QUESTION from the warehouse; without one, list the questions.
+
+    QUESTION is the name of a view, of a table, or SQL over them. With --at (an offset, or a time
+    like 2026-11-17T09:00:00Z) it is a kind: topics, partitions, brokers, configs, ...
+    """
+    from quorate.spark.session import SparkMissing
+
+    if question is None:
+        try:
+            from quorate.spark.views import VIEWS
+        except ImportError as error:
+            raise SparkMissing(f"{error}: pip install 'quorate[spark]'") from None
+        for name, view in VIEWS.items():
+            click.echo(f"{name:<28}{view.question}")
+        return 0
+    with _job("history", words) as (spark, tell):
+        tell("asking the tables")
+        answer = _answer(spark, question, words)
+        rows = [row.asDict(recursive=True) for row in answer.take(words["limit"] + 1)]
+        names = answer.columns
+    more = len(rows) > words["limit"]
+    rows = rows[: words["limit"]]
+    _print(rows, words["as_json"], lambda: table_lines(names, rows))
+    if more and not words["as_json"]:
+        click.echo(f"... more rows: --limit (only {words['limit']} are shown)", err=True)
+    return 0
+
+
+def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> DataFrame:
+    from quorate.spark.history import history as job
+    from quorate.spark.history import narrowed
+    from quorate.spark.tables.store import open_store
+    from quorate.spark.timetravel import log_ends, state_at
+
+    warehouse, table_format = _local(words["warehouse"]), words["table_format"]
+    if words["at"] is None:
+        answer = job(spark, warehouse, question, table_format=table_format)
+        return narrowed(answer, words["cluster"], words["where"], words["order_by"])
+    if words["cluster"] is None:
+        raise click.UsageError("--at needs --cluster")
+    then = _then(words["at"])
+    store = open_store(warehouse, table_format)
+    answer = state_at(spark, store, question, words["cluster"], **then)
+    if "instant" in then:
+        end = log_ends(spark, store, words["cluster"])
+        if end is not None and end < then["instant"]:
+            click.echo(f"the log at hand ends at {cell(end)} UTC: this is the state then", err=True)
+    return narrowed(answer, None, words["where"], words["order_by"])
+
+
+def _then(text: str) -> dict[str, Any]:
+    if text.isdigit():
+        return {"offset": int(text)}
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(
+            f"--at {text}: it must be an offset or a time like 2026-11-17T09:00:00Z"
+        ) from None
+    if instant.tzinfo is None:
+        raise click.UsageError(f"--at {text}: say the time zone too, for example {text}Z")
+    return {"instant": instant}
