@@ -91,7 +91,10 @@ class Node:
         )
         self.core = SimpleNamespace(_state=self.state)
         self.machine = SimpleNamespace(trail=[], values={})
-        self.replica = SimpleNamespace(leading_epoch=None, applied=self.snapshot)
+        tail = SimpleNamespace(start_offset=0)
+        self.replica = SimpleNamespace(
+            leading_epoch=None, applied=self.snapshot, _tail=tail, _reads={}
+        )
         log = RecoveredLog(
             self.start_offset,
             self.end,

@@ -7,10 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch
-from quorate.node.jobs import AppendBatches, Write
+from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
+from quorate.node.jobs import AppendBatches, ReadLog, Write
 from quorate.node.replica import Answer, Effects
-from quorate.raft.messages import FetchResponse
+from quorate.raft.messages import (
+    AddVoterResponse,
+    FetchResponse,
+    RemoveVoterResponse,
+    UpdateVoterResponse,
+)
 from quorate.raft.ready import Refused
 from quorate.raft.roles import LEGAL_MOVES, NEVER, Follower, Leader, Prospective, Resigned
 from quorate.raft.values import ElectionState
@@ -18,7 +23,9 @@ from quorate.sim.marks import ALL_MARKS, Marks, cold
 from quorate.sim.observe import ClientOp
 from quorate.sim.plan import DEEDS
 from quorate.storage.api import AppendedBatch
-from sim.fake import Fake, key
+from sim.fake import Fake, Node, key
+
+SNAPSHOT = OffsetAndEpoch(7, 1)
 
 
 @pytest.fixture
@@ -31,7 +38,7 @@ def a_world(marks: Marks) -> Fake:
     for node in fake.nodes.values():
         node.state.is_voter = True
         node.state.installing = None
-        node.state.log = SimpleNamespace(end_offset=0)
+        node.state.log = SimpleNamespace(start_offset=0, end_offset=0)
         node.state.controls.voters_offset = 0
         node.durable = SimpleNamespace(end_offset=0, election=None)  # type: ignore[attr-defined]
     return fake
@@ -217,6 +224,69 @@ def test_group_commit(marks: Marks) -> None:
     assert marks.marks["several batches were written under one sync"] == 1
 
 
+def see(marks: Marks, node: Node, effects: Effects) -> None:
+    """No check looks on."""
+    marks.stepped(node, (), effects)  # type: ignore[arg-type]
+
+
+@pytest.mark.interpreted
+def test_a_tail_that_was_trimmed(marks: Marks) -> None:
+    """A leader that reads what its tail never held has only begun anew."""
+    node = a_world(marks)[1]
+    node.state.role = a_leader()
+    node.replica._tail.start_offset = 5
+    node.replica._reads = {1: None}
+    read = "a leader read from its disk what its tail had dropped"
+    append = AppendBatches((AppendedBatch(9, 9, 1, b""),))
+    see(marks, node, Effects(jobs=[Write(1, (append,))]))
+    assert marks.marks["the tail in a node's memory was trimmed"] == 1
+    for job in (ReadLog(2, 0, 9, 1), ReadLog(1, 5, 9, 1)):
+        see(marks, node, Effects(jobs=[job]))
+        assert marks.marks[read] == 0
+    see(marks, node, Effects(jobs=[ReadLog(1, 4, 9, 1)]))
+    assert marks.marks[read] == 1
+
+
+@pytest.mark.interpreted
+def test_a_change_that_waits_for_one_that_is_not_committed(marks: Marks) -> None:
+    node = a_world(marks)[1]
+    role = a_leader()
+    role.high_watermark, node.state.role = 4, role
+    node.state.controls.voters_offset = 4
+    late = ErrorCode.REQUEST_TIMED_OUT
+    said = "Request timed out waiting for voters to commit the latest voter change at"
+    see(marks, node, Effects(answers=[Answer(1, AddVoterResponse(late, "lagging behind"))]))
+    assert not marks.marks["a voter change was refused while another one was not committed"]
+    see(marks, node, Effects(answers=[Answer(1, RemoveVoterResponse(late, said))]))
+    assert marks.marks["a voter change was refused while another one was not committed"] == 1
+    see(marks, node, Effects(answers=[Answer(1, UpdateVoterResponse(late))]))
+    update = "an update of a voter was refused while a change was not committed"
+    assert marks.marks[update] == 1
+    node.state.controls.voters_offset = 3
+    see(marks, node, Effects(answers=[Answer(1, UpdateVoterResponse(late))]))
+    assert marks.marks[update] == 1
+
+
+@pytest.mark.parametrize(
+    ("loading", "reading", "data", "while_"),
+    [
+        (SNAPSHOT, True, b"", "another one was loaded"),
+        (None, True, b"", "the log was read to be applied"),
+        (None, False, b"x", "the log was applied"),
+    ],
+)
+def test_what_an_install_interrupts(
+    marks: Marks, loading: object, reading: bool, data: bytes, while_: str
+) -> None:
+    node = a_world(marks)[1]
+    node.replica._applier = SimpleNamespace(loading=loading, _reading=reading, _data=data)
+    marks.durable(node, 1)  # type: ignore[arg-type]
+    assert not marks.marks[f"a snapshot was installed while {while_}"]
+    node.state.installing = SNAPSHOT
+    marks.durable(node, 2)  # type: ignore[arg-type]
+    assert marks.marks[f"a snapshot was installed while {while_}"] == 1
+
+
 def test_clients(marks: Marks) -> None:
     op = ClientOp(1, 1, "put", 0, 1, None, 0, attempts=2, outcome="ok")
     marks.invoked(op)
@@ -244,6 +314,8 @@ def test_a_leader_outside_its_voter_set(marks: Marks) -> None:
 def test_faults_are_counted(marks: Marks) -> None:
     marks.fault("kill", (1, 10))
     marks.fault("kill", (2, 10))
+    marks.fault("interrupted", (1, "roll"))
+    assert marks.marks["interrupted: roll"] == 1
     marks.refused(None, "rotten")  # type: ignore[arg-type]
     assert marks.marks["fault: kill"] == 2
     assert marks.marks["recovery refused a damaged disk"] == 1

@@ -23,8 +23,8 @@ from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 
 ALL = 1 << 40
-SMALL = LogOptions(segment_bytes=1000, index_interval=200, tail_bytes=500)
-"""Segments of a few batches, a tail of fewer: every path is walked by small tests."""
+SMALL = LogOptions(segment_bytes=1000, index_interval=200)
+"""Segments of a few batches: every path is walked by small tests."""
 
 VOTER = Voter(ReplicaKey(1, Uuid(bytes(range(16)))), (Listener("CONTROLLER", "h", 9093),), 0, 1)
 CONTROL = ControlState(1, (VOTER,))

@@ -30,7 +30,7 @@ from storage.builders import (
     write_snapshot,
 )
 
-OPTIONS = LogOptions(segment_bytes=700, segment_ms=40, index_interval=150, tail_bytes=400)
+OPTIONS = LogOptions(segment_bytes=700, segment_ms=40, index_interval=150)
 
 
 class StorageTwin(RuleBasedStateMachine):

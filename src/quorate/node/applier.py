@@ -23,7 +23,7 @@ from quorate.node.machine import Entry, Machine
 from quorate.node.tail import Tail
 
 BOOTSTRAP: Final = OffsetAndEpoch(0, 0)
-_SLICE: Final = 64 * 1024
+SLICE_BYTES: Final = 64 * 1024
 _READ: Final = 1024 * 1024
 
 
@@ -34,8 +34,9 @@ class Applier:
     snapshot was begun or loaded, `snapshot_size` the bytes of the last one.
     """
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, slice_bytes: int = SLICE_BYTES) -> None:
         self._machine = machine
+        self._slice = slice_bytes
         self.applied = BOOTSTRAP
         self.timestamp_ms = 0
         self.bytes_applied = 0
@@ -73,7 +74,7 @@ class Applier:
         if not self._data:
             if self.applied.offset >= high_watermark:
                 return False
-            data = tail.read(self.applied.offset, high_watermark, _SLICE)
+            data = tail.read(self.applied.offset, high_watermark, self._slice)
             if data is None:
                 self._reading = True
                 jobs.append(ReadLog(token, self.applied.offset, high_watermark, _READ))
@@ -98,7 +99,7 @@ class Applier:
             self.applied = OffsetAndEpoch(view.end_offset, view.epoch)
             self.bytes_applied += view.size
             done += view.size
-            if done >= _SLICE:
+            if done >= self._slice:
                 break
         if not done:
             raise BrokenInvariant(f"no batch at offset {self.applied.offset} of the committed log")

@@ -18,7 +18,7 @@ from quorate.formats.batch import (
     encode_control_batch,
     with_base_offset_and_epoch,
 )
-from quorate.node.applier import BOOTSTRAP, Applier
+from quorate.node.applier import BOOTSTRAP, SLICE_BYTES, Applier
 from quorate.node.jobs import (
     AppendBatches,
     DiskFailed,
@@ -42,7 +42,7 @@ from quorate.node.jobs import (
 from quorate.node.machine import Machine, Now
 from quorate.node.proposals import NOT_ACTIVE, Committed, Outcome, Proposals, Submit
 from quorate.node.snapshots import SnapshotPolicy
-from quorate.node.tail import Tail
+from quorate.node.tail import TAIL_BYTES, Tail
 from quorate.raft import inputs
 from quorate.raft.core import RaftCore
 from quorate.raft.messages import (
@@ -94,7 +94,8 @@ class Effects:
 
 
 class Replica:
-    """Owner of a RaftCore. `random` gives floats in [0, 1)."""
+    """Owner of a RaftCore. `random` gives floats in [0, 1); about `tail_bytes` of the log's newest
+    stay in memory; the machine is fed about `slice_bytes` a step."""
 
     def __init__(
         self,
@@ -103,6 +104,8 @@ class Replica:
         machine: Machine,
         random: Callable[[], float],
         policy: SnapshotPolicy | None = None,
+        tail_bytes: int = TAIL_BYTES,
+        slice_bytes: int = SLICE_BYTES,
     ) -> None:
         self.config = config
         self.machine = machine
@@ -110,14 +113,14 @@ class Replica:
         self.leading_epoch: int | None = None
         """The epoch in which the machine leads: everything before it is applied."""
         self._policy = policy or SnapshotPolicy()
-        self._tail = Tail(recovered.log.end_offset)
+        self._tail = Tail(recovered.log.end_offset, tail_bytes)
         self._high_watermark = 0
         self._token = 0
         self._elected: tuple[int, int] | None = None
         self._proposals = Proposals()
         self._wall_ms = 0
         self._reads: dict[int, Reply] = {}
-        self._applier = Applier(machine)
+        self._applier = Applier(machine, slice_bytes)
         self._apply_token = 0
         self._newest_snapshot = BOOTSTRAP
         self._writing_snapshot = False

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from typing import Final
 
 from quorate.storage.api import AppendedBatch
+
+TAIL_BYTES: Final = 4 * 1024 * 1024
 
 
 class Tail:
@@ -18,7 +21,7 @@ class Tail:
     What was dropped can be read from the disk: reads are performed after the writes before them.
     """
 
-    def __init__(self, end_offset: int, limit: int = 4 * 1024 * 1024) -> None:
+    def __init__(self, end_offset: int, limit: int = TAIL_BYTES) -> None:
         self._limit = limit
         self._size = 0
         self._bases: list[int] = []

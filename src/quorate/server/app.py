@@ -104,7 +104,6 @@ def open_storage(config: NodeConfig) -> Storage:
     options = LogOptions(
         segment_bytes=config.segment_bytes,
         segment_ms=config.metadata_log_segment_ms,
-        tail_bytes=0,
     )
     return FileStorage(Path(config.metadata_log_dir), options)
 

@@ -11,9 +11,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from quorate.node.applier import SLICE_BYTES
+from quorate.node.tail import TAIL_BYTES
 from quorate.sim.chance import Chance
 from quorate.sim.plan import (
     LEADER,
+    OPERATIONS,
     ClientPlan,
     ClockPlan,
     Deed,
@@ -41,6 +44,7 @@ def draw(seed: int) -> Plan:
     idle = Chance(seed, "idle").pick((0, 0, 500))
     timing = replace(_timing(luck), high_watermark_linger_ms=linger, idle_ms=idle)
     times = _WORLDS_IN_ONE if Chance(seed, "fierce").happens(_FIERCE) else 1
+    inside = Chance(seed, "inside")
     plan = Plan(
         seed=seed,
         voters=voters,
@@ -54,19 +58,34 @@ def draw(seed: int) -> Plan:
         clock=ClockPlan(luck.pick((0, 0, 50, 1000, 50_000))),
         disk=_disk(luck),
         clients=_clients(luck),
-        deeds=_Deeds(luck, voters, observers, duration, timing).draw(static, times),
+        deeds=_Deeds(luck, voters, observers, duration, timing).draw(static, times, inside),
     )
-    return replace(plan, timing=_patient(plan), disk=_aging(Chance(seed, "age"), plan.disk))
+    disk = _small(Chance(seed, "small"), _aging(Chance(seed, "age"), plan.disk))
+    return replace(plan, timing=_patient(plan), disk=disk)
+
+
+def _small(luck: Chance, disk: DiskPlan) -> DiskPlan:
+    """Segments of a few batches, logs of a few segments, nodes that remember a few batches."""
+    disk = replace(
+        disk,
+        tail_bytes=luck.pick((TAIL_BYTES, 4096, 300)),
+        slice_bytes=luck.pick((SLICE_BYTES, SLICE_BYTES, 1)),
+    )
+    if luck.happens(0.5):
+        disk = replace(disk, segment_bytes=luck.pick((150, 300, 600)))
+    if luck.happens(0.25):
+        size = luck.pick((500, 1500))
+        disk = replace(disk, snapshot_bytes=size, retention_bytes=size, clean_ms=1000)
+    return disk
 
 
 def _aging(luck: Chance, disk: DiskPlan) -> DiskPlan:
-    """What the log does by its age, and from where it is read."""
+    """What the log does by its age."""
     return replace(
         disk,
         segment_ms=luck.pick((_WEEK_MS, _WEEK_MS, 3000)),
         retention_ms=luck.pick((_WEEK_MS, _WEEK_MS, 5000)),
         clean_ms=luck.pick((60_000, 1000)),
-        tail_bytes=luck.pick((0, 65_536)),
     )
 
 
@@ -166,10 +185,13 @@ class _Deeds:
         self._timing = timing
         self._found: list[Deed] = []
 
-    def draw(self, static: bool, times: int) -> tuple[Deed, ...]:
+    def draw(self, static: bool, times: int, inside: Chance) -> tuple[Deed, ...]:
         """The deeds of so many worlds, in one."""
         for _ in range(times):
             self._draw_once(static)
+        self._luck = inside
+        for _ in range(times):
+            self._draw_inside()
         return tuple(sorted(self._found, key=lambda deed: (deed.at_ms, str(deed))))
 
     def _draw_once(self, static: bool) -> None:
@@ -194,6 +216,18 @@ class _Deeds:
                 self._add("upgrade")
         if luck.happens(0.2):
             self._strand()
+
+    def _draw_inside(self) -> None:
+        """Forks of the log, and power cuts in the middle of what a disk does."""
+        luck = self._luck
+        if luck.happens(0.5):
+            for _ in range(1 + luck.skewed(0, 4)):
+                self._fork()
+        if luck.happens(0.25):
+            self._collide()
+        if luck.happens(0.4):
+            for _ in range(1 + luck.skewed(0, 5)):
+                self._inside(luck.below(self._duration), luck.pick(OPERATIONS), self._node())
 
     def _add(self, kind: str, *args: int) -> None:
         self._found.append(Deed(self._luck.below(self._duration), kind, args))
@@ -231,6 +265,42 @@ class _Deeds:
         everybody = (1 << self._count + 1) - 2
         self._found.append(Deed(at, "isolate", (LEADER, cut_off)))
         self._found.append(Deed(at + cut_off, "blackout", (everybody, self._luck.between(1, 300))))
+
+    def _fork(self) -> None:
+        """A leader is cut off and writes what it will have to truncate; now and then the power
+        goes while it does, or soon after."""
+        luck = self._luck
+        at = luck.between(self._duration // 5, 2 * self._duration // 3)
+        cut_off = luck.between(2, 4) * self._timing.fetch_timeout_ms
+        step = self._steps() if luck.happens(0.6) else 0
+        args = (LEADER, luck.pick((0, 0, 1, 2)), luck.pick((5, 20, 60)), step, cut_off)
+        self._found.append(Deed(at, "fork", args))
+        if luck.happens(0.4):
+            later = at + cut_off + luck.below(2 * self._timing.fetch_timeout_ms)
+            self._found.append(Deed(later, "power", (self._node(), luck.between(1, 1000))))
+
+    def _collide(self) -> None:
+        """A voter change is not committed in time, and more of them come meanwhile."""
+        luck, timing = self._luck, self._timing
+        at = luck.between(self._duration // 5, 2 * self._duration // 3)
+        others = luck.shuffled(range(1, self._count + 1))
+        if luck.happens(0.5):
+            down = self._while()
+            self._found += (Deed(at + luck.below(20), "move", (i, down)) for i in others[:2])
+            return
+        answered = timing.request_timeout_ms + luck.between(1, 200)
+        cut_off = max(answered, min(answered + 500, 3 * timing.fetch_timeout_ms // 2))
+        self._found.append(Deed(at, "isolate", (LEADER, cut_off)))
+        for later, node in zip((luck.below(3), answered, answered), others, strict=False):
+            self._found.append(Deed(at + later, luck.pick(("add", "remove")), (node,)))
+
+    def _inside(self, at: int, what: str, node: int) -> None:
+        args = (node, OPERATIONS.index(what), self._steps())
+        self._found.append(Deed(at, "crash-inside", args))
+
+    def _steps(self) -> int:
+        """In the middle of an operation of the disk, or soon after it."""
+        return self._luck.skewed(1, 15) if self._luck.happens(0.6) else self._luck.between(5, 40)
 
     def _pause(self) -> None:
         luck = self._luck

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.inputs import Shutdown
 from quorate.sim import damage
 from quorate.sim.chance import Chance
-from quorate.sim.plan import LEADER, Deed, members
+from quorate.sim.plan import LEADER, OPERATIONS, Deed, members
 from quorate.sim.process import Process
 from quorate.sim.seams import PowerCut
 from quorate.storage.api import StorageError
@@ -40,10 +40,13 @@ class Faults:
             luck = Chance(self._world.plan.seed, str(deed), seen[name])
             self._world.push(deed.at_ms * _MS, self.do, deed, luck)
 
-    def do(self, deed: Deed, luck: Chance) -> None:
-        """Do this deed now, unless all faults are over."""
+    def do(self, deed: Deed, luck: Chance, looks: int = _LOOKS) -> None:
+        """Do this deed now, unless all faults are over; a fork waits for a leader."""
         world = self._world
         if world.is_healing:
+            return
+        if deed.kind == "fork" and deed.args[0] == LEADER and looks and not self._is_led():
+            world.push(world.now_us + _LOOK_US, self.do, deed, luck, looks - 1)
             return
         world.fault(deed.kind, deed.args)
         kind = deed.kind
@@ -57,6 +60,13 @@ class Faults:
         process = world.leader() if node == LEADER else world.processes[node]
         if process is not None:
             _OF_NODES[kind](self, luck, process, *rest)
+
+    def _is_led(self) -> bool:
+        """Does anybody lead who may write?"""
+        leader = self._world.leader()
+        if leader is None or leader.replica is None:
+            return False
+        return leader.replica.leading_epoch is not None
 
     # -- ends and beginnings ------------------------------------------------------------------
     def ended(self, process: Process, fault: str | None) -> None:
@@ -252,6 +262,10 @@ class Faults:
             process.fail_disk(step, PowerCut)
             self.start_later(process, down_ms)
 
+    def _crash_inside(self, luck: Chance, process: Process, what: int, step: int) -> None:
+        """In the middle of the next such operation, or soon after it."""
+        process.operations.dark = OPERATIONS[what], step
+
     def _full_disk(self, luck: Chance, process: Process, for_ms: int) -> None:
         process.fill_disk(True)
         self._later(for_ms, process.fill_disk, False)
@@ -307,6 +321,20 @@ class Faults:
 
     def _isolate(self, luck: Chance, process: Process, for_ms: int) -> None:
         self._separate(*self._sides(1 << process.id), for_ms, both=True)
+
+    def _fork(
+        self, luck: Chance, process: Process, beside: int, count: int, step: int, for_ms: int
+    ) -> None:
+        """It is cut off with a few others that are no majority, and if it leads it writes on: that
+        must be truncated once another one was elected. With a `step` the power goes meanwhile."""
+        others = luck.shuffled([i for i in self._world.processes if i != process.id])
+        voters = len(process.view.voters or self._world.static_voters)
+        side = [process.id, *others[: min(beside, max(0, (voters - 1) // 2 - 1))]]
+        self._separate(*self._sides(sum(1 << node for node in side)), for_ms, both=True)
+        process.burst(count)
+        if step:
+            for node in side:
+                self._world.processes[node].operations.dark = "truncate", step
 
     def _mute(self, luck: Chance, process: Process, for_ms: int) -> None:
         """Nobody hears it."""
@@ -378,11 +406,13 @@ _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "fail-disk": Faults._fail_disk,
         "crash-disk": Faults._crash_disk,
         "crash-recovery": Faults._crash_recovery,
+        "crash-inside": Faults._crash_inside,
         "full-disk": Faults._full_disk,
         "rot": Faults._rot,
         "rot-live": Faults._rot_live,
         "misdirect": Faults._misdirect,
         "isolate": Faults._isolate,
+        "fork": Faults._fork,
         "mute": Faults._mute,
         "deafen": Faults._deafen,
         "bridge": Faults._bridge,

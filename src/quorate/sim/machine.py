@@ -47,6 +47,7 @@ class KeyValueMachine:
         """`idle_ms`: a leader writes NOTHING when it has written nothing for so long; 0: never."""
         self.idle_ms = idle_ms
         self._idle_at: int | None = None
+        self._burst = 0
         self.notes: list[str] = []
         self.values: dict[int, int] = {}
         self.sessions: dict[int, tuple[int, int]] = {}
@@ -141,16 +142,24 @@ class KeyValueMachine:
 
     def follow(self, leader_id: int, epoch: int) -> None:
         self.led = self._idle_at = None
+        self._burst = 0
 
     def poll(self, now: Now, control: ControlState) -> Sequence[Sequence[bytes]]:
+        if self._burst:
+            burst, self._burst = self._burst, 0
+            return ((NOTHING,),) * burst
         if self._idle_at is None or now.monotonic_ms < self._idle_at:
             return ()
         self._idle_at = now.monotonic_ms + self.idle_ms
         return ((NOTHING,),)
 
+    def write_at_once(self, count: int) -> None:
+        """So many batches of NOTHING, as soon as this replica leads and is stepped."""
+        self._burst = count
+
     def rest(self) -> None:
         """Write nothing unasked any more."""
-        self.idle_ms, self._idle_at = 0, None
+        self.idle_ms, self._idle_at, self._burst = 0, None, 0
 
     def wake_at_ms(self) -> int | None:
         return self._idle_at

@@ -1,7 +1,8 @@
 """Was it hard enough? What the seeds of a campaign have met, seen from outside.
 
-Three kinds of marks, each a counter: `fault: ...` for every kind of fault, `role: ...` for every
-legal move between roles, and sentences for situations that are worth meeting. A campaign that
+Four kinds of marks, each a counter: `fault: ...` for every kind of fault, `interrupted: ...` for
+every operation of a disk that was left in its middle, `role: ...` for every legal move between
+roles, and sentences for situations that are worth meeting. A campaign that
 leaves one of `ALL_MARKS` cold has not tested what it seems to.
 """
 
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import OffsetAndEpoch
-from quorate.node.jobs import AppendBatches, Write
+from quorate.node.jobs import AppendBatches, ReadLog, Write
+from quorate.raft.messages import AddVoterResponse, RemoveVoterResponse, UpdateVoterResponse
 from quorate.raft.ready import Refused
 from quorate.raft.roles import (
     LEGAL_MOVES,
@@ -27,6 +29,7 @@ from quorate.raft.roles import (
     Unattached,
 )
 from quorate.sim.observe import ClientOp, Observer
+from quorate.sim.operations import INTERRUPTED
 from quorate.sim.plan import DEEDS
 
 if TYPE_CHECKING:
@@ -109,6 +112,7 @@ _RECOVERED: Final[Mapping[str, str]] = {
     ": removed, no longer of use": "recovery removed a file that was half made",
     "written anew from the log": "recovery rebuilt a damaged index",
 }
+_UNCOMMITTED: Final = "waiting for voters to commit the latest voter change"
 _REFUSALS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.FENCED_LEADER_EPOCH: "a message of an older epoch came in a later one",
     ErrorCode.UNKNOWN_LEADER_EPOCH: "a message of a later epoch came to an older leader",
@@ -130,6 +134,13 @@ _SEEN: Final = (
     "a replica ran that is not in its newest voter set",
     "a proposal was left in doubt",
     "several batches were written under one sync",
+    "a snapshot was installed while another one was loaded",
+    "a snapshot was installed while the log was read to be applied",
+    "a snapshot was installed while the log was applied",
+    "a voter change was refused while another one was not committed",
+    "an update of a voter was refused while a change was not committed",
+    "the tail in a node's memory was trimmed",
+    "a leader read from its disk what its tail had dropped",
     "a static quorum was upgraded under load",
     "a vote was lost by a crash before its sync",
     "a new epoch was lost by a crash before its sync",
@@ -152,6 +163,7 @@ _SEEN: Final = (
 
 ALL_MARKS: Final[tuple[str, ...]] = (
     *(f"fault: {kind}" for kind in (*DEEDS, *_CHANCE)),
+    *(f"interrupted: {operation}" for operation in INTERRUPTED),
     *(f"role: {a.__name__} to {b.__name__}" for a, b in LEGAL_MOVES),
     *dict.fromkeys(_NAMES),
     *_RECOVERED.values(),
@@ -175,6 +187,8 @@ class Marks(Observer):
         self._roles: dict[int, Role] = {}
         self._ends: dict[int, tuple[int, int]] = {}
         """By node, when it crashed: log end durable and in memory."""
+        self._began: dict[int, int] = {}
+        """By node, the offset from which on its tail has held the log in this life."""
         self._committed = 0
         """The highest high watermark of all."""
         self._pending: set[int] = set()
@@ -191,6 +205,7 @@ class Marks(Observer):
                 if words in note:
                     marks[name] += 1
         log = recovered.log
+        self._began[process.id] = log.end_offset
         if log.snapshots and log.snapshots[-1].offset > 0:
             marks["a replica began with a snapshot"] += 1
         durable, end = self._ends.pop(process.id, (0, 0))
@@ -227,6 +242,18 @@ class Marks(Observer):
         if isinstance(role, Follower) and role.download is not None:
             marks["a crash interrupted the download of a snapshot"] += 1
 
+    def durable(self, process: Process, seq: int) -> None:
+        """An install is done, and the replica has not heard of it: what does it interrupt?"""
+        if self._states[process.id].installing is None or process.replica is None:
+            return
+        applier = process.replica._applier
+        if applier.loading is not None:
+            self.marks["a snapshot was installed while another one was loaded"] += 1
+        elif applier._reading:
+            self.marks["a snapshot was installed while the log was read to be applied"] += 1
+        elif applier._data:
+            self.marks["a snapshot was installed while the log was applied"] += 1
+
     def refused(self, process: Process, reason: str) -> None:
         self.marks["recovery refused a damaged disk"] += 1
 
@@ -251,13 +278,13 @@ class Marks(Observer):
             self._leads(role, state.high_watermark)
         for answer in effects.answers:
             if answer.response.error:
-                self._refused(answer)
+                self._refused(answer, state)
         if effects.outcomes:
             for outcome in effects.outcomes:
                 if isinstance(outcome, Refused) and outcome.in_doubt:
                     self.marks["a proposal was left in doubt"] += 1
-        if len(effects.jobs) > 1 or (effects.jobs and effects.jobs[0].__class__ is Write):
-            self._writes(effects)
+        if effects.jobs:
+            self._jobs(process, role, effects)
 
     def _notes(self, node_id: int, notes: Sequence[str], state: State) -> None:
         marks = self.marks
@@ -278,6 +305,8 @@ class Marks(Observer):
                 marks[name] += 1
                 if name == "a snapshot was written" and not _is_told(note, state):
                     marks["a snapshot came too late to count"] += 1
+                if name == "a snapshot took the place of a log":
+                    self._began[node_id] = state.log.start_offset
                 if name == "a static quorum was upgraded" and self._pending:
                     marks["a static quorum was upgraded under load"] += 1
             elif "offset" in note and at is Leader and not state.is_voter:
@@ -317,17 +346,41 @@ class Marks(Observer):
         if role.high_watermark < 0 and role.progress.majority_end() > self._committed:
             self.marks["an entry of an older epoch on a majority was not counted"] += 1
 
-    def _refused(self, answer: Answer) -> None:
-        name = _REFUSALS.get(answer.response.error)
+    def _refused(self, answer: Answer, state: State) -> None:
+        response = answer.response
+        name = _REFUSALS.get(response.error)
         if name is not None:
             self.marks[name] += 1
+        role = state.role
+        if response.error != ErrorCode.REQUEST_TIMED_OUT or not isinstance(role, Leader):
+            return
+        if isinstance(response, AddVoterResponse | RemoveVoterResponse):
+            if _UNCOMMITTED in (response.message or ""):
+                self.marks["a voter change was refused while another one was not committed"] += 1
+        elif isinstance(response, UpdateVoterResponse) and role.change is None:
+            offset = state.controls.voters_offset
+            if offset is not None and offset >= role.high_watermark >= 0:
+                self.marks["an update of a voter was refused while a change was not committed"] += 1
 
-    def _writes(self, effects: Effects) -> None:
+    def _jobs(self, process: Process, role: Role, effects: Effects) -> None:
+        marks, replica = self.marks, process.replica
+        assert replica is not None
+        began, begins = self._began[process.id], replica._tail.start_offset
         for job in effects.jobs:
             if isinstance(job, Write):
                 for write in job.writes:
-                    if isinstance(write, AppendBatches) and len(write.batches) > 1:
-                        self.marks["several batches were written under one sync"] += 1
+                    if isinstance(write, AppendBatches):
+                        if len(write.batches) > 1:
+                            marks["several batches were written under one sync"] += 1
+                        if begins > began:
+                            marks["the tail in a node's memory was trimmed"] += 1
+            elif (
+                isinstance(job, ReadLog)
+                and isinstance(role, Leader)
+                and job.token in replica._reads
+                and began <= job.offset < begins
+            ):
+                marks["a leader read from its disk what its tail had dropped"] += 1
 
     # -- the world ----------------------------------------------------------------------------
     def invoked(self, op: ClientOp) -> None:
@@ -341,6 +394,9 @@ class Marks(Observer):
             self.marks["an operation was sent again and done once"] += 1
 
     def fault(self, kind: str, details: tuple[object, ...]) -> None:
+        if kind == "interrupted":
+            self.marks[f"interrupted: {details[1]}"] += 1
+            return
         self.marks[f"fault: {kind}"] += 1
 
     def finished(self, world: World) -> None:

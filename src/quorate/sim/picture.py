@@ -15,7 +15,7 @@ from quorate.raft.inputs import Answered, Received
 from quorate.raft.messages import Request, Response, VoteRequest, VoteResponse
 from quorate.sim.network import OUTSIDE
 from quorate.sim.observe import ClientOp, Observer
-from quorate.sim.plan import DEEDS, LEADER, members
+from quorate.sim.plan import DEEDS, LEADER, argument_text, members
 from quorate.sim.text import describe_message, describe_op
 from quorate.sim.version import code_version
 
@@ -181,6 +181,8 @@ class Picture(Observer):
                 named["node"] = node or "leader (nobody leads)"
             if "nodes" in named:
                 named["nodes"] = ",".join(map(str, members(named["nodes"])))
+            if "what" in named:
+                named["what"] = argument_text("what", named["what"])
             told = " ".join(f"{name}={value}" for name, value in named.items())
         elif details and details[0] in self._lanes and isinstance(details[0], int):
             node = details[0]

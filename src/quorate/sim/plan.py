@@ -15,17 +15,24 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from quorate.base.errors import QuorateError
+from quorate.node.applier import SLICE_BYTES
+from quorate.node.tail import TAIL_BYTES
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """How seeds draw plans: it changes whenever some seed draws another plan than before."""
-_READABLE: Final = (1, FORMAT)
-"""A plan of format 1 has what came later at its default, and runs as it ran then."""
+_READABLE: Final = (1, 2, FORMAT)
+"""A plan of an older format has what came later at its default, and runs as it ran then."""
+_OTHER_TAIL: Final = (1, 2)
+"""What is `disk.tail_bytes` there was in the storage, where it decided nothing."""
 _DIGITS: Final = 19
 MOST: Final = 1 << 62
 """No seed and no other number is larger."""
 _MOST_NODES: Final = 14
 LEADER: Final = 0
 """In place of a node id: whoever leads when the time has come."""
+OPERATIONS: Final = ("truncate", "roll", "clean", "reset", "publish", "replace", "repair")
+"""What a storage does in more than one step: `reset` is the log's when a snapshot takes its place,
+`publish` gives a snapshot its name, `replace` writes a small file anew, `repair` is recovery's."""
 
 
 class PlanError(QuorateError):
@@ -93,8 +100,10 @@ class DiskPlan:
     """What was not synced survives a power cut in part; else it is lost whole."""
     segment_bytes: int = 1 << 30
     segment_ms: int = 604_800_000
-    tail_bytes: int = 65_536
-    """Of the log, in memory: with 0 all is read from the disk."""
+    tail_bytes: int = TAIL_BYTES
+    """Of the log, in a node's memory: what is older is read from the disk."""
+    slice_bytes: int = SLICE_BYTES
+    """Of the log, that a state machine is fed in one step."""
     snapshot_bytes: int = 20_971_520
     snapshot_ms: int = 3_600_000
     retention_bytes: int = 104_857_600
@@ -125,7 +134,7 @@ class Deed:
 
     def __str__(self) -> str:
         names = DEEDS[self.kind]
-        told = "".join(f" {n}={_word(n, v)}" for n, v in zip(names, self.args, strict=True))
+        told = "".join(f" {n}={argument_text(n, v)}" for n, v in zip(names, self.args, strict=True))
         return f"at {self.at_ms} {self.kind}{told}"
 
 
@@ -147,6 +156,7 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "fail-disk": ("node", "step", "down_ms"),
         "crash-disk": ("node", "step", "down_ms"),
         "crash-recovery": ("node", "step", "down_ms"),
+        "crash-inside": ("node", "what", "step"),
         "full-disk": ("node", "for_ms"),
         "rot": ("node", "down_ms"),
         "rot-live": ("node",),
@@ -157,6 +167,7 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "isolate": ("node", "for_ms"),
         "mute": ("node", "for_ms"),
         "deafen": ("node", "for_ms"),
+        "fork": ("node", "beside", "count", "step", "for_ms"),
         "bridge": ("node", "nodes", "for_ms"),
         "flap": ("nodes", "period_ms", "times"),
         "cut": ("from", "to", "for_ms"),
@@ -174,7 +185,8 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "resign": ("node",),
     }
 )
-"""Kinds of deeds, and the names of their arguments. `nodes` is a bit mask: bit i is node i."""
+"""Kinds of deeds, and the names of their arguments. `nodes` is a bit mask: bit i is node i;
+`what` one of OPERATIONS, by its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +253,7 @@ def parse_plan(text: str) -> Plan:
     Settings that are left out have their defaults. Raises PlanError, which names the line.
     """
     plain: dict[str, object] = {}
-    parts: dict[str, dict[str, object]] = {name: {} for name in _PARTS}
+    parts: dict[str, dict[str, Any]] = {name: {} for name in _PARTS}
     deeds: list[Deed] = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -254,6 +266,9 @@ def parse_plan(text: str) -> Plan:
                 _parse_setting(words, plain, parts)
         except ValueError as error:
             raise PlanError(f"{error}: {line.strip()!r}", number) from None
+    if plain.get("format", FORMAT) in _OTHER_TAIL:
+        parts["disk"].pop("tail_bytes", None)
+    plain["format"] = FORMAT
     made = {name: kind(**parts[name]) for name, kind in _PARTS.items()}
     plan = Plan(**plain, **made, deeds=tuple(deeds))  # type: ignore[arg-type]
     check_plan(plan)
@@ -275,7 +290,7 @@ def check_plan(plan: Plan) -> None:
 
 
 def _parse_setting(
-    words: list[str], plain: dict[str, object], parts: dict[str, dict[str, object]]
+    words: list[str], plain: dict[str, object], parts: dict[str, dict[str, Any]]
 ) -> None:
     if len(words) != 2:
         raise ValueError("a setting is a name and a value")
@@ -289,13 +304,11 @@ def _parse_setting(
     if key in target:
         raise ValueError(f"'{name}' is set twice")
     target[key] = _read(value, str(known[key].type))
-    if name == "format":
-        if target[key] not in _READABLE:
-            raise ValueError(
-                f"this plan is of format {value}, and this version runs formats "
-                f"{' and '.join(map(str, _READABLE))}: use the version of quorate that wrote it"
-            )
-        target[key] = FORMAT
+    if name == "format" and target[key] not in _READABLE:
+        raise ValueError(
+            f"this plan is of format {value}, and this version runs formats "
+            f"{', '.join(map(str, _READABLE))}: use the version of quorate that wrote it"
+        )
 
 
 def _read(word: str, kind: str) -> object:
@@ -338,6 +351,10 @@ def _parse_deed(words: list[str]) -> Deed:
 
 
 def _value(name: str, word: str) -> int:
+    if name == "what":
+        if word not in OPERATIONS:
+            raise ValueError(f"there is no operation '{word}', but {', '.join(OPERATIONS)}")
+        return OPERATIONS.index(word)
     if name != "nodes":
         return LEADER if name == "node" and word == "leader" else _number(word)
     mask = 0
@@ -348,7 +365,10 @@ def _value(name: str, word: str) -> int:
     return mask
 
 
-def _word(name: str, value: int) -> str:
+def argument_text(name: str, value: int) -> str:
+    """The argument of a deed, as a plan says it."""
+    if name == "what":
+        return OPERATIONS[value]
     if name == "nodes":
         return ",".join(str(node) for node in members(value))
     return "leader" if name == "node" and value == LEADER else str(value)

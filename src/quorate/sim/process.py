@@ -32,10 +32,11 @@ from quorate.raft.values import ControlState, RaftConfig, Voter
 from quorate.sim.chance import Chance
 from quorate.sim.machine import KeyValueMachine
 from quorate.sim.observe import Durable, Violation
+from quorate.sim.operations import Operations, WatchedStorage
 from quorate.sim.seams import PowerCut, WhimPolicy, dark_after, untroubled, whims
 from quorate.storage.api import CorruptLog, Recovered, StorageError
 from quorate.storage.log import LogOptions
-from quorate.storage.memory import MemoryDisk, MemoryStorage
+from quorate.storage.memory import MemoryDisk
 
 if TYPE_CHECKING:
     from quorate.sim.network import Call
@@ -71,7 +72,8 @@ class Process:
         self.replica: Replica | None = None
         self.machine = KeyValueMachine()
         self.memory = MemoryDisk(where=f"node-{node_id}")
-        self.storage = MemoryStorage(self.memory)
+        self.operations = Operations(self._interrupted)
+        self.storage = WatchedStorage(self.memory, LogOptions(), self.operations)
         self._disk = Disk(self.storage)
         self.durable = Durable()
         self.promised = Durable()
@@ -116,7 +118,8 @@ class Process:
         self._writing: list[WriteSnapshot] = []
         self._epochs: list[tuple[int, int]] = []
         disk = plan.disk
-        self._options = LogOptions(disk.segment_bytes, disk.segment_ms, tail_bytes=disk.tail_bytes)
+        self._options = LogOptions(disk.segment_bytes, disk.segment_ms)
+        self._memory = (disk.tail_bytes, disk.slice_bytes)
 
     # -- what it is ---------------------------------------------------------------------------
     @property
@@ -207,7 +210,7 @@ class Process:
         assert self.replica is None
         self.life += 1
         self.expects_failure = self.damage is not None or self._fail_in > 0 or self.full
-        self.storage = MemoryStorage(self.memory, self._options)
+        self.storage = WatchedStorage(self.memory, self._options, self.operations)
         try:
             recovered = self.storage.open()
         except CorruptLog as error:
@@ -222,7 +225,9 @@ class Process:
         policy = whims(self.world.plan.disk)
         machine = KeyValueMachine(0 if world.is_healing else world.plan.timing.idle_ms)
         try:
-            replica = Replica(self._config(), recovered, machine, self.luck.random, policy)
+            replica = Replica(
+                self._config(), recovered, machine, self.luck.random, policy, *self._memory
+            )
         except BrokenInvariant as broken:
             raise Violation("recovery", f"node {self.id}: {broken}") from broken
         self._begin(replica, machine, recovered)
@@ -375,7 +380,7 @@ class Process:
         self, luck: Chance, whole: bool, deed: Callable[..., object], *args: object
     ) -> None:
         if not whole:
-            self.memory.watch = dark_after(luck.skewed(0, 16))
+            self.operations.trouble = dark_after(luck.skewed(0, 16))
         with suppress(PowerCut):
             deed(*args)
 
@@ -435,12 +440,17 @@ class Process:
     def mend_disk(self) -> None:
         """No more faults of its own."""
         self._fail_in, self.full = 0, False
+        self.operations.mend()
         self.sync_us = self.world.plan.disk.sync_us
         self._set_watch()
 
     def _set_watch(self) -> None:
         armed = self._fail_in > 0 or self.full
-        self.memory.watch = self._watch if armed else untroubled
+        self.operations.trouble = self._watch if armed else untroubled
+        self.memory.watch = self.operations
+
+    def _interrupted(self, operation: str) -> None:
+        self.world.fault("interrupted", (self.id, operation))
 
     def _watch(self, deed: str, name: str) -> None:
         if self.full and deed in ("write", "create"):
@@ -582,6 +592,12 @@ class Process:
         if self.paused_us > self.world.now_us:
             self.paused_us = self._busy_us = self.world.now_us
             self.world.push(self.world.now_us, self._run, self.life)
+
+    def burst(self, count: int) -> None:
+        """Let it write so many batches at once, if it leads."""
+        if self.leads:
+            self.machine.write_at_once(count)
+            self.post()
 
     def want_snapshot(self) -> None:
         """Let the policy say yes once."""

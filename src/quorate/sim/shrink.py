@@ -234,7 +234,7 @@ def _simpler(deed: Deed) -> Iterator[Deed]:
     for sooner in _smaller(deed.at_ms):
         yield replace(deed, at_ms=sooner)
     for place, (name, value) in enumerate(_arguments(deed)):
-        if name in ("node", "nodes", "from", "to"):
+        if name in ("node", "nodes", "from", "to", "what"):
             continue
         for smaller in _smaller(value):
             yield replace(deed, args=(*deed.args[:place], smaller, *deed.args[place + 1 :]))

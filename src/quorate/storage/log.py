@@ -36,8 +36,6 @@ class LogOptions:
     segment_bytes: int = 1_073_741_824
     segment_ms: int = 604_800_000
     index_interval: int = 4096
-    tail_bytes: int = 4_194_304
-    """Most bytes of the newest batches that stay in memory, so that answers need no disk."""
 
 
 class Log:
@@ -58,7 +56,6 @@ class Log:
         self._lock = threading.Lock()
         self._generation = 0
         self._dirty = False
-        self._tail = _Tail(options.tail_bytes)
         self.start_offset = segments[0].base_offset
         self.size = sum(segment.size for segment in segments)
 
@@ -123,7 +120,6 @@ class Log:
         with self._lock:
             for batch, timestamp in group:
                 segment.add(batch.last_offset, len(batch.data), timestamp)
-                self._tail.add(batch)
             self.size += len(data)
 
     def _roll(self, base_offset: int) -> None:
@@ -154,7 +150,6 @@ class Log:
         """Let go of the files; each closes when its last reader is done."""
         with self._lock:
             self._segments, self._bases = [], []
-            self._tail.clear()
 
     # -- dropping ----------------------------------------------------------------------------
     def truncate(self, end_offset: int) -> None:
@@ -167,7 +162,6 @@ class Log:
         with self._lock:
             dropped = self._segments[keep:]
             del self._segments[keep:], self._bases[keep:]
-            self._tail.truncate(end_offset)
         for segment in reversed(dropped):
             segment.remove(self._disk)
         if dropped:
@@ -219,7 +213,6 @@ class Log:
         fresh = create_segment(self._disk, start_offset, self._options)
         with self._lock:
             self._segments, self._bases = [fresh], [start_offset]
-            self._tail.clear()
             self.start_offset = start_offset
             self._dirty = False
             self._sum_up()
@@ -233,19 +226,15 @@ class Log:
 
     # -- reading -----------------------------------------------------------------------------
     def read(self, offset: int, end: int, max_bytes: int) -> bytes:
-        """See Storage.read; from memory where the newest batches suffice."""
+        """See Storage.read."""
         while True:
             with self._lock:
                 if not self.start_offset <= offset < self.end_offset:
                     return b""
-                found = self._tail.read(offset, end, max_bytes)
-                if found is None:
-                    generation = self._generation
-                    first = max(bisect_right(self._bases, offset) - 1, 0)
-                    pieces = [(segment, segment.size) for segment in self._segments[first:]]
-                    start = pieces[0][0].position_before(offset)
-            if found is not None:
-                return b"".join(found)
+                generation = self._generation
+                first = max(bisect_right(self._bases, offset) - 1, 0)
+                pieces = [(segment, segment.size) for segment in self._segments[first:]]
+                start = pieces[0][0].position_before(offset)
             try:
                 data, trouble = _read_segments(pieces, start, (offset, end), max_bytes), None
             except BatchError as error:
@@ -314,52 +303,3 @@ def create_segment(disk: Disk, base_offset: int, options: LogOptions) -> Segment
     file.truncate(0)
     disk.sync()
     return Segment(base_offset, file, options.index_interval)
-
-
-class _Tail:
-    """The newest batches, by base offset, up to a number of bytes (and always the very last)."""
-
-    __slots__ = ("_bases", "_batches", "_limit", "_size")
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._bases: list[int] = []
-        self._batches: list[AppendedBatch] = []
-        self._size = 0
-
-    def add(self, batch: AppendedBatch) -> None:
-        self._bases.append(batch.base_offset)
-        self._batches.append(batch)
-        self._size += len(batch.data)
-        # In strides: taking from the front of a list costs its length.
-        if self._size > 2 * self._limit:
-            self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        count = 0
-        while self._size > self._limit and count < len(self._batches) - 1:
-            self._size -= len(self._batches[count].data)
-            count += 1
-        del self._bases[:count], self._batches[:count]
-
-    def truncate(self, end_offset: int) -> None:
-        while self._batches and self._batches[-1].last_offset >= end_offset:
-            self._size -= len(self._batches.pop().data)
-            self._bases.pop()
-
-    def clear(self) -> None:
-        self._bases, self._batches, self._size = [], [], 0
-
-    def read(self, offset: int, end: int, max_bytes: int) -> list[bytes] | None:
-        """As Storage.read, in pieces; None when `offset` is older than what is here."""
-        if not self._bases or offset < self._bases[0]:
-            return None
-        found: list[bytes] = []
-        for index in range(bisect_right(self._bases, offset) - 1, len(self._batches)):
-            batch = self._batches[index]
-            if batch.last_offset >= end or (found and len(batch.data) > max_bytes):
-                break
-            if batch.last_offset >= offset:
-                found.append(batch.data)
-                max_bytes -= len(batch.data)
-        return found

@@ -48,6 +48,31 @@ STORAGE = (
         "        segment.file.truncate(segment.size)\n",
     ),
     Mutant(
+        "truncates-forwards",
+        "a truncation removes the first of its segments first: a power cut leaves a hole",
+        "storage.log",
+        "        for segment in reversed(dropped):\n            segment.remove(self._disk)\n"
+        "        if dropped:",
+        "        for segment in dropped:\n            segment.remove(self._disk)\n"
+        "        if dropped:",
+    ),
+    Mutant(
+        "segment-not-synced-when-it-is-full",
+        "the log goes on in a new segment before the old one is synced",
+        "storage.log",
+        "        self.sync()\n        self._segments[-1].write_indexes",
+        "        self._segments[-1].write_indexes",
+    ),
+    Mutant(
+        "log-dropped-before-the-snapshot-is-there",
+        "installing a snapshot drops the log before the snapshot has its name",
+        "storage.disk_storage",
+        "            self._snapshots.publish_download(snapshot_id)\n"
+        "            self._log.reset(snapshot_id.offset)\n",
+        "            self._log.reset(snapshot_id.offset)\n"
+        "            self._snapshots.publish_download(snapshot_id)\n",
+    ),
+    Mutant(
         "sound-log-cut",
         "damage in the middle of the log is cut off like a torn tail",
         "storage.recovery",
@@ -117,6 +142,20 @@ STORAGE = (
         "node.replica",
         "            self._tail.truncate(write.end_offset)\n",
         "            pass\n",
+    ),
+    Mutant(
+        "tail-trimmed-askew",
+        "the tail in memory takes batches for others once it was trimmed",
+        "node.tail",
+        "        del self._batches[:count], self._bases[:count]\n",
+        "        del self._batches[:count], self._bases[: count - 1]\n",
+    ),
+    Mutant(
+        "old-slice-after-a-snapshot",
+        "what was read of the log before a snapshot came is applied after it",
+        "node.applier",
+        '        self._rest = self._data = b""\n        self._reading = False\n\n    def is_at',
+        '        self._rest = b""\n        self._reading = False\n\n    def is_at',
     ),
     Mutant(
         "leads-before-it-has-applied",

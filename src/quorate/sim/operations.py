@@ -1,0 +1,142 @@
+"""What a disk is in the middle of: the operations of a storage that take more than one step.
+
+A step is a change or a sync of the disk, as a MemoryDisk tells its watch. What must survive a
+power cut is decided between two steps of one operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.files import LOG_SUFFIX, PART_SUFFIX, parse_segment_name
+from quorate.sim.plan import OPERATIONS
+from quorate.sim.seams import PowerCut, untroubled
+from quorate.storage.api import AppendedBatch, Recovered
+from quorate.storage.log import LogOptions
+from quorate.storage.memory import MemoryDisk, MemoryStorage, Watch
+
+BETWEEN_SEGMENTS: Final = "truncate, between two segments"
+INTERRUPTED: Final = (*OPERATIONS, BETWEEN_SEGMENTS)
+"""Whatever `Operations` says was interrupted."""
+_TEMPORARY: Final = ".tmp"
+
+
+class Operations:
+    """The watch of one disk. It asks `trouble` before each step, which may raise; then
+    `interrupted` is told of every operation that has begun and is not at its end.
+
+    `dark`: the power goes so many steps after such an operation has begun, once.
+    """
+
+    def __init__(self, interrupted: Callable[[str], None]) -> None:
+        self.trouble: Watch = untroubled
+        self._interrupted = interrupted
+        self._asked, self._done = "", 0
+        """What the storage was asked for, and how many steps of it are done."""
+        self._within, self._done_within = "", 0
+        """An operation that is part of it, or beside it."""
+        self._segments = self._removed = 0
+        """How many segments a truncation has to remove, and how many are gone."""
+        self.dark: tuple[str, int] | None = None
+        self._left: int | None = None
+        """Steps until the power goes."""
+
+    def __call__(self, deed: str, name: str) -> None:
+        if not self._within:
+            self._enter(deed, name)
+        try:
+            if self.dark is not None or self._left is not None:
+                self._darken()
+            self.trouble(deed, name)
+        except BaseException:
+            self._interrupt()
+            raise
+        self._done += 1
+        self._done_within += 1
+        if deed == "remove" and name.endswith(LOG_SUFFIX):
+            self._removed += 1
+        elif deed == "sync directory":
+            self._within = ""
+
+    def mend(self) -> None:
+        """No trouble and no darkness any more."""
+        self.trouble, self.dark, self._left = untroubled, None, None
+
+    def _darken(self) -> None:
+        if self.dark is not None:
+            operation, steps = self.dark
+            if (self._within, self._done_within) == (operation, 0) or (
+                (self._asked, self._done) == (operation, 0)
+            ):
+                self.dark, self._left = None, steps
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                self._left = None
+                raise PowerCut
+
+    @contextmanager
+    def asked(self, operation: str, segments: int = 0) -> Iterator[None]:
+        """While the storage does this; so many `segments` are to go."""
+        self._asked, self._done, self._within = operation, 0, ""
+        self._segments, self._removed = segments, 0
+        try:
+            yield
+        finally:
+            self._asked = self._within = ""
+
+    def _enter(self, deed: str, name: str) -> None:
+        """Some operations are known by how they begin; they end with a sync of the directory."""
+        if deed in ("create", "remove") and name.endswith(_TEMPORARY):
+            self._within = "replace"
+        elif deed == "set read-only" and name.endswith(PART_SUFFIX):
+            self._within = "publish"
+        elif self._asked == "append" and deed != "write":
+            self._within = "roll"
+        elif self._asked == "install" and deed == "remove" and name.endswith(LOG_SUFFIX):
+            self._asked, self._done = "reset", 0
+            return
+        else:
+            return
+        self._done_within = 0
+
+    def _interrupt(self) -> None:
+        if self._within and self._done_within:
+            self._interrupted(self._within)
+        if self._asked in OPERATIONS and self._done:
+            self._interrupted(self._asked)
+        if 0 < self._removed < self._segments:
+            self._interrupted(BETWEEN_SEGMENTS)
+
+
+class WatchedStorage(MemoryStorage):
+    """Tells `operations` what it is asked for."""
+
+    def __init__(self, disk: MemoryDisk, options: LogOptions, operations: Operations) -> None:
+        super().__init__(disk, options)
+        self._operations = disk.watch = operations
+
+    def open(self) -> Recovered:
+        with self._operations.asked("repair"):
+            return super().open()
+
+    def append(self, batches: Iterable[AppendedBatch]) -> None:
+        with self._operations.asked("append"):
+            super().append(batches)
+
+    def truncate(self, end_offset: int) -> None:
+        bases = [base for base in map(parse_segment_name, self.disk.names()) if base is not None]
+        behind = sum(base > max(end_offset, self.start_offset) for base in bases)
+        with self._operations.asked("truncate", behind):
+            super().truncate(end_offset)
+
+    def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        with self._operations.asked("install"):
+            super().install_snapshot(snapshot_id)
+
+    def clean(self, snapshot_id: OffsetAndEpoch) -> None:
+        with self._operations.asked("clean"):
+            super().clean(snapshot_id)
