@@ -165,3 +165,23 @@ def test_an_index_whose_segment_is_gone(cluster):
     state, found = only(cluster, 2)
     assert (state, found.check, found.severity) == ("warning", "log-end", "warning")
     assert "00000000000000000400.index" in found.what
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_tail_that_ends_before_the_only_other_log_begins(tmp_path, noted):
+    """Node 4 had the offsets 307 to 316 from epoch 4; node 1 was cleaned up to 342."""
+    for folder in ("d-divergent", "e-truncated"):
+        copy_of(folder, tmp_path)
+    tail, late = tmp_path / "d-divergent/node4", tmp_path / "e-truncated/node1"
+    file = log_of(tmp_path / "e-truncated", 1)
+    batch = next(one for one in iter_batches(file.read_bytes()) if one.base_offset >= 342)
+    (file.parent / f"{batch.base_offset:020d}.log").write_bytes(file.read_bytes()[batch.position :])
+    without(file.parent, file.name, "*228-*", "*109-*", "*0-0000000000.checkpoint")
+    if not noted:
+        (file.parent / "leader-epoch-checkpoint").write_bytes(b"0\n1\n6 342\n")
+    found = verdicts(tail, late)
+    assert found[1] == ("sound", [])
+    state, ((check, severity, where, _),) = found[4]
+    expected = ("uncommitted-tail", "divergent-tail") if noted else ("warning", "not-compared")
+    assert (state, check) == expected
+    assert (severity, where) == ("warning", str(log_of(tmp_path / "d-divergent", 4)))

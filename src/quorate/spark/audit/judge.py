@@ -29,6 +29,7 @@ from quorate.spark.audit.model import (
     state_of,
 )
 from quorate.spark.audit.sidefiles import judge_epochs, judge_quorum_state
+from quorate.spark.audit.uncompared import CUT_OFF, judge_uncompared
 from quorate.spark.audit.voters import judge_voters
 
 _KEEP = (
@@ -328,6 +329,9 @@ class _Court:
         path, known = chain.replica.path, self._findings[chain.replica.path]
         part = parting(main.main, chain)
         if part is None:
+            known += judge_uncompared(
+                chain, main.main, list(self._chains.values()), list(self._epochs.values())
+            )
             return
         end = main.end or 0
         if path in main.contested_by:
@@ -352,12 +356,8 @@ class _Court:
             f"{', '.join(map(str, epochs))} were never committed; from {part} on the quorum "
             f"{state} epoch {main.main.epoch_at(part)}"
         )
-        advice = (
-            "Nothing is to be done: the node cuts this tail off when it meets the leader. Do not "
-            "start a quorum from this replica alone"
-        )
         spot = Spot(offset=part, epoch=epochs[0] if epochs else None)
-        known.append(Finding(DIVERGENT_TAIL, WARNING, what, advice, spot))
+        known.append(Finding(DIVERGENT_TAIL, WARNING, what, CUT_OFF, spot))
 
 
 def _is_damaged(findings: Iterable[Finding], file: str | None = None) -> bool:

@@ -63,21 +63,20 @@ def _disagreement(entries: Sequence[tuple[int, int]], chain: Chain, *, whole: bo
     if any(a >= c or b > d for (a, b), (c, d) in pairwise(entries)):
         return "its epochs or offsets do not ascend"
     starts = dict(entries)
-    moved = {found.offset for found in chain.snapshots}  # a log is cut at its snapshots
     for place, span in enumerate(chain.spans):
         start = starts.pop(span.epoch, None)
         if start is None and place == 0 and len(chain.spans) > 1:
             continue  # the log's start may have moved past it
         if start is None:
             return f"it lacks epoch {span.epoch}, which begins at offset {span.start} in the log"
-        if start != span.start and not (place == 0 and start in moved):
+        if start != span.start and not (place == 0 and start < chain.start):
             return (
                 f"it says that epoch {span.epoch} begins at offset {start}, "
                 f"but in the log it begins at {span.start}"
             )
     for epoch, start in starts.items() if whole else ():
-        if start >= chain.end:
-            continue
+        if start >= chain.end or start < chain.start:
+            continue  # behind the log, or before its start has moved
         return (
             f"it says that epoch {epoch} begins at offset {start}, of which the log "
             f"({chain.start} to {chain.end}) has no record"
