@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import Final
 
 import click
 
+from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 from quorate.cli.sim_campaign import campaign
 from quorate.cli.sim_explore import explore
-from quorate.cli.sim_given import plant_option, scenario_option, seed, seeds
+from quorate.cli.sim_given import plant_option, scenario_option, seed, seeds, with_bug
 from quorate.cli.sim_mutants import mutants
 from quorate.cli.sim_nemesis import nemesis
-from quorate.cli.sim_progress import Total, progress
+from quorate.cli.sim_progress import Total, interrupted, progress
 from quorate.cli.sim_replay import replay
 from quorate.cli.sim_scenario import scenario
 from quorate.cli.sim_shrink import shrink
@@ -58,17 +60,39 @@ def run(
     """Run seeds with every check on, up to the first that fails; exit code 1 then."""
     from quorate.sim.many import run_seeds
 
-    total = Total(scenario, bug)
-    outcomes = run_seeds(seeds, jobs, scenario=scenario, bug=bug)
-    with progress(len(seeds), as_json) as show:
-        for outcome in outcomes:
-            total.add(outcome)
-            show.add(outcome, total)
-            if outcome.failure is not None and not keep_going:
-                break
-    outcomes.close()
-    click.echo(json.dumps(total.facts()) if as_json else total.text())
+    total, left, again = Total(scenario, bug), set(seeds), None
+    try:
+        with (
+            progress(len(seeds), as_json) as show,
+            closing(run_seeds(seeds, jobs, scenario=scenario, bug=bug)) as outcomes,
+        ):
+            for outcome in outcomes:
+                total.add(outcome)
+                left.discard(outcome.seed)
+                show.add(outcome, total)
+                if outcome.failure is not None and not keep_going:
+                    break
+    except KeyboardInterrupt:
+        again = _rest(range(min(left, default=seeds.stop), seeds.stop), scenario, jobs, keep_going)
+        again = with_bug(again, bug)
+    if as_json:
+        click.echo(json.dumps({**total.facts(), "go_on": again}))
+    else:
+        click.echo(total.text())
+        if again is not None:
+            click.echo(interrupted(total.worlds, len(seeds), "seeds", again))
+    if again is not None:
+        return INTERRUPTED
     return FAILED if total.failures else 0
+
+
+def _rest(seeds: range, scenario: str | None, jobs: int, keep_going: bool) -> str:
+    """The command that runs what an interrupted one has not; with many jobs a few seeds more."""
+    words = ["quorate sim run --seeds", f"{seeds.start}..{seeds.stop}"]
+    words += [] if scenario is None else ["--scenario", scenario]
+    words += [] if jobs == 1 else ["--jobs", str(jobs)]
+    words += ["--keep-going"] if keep_going else []
+    return " ".join(words)
 
 
 sim.add_command(replay)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from quorate.cli import sim_given
+from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
-from quorate.cli.sim_progress import Total, progress
+from quorate.cli.sim_progress import Total, interrupted, progress
 
 if TYPE_CHECKING:
     from quorate.sim import campaign as campaigns
@@ -76,18 +78,32 @@ def campaign(seeds: range, jobs: int, out: str, resume: bool, failures: int, as_
     left = len(seeds) - sum(seed in run.done for seed in seeds) if run.done else len(seeds)
     if run.done:
         click.echo(f"{len(run.done)} seeds are done already, {left} are left", err=True)
-    shown = Total()
-    outcomes = run.run(seeds, jobs)
-    with progress(left, as_json) as show, _interrupted_by_sigterm():
-        for outcome in outcomes:
-            shown.add(outcome)
-            show.add(outcome, shown)
-            if len(run.total.failures) >= failures:
-                break
-    outcomes.close()
-    total, cold = run.total, run.total.cold
-    click.echo(json.dumps(_facts(run)) if as_json else _text(run))
-    return _NOT_CLEAN if total.failures or cold else 0
+    shown, again = Total(), None
+    try:
+        with (
+            _interrupted_by_sigterm(),
+            progress(left, as_json) as show,
+            closing(run.run(seeds, jobs)) as outcomes,
+        ):
+            for outcome in outcomes:
+                shown.add(outcome)
+                show.add(outcome, shown)
+                if len(run.total.failures) >= failures:
+                    break
+    except KeyboardInterrupt:
+        words = ["quorate sim campaign --seeds", f"{seeds.start}..{seeds.stop}"]
+        words += ["--jobs", str(jobs), "--out", shlex.quote(out), "--resume"]
+        again = " ".join(words)
+    if as_json:
+        click.echo(json.dumps({**_facts(run), "go_on": again}))
+    else:
+        click.echo(_text(run, is_over=again is None))
+        if again is not None:
+            done = len(seeds) - left + shown.worlds
+            click.echo(interrupted(done, len(seeds), f"seeds ({out} has them)", again))
+    if again is not None:
+        return INTERRUPTED
+    return _NOT_CLEAN if run.total.failures or run.total.cold else 0
 
 
 @contextmanager
@@ -118,7 +134,8 @@ def _facts(run: campaigns.Campaign) -> dict[str, object]:
     }
 
 
-def _text(run: campaigns.Campaign) -> str:
+def _text(run: campaigns.Campaign, *, is_over: bool = True) -> str:
+    """What is known; which marks are cold only when all is done that was asked for."""
     from quorate.sim.marks import ALL_MARKS
 
     total, cold = run.total, run.total.cold
@@ -132,5 +149,5 @@ def _text(run: campaigns.Campaign) -> str:
     if not total.failures:
         lines.append("no promise was broken")
     lines.append(f"{len(ALL_MARKS) - len(cold)} of {len(ALL_MARKS)} marks are warm")
-    lines += [f"cold: {name}" for name in cold]
+    lines += [f"cold: {name}" for name in cold if is_over]
     return "\n".join(lines)

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
 from quorate.cli.sim_given import with_bug
+from quorate.cli.sim_progress import interrupted
 
 if TYPE_CHECKING:
     from quorate.sim.mutants.hunt import Catch
@@ -50,14 +52,25 @@ def mutants(
             click.echo(f"{mutant.name:34} {mutant.what} ({mutant.module})")
         return 0
     catches: list[Catch] = []
-    for catch in hunt_all(chosen, range(first, first + seeds), jobs):
-        catches.append(catch)
-        if not as_json:
-            click.echo(_line(catch))
+    again = None
+    try:
+        for catch in hunt_all(chosen, range(first, first + seeds), jobs):
+            catches.append(catch)
+            if not as_json:
+                click.echo(_line(catch))
+    except KeyboardInterrupt:
+        done = {catch.mutant for catch in catches}
+        names = tuple(mutant.name for mutant in chosen if mutant.name not in done)
+        again = f"quorate sim mutants --seeds {seeds} --first {first} --jobs {jobs} "
+        again += " ".join(names)
     if as_json:
         click.echo(json.dumps([asdict(catch) for catch in catches]))
     else:
         click.echo(_sum(catches))
+        if again is not None:
+            click.echo(interrupted(len(catches), len(chosen), "mutants", again))
+    if again is not None:
+        return INTERRUPTED
     return _ALIVE if any(catch.check is None for catch in catches) else 0
 
 

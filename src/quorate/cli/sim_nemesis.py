@@ -10,13 +10,14 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from quorate.base.errors import QuorateError
+from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
 
 if TYPE_CHECKING:
@@ -76,12 +77,14 @@ def nemesis(as_json: bool, keep: Path | None, **given: Any) -> int:
     options, workload = _plan(given, keep)
     from quorate.nemesis.run import run
 
+    told = _Told(_ignore if as_json or not sys.stderr.isatty() else _show)
     try:
-        result = run(workload, options, _ignore if as_json or not sys.stderr.isatty() else _show)
+        result = run(workload, options, told)
     except KeyboardInterrupt:
         if keep is None:
             shutil.rmtree(options.directory, ignore_errors=True)
-        raise
+        click.echo(_ended_early(options, told, given), err=as_json)
+        return INTERRUPTED
     except OSError as error:
         raise Misused(f"{options.directory}: {error.strerror or error}") from None
     kept = keep is not None or bool(result.broken)
@@ -89,6 +92,33 @@ def nemesis(as_json: bool, keep: Path | None, **given: Any) -> int:
         shutil.rmtree(options.directory)
     click.echo(json.dumps(result.facts()) if as_json else _text(result, kept))
     return 1 if result.broken else 0
+
+
+class _Told:
+    """Counts what a run tells on its way, and passes it on."""
+
+    def __init__(self, tell: Callable[[Mapping[str, Any]], None]) -> None:
+        self._tell = tell
+        self.deeds = 0
+        self.seconds = 0.0
+
+    def __call__(self, line: Mapping[str, Any]) -> None:
+        self.deeds += line["what"] == "begin"
+        self.seconds = line["at_us"] / 1e6
+        self._tell(line)
+
+
+def _ended_early(options: Options, told: _Told, given: dict[str, Any]) -> str:
+    """How far it came, and how to have the same deeds again; a run does not go on in the middle."""
+    words = [f"quorate sim nemesis --seed {options.seed} --seconds {options.seconds:g}"]
+    words += ["--members", given["members"]]
+    words += ["--mixed"] if given["mixed"] else []
+    words += [] if given["only"] is None else ["--only", shlex.quote(given["only"])]
+    words += [] if given["plant"] == "none" else ["--plant", given["plant"]]
+    return (
+        f"interrupted: {told.deeds} deeds begun, the last step after {told.seconds:.1f} of "
+        f"{options.seconds:g} s; nothing was judged\nthe same deeds again:\n  {' '.join(words)}"
+    )
 
 
 def _show(line: Mapping[str, Any]) -> None:

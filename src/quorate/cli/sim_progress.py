@@ -87,6 +87,11 @@ def failed(seed: int, failure: Failure, scenario: str | None = None, bug: str | 
     )
 
 
+def interrupted(done: int, of: int, what: str, again: str) -> str:
+    """How far a command came that a person has ended, and the command that does the rest."""
+    return f"interrupted: {done} of {of} {what} are done; go on with\n  {again}"
+
+
 class Show(Protocol):
     def add(self, outcome: Outcome, total: Total) -> None: ...
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from quorate.sim.observe import Observer
 from quorate.sim.run import Outcome, checked, run_seed
-from quorate.sim.worker import begin
+from quorate.sim.worker import begin, is_wanted
 
 _SHARE: Final = 8
 """Seeds that a process takes at a time."""
@@ -33,9 +33,9 @@ def run_seeds(
             yield run_seed(seed, watch(), scenario)
         return
     shares = (seeds[at : at + _SHARE] for at in range(0, len(seeds), _SHARE))
-    with ProcessPoolExecutor(
-        jobs, get_context("spawn"), initializer=begin, initargs=(bug,)
-    ) as pool:
+    fresh = get_context("spawn")
+    over = fresh.Event()
+    with ProcessPoolExecutor(jobs, fresh, initializer=begin, initargs=(over, bug)) as pool:
         waiting: set[Future[list[Outcome]]] = set()
         try:
             for share in shares:
@@ -49,6 +49,7 @@ def run_seeds(
                 for future in done:
                     yield from future.result()
         finally:
+            over.set()
             for future in waiting:
                 future.cancel()
 
@@ -56,4 +57,4 @@ def run_seeds(
 def _run(
     seeds: Sequence[int], watch: Callable[[], list[Observer]], scenario: str | None
 ) -> list[Outcome]:
-    return [run_seed(seed, watch(), scenario) for seed in seeds]
+    return [run_seed(seed, watch(), scenario) for seed in seeds if is_wanted()]

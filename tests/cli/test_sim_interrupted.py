@@ -1,0 +1,89 @@
+"""Ctrl-C: how far it came, what does the rest, and exit code 130."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+
+import pytest
+
+from quorate.sim.draw import draw
+from quorate.sim.mutants.hunt import Catch
+from quorate.sim.run import Outcome
+
+
+def interrupted_worlds(*done: int):
+    """Stands in for `run_seeds`: these are over when the interrupt comes."""
+
+    def worlds(*_: object, **__: object) -> Iterator[Outcome]:
+        for seed in done:
+            yield Outcome(seed, draw(seed), 100, 1000, "ab" * 16, None, 0.5)
+        raise KeyboardInterrupt
+
+    return worlds
+
+
+def test_a_run_says_from_which_seed_to_go_on(quorate, monkeypatch):
+    monkeypatch.setattr("quorate.sim.many.run_seeds", interrupted_worlds(0, 1, 2, 8, 9))
+    outcome = quorate("sim", "run", "--seeds", "0..4000", "--jobs", 2, "--keep-going")
+    assert outcome.code == 130
+    first, *_, said, again = outcome.out.splitlines()
+    assert first.startswith("5 worlds, 500 events")
+    assert said == "interrupted: 5 of 4000 seeds are done; go on with"
+    assert again == "  quorate sim run --seeds 3..4000 --jobs 2 --keep-going"
+
+
+def test_the_same_as_json(quorate, monkeypatch):
+    monkeypatch.setattr("quorate.sim.many.run_seeds", interrupted_worlds(5))
+    outcome = quorate("sim", "run", "--seeds", "5..9", "--json")
+    facts = json.loads(outcome.out)
+    assert outcome.code == 130
+    assert (facts["worlds"], facts["go_on"]) == (1, "quorate sim run --seeds 6..9")
+
+
+def test_a_campaign_keeps_what_is_done_and_goes_on_with_resume(quorate, monkeypatch, tmp_path):
+    monkeypatch.setattr("quorate.sim.campaign.run_seeds", interrupted_worlds(3, 4))
+    outcome = quorate("sim", "campaign", "--seeds", "3..9", "--out", tmp_path / "my results")
+    assert outcome.code == 130
+    assert "cold:" not in outcome.out
+    *_, said, again = outcome.out.splitlines()
+    assert (
+        said == f"interrupted: 2 of 6 seeds ({tmp_path}/my results has them) are done; go on with"
+    )
+    assert again.startswith("  quorate sim campaign --seeds 3..9 --jobs 1 --out '")
+    assert again.endswith("my results' --resume")
+
+    monkeypatch.setattr("quorate.sim.campaign.run_seeds", interrupted_worlds(5))
+    options = ("--out", tmp_path / "my results", "--resume")
+    outcome = quorate("sim", "campaign", "--seeds", "3..9", *options)
+    assert outcome.code == 130 and "interrupted: 3 of 6 seeds " in outcome.out
+
+
+def test_a_hunt_names_the_mutants_that_are_left(quorate, monkeypatch):
+    def hunted(mutants, *_: object) -> Iterator[Catch]:
+        for mutant in islice(mutants, 1):
+            yield Catch(mutant.name, "election safety", "", 3, 4, 100, 0.5)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("quorate.sim.mutants.hunt.hunt_all", hunted)
+    outcome = quorate("sim", "mutants", "vote-twice", "no-pre-vote", "applies-twice")
+    assert outcome.code == 130
+    *_, said, again = outcome.out.splitlines()
+    assert said == "interrupted: 1 of 3 mutants are done; go on with"
+    assert again.endswith("sim mutants --seeds 1000 --first 0 --jobs 1 no-pre-vote applies-twice")
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_nemesis_names_its_seed(quorate, monkeypatch, tmp_path, kept):
+    def run(workload, options, watch):
+        watch({"at_us": 2_500_000, "what": "begin", "kind": "kill", "victim": 1})
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("quorate.nemesis.run.run", run)
+    keep = ["--keep", tmp_path / "kept"] if kept else []
+    outcome = quorate("sim", "nemesis", "--seconds", 60, "--seed", 7, "--only", "kill", *keep)
+    assert outcome.code == 130
+    first, *_, again = outcome.out.splitlines()
+    assert first.startswith("interrupted: 1 deeds begun, the last step after 2.5 of 60 s")
+    assert again == "  quorate sim nemesis --seed 7 --seconds 60 --members 3 --only kill"
