@@ -40,6 +40,12 @@ def test_version(quorate):
     assert quorate("--version").out == f"quorate {__version__}\n"
 
 
+@pytest.mark.parametrize("name", main.TOOLS)
+def test_version_of_a_tool(quorate, name):
+    """As kafka-dump-log and kafka-server-start have it."""
+    assert quorate(name, "--version") == (0, f"quorate {__version__}\n", "")
+
+
 def test_an_unknown_tool_is_refused_with_the_likely_one(quorate):
     outcome = quorate("storag", "format")
     assert outcome.code == 1

@@ -62,16 +62,16 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line (without the program's name) and return its exit code."""
     name, rest = (arguments[0], list(arguments[1:])) if arguments else ("--help", [])
     try:
-        if name in TOOLS:
-            code = _run_tool(name, rest)
-        elif name in ("-h", "--help"):
-            print(_help())
-            code = 0 if arguments else USAGE
-        elif name == "--version":
+        if name == "--version" or (name in TOOLS and rest == ["--version"]):
             from quorate import __version__
 
             print(f"quorate {__version__}")
             code = 0
+        elif name in TOOLS:
+            code = _run_tool(name, rest)
+        elif name in ("-h", "--help"):
+            print(_help())
+            code = 0 if arguments else USAGE
         else:
             return _unknown(name)
         sys.stdout.flush()
@@ -122,7 +122,7 @@ Tools:
 
 Options:
   -h, --help  Show this message and exit.
-  --version   Show the version and exit.
+  --version   Show the version and exit; every tool takes it too.
 
 Examples:
   quorate quickstart
