@@ -106,7 +106,7 @@ NOTES = {
     "epoch 3: candidate (2 knows no pre-vote)": "a peer knew no pre-votes",
     "epoch 3: pre-vote of 2 refused": "a pre-vote was refused",
     "leader 1 no longer has snapshot (7, 1)": "a snapshot was fetched while the source cleaned it",
-    "auto join: NONE": "an observer joined by itself",
+    "auto join: joins the voter set, the leader has agreed": "an observer joined by itself",
     "auto join: REQUEST_TIMED_OUT": "an observer was not let in at once",
     "2-AAAAAAAAAAAAAAAAAAAAAg fetches at 3, having acknowledged 5": (
         "a replica acknowledged less than before"

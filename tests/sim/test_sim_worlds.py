@@ -133,6 +133,7 @@ TROUBLES = [
     Deed(4000, "isolate", (LEADER, 4000)),
     Deed(4000, "mute", (LEADER, 4000)),
     Deed(4000, "deafen", (LEADER, 4000)),
+    Deed(4000, "burst", (LEADER, 20)),
     Deed(4000, "fork", (LEADER, 0, 20, 3, 4000)),
     Deed(4000, "bridge", (3, 0b0010, 3000)),
     Deed(4000, "flap", (0b0010, 400, 6)),
@@ -215,7 +216,7 @@ def test_messages_that_misbehave() -> None:
 
 def test_observers_join_by_themselves() -> None:
     _, diary = live(world(observers=2, auto_join=True))
-    assert diary.says("auto join: NONE")
+    assert diary.says("auto join: joins the voter set, the leader has agreed")
 
 
 def test_a_client_that_gives_up_never_knows() -> None:

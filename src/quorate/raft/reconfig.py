@@ -382,6 +382,14 @@ def update_unsupported(s: State) -> bool:
     return True
 
 
+def _joining(response: AddVoterResponse | RemoveVoterResponse) -> str:
+    if response.error != ErrorCode.NONE:
+        return response.error.name
+    if isinstance(response, RemoveVoterResponse):
+        return "its old directory has left the voter set"
+    return "joins the voter set, the leader has agreed"
+
+
 def on_join_response(s: State, response: AddVoterResponse | RemoveVoterResponse) -> bool:
     """The answer to auto join: what is done, or will be soon, waits a period."""
     fine = (
@@ -390,7 +398,7 @@ def on_join_response(s: State, response: AddVoterResponse | RemoveVoterResponse)
         ErrorCode.DUPLICATE_VOTER,
         ErrorCode.VOTER_NOT_FOUND,
     )
-    s.note(f"auto join: {response.error.name}")
+    s.note(f"auto join: {_joining(response)}")
     if isinstance(s.role, Follower):
         s.role.update_deadline = s.now + s.config.fetch_timeout_ms
     return response.error in fine
