@@ -270,13 +270,13 @@ def test_a_change_that_waits_for_one_that_is_not_committed(marks: Marks) -> None
 @pytest.mark.parametrize(
     ("loading", "reading", "data", "while_"),
     [
-        (SNAPSHOT, True, b"", "another one was loaded"),
-        (None, True, b"", "the log was read to be applied"),
-        (None, False, b"x", "the log was applied"),
+        (SNAPSHOT, 1, b"", "another one was loaded"),
+        (None, 1, b"", "the log was read to be applied"),
+        (None, 0, b"x", "the log was applied"),
     ],
 )
 def test_what_an_install_interrupts(
-    marks: Marks, loading: object, reading: bool, data: bytes, while_: str
+    marks: Marks, loading: object, reading: int, data: bytes, while_: str
 ) -> None:
     node = a_world(marks)[1]
     node.replica._applier = SimpleNamespace(loading=loading, _reading=reading, _data=data)

@@ -24,7 +24,8 @@ from quorate.node.tail import Tail
 
 BOOTSTRAP: Final = OffsetAndEpoch(0, 0)
 SLICE_BYTES: Final = 64 * 1024
-_READ: Final = 1024 * 1024
+_SLICES_READ: Final = 16
+"""What a read job asks for."""
 
 
 class Applier:
@@ -37,6 +38,7 @@ class Applier:
     def __init__(self, machine: Machine, slice_bytes: int = SLICE_BYTES) -> None:
         self._machine = machine
         self._slice = slice_bytes
+        self._read = slice_bytes * _SLICES_READ
         self.applied = BOOTSTRAP
         self.timestamp_ms = 0
         self.bytes_applied = 0
@@ -45,16 +47,17 @@ class Applier:
         self._reader = SnapshotReader()
         self._position = 0
         self._rest = b""
-        self._reading = False
+        self._reading = 0
+        """Token of the read job under way; 0: none."""
         self._data = b""
 
     def load(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Begin anew with this snapshot."""
+        """Begin anew with this snapshot; what was asked for before comes to nobody."""
         self.loading = snapshot_id
         self._reader = SnapshotReader()
         self._position = 0
         self._rest = self._data = b""
-        self._reading = False
+        self._reading = 0
 
     def is_at(self, high_watermark: int) -> bool:
         """Is everything up to there applied, and nothing else to be read?"""
@@ -63,33 +66,36 @@ class Applier:
     def advance(self, high_watermark: int, tail: Tail, token: int, jobs: list[Job]) -> bool:
         """Apply one slice; True when there is more to do at once.
 
-        `token` goes into a read job, when one is needed; its result comes back by `took`.
+        `token` (not 0) goes into a read job, when one is needed; its result comes to `took`.
         """
         if self._reading:
             return False
         if self.loading is not None:
-            self._reading = True
-            jobs.append(ReadSnapshot(token, self.loading, self._position, _READ))
+            self._reading = token
+            jobs.append(ReadSnapshot(token, self.loading, self._position, self._read))
             return False
         if not self._data:
             if self.applied.offset >= high_watermark:
                 return False
             data = tail.read(self.applied.offset, high_watermark, self._slice)
             if data is None:
-                self._reading = True
-                jobs.append(ReadLog(token, self.applied.offset, high_watermark, _READ))
+                self._reading = token
+                jobs.append(ReadLog(token, self.applied.offset, high_watermark, self._read))
                 return False
             self._data = data
         self._apply_log_slice()
         return bool(self._data) or self.applied.offset < high_watermark
 
-    def took(self, result: LogRead | SnapshotRead) -> None:
-        """The result of the read job that `advance` asked for."""
-        self._reading = False
+    def took(self, result: LogRead | SnapshotRead) -> bool:
+        """The result of a read job; False when it is none that `advance` waits for."""
+        if result.token != self._reading:
+            return False
+        self._reading = 0
         if isinstance(result, LogRead):
             self._data = result.data
         elif self.loading is not None:
             self._take_snapshot(self.loading, result)
+        return True
 
     def _apply_log_slice(self) -> None:
         done = 0

@@ -121,7 +121,6 @@ class Replica:
         self._wall_ms = 0
         self._reads: dict[int, Reply] = {}
         self._applier = Applier(machine, slice_bytes)
-        self._apply_token = 0
         self._newest_snapshot = BOOTSTRAP
         self._writing_snapshot = False
         self._snapshot_at: int | None = None
@@ -237,8 +236,7 @@ class Replica:
                 effects.notes.append(Fault(text))
 
     def _take_read(self, result: LogRead | SnapshotRead, effects: Effects) -> None:
-        if result.token == self._apply_token:
-            self._applier.took(result)
+        if self._applier.took(result):
             return
         reply = self._reads.pop(result.token, None)
         if reply is None:
@@ -344,11 +342,7 @@ class Replica:
     # -- the machine --------------------------------------------------------------------------
     def _apply(self, jobs: list[Job]) -> bool:
         token = self._next_token()
-        before = len(jobs)
-        more = self._applier.advance(self._high_watermark, self._tail, token, jobs)
-        if len(jobs) > before:
-            self._apply_token = token
-        return more
+        return self._applier.advance(self._high_watermark, self._tail, token, jobs)
 
     def _lead(self, effects: Effects, now: Now) -> None:
         if self._elected is not None and self._applier.applied.offset > self._elected[1]:

@@ -104,8 +104,8 @@ STORAGE = (
         "applies-the-uncommitted",
         "the state machine is fed up to the end of the log",
         "node.replica",
-        "more = self._applier.advance(self._high_watermark, self._tail, token, jobs)",
-        "more = self._applier.advance(self._tail.end_offset, self._tail, token, jobs)",
+        "return self._applier.advance(self._high_watermark, self._tail, token, jobs)",
+        "return self._applier.advance(self._tail.end_offset, self._tail, token, jobs)",
     ),
     Mutant(
         "answered-when-appended",
@@ -154,8 +154,15 @@ STORAGE = (
         "old-slice-after-a-snapshot",
         "what was read of the log before a snapshot came is applied after it",
         "node.applier",
-        '        self._rest = self._data = b""\n        self._reading = False\n\n    def is_at',
-        '        self._rest = b""\n        self._reading = False\n\n    def is_at',
+        '        self._rest = self._data = b""\n        self._reading = 0\n\n    def is_at',
+        '        self._rest = b""\n        self._reading = 0\n\n    def is_at',
+    ),
+    Mutant(
+        "late-read-of-another-snapshot",
+        "what was read of a snapshot is taken for a part of the newer one that took its place",
+        "node.applier",
+        '        self._rest = self._data = b""\n        self._reading = 0\n',
+        '        self._rest = self._data = b""\n',
     ),
     Mutant(
         "leads-before-it-has-applied",
