@@ -69,7 +69,7 @@ def _small(luck: Chance, disk: DiskPlan) -> DiskPlan:
     disk = replace(
         disk,
         tail_bytes=luck.pick((TAIL_BYTES, 4096, 300)),
-        slice_bytes=luck.pick((SLICE_BYTES, SLICE_BYTES, 1)),
+        slice_bytes=luck.pick((SLICE_BYTES, 8)),
     )
     if luck.happens(0.5):
         disk = replace(disk, segment_bytes=luck.pick((150, 300, 600)))
@@ -225,6 +225,8 @@ class _Deeds:
                 self._fork()
         if luck.happens(0.25):
             self._collide()
+        if luck.happens(0.15):
+            self._overtake()
         if luck.happens(0.4):
             for _ in range(1 + luck.skewed(0, 5)):
                 self._inside(luck.below(self._duration), luck.pick(OPERATIONS), self._node())
@@ -293,6 +295,19 @@ class _Deeds:
         self._found.append(Deed(at, "isolate", (LEADER, cut_off)))
         for later, node in zip((luck.below(3), answered, answered), others, strict=False):
             self._found.append(Deed(at + later, luck.pick(("add", "remove")), (node,)))
+
+    def _overtake(self) -> None:
+        """The log grows and is cleaned faster than a slow node can apply it: it is sent snapshot
+        after snapshot."""
+        luck = self._luck
+        at, node = luck.below(1 + 2 * self._duration // 3), 1 + luck.below(self._count)
+        self._found.append(Deed(at, "slow-cpu", (node, luck.pick((5000, 20_000, 100_000)), 6000)))
+        self._found.append(Deed(at, "kill", (node, luck.between(10, 1500))))
+        pause = luck.pick((60, 150, 500))
+        for then in range(at, at + 12 * pause, pause):
+            self._found.append(Deed(then, "burst", (LEADER, luck.pick((5, 30)))))
+            self._found.append(Deed(then + pause // 3, "snapshot", (LEADER,)))
+            self._found.append(Deed(then + pause - 1, "clean", (LEADER,)))
 
     def _inside(self, at: int, what: str, node: int) -> None:
         args = (node, OPERATIONS.index(what), self._steps())

@@ -336,6 +336,9 @@ class Faults:
             for node in side:
                 self._world.processes[node].operations.dark = "truncate", step
 
+    def _burst(self, luck: Chance, process: Process, count: int) -> None:
+        process.burst(count)
+
     def _mute(self, luck: Chance, process: Process, for_ms: int) -> None:
         """Nobody hears it."""
         self._separate(*self._sides(1 << process.id), for_ms, both=False)
@@ -412,6 +415,7 @@ _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "rot-live": Faults._rot_live,
         "misdirect": Faults._misdirect,
         "isolate": Faults._isolate,
+        "burst": Faults._burst,
         "fork": Faults._fork,
         "mute": Faults._mute,
         "deafen": Faults._deafen,

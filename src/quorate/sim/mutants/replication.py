@@ -159,4 +159,26 @@ REPLICATION = (
         "    due = [fetch for fetch in role.parked if fetch.deadline <= now]",
         "    due = [fetch for fetch in role.parked if fetch.deadline < 0]",
     ),
+    Mutant(
+        "change-at-the-high-watermark",
+        "a voter change is taken while the one before is the very next record to commit",
+        "raft.reconfig",
+        "if offset is None or offset >= role.high_watermark:",
+        "if offset is None or offset > role.high_watermark:",
+    ),
+    Mutant(
+        "update-beside-a-change",
+        "a voter's update is taken while a voter set is not committed",
+        "raft.reconfig",
+        "    if s.controls.version > 0 and _uncommitted(s, role) is not None:\n"
+        "        return ErrorCode.REQUEST_TIMED_OUT\n",
+        "",
+    ),
+    Mutant(
+        "any-fetch-has-caught-up",
+        "an observer that is behind counts as caught up",
+        "raft.progress",
+        "        if offset >= leader_end:\n            self.last_caught_up_ms",
+        "        if offset >= 0:\n            self.last_caught_up_ms",
+    ),
 )
