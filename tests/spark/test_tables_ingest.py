@@ -242,6 +242,48 @@ def test_damage_is_told_and_another_replica_stands_in(spark, tmp_path):
     assert offsets == list(range(offsets[-1] + 1))
 
 
+def test_behind_damage_the_state_goes_on_from_a_snapshot_of_the_same_replica(spark, tmp_path):
+    shutil.copytree(DATA / "a-first/node2", tmp_path / "node2")
+    log = tmp_path / "node2" / LOG
+    data = bytearray(log.read_bytes())
+    data[5000] ^= 4
+    log.write_bytes(data)
+    home = tmp_path / "home"
+    one = ingest(spark, [str(tmp_path / "node2")], str(home)).clusters[DYNAMIC]
+    assert (one.applied_end_offset, one.problem) == (147, None)
+    assert one.quarantined == {"damaged": 1}
+    store, loader = open_store(str(home)), Loader()
+    for view in iter_batches((DATA / "a-first/node2" / LOG).read_bytes()):
+        loader.feed(log_batch(view))
+    assert state_of(store, DYNAMIC, 146) == image_rows(loader.published.image)
+    [row] = rows_of(store, "clusters")
+    assert json.loads(row["unknown"]) == [[48, 108]]
+    take(spark, home, ["a-first/node3"])
+    assert [row["unknown"] for row in rows_of(store, "clusters")] == ["[]"]
+
+
+def test_a_snapshot_alone_is_a_state(spark, tmp_path):
+    """First a cluster of which nothing else is known; then its log, and a later snapshot."""
+    part = tmp_path / "node2"
+    shutil.copytree(DATA / "a-first/node2", part)
+    for file in (*part.rglob("*.log"), *part.rglob("*-0000000000.checkpoint")):
+        file.unlink()
+    home = tmp_path / "home"
+    one = ingest(spark, [str(part)], str(home)).clusters[DYNAMIC]
+    assert (one.records, one.applied_end_offset, one.problem) == (0, 109, None)
+    store = open_store(str(home))
+    loader = Loader()
+    for view in iter_batches((DATA / "a-first/node2" / LOG).read_bytes()):
+        if view.base_offset < 109:
+            loader.feed(log_batch(view))
+    assert state_of(store, DYNAMIC, 108) == image_rows(loader.published.image)
+    take(spark, home, ["a-first/node2"])
+    whole = tmp_path / "whole"
+    take(spark, whole, ["a-first/node2"])
+    for table in ("log", "changes", *KINDS, "epochs"):
+        assert told(store, table) == told(open_store(str(whole)), table), table
+
+
 def uuid(name):
     return name.encode().ljust(16, b".")
 
@@ -331,6 +373,56 @@ def test_a_tail_taken_too_early_and_a_beginning_taken_too_late_leave_no_trace(sp
     aside = [row for row in rows_of(store, "quarantine") if row["reason"] == "superseded"]
     assert sorted(row["offset"] for row in aside) == [*range(307, 317)]
     assert [row["unknown"] for row in rows_of(store, "clusters")] == ["[]"]
+
+
+def test_it_is_told_what_nothing_shows_to_be_committed(spark, tmp_path):
+    """Voters 2, 3 and 4; nodes 2 and 3 have epoch 6 up to 332 and 335, a broker up to 338."""
+    home = tmp_path / "home"
+    alone = take(spark, home, ["d-divergent/node4"]).clusters[DYNAMIC]
+    assert alone.committed_end_offset == 228
+    assert alone.unproven == [(228, 317)]
+    one = take(spark, home, ["d-divergent"]).clusters[DYNAMIC]
+    assert (one.log_end_offset, one.committed_end_offset) == (338, 332)
+    assert (one.unproven, one.left_out) == ([(332, 338)], [])
+    [row] = rows_of(open_store(str(home)), "clusters")
+    assert (row["committed_end_offset"], json.loads(row["unproven"])) == (332, [[332, 338]])
+    later = take(spark, home, ["e-truncated"]).clusters[DYNAMIC]
+    assert later.committed_end_offset >= 363 and later.unproven == [(363, 367)]
+
+
+def test_what_nothing_shows_to_be_committed_is_left_out_when_asked(spark, tmp_path):
+    home = tmp_path / "home"
+    alone = take(spark, home, ["d-divergent/node4"], up_to="majority").clusters[DYNAMIC]
+    assert (alone.records, alone.left_out) == (0, [(228, 317)])
+    one = take(spark, home, ["d-divergent"], up_to="majority").clusters[DYNAMIC]
+    assert (one.log_end_offset, one.applied_end_offset, one.unproven) == (332, 332, [])
+    assert one.left_out == [(332, 338)] and one.quarantined == {"divergent": 10}
+    again = take(spark, home, ["d-divergent"], up_to="majority").clusters[DYNAMIC]
+    assert (again.records, again.quarantined) == (0, {})
+    rest = take(spark, home, ["d-divergent"]).clusters[DYNAMIC]
+    assert (rest.records, rest.log_end_offset, rest.unproven) == (6, 338, [(332, 338)])
+
+
+def test_a_tail_before_a_hole_is_told_to_be_uncertain(spark, tmp_path):
+    """Node 4's tail was never committed; the one log beside it begins behind it."""
+    part = tmp_path / "node1"
+    shutil.copytree(DATA / "e-truncated/node1", part, ignore=shutil.ignore_patterns("*.txt"))
+    log = part / LOG
+    keep = [view for view in iter_batches(log.read_bytes()) if view.base_offset >= 342]
+    (log.parent / f"{keep[0].base_offset:020d}.log").write_bytes(
+        log.read_bytes()[keep[0].position :]
+    )
+    log.unlink()
+    paths = [str(part), str(DATA / "d-divergent/node4")]
+    one = ingest(spark, paths, str(tmp_path / "home")).clusters[DYNAMIC]
+    assert (228, 317) in one.unproven
+    sure = ingest(spark, paths, str(tmp_path / "sure"), up_to="majority").clusters[DYNAMIC]
+    assert (228, 317) in sure.left_out
+    assert not [
+        row
+        for row in rows_of(open_store(str(tmp_path / "sure")), "changes")
+        if 307 <= row["offset"] < 317
+    ]
 
 
 def test_over_a_gap_the_state_goes_on_from_a_snapshot(spark, tmp_path):

@@ -17,7 +17,7 @@ from quorate.base.errors import QuorateError
 from quorate.spark.files import SourceError
 from quorate.spark.session import reason
 from quorate.spark.source import FORMAT
-from quorate.spark.stream_options import parse_stream_options
+from quorate.spark.stream_options import END, parse_stream_options
 from quorate.spark.tables.bronze import BODY
 from quorate.spark.tables.ingest import ClusterSummary, Summary, Told, ingest_rows
 from quorate.spark.tables.store import Store, open_store
@@ -53,6 +53,7 @@ class Followed(Summary):
             known.examples = {**new.examples, **known.examples}
             known.log_end_offset = max(known.log_end_offset, new.log_end_offset)
             known.applied_end_offset, known.problem = new.applied_end_offset, new.problem
+            known.committed_end_offset, known.unproven = new.committed_end_offset, new.unproven
 
 
 def follow(
@@ -80,7 +81,8 @@ def follow(
     if not told.controllers:
         Directories(told).clusters()  # what is wrong with them is told before Spark begins
     store = open_store(warehouse, table_format)
-    sink = _Sink(spark, store, told.rows.fail_fast, tell)
+    committed = bool(told.controllers) or told.up_to != END
+    sink = _Sink(spark, store, told.rows.fail_fast, committed, tell)
     words = {name: word for name, word in options.items() if name.lower() != "failfast"}
     frame = spark.readStream.format(FORMAT).options(columns=",".join(BODY), **words).load()
     writer = frame.writeStream.foreachBatch(sink.take).option(
@@ -117,11 +119,13 @@ def _ended(query: StreamingQuery) -> None:
 class _Sink:
     """Takes micro-batches; keeps what was taken, and the error that ended it."""
 
-    def __init__(self, spark: SparkSession, store: Store, fail_fast: bool, tell: Told) -> None:
+    def __init__(
+        self, spark: SparkSession, store: Store, fail_fast: bool, committed: bool, tell: Told
+    ) -> None:
         self.followed = Followed(store.root)
         self.failure: QuorateError | None = None
         self._spark, self._store, self._tell = spark, store, tell
-        self._fail_fast = fail_fast
+        self._fail_fast, self._committed = fail_fast, committed
 
     def take(self, frame: DataFrame, batch_id: int) -> None:
         frame = frame.persist()  # what was fetched is looked at twice
@@ -131,6 +135,7 @@ class _Sink:
                 lambda columns: frame.select(*columns),
                 self._store,
                 fail_fast=self._fail_fast,
+                committed=self._committed,
                 tell=lambda text: self._tell(f"batch {batch_id}: {text}"),
             )
             self.followed.add(summary)

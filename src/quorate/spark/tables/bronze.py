@@ -55,7 +55,7 @@ class Survey:
     """What the headers of all batches tell, without a look into any record."""
 
     groups: dict[str, list[Group]] = field(default_factory=dict)
-    """By cluster."""
+    """By cluster; none of one that gave snapshots alone."""
     snapshots: list[SnapshotFile] = field(default_factory=list)
     damaged: int = 0
     """Pieces that cannot be read."""
@@ -80,6 +80,7 @@ def survey(rows: DataFrame) -> Survey:
             F.count(F.lit(1)).alias("count"),
             F.max(F.unix_micros("timestamp")).alias("latest"),
             F.max_by("is_control", "offset").alias("control"),
+            F.max("node_id").alias("node"),
         )
         .collect()
     )
@@ -89,12 +90,15 @@ def survey(rows: DataFrame) -> Survey:
         if not row.sound:
             told.damaged += row["count"]
         elif row.kind == "log":
-            group = Group(row.replica, row.epoch, row.chunk, row.first, row.last, row.latest)
+            where = (row.replica, row.epoch, row.chunk, row.first, row.last, row.latest)
+            group = Group(*where, row.node)
             told.groups.setdefault(row.cluster_id, []).append(group)
         if row.kind == "snapshot":
             key = (row.cluster_id, row.snapshot_offset, row.snapshot_epoch, row.replica)
             snapshots.setdefault(SnapshotFile(*key), []).append(row)
     told.snapshots = sorted(key for key, parts in snapshots.items() if _whole(parts))
+    for snapshot in told.snapshots:
+        told.groups.setdefault(snapshot.cluster_id, [])
     return told
 
 
@@ -318,6 +322,9 @@ class Work:
         self._known_bad |= set(zip(*columns, strict=True))
 
     def _write_log(self, table: pa.Table) -> None:
+        for start, end in self._intake.skip if self._intake is not None else ():
+            offsets = table.column("offset")
+            table = table.filter(pc.or_(pc.less(offsets, start), pc.greater_equal(offsets, end)))
         keep, foreign, differing = self._choose(table)
         self._put_aside(table, foreign, "divergent")
         self._put_aside(table, differing, "disagrees")
@@ -468,6 +475,14 @@ def _shown(table: pa.Table) -> pa.Table:
     return table.set_column(index, "record", pa.array(texts, pa.string()))
 
 
-def plan_intakes(told: Survey, known: Mapping[str, Sequence[Span]]) -> dict[str, Intake]:
-    """What to take of each cluster of the input."""
-    return {id: intake(id, known.get(id, ()), groups) for id, groups in told.groups.items()}
+def plan_intakes(
+    told: Survey,
+    known: Mapping[str, Sequence[Span]],
+    skip: Mapping[str, tuple[tuple[int, int], ...]] | None = None,
+) -> dict[str, Intake]:
+    """What to take of each cluster of the input; `skip`: offsets to leave out."""
+    left = skip or {}
+    return {
+        id: intake(id, known.get(id, ()), groups, left.get(id, ()))
+        for id, groups in told.groups.items()
+    }

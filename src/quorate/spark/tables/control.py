@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from quorate.spark.tables.files import TableWriter, file_name, read_file
 from quorate.spark.tables.layout import TABLES
-from quorate.spark.tables.lineage import Span, join_spans
+from quorate.spark.tables.lineage import Span, covered, join_spans
 from quorate.spark.tables.store import Plan, Store
 
 
@@ -32,10 +32,17 @@ class Progress:
     """Offsets at which the state is not known: what came before a snapshot. End exclusive."""
     problem: str | None = None
     run: int = 0
+    unproven: tuple[tuple[int, int], ...] = ()
+    """Offsets of the log that nothing shows to be committed. End exclusive."""
 
     @property
     def log_end(self) -> int:
         return max((span.end for span in self.spans), default=0)
+
+    @property
+    def committed_end(self) -> int:
+        """Everything of the log before it is known to be committed."""
+        return min((start for start, _ in self.unproven), default=self.log_end)
 
     @property
     def last_time(self) -> int:
@@ -57,19 +64,30 @@ def load_progress(store: Store) -> dict[str, Progress]:
         cluster_id, *span = row.values()
         spans.setdefault(cluster_id, []).append(Span(*span))
     return {
-        row["cluster_id"]: Progress(
-            row["cluster_id"],
-            tuple(sorted(spans.get(row["cluster_id"], []), key=lambda span: span.start)),
-            row["applied_end_offset"],
-            row["applied_time"] or 0,
-            row["open_transaction"],
-            row["slices"],
-            tuple((start, end) for start, end in json.loads(row["unknown"])),
-            row["problem"],
-            row["run"],
-        )
+        row["cluster_id"]: _progress(row, spans.get(row["cluster_id"], []))
         for row in _rows(store, "clusters")
     }
+
+
+def _progress(row: Mapping[str, Any], spans: Iterable[Span]) -> Progress:
+    log = tuple(sorted(spans, key=lambda span: span.start))
+    told = row["unproven"]  # a warehouse of before that column tells nothing
+    return Progress(
+        row["cluster_id"],
+        log,
+        row["applied_end_offset"],
+        row["applied_time"] or 0,
+        row["open_transaction"],
+        row["slices"],
+        _ranges(row["unknown"]),
+        row["problem"],
+        row["run"],
+        tuple(covered(log)) if told is None else _ranges(told),
+    )
+
+
+def _ranges(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple((start, end) for start, end in json.loads(text))
 
 
 def plan_progress(store: Store, plan: Plan, progress: Mapping[str, Progress]) -> None:
@@ -91,6 +109,8 @@ def plan_progress(store: Store, plan: Plan, progress: Mapping[str, Progress]) ->
                 told.records,
                 told.problem,
                 told.run,
+                told.committed_end,
+                json.dumps(told.unproven),
             )
         )
         for span in told.spans:
@@ -107,5 +127,9 @@ def _rows(store: Store, table: str) -> list[dict[str, Any]]:
         [(f.name, pa.int64() if pa.types.is_timestamp(f.type) else f.type) for f in TABLES[table]]
     )
     for file in store.files(table):
-        found += read_file(store.root, table, file.path).cast(plain).to_pylist()
+        stored = read_file(store.root, table, file.path)
+        for field in plain:
+            if field.name not in stored.column_names:
+                stored = stored.append_column(field, pa.nulls(stored.num_rows, field.type))
+        found += stored.cast(plain).to_pylist()
     return found

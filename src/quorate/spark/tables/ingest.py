@@ -36,10 +36,24 @@ from quorate.spark.tables.lineage import (
     Intake,
     Stretch,
     covered,
+    lineage,
+    overlap,
     stretches,
     superseded,
     union,
     without,
+)
+from quorate.spark.tables.proof import (
+    END,
+    MAJORITY,
+    SNAPSHOT,
+    VOTER_COLUMNS,
+    Evidence,
+    Named,
+    Ranges,
+    named_voters,
+    proven_spans,
+    unproven,
 )
 from quorate.spark.tables.read import at_least, read_table
 from quorate.spark.tables.rewind import rewind, rewind_state
@@ -69,6 +83,12 @@ class ClusterSummary:
     events: int = 0
     log_end_offset: int = 0
     applied_end_offset: int | None = None
+    committed_end_offset: int = 0
+    """All of the log before it is known to be committed."""
+    unproven: list[tuple[int, int]] = field(default_factory=list)
+    """Ranges of the log that nothing shows to be committed; a later log may take them back."""
+    left_out: list[tuple[int, int]] = field(default_factory=list)
+    """Ranges that were not taken for that reason."""
     quarantined: dict[str, int] = field(default_factory=dict)
     """New rows in quarantine by reason."""
     examples: dict[str, str] = field(default_factory=dict)
@@ -106,7 +126,7 @@ class Summary:
         return {**asdict(self), **totals}
 
 
-def ingest(
+def ingest(  # noqa: PLR0913 - settings by their names, one call for a program to make
     spark: SparkSession,
     paths: Sequence[str],
     warehouse: str,
@@ -114,11 +134,14 @@ def ingest(
     table_format: str = "delta",
     fail_fast: bool = False,
     options: Mapping[str, str] | None = None,
+    up_to: str = END,
     tell: Told = lambda text: None,
 ) -> Summary:
     """Take the logs and snapshots at these paths into the warehouse.
 
     options: of the source `quorate-metadata`
+    up_to: `end` takes all of the log, and tells what of it nothing shows to be committed;
+        `majority` leaves that out; `snapshot` takes as committed only what snapshots confirm
     fail_fast: raise BadInput, with nothing taken, instead of putting bad input aside; of records
         that do not fit the state the log is taken, the state stays as it was
 
@@ -129,7 +152,7 @@ def ingest(
         return read_metadata(spark, *paths, columns=",".join(columns), **(options or {}))
 
     store = open_store(warehouse, table_format)
-    return ingest_rows(spark, rows, store, fail_fast=fail_fast, tell=tell)
+    return ingest_rows(spark, rows, store, fail_fast=fail_fast, up_to=up_to, tell=tell)
 
 
 def ingest_rows(
@@ -138,14 +161,20 @@ def ingest_rows(
     store: Store,
     *,
     fail_fast: bool = False,
+    up_to: str = END,
+    committed: bool = False,
     tell: Told = lambda text: None,
 ) -> Summary:
-    """The same for rows of the source however they came; `rows` is asked twice."""
+    """The same for rows of the source however they came; `rows` is asked for more than once.
+
+    committed: a quorum gave all of them as that
+    """
     began = time.monotonic()
     summary = Summary(store.root)
     run = store.next_run()
     tell("looking over the input")
     told = survey(rows(HEADER))
+    named = Named() if committed else named_voters(rows(VOTER_COLUMNS))
     summary.damaged_pieces = told.damaged
     progress = load_progress(store)
     for cluster_id, offset in _superseded(told, progress).items():
@@ -153,16 +182,24 @@ def ingest_rows(
         rewind(spark, store, cluster_id, offset, run)
         run = store.next_run()
         progress = load_progress(store)
+    open_ends = _unproven(told, progress, named, committed)
+    skip = {
+        MAJORITY: open_ends,
+        SNAPSHOT: _unproven(told, progress, Named(), committed),
+        END: {},
+    }[up_to]
     tell("taking records (bronze)")
-    taken = _take(spark, rows, store, told, progress, run)
+    taken = _take(spark, rows, store, told, progress, run, skip)
     _note_taken(summary, taken.clusters)
     if fail_fast and summary.bad:
         raise BadInput("nothing was taken; bad input in cluster " + _worst(summary))
-    if taken.plan.adds:
-        progress = _with_taken(progress, taken.clusters, run)
+    before = progress
+    progress = _with_proof(_with_taken(progress, taken, run), open_ends)
+    if taken.plan.adds or progress != before:
         plan_progress(store, taken.plan, progress)
         taken.plan.summary = summary.to_json()
         store.commit(taken.plan)
+    progress = _leap(spark, rows, store, told, progress, taken)
     for cluster_id, end in _filled(progress).items():
         tell(f"telling {cluster_id} anew from offset {end}: its missing part has come")
         rewind_state(spark, store, cluster_id, end, store.next_run())
@@ -174,6 +211,11 @@ def ingest_rows(
         if now is not None:
             one.log_end_offset, one.applied_end_offset = now.log_end, now.applied_end
             one.problem = now.problem
+            one.committed_end_offset, one.unproven = now.committed_end, list(now.unproven)
+        log = [] if now is None else covered(now.spans)
+        one.left_out = [
+            piece for start, end in skip.get(cluster_id, ()) for piece in without(log, start, end)
+        ]
     summary.seconds = round(time.monotonic() - began, 3)
     return summary
 
@@ -215,6 +257,7 @@ def _filled(progress: Mapping[str, Progress]) -> dict[str, int]:
 class _Take:
     plan: Plan
     clusters: dict[str, Taken]
+    snapshots: list[SnapshotFile] = field(default_factory=list)
 
 
 def _take(
@@ -224,29 +267,68 @@ def _take(
     told: Survey,
     progress: Mapping[str, Progress],
     run: int,
+    skip: Mapping[str, Ranges],
 ) -> _Take:
     plan = Plan(run, "bronze")
-    intakes = plan_intakes(told, {id: known.spans for id, known in progress.items()})
-    snapshots = _wanted_snapshots(store, told, progress, intakes)
+    intakes = plan_intakes(told, {id: known.spans for id, known in progress.items()}, skip)
+    ranges = {
+        id: union([*one.known, *_ranges(one, told.groups[id])]) for id, one in intakes.items()
+    }
+    snapshots = _wanted_snapshots(store, told, progress, ranges)
     if not (told.damaged or snapshots or any(one.chunks for one in intakes.values())):
         return _Take(plan, {})
+    return _taken(spark, rows, store, plan, intakes, snapshots)
+
+
+def _leap(
+    spark: SparkSession,
+    rows: Rows,
+    store: Store,
+    told: Survey,
+    progress: Mapping[str, Progress],
+    taken: _Take,
+) -> dict[str, Progress]:
+    """Take the snapshots that stand in for what looked whole, but had damage inside."""
+    found = dict(progress)
+    ranges = {id: covered(found[id].spans) for id in told.groups if id in found}
+    snapshots = _wanted_snapshots(store, told, progress, ranges)
+    if snapshots:
+        plan = Plan(store.next_run(), "bronze")
+        more = _taken(spark, rows, store, plan, {}, snapshots)
+        taken.snapshots += more.snapshots
+        plan_progress(store, plan, found)
+        store.commit(plan)
+    return found
+
+
+def _taken(
+    spark: SparkSession,
+    rows: Rows,
+    store: Store,
+    plan: Plan,
+    intakes: Mapping[str, Intake],
+    snapshots: list[SnapshotFile],
+) -> _Take:
     known_bad = read_table(spark, store, "quarantine") if store.files("quarantine") else None
-    place = Place(store.root, run, store.hidden)
+    place = Place(store.root, plan.run, store.hidden)
     files, clusters = take(rows(BODY), known_bad, intakes, snapshots, place)
     for file in files:
         plan.add(DataFile(**file))
-    return _Take(plan, clusters)
+    return _Take(plan, clusters, snapshots)
 
 
 def _wanted_snapshots(
     store: Store,
     told: Survey,
     progress: Mapping[str, Progress],
-    intakes: Mapping[str, Intake],
+    ranges: Mapping[str, Sequence[tuple[int, int]]],
 ) -> list[SnapshotFile]:
-    """The snapshots of the input that stand in for what a log lacks, one file of each."""
+    """The snapshots of the input that stand in for what a log lacks, one file of each.
+
+    ranges: by cluster the offsets that are at hand
+    """
     wanted = []
-    for cluster_id, one in intakes.items():
+    for cluster_id, here in ranges.items():
         known = progress.get(cluster_id, Progress(cluster_id))
         offered = {
             (file.offset, file.epoch): file
@@ -254,9 +336,8 @@ def _wanted_snapshots(
             if file.cluster_id == cluster_id
         }
         stored = stored_snapshots(store).get(safe_name(cluster_id), set())
-        ranges = union([*one.known, *_ranges(one, told.groups[cluster_id])])
         usable = sorted(set(offered) | stored)
-        for stretch in stretches(known.applied_end, ranges, usable)[0]:
+        for stretch in stretches(known.applied_end, here, usable)[0]:
             if stretch.baseline is not None and stretch.baseline not in stored:
                 wanted.append(offered[stretch.baseline])
     return wanted
@@ -264,7 +345,7 @@ def _wanted_snapshots(
 
 def _ranges(one: Intake, groups: Iterable[Group]) -> list[tuple[int, int]]:
     parts = (one.ruling.part(group.epoch, group.first, group.last + 1) for group in groups)
-    return [(start, end) for start, end in parts if start < end]
+    return [piece for start, end in parts if start < end for piece in without(one.skip, start, end)]
 
 
 def stored_snapshots(store: Store) -> dict[str, set[tuple[int, int]]]:
@@ -295,14 +376,44 @@ def _worst(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def _with_taken(
-    progress: Mapping[str, Progress], clusters: Mapping[str, Taken], run: int
+def _with_taken(progress: Mapping[str, Progress], taken: _Take, run: int) -> dict[str, Progress]:
+    found = dict(progress)
+    for snapshot in taken.snapshots:
+        found.setdefault(snapshot.cluster_id, Progress(snapshot.cluster_id, run=run))
+    for cluster_id, new in taken.clusters.items():
+        if new.spans:
+            known = found.get(cluster_id, Progress(cluster_id))
+            found[cluster_id] = replace(known.with_spans(new.spans), run=run)
+    return found
+
+
+def _unproven(
+    told: Survey, progress: Mapping[str, Progress], named: Named, committed: bool
+) -> dict[str, Ranges]:
+    """By cluster of the input: what of its log nothing shows to be committed."""
+    found = {}
+    for cluster_id, groups in told.groups.items():
+        known = progress.get(cluster_id, Progress(cluster_id))
+        ruling = lineage(known.spans, groups)
+        evidence = Evidence(
+            named.at_end(cluster_id, ruling),
+            frozenset((s.offset, s.epoch) for s in told.snapshots if s.cluster_id == cluster_id),
+            proven_spans(known.spans, known.unproven),
+            committed,
+        )
+        found[cluster_id] = unproven(ruling, groups, evidence)
+    return found
+
+
+def _with_proof(
+    progress: Mapping[str, Progress], open_ends: Mapping[str, Ranges]
 ) -> dict[str, Progress]:
     found = dict(progress)
-    for cluster_id, taken in clusters.items():
-        if taken.spans:
-            known = found.get(cluster_id, Progress(cluster_id))
-            found[cluster_id] = replace(known.with_spans(taken.spans), run=run)
+    for cluster_id, ranges in open_ends.items():
+        if cluster_id in found:
+            log = covered(found[cluster_id].spans)
+            here = (piece for start, end in ranges for piece in overlap(log, start, end))
+            found[cluster_id] = replace(found[cluster_id], unproven=tuple(here))
     return found
 
 

@@ -1,6 +1,6 @@
 """The tables of a warehouse and their columns.
 
-    log         bronze: every record of the committed log, one row for each (cluster, offset)
+    log         bronze: every record of the log, one row for each (cluster, offset)
     snapshots   bronze: the records of the snapshots that stand in for a missing part of a log
     quarantine  what was not taken, where it stands, and why
     changes     silver: typed events
@@ -154,6 +154,8 @@ CLUSTERS: Final = pa.schema(
         ("records", LONG),
         ("problem", TEXT),
         ("run", LONG),
+        ("committed_end_offset", LONG),
+        ("unproven", TEXT),
     ]
 )
 """
@@ -162,6 +164,8 @@ open_transaction    offset of the beginning of a transaction that has not ended
 slices              into how many parts the cluster's state is cut
 unknown             JSON: ranges of offsets (end exclusive) at which the state is not known
 problem             why silver and gold cannot go on
+committed_end_offset  all of the log before it is known to be committed
+unproven            JSON: ranges of the log (end exclusive) that nothing shows to be committed
 """
 
 VALIDITY: Final = (

@@ -27,6 +27,7 @@ class Group(NamedTuple):
     """Inclusive."""
     latest: int
     """Greatest timestamp, in microseconds."""
+    node: int = -1
 
 
 class Span(NamedTuple):
@@ -64,10 +65,9 @@ class Lineage:
 
 def lineage(known: Sequence[Span], groups: Iterable[Group]) -> Lineage:
     """The committed log of what is known already and what the replicas have."""
-    logs: dict[str, dict[int, Span]] = {"": _outer(known)} if known else {}
-    for group in groups:
-        spans = logs.setdefault("/" + group.replica, {})
-        _widen(spans, Span(group.epoch, group.first, group.last + 1))
+    logs = replica_logs(groups)
+    if known:
+        logs[""] = _outer(known)
     ranked = sorted(logs.items(), key=lambda item: (*_rank(item[1]), item[0]))
     ruling: dict[int, Span] = {}
     for _, spans in ranked:
@@ -78,6 +78,15 @@ def lineage(known: Sequence[Span], groups: Iterable[Group]) -> Lineage:
             if start < end:
                 _widen(ruling, Span(span.epoch, start, end))
     return Lineage(tuple(sorted(ruling.values())))
+
+
+def replica_logs(groups: Iterable[Group]) -> dict[str, dict[int, Span]]:
+    """By replica the outer bounds of each epoch."""
+    logs: dict[str, dict[int, Span]] = {}
+    for group in groups:
+        spans = logs.setdefault("/" + group.replica, {})
+        _widen(spans, Span(group.epoch, group.first, group.last + 1))
+    return logs
 
 
 def _rank(spans: Mapping[int, Span]) -> tuple[int, int]:
@@ -126,6 +135,12 @@ def without(ranges: Iterable[tuple[int, int]], start: int, end: int) -> list[tup
     return left
 
 
+def overlap(ranges: Iterable[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
+    """What of the offsets from `start` to `end` (exclusive) lies in one of the ranges."""
+    parts = ((max(low, start), min(high, end)) for low, high in sorted(ranges))
+    return [(low, high) for low, high in parts if low < high]
+
+
 def join_spans(spans: Iterable[Span]) -> list[Span]:
     """The same spans with neighbours of one epoch made one; ascending."""
     joined: list[Span] = []
@@ -159,24 +174,32 @@ class Intake:
     """Ranges of offsets that bronze has."""
     chunks: Mapping[int, int] = field(default_factory=dict)
     """Chunks with something to do, and the latest time before each (microseconds)."""
+    skip: tuple[tuple[int, int], ...] = ()
+    """Ranges of offsets that are not to be taken yet."""
 
 
-def intake(cluster_id: str, known: Sequence[Span], groups: Sequence[Group]) -> Intake:
+def intake(
+    cluster_id: str,
+    known: Sequence[Span],
+    groups: Sequence[Group],
+    skip: tuple[tuple[int, int], ...] = (),
+) -> Intake:
     """Which chunks hold something new, or something that contradicts the log."""
     ruling = lineage(known, groups)
     ranges = covered(known)
+    done = union([*ranges, *skip])
     work: dict[int, int] = {}
     latest: dict[int, int] = {}
     for group in groups:
         start, end = ruling.part(group.epoch, group.first, group.last + 1)
         if start < end:
             latest[group.chunk] = max(latest.get(group.chunk, 0), group.latest)
-        fresh = without(ranges, start, end) if start < end else []
+        fresh = without(done, start, end) if start < end else []
         foreign = (start, end) != (group.first, group.last + 1)
         if fresh or foreign:
             first = fresh[0][0] if fresh else group.first
             work[group.chunk] = min(work.get(group.chunk, first), first)
-    return Intake(cluster_id, ruling, tuple(ranges), _prefix_times(work, latest, known))
+    return Intake(cluster_id, ruling, tuple(ranges), _prefix_times(work, latest, known), skip)
 
 
 def _prefix_times(
@@ -229,6 +252,9 @@ def stretches(
             offset, epoch = usable[0]
             found.append(Stretch(offset, end, (offset, epoch)))
         at = end
+    beyond = max((one for one in snapshots if one[0] > at), default=None)
+    if beyond is not None:
+        found.append(Stretch(beyond[0], beyond[0], beyond))
     return [s for s in found if s.start < s.end or s.baseline], None
 
 

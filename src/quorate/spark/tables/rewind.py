@@ -21,7 +21,7 @@ from quorate.spark.tables.errands import Errand, run_errands, slice_number, writ
 from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import QUARANTINE
-from quorate.spark.tables.lineage import Span
+from quorate.spark.tables.lineage import Span, overlap
 from quorate.spark.tables.read import at_least, read_table
 from quorate.spark.tables.slices import CLOSED, CURRENT
 from quorate.spark.tables.state import transactions
@@ -67,6 +67,7 @@ def _rewind(
         unknown=tuple((low, high) for low, high in before.unknown if high < state_end),
         open_transaction=state_end if state_end < offset < before.log_end else None,
         run=run,
+        unproven=tuple(overlap(before.unproven, 0, offset)),
     )
     plan_progress(store, plan, known)
     plan.summary = {"cluster_id": cluster_id, "log_end": min(offset, before.log_end)}

@@ -11,5 +11,6 @@ join      all of it as data frames; `job` is the whole
 from __future__ import annotations
 
 from quorate.spark.who.job import Answer, LogPaths, who
+from quorate.spark.who.logs import Reading
 
-__all__ = ["Answer", "LogPaths", "who"]
+__all__ = ["Answer", "LogPaths", "Reading", "who"]

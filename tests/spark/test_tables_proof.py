@@ -1,0 +1,86 @@
+"""What of a log is known to be committed: by logs, voters and snapshots; no Spark needed."""
+
+from __future__ import annotations
+
+from quorate.spark.tables.lineage import Group, Span, intake, lineage
+from quorate.spark.tables.proof import Evidence, Named, proven_spans, unproven
+
+THREE = frozenset((1, 2, 3))
+
+
+def log(node, *spans):
+    """(epoch, start, end) of a node's log, in one chunk."""
+    return [
+        Group(f"node{node}", epoch, 0, start, end - 1, end, node) for epoch, start, end in spans
+    ]
+
+
+def left(groups, **evidence):
+    known = evidence.get("known", ())
+    return unproven(lineage(known, groups), groups, Evidence(**evidence))
+
+
+def test_of_a_lone_log_nothing_is_known():
+    assert left(log(1, (1, 0, 10))) == ((0, 10),)
+    assert left(log(1, (1, 0, 10)), voters=frozenset((1,))) == ()
+
+
+def test_what_a_majority_has_of_the_newest_epoch_is_committed_and_all_before_it():
+    logs = log(1, (1, 0, 10), (2, 10, 20)) + log(2, (1, 0, 10), (2, 10, 15))
+    assert left(logs, voters=THREE) == ((15, 20),)
+    assert left(log(11, (1, 0, 10)) + log(12, (1, 0, 10)), voters=THREE) == ((0, 10),)
+
+
+def test_an_old_epoch_on_a_majority_is_not_while_a_later_one_may_replace_it():
+    """Figure 8 of the Raft paper."""
+    logs = (
+        log(1, (1, 0, 1), (2, 1, 3)) + log(2, (1, 0, 1), (2, 1, 3)) + log(3, (1, 0, 1), (3, 1, 3))
+    )
+    assert left(logs, voters=THREE) == ((0, 3),)
+    assert left(logs, voters=THREE, snapshots=frozenset([(2, 3)])) == ((2, 3),)
+
+
+def test_snapshots_confirm_what_is_below_their_end_and_of_their_epoch():
+    logs = log(4, (3, 228, 284), (4, 284, 317))
+    assert left(logs, snapshots=frozenset([(228, 3)])) == ((228, 317),)
+    assert left(logs, snapshots=frozenset([(290, 4)])) == ((290, 317),)
+    assert left(logs, snapshots=frozenset([(290, 3)])) == ((284, 317),)
+
+
+def test_a_tail_before_a_hole_is_not_confirmed_by_what_comes_behind_the_hole():
+    late = log(1, (6, 342, 360))
+    tail = log(4, (3, 228, 284), (4, 284, 317))
+    shown = {"voters": frozenset((1,)), "snapshots": frozenset([(228, 3), (342, 6)])}
+    assert left(late + tail, **shown) == ((228, 317),)
+    linked = log(2, (4, 290, 307), (6, 307, 343))
+    assert left(late + tail + linked, **shown) == ()
+    touching = log(1, (6, 317, 360))
+    assert left(touching + tail, **shown) == ((228, 317),), "no log has both sides"
+
+
+def test_what_was_known_before_stays_known():
+    known = proven_spans([Span(1, 0, 10), Span(2, 10, 20)], ((15, 20),))
+    assert [(span.start, span.end) for span in known] == [(0, 10), (10, 15)]
+    spans = (Span(1, 0, 10), Span(2, 10, 20))
+    ruling = lineage(spans, log(9, (2, 10, 25)))
+    assert unproven(ruling, log(9, (2, 10, 25)), Evidence(known=known)) == ((15, 25),)
+
+
+def test_a_quorum_gives_only_what_is_committed():
+    assert left(log(1, (1, 0, 10), (2, 10, 20)), given=True) == ()
+
+
+def test_the_voters_are_those_named_last_in_the_ruling_log():
+    named = Named()
+    named.in_logs["c"] = [(0, 1, THREE), (5, 1, frozenset((1, 2))), (9, 4, frozenset((7,)))]
+    ruling = lineage([], log(1, (1, 0, 9), (6, 9, 12)))
+    assert named.at_end("c", ruling) == {1, 2}
+    named.in_snapshots["c"] = [(12, 6, frozenset((1, 2, 4)))]
+    assert named.at_end("c", ruling) == {1, 2, 4}
+    assert named.at_end("d", ruling) == frozenset()
+
+
+def test_what_is_to_be_left_out_makes_no_work():
+    logs = log(1, (1, 0, 10))
+    assert intake("c", [], logs, ((0, 10),)).chunks == {}
+    assert intake("c", [], logs, ((4, 10),)).chunks == {0: 0}
