@@ -368,3 +368,11 @@ def test_a_path_must_be_given():
 def test_raw_bytes_come_on_demand(two_segments):
     assert {row["raw"] for row in read(two_segments[0])} == {None}
     assert all(row["raw"] for row in read(two_segments[0], raw="true", kinds="log"))
+
+
+def test_control_batches_are_found_among_the_others():
+    only = [EqualTo(("is_control",), True)]
+    found = read(DATA / "a-first/node1", filters=only, columns="offset,is_control,type")
+    rows = read(DATA / "a-first/node1", columns="offset,is_control,type")
+    assert found == [row for row in rows if row["is_control"]]
+    assert {"LeaderChange", "KRaftVoters", "SnapshotFooter"} <= {row["type"] for row in found}

@@ -87,6 +87,14 @@ def points(found):
     return {n for start, end in found for n in range(start, end)}
 
 
+def test_a_snapshot_that_nothing_reaches_is_a_state_by_itself():
+    assert stretches(None, [], [(9, 1), (12, 1)]) == ([Stretch(12, 12, (12, 1))], None)
+    leap = Stretch(12, 12, (12, 1))
+    assert stretches(None, [(0, 5)], [(3, 1), (12, 1)]) == ([Stretch(0, 5), leap], None)
+    assert stretches(12, [(0, 5)], [(12, 1)]) == ([], None)
+    assert stretches(20, [(0, 20)], [(12, 1)]) == ([], None)
+
+
 @given(ranges, st.integers(0, 20), st.integers(1, 25))
 def test_ranges_are_sets_of_offsets(found, start, size):
     rest = without(found, start, start + size)

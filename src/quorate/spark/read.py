@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import Filter
+from pyspark.sql.datasource import EqualTo, Filter
 
 from quorate.formats.batch import control_records
 from quorate.formats.control import SnapshotFooter
@@ -133,10 +133,16 @@ def _failing(piece: Piece, items: Iterable[Item]) -> Iterator[Item]:
 
 def _chosen(items: Iterable[Item], filters: Sequence[Filter]) -> Iterator[Item]:
     """Without the batches of which no row can pass."""
+    only_control = EqualTo(("is_control",), True) in filters
     for item in items:
         if isinstance(item, Damage):
             yield item
             continue
+        if only_control:  # few of many: told without a look at each of the others
+            control = item.heads["attributes"] & CONTROL != 0
+            if not control.any():
+                continue
+            item = item.part(control)
         passing = np.array([may_hold(filters, spans) for spans in _spans(item)], np.bool_)
         if passing.all():
             yield item
