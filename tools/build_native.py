@@ -30,7 +30,7 @@ _HOT: Final = {
     "formats": "batch batch_records varint",
     "node": "applier company disk jobs proposals replica tail",
     "raft": "*",
-    "sim": "chance clients machine network process trace world",
+    "sim": "chance clients machine network operations process trace world",
     "sim/checks": "clients commits elections history machines promises twin voters",
     "storage": "memory",
 }
