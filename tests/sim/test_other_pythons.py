@@ -45,12 +45,15 @@ def iscsi(data, initial=0):
 def interpreter(minor: int) -> str | None:
     """One of 3.`minor` that starts: on the PATH, or among pyenv's."""
     kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    known = [shutil.which(f"python3.{minor}"), *sorted(kept.glob(f"3.{minor}.*/bin/python"))]
+    known = [
+        shutil.which(f"python3.{minor}"),
+        *map(str, sorted(kept.glob(f"3.{minor}.*/bin/python"))),
+    ]
     tell = "import sys; print(sys.version_info[1])"
     for path in filter(None, known):
         ran = subprocess.run([path, "-c", tell], capture_output=True, text=True, check=False)
         if ran.stdout.strip() == str(minor):
-            return str(path)
+            return path
     return None
 
 
