@@ -169,7 +169,7 @@ Crash(i) ==
         /\ role' = [role EXCEPT ![i] =
              IF s.leader = i THEN IF alone THEN "prospective" ELSE "resigned"
              ELSE IF s.voted = i /\ (i \in set \/ i \in VotersBefore(i, s.log)) THEN "candidate"
-             ELSE IF s.leader # None THEN "follower"
+             ELSE IF s.leader \in set THEN "follower"
              ELSE IF alone THEN "prospective" ELSE "unattached"]
         /\ UNCHANGED <<asked, votes, said, led>>
 
