@@ -172,10 +172,11 @@ class Node:
         self.step([Received(self.replies, request)])
         return self.replies
 
-    def hear(self, *others: int) -> None:
-        """Fetches of these nodes, at the time that its clock shows."""
+    def hear(self, *others: int, behind: int = 0) -> None:
+        """Fetches of these nodes, so far `behind`, at the time that its clock shows."""
+        at = self.end - behind
         for other in others:
-            self.receive(FetchRequest(None, key(other), self.epoch, 0, 0, 0, 0, -1))
+            self.receive(FetchRequest(None, key(other), self.epoch, at, 0, 0, 0, -1))
 
     def answer(self, response: Response, reply_to: int = 0) -> None:
         self.step(answers=[Answer(reply_to, response)])

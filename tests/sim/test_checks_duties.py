@@ -62,10 +62,30 @@ def test_an_observer_is_not_enough() -> None:
 
 def test_a_new_voter_that_has_not_fetched_in_the_epoch() -> None:
     fake, leader = leading()
-    fake.checks.twins[1].heard.clear()
+    fake.checks.twins[1].forget_heard()
     fake.rule(leader, 1, 2, 3, 4)
     with broken("a new voter has caught up", "adds 4"):
         leader.append(leader.control(Voters(voters(1, 2, 3, 4))))
+
+
+def test_a_new_voter_that_is_behind() -> None:
+    """Until it has fetched what the leader had when it fetched before."""
+    fake, leader = leading()
+    fake.checks.twins[1].forget_heard()
+    leader.hear(4, behind=2)
+    fake.rule(leader, 1, 2, 3, 4)
+    with broken("a new voter has caught up", "which has not caught up in epoch"):
+        leader.append(leader.control(Voters(voters(1, 2, 3, 4))))
+
+
+def test_a_new_voter_that_has_what_there_was_when_it_fetched_before() -> None:
+    fake, leader = leading()
+    fake.checks.twins[1].forget_heard()
+    leader.hear(4, behind=1)
+    leader.append(leader.made())
+    leader.hear(4, behind=1)
+    fake.rule(leader, 1, 2, 3, 4)
+    leader.append(leader.control(Voters(voters(1, 2, 3, 4))))
 
 
 def test_a_new_voter_that_has_fetched() -> None:

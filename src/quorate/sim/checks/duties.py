@@ -28,8 +28,10 @@ class Duties:
     def heard(self, twin: Twin, request: object, now_ms: int) -> None:
         """A replica asks what only a leader is asked; `now_ms` of the one that is asked."""
         if twin.heard_in != twin.election.epoch:
-            twin.heard.clear()
+            twin.forget_heard()
             twin.heard_in = twin.election.epoch
+        if isinstance(request, FetchRequest):
+            twin.fetched(request.replica, request.offset)
         if isinstance(request, FetchRequest | FetchSnapshotRequest):
             twin.heard[request.replica] = now_ms
         elif isinstance(request, UpdateVoterRequest):

@@ -72,6 +72,10 @@ class Twin:
         self.heard: dict[ReplicaKey, int] = {}
         """Who has fetched from it in the epoch `heard_in`, and when last: ms of its own clock."""
         self.heard_in = 0
+        self._ends: dict[ReplicaKey, int] = {}
+        """Where its log ended when they fetched last."""
+        self.caught_up: set[ReplicaKey] = set()
+        """Who has fetched, in that epoch, what it had when they fetched before, or all."""
         self.hears = False
         """Did it lead, or hear a leader, at the end of its last step?"""
         self.leading: int | None = None
@@ -86,11 +90,24 @@ class Twin:
         voters = self.tip.voters
         return self.own_voters if voters is None else voters
 
+    def forget_heard(self) -> None:
+        """Another epoch, or another life."""
+        self.heard.clear()
+        self._ends.clear()
+        self.caught_up.clear()
+
+    def fetched(self, key: ReplicaKey, offset: int) -> None:
+        """A replica fetches from there (KIP-853: when it has caught up, it may be added)."""
+        end = self.tip.end
+        if offset >= min(end, self._ends.get(key, end)):
+            self.caught_up.add(key)
+        self._ends[key] = end
+
     # -- its life -----------------------------------------------------------------------------
     def start(self, process: Node, recovered: Recovered) -> None:
         """Take what the disk gave back; it must hold all that was durable."""
         self.life = process.life
-        self.heard.clear()
+        self.forget_heard()
         tip = self._recovered_tip(process, recovered)
         vote = recovered.election or ElectionState()
         if not self.restored and self.forgot(tip, vote):

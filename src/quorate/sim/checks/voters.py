@@ -109,8 +109,9 @@ def check_changes(twin: Twin) -> None:
             )
         old = twin.own_voters if entry.parent.voters is None else entry.parent.voters
         for key in keys(entry.voters or ()) - keys(old):
-            if key not in twin.heard or twin.heard_in != entry.epoch:
+            if key not in twin.caught_up or twin.heard_in != entry.epoch:
+                verb = "caught up" if key in twin.heard else "fetched"
                 raise Violation(
                     "a new voter has caught up",
-                    f"{what} and adds {key}, which has not fetched in epoch {entry.epoch}",
+                    f"{what} and adds {key}, which has not {verb} in epoch {entry.epoch}",
                 )
