@@ -22,7 +22,7 @@ def test_a_seed_draws_one_plan_for_ever() -> None:
     Who changes what seeds draw on purpose writes the new value, and says so in the change.
     """
     text = "".join(plan_text(draw(seed)) for seed in range(50))
-    assert blake2b(text.encode(), digest_size=8).hexdigest() == "af49c97343e9bda0"
+    assert blake2b(text.encode(), digest_size=8).hexdigest() == "17051699bb10ba4f"
 
 
 def test_text_says_all_of_a_plan() -> None:
@@ -58,7 +58,7 @@ def test_one_world_in_four_has_the_deeds_of_eight() -> None:
     counts = sorted(len(draw(seed).deeds) for seed in SEEDS)
     quarter = len(SEEDS) // 4
     assert sum(counts[-quarter:]) > sum(counts[:-quarter])
-    assert 25 < counts[-quarter // 2] < 120 and counts[len(SEEDS) // 2] < 15
+    assert 25 < counts[-quarter // 2] < 120 and counts[len(SEEDS) // 2] < 20
 
 
 def test_a_node_named_twice_is_one_node() -> None:

@@ -133,7 +133,7 @@ TROUBLES = [
     Deed(4000, "isolate", (LEADER, 4000)),
     Deed(4000, "mute", (LEADER, 4000)),
     Deed(4000, "deafen", (LEADER, 4000)),
-    Deed(4000, "burst", (LEADER, 20)),
+    Deed(4000, "churn", (LEADER, 20, 300, 6)),
     Deed(4000, "fork", (LEADER, 0, 20, 3, 4000)),
     Deed(4000, "bridge", (3, 0b0010, 3000)),
     Deed(4000, "flap", (0b0010, 400, 6)),

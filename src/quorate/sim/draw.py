@@ -31,6 +31,8 @@ _OBSERVERS: Final = (0, 0, 0, 1, 1, 2, 2, 3)
 _DURATIONS: Final = (5_000, 10_000, 10_000, 20_000, 30_000)
 _FIERCE: Final = 0.25
 _WORLDS_IN_ONE: Final = 8
+_CALM_MS: Final = 1500
+"""A fetch timeout in which a slow node can still follow."""
 _WEEK_MS: Final = 604_800_000
 
 
@@ -61,6 +63,9 @@ def draw(seed: int) -> Plan:
         deeds=_Deeds(luck, voters, observers, duration, timing).draw(static, times, inside),
     )
     disk = _small(Chance(seed, "small"), _aging(Chance(seed, "age"), plan.disk))
+    if any(deed.kind == "churn" for deed in plan.deeds):
+        slices = Chance(seed, "slices").pick((1, 100))
+        disk = replace(disk, slice_bytes=slices, tail_bytes=300, retention_bytes=500)
     return replace(plan, timing=_patient(plan), disk=disk)
 
 
@@ -69,7 +74,7 @@ def _small(luck: Chance, disk: DiskPlan) -> DiskPlan:
     disk = replace(
         disk,
         tail_bytes=luck.pick((TAIL_BYTES, 4096, 300)),
-        slice_bytes=luck.pick((SLICE_BYTES, 8)),
+        slice_bytes=luck.pick((SLICE_BYTES, 1, 100)),
     )
     if luck.happens(0.5):
         disk = replace(disk, segment_bytes=luck.pick((150, 300, 600)))
@@ -225,7 +230,7 @@ class _Deeds:
                 self._fork()
         if luck.happens(0.25):
             self._collide()
-        if luck.happens(0.15):
+        if luck.happens(0.3) and self._timing.fetch_timeout_ms >= _CALM_MS:
             self._overtake()
         if luck.happens(0.4):
             for _ in range(1 + luck.skewed(0, 5)):
@@ -300,14 +305,14 @@ class _Deeds:
         """The log grows and is cleaned faster than a slow node can apply it: it is sent snapshot
         after snapshot."""
         luck = self._luck
-        at, node = luck.below(1 + 2 * self._duration // 3), 1 + luck.below(self._count)
-        self._found.append(Deed(at, "slow-cpu", (node, luck.pick((5000, 20_000, 100_000)), 6000)))
+        at, node = (
+            luck.between(self._duration // 5, self._duration // 2),
+            1 + luck.below(self._count),
+        )
+        self._found.append(Deed(at, "slow-cpu", (node, luck.pick((80_000, 120_000)), 9000)))
         self._found.append(Deed(at, "kill", (node, luck.between(10, 1500))))
-        pause = luck.pick((60, 150, 500))
-        for then in range(at, at + 12 * pause, pause):
-            self._found.append(Deed(then, "burst", (LEADER, luck.pick((5, 30)))))
-            self._found.append(Deed(then + pause // 3, "snapshot", (LEADER,)))
-            self._found.append(Deed(then + pause - 1, "clean", (LEADER,)))
+        args = (LEADER, luck.pick((5, 30)), luck.pick((100, 150, 200)), 60)
+        self._found.append(Deed(at, "churn", args))
 
     def _inside(self, at: int, what: str, node: int) -> None:
         args = (node, OPERATIONS.index(what), self._steps())

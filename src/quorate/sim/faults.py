@@ -41,11 +41,11 @@ class Faults:
             self._world.push(deed.at_ms * _MS, self.do, deed, luck)
 
     def do(self, deed: Deed, luck: Chance, looks: int = _LOOKS) -> None:
-        """Do this deed now, unless all faults are over; a fork waits for a leader."""
+        """Do this deed now, unless all faults are over; some wait for a leader."""
         world = self._world
         if world.is_healing:
             return
-        if deed.kind == "fork" and deed.args[0] == LEADER and looks and not self._is_led():
+        if deed.kind in _OF_LEADERS and deed.args[0] == LEADER and looks and not self._is_led():
             world.push(world.now_us + _LOOK_US, self.do, deed, luck, looks - 1)
             return
         world.fault(deed.kind, deed.args)
@@ -336,8 +336,18 @@ class Faults:
             for node in side:
                 self._world.processes[node].operations.dark = "truncate", step
 
-    def _burst(self, luck: Chance, process: Process, count: int) -> None:
+    def _churn(
+        self, luck: Chance, process: Process, count: int, period_ms: int, times: int
+    ) -> None:
+        """It, or who leads in its place, writes a lot and soon cleans its log of that."""
+        if not times or self._world.is_healing:
+            return
+        operators = self._world.operators
+        process = self._world.leader() or process
         process.burst(count)
+        self._later(period_ms // 3, operators.snapshot, process.id)
+        self._later(period_ms - 1, operators.clean, process.id)
+        self._later(period_ms, self._churn, luck, process, count, period_ms, times - 1)
 
     def _mute(self, luck: Chance, process: Process, for_ms: int) -> None:
         """Nobody hears it."""
@@ -380,6 +390,7 @@ class Faults:
         world.move(process)
 
 
+_OF_LEADERS: Final = frozenset({"churn", "fork"})
 _OF_OPERATORS: Final = frozenset(
     {"add", "remove", "alter", "upgrade", "snapshot", "clean", "resign"}
 )
@@ -415,7 +426,7 @@ _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "rot-live": Faults._rot_live,
         "misdirect": Faults._misdirect,
         "isolate": Faults._isolate,
-        "burst": Faults._burst,
+        "churn": Faults._churn,
         "fork": Faults._fork,
         "mute": Faults._mute,
         "deafen": Faults._deafen,

@@ -167,7 +167,7 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "isolate": ("node", "for_ms"),
         "mute": ("node", "for_ms"),
         "deafen": ("node", "for_ms"),
-        "burst": ("node", "count"),
+        "churn": ("node", "count", "period_ms", "times"),
         "fork": ("node", "beside", "count", "step", "for_ms"),
         "bridge": ("node", "nodes", "for_ms"),
         "flap": ("nodes", "period_ms", "times"),
