@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quorate.node.jobs import AppendBatches
 from quorate.raft.ready import SaveElection
 from quorate.raft.roles import Unattached
-from quorate.raft.values import ElectionState, Voters
+from quorate.raft.values import ControlState, ElectionState, Voters
 from sim.fake import Fake, Node, voters
 from sim.test_checks_core import A_LEADER, broken
 
@@ -86,6 +88,17 @@ def test_a_new_voter_that_has_what_there_was_when_it_fetched_before() -> None:
     leader.hear(4, behind=1)
     fake.rule(leader, 1, 2, 3, 4)
     leader.append(leader.control(Voters(voters(1, 2, 3, 4))))
+
+
+def test_a_voter_that_is_updated_beside_a_change() -> None:
+    """The same replicas, but it is a voter set like any other."""
+    fake, leader = leading()
+    fake.rule(leader, 1, 2)
+    leader.append(leader.control(Voters(voters(1, 2))))
+    moved = (replace(voters(1)[0], max_kraft_version=2), *voters(2))
+    leader.state.controls.state = ControlState(1, moved)
+    with broken("single voter change", "is not known to be committed"):
+        leader.append(leader.control(Voters(moved)))
 
 
 def test_a_new_voter_that_has_fetched() -> None:

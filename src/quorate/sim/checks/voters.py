@@ -59,7 +59,9 @@ def check_made(twin: Twin, entry: Entry) -> None:
         if len(keys(old) ^ keys(new)) > 1:
             text = f"{twin}: {entry}: {names(old)} to {names(new)}"
             raise Violation("overlapping majorities", text)
-        twin.changes.append(entry)
+    elif parent.kraft_version < 1 or parent.epoch != entry.epoch:
+        return  # the upgrade, or a first leader: it says in the log what was configured
+    twin.changes.append(entry)
 
 
 def _check_first(twin: Twin, entry: Entry, voters: tuple[Voter, ...]) -> None:
