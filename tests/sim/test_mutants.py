@@ -25,6 +25,7 @@ FOUND_SOON = (
     "fetch-before-sync",
     "voters-rule-when-committed",
     "log-not-synced",
+    "tail-trimmed-askew",
     "rename-not-synced",
 )
 """Each within ten seeds: enough to see in minutes that the net holds. `quorate sim mutants` hunts
