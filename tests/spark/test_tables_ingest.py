@@ -27,9 +27,10 @@ from quorate.spark.generate import Fleet, generate
 from quorate.spark.tables import bronze, state
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
-from quorate.spark.tables.ingest import BadInput, ingest
+from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS, text_of
 from quorate.spark.tables.store import open_store
+from quorate.spark.tables.summary import BadInput
 from spark.fleet import DYNAMIC, EVERYTHING, LOG, rows_of, warehouses
 from spark.logs import START_MS, log_directory
 from spark.slice_logs import thing

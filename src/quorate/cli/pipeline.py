@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from quorate.spark.audit import Report
-    from quorate.spark.tables.ingest import Summary
+    from quorate.spark.tables.summary import Summary
 
 BAD_INPUT: Final = 1
 WRONG: Final = 2
@@ -99,8 +99,8 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
     """
     options = {"clusterId": words["cluster_id"]} if words["cluster_id"] else {}
     with _job("ingest", words) as (spark, tell):
-        from quorate.spark.tables.ingest import BadInput
         from quorate.spark.tables.ingest import ingest as job
+        from quorate.spark.tables.summary import BadInput
 
         try:
             summary = job(

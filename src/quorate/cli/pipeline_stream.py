@@ -70,7 +70,7 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
     options = _options(paths, words)
     with _job("stream", words) as (spark, tell), _until_stopped() as go_on:
         from quorate.spark.follow import follow
-        from quorate.spark.tables.ingest import BadInput
+        from quorate.spark.tables.summary import BadInput
 
         try:
             told = follow(

@@ -19,8 +19,9 @@ from quorate.spark.session import reason
 from quorate.spark.source import FORMAT
 from quorate.spark.stream_options import END, parse_stream_options
 from quorate.spark.tables.bronze import BODY
-from quorate.spark.tables.ingest import ClusterSummary, Summary, Told, ingest_rows
+from quorate.spark.tables.ingest import ingest_rows
 from quorate.spark.tables.store import Store, open_store
+from quorate.spark.tables.summary import ClusterSummary, Summary, Told
 from quorate.spark.tail_feed import Directories, unread_ends
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from quorate.spark.tables.bronze import Place
 from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.errands import write_rows
 from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
-from quorate.spark.tables.ingest import Summary, catch_up
+from quorate.spark.tables.ingest import catch_up
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.lineage import Span, union, without
 from quorate.spark.tables.store import Plan, Store, Stored, WarehouseError, open_store
+from quorate.spark.tables.summary import Summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
