@@ -22,6 +22,8 @@ class Duties:
         self._reigns: dict[int, tuple[int, int, int]] = {}
         """By node: its life, the epoch that it leads, and the end of the voter set in force."""
         self._until: dict[int, float] = {}
+        self._stepped: dict[int, int] = {}
+        """By node: when it led at the end of a step last, ms."""
         self._seen: dict[int, Entry] = {}
         """By node: the committed voter set that was looked at last."""
 
@@ -44,9 +46,15 @@ class Duties:
         if newest is not None and newest is not self._seen.get(twin.id):
             self._stays(twin, newest)
         patience = _LATEST * state.config.fetch_timeout_ms
+        still = state.now - self._stepped.get(twin.id, state.now)
+        self._stepped[twin.id] = state.now
         if self._reigns.get(twin.id) != reign:
             self._reigns[twin.id] = reign
             self._until[twin.id] = state.now + patience
+        elif still >= patience / 2:
+            # It stood still for longer than it may lead alone: what had come meanwhile it takes
+            # for news, as Kafka does, and that sets the last deadline.
+            self._until[twin.id] = max(state.now + patience / 2, self._until[twin.id])
         elif state.now > self._until[twin.id]:
             heard = self._majority_heard(twin, state.now)
             self._until[twin.id] = max(heard + patience, self._until[twin.id])

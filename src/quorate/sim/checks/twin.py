@@ -73,9 +73,10 @@ class Twin:
         """Who has fetched from it in the epoch `heard_in`, and when last: ms of its own clock."""
         self.heard_in = 0
         self._ends: dict[ReplicaKey, int] = {}
-        """Where its log ended when they fetched last."""
+        """Where its log ended when they fetched first in that epoch."""
         self.caught_up: set[ReplicaKey] = set()
-        """Who has fetched, in that epoch, what it had when they fetched before, or all."""
+        """Who has fetched, in that epoch, what it had when they fetched first, or all. (The rule
+        asks for what it had at the last Fetch before that was valid: never less.)"""
         self.hears = False
         """Did it lead, or hear a leader, at the end of its last step?"""
         self.leading: int | None = None
@@ -98,10 +99,8 @@ class Twin:
 
     def fetched(self, key: ReplicaKey, offset: int) -> None:
         """A replica fetches from there (KIP-853: when it has caught up, it may be added)."""
-        end = self.tip.end
-        if offset >= min(end, self._ends.get(key, end)):
+        if offset >= self._ends.setdefault(key, self.tip.end):
             self.caught_up.add(key)
-        self._ends[key] = end
 
     # -- its life -----------------------------------------------------------------------------
     def start(self, process: Node, recovered: Recovered) -> None:
