@@ -22,7 +22,7 @@ test: .venv/dev.stamp native .kafka/libs.stamp .kafka/tla.stamp
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m "not slow and not interop" $(PURE)
-	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/sim
+	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/raft tests/sim
 
 # Without the slow tests, with fewer examples of the property tests, over the sources where they
 # have changed since they were compiled.

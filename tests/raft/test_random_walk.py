@@ -42,6 +42,7 @@ BUGS = [
 
 
 @pytest.mark.slow
+@pytest.mark.interpreted
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_the_walk_finds(bug: planted.Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     bug(monkeypatch)
