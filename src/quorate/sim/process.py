@@ -28,12 +28,13 @@ from quorate.node.replica import Effects, Input, Replica
 from quorate.raft.core import RaftCore
 from quorate.raft.inputs import CleanTo
 from quorate.raft.ready import Clean, InstallSnapshot, SaveElection, Truncate
-from quorate.raft.values import ControlState, RaftConfig, Voter
+from quorate.raft.values import ControlState, Voter
 from quorate.sim.chance import Chance
 from quorate.sim.machine import KeyValueMachine
 from quorate.sim.observe import Durable, Violation
 from quorate.sim.operations import Operations, WatchedStorage
 from quorate.sim.seams import PowerCut, WhimPolicy, dark_after, untroubled, whims
+from quorate.sim.settings import raft_config
 from quorate.storage.api import CorruptLog, Recovered, StorageError
 from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryDisk
@@ -171,28 +172,6 @@ class Process:
         mono = self.world.now_us * self._rate // (_RATE * 1000)
         return Now(mono, BORN_MS + mono + self.wall_offset_ms)
 
-    def _config(self) -> RaftConfig:
-        world, timing = self.world, self.world.plan.timing
-        return RaftConfig(
-            cluster_id=CLUSTER_ID,
-            node_id=self.id,
-            directory_id=self.directory_id,
-            can_be_voter=self.can_be_voter,
-            listeners=self.listeners,
-            static_voters=world.static_voters if self.static else (),
-            bootstrap_servers=world.bootstrap_servers(self.id),
-            election_timeout_ms=timing.election_timeout_ms,
-            fetch_timeout_ms=timing.fetch_timeout_ms,
-            election_backoff_max_ms=timing.election_backoff_max_ms,
-            request_timeout_ms=timing.request_timeout_ms,
-            retry_backoff_ms=timing.retry_backoff_ms,
-            fetch_max_wait_ms=timing.fetch_max_wait_ms,
-            fetch_max_bytes=timing.fetch_max_bytes,
-            snapshot_max_bytes=timing.snapshot_max_bytes,
-            high_watermark_linger_ms=timing.high_watermark_linger_ms,
-            auto_join=world.plan.auto_join and self.can_be_voter,
-        )
-
     # -- beginning ----------------------------------------------------------------------------
     def format(self, voters: tuple[Voter, ...]) -> None:
         """Write the first voter set as `storage format` does."""
@@ -226,7 +205,12 @@ class Process:
         machine = KeyValueMachine(0 if world.is_healing else world.plan.timing.idle_ms)
         try:
             replica = Replica(
-                self._config(), recovered, machine, self.luck.random, policy, *self._memory
+                raft_config(self, CLUSTER_ID),
+                recovered,
+                machine,
+                self.luck.random,
+                policy,
+                *self._memory,
             )
         except BrokenInvariant as broken:
             raise Violation("recovery", f"node {self.id}: {broken}") from broken
