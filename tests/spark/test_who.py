@@ -188,6 +188,7 @@ def test_the_command_tells_people_and_programs_and_keeps_a_table(
         (["--authorizer-log", "controller.log", "--pattern", "%m"], "it needs %d and %m"),
         (["--server-log", "controller.log", "--cluster", "x"], f"it has {CLUSTER}"),
         (["--server-log", "controller.log", "--where", "nope = 1"], "nope"),
+        (["--server-log", "controller.log", "--where", "event ="], "--where: [PARSE_SYNTAX_ERROR]"),
         (["--server-log", "controller.log", "--window", "5"], "it must be like 5s"),
     ],
 )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quorate.base.errors import QuorateError
+from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 BAD_INPUT: Final = 1
 WRONG: Final = 2
-_INTERRUPTED: Final = 130
 _LOG4J: Final = Path(__file__).parents[1].joinpath("spark", "log4j2.properties").as_uri()
 
 
@@ -77,6 +77,21 @@ def job_options(command: Any) -> Any:
     ):
         command = option(command)
     return command
+
+
+limit_option = click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="Rows to print at most.",
+)
+
+
+def tell_of_more(found: int, limit: int) -> None:
+    """Say that there are more rows than were asked for."""
+    if found > limit:
+        click.echo(f"... more rows: --limit (only {limit} are shown)", err=True)
 
 
 @pipeline.command()
@@ -236,7 +251,7 @@ def _left_at_once(tidy: Callable[[], None]) -> Iterator[None]:
 
     def leave(*_: object) -> None:
         tidy()
-        os._exit(_INTERRUPTED)
+        os._exit(INTERRUPTED)
 
     before = signal.signal(signal.SIGINT, leave)
     try:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.cli.columns import cell, table_lines
-from quorate.cli.pipeline import _job, _local, _print, job_options, pipeline
+from quorate.cli.pipeline import (
+    _job,
+    _local,
+    _print,
+    job_options,
+    limit_option,
+    pipeline,
+    tell_of_more,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,13 +28,7 @@ if TYPE_CHECKING:
 @job_options
 @click.option("--where", metavar="SQL", help="A condition on the answer's columns.")
 @click.option("--order-by", metavar="SQL", help="Sort the answer: 'time DESC, offset'.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=50,
-    show_default=True,
-    help="Rows to print at most.",
-)
+@limit_option
 @click.option("--at", metavar="TIME|OFFSET", help="With a kind of things: their state then.")
 @click.option("--cluster", metavar="ID", help="Of this cluster alone; --at needs it.")
 def history(question: str | None, **words: Any) -> int:
@@ -50,11 +52,10 @@ def history(question: str | None, **words: Any) -> int:
         answer = _answer(spark, question, words)
         rows = [row.asDict(recursive=True) for row in answer.take(words["limit"] + 1)]
         names = answer.columns
-    more = len(rows) > words["limit"]
-    rows = rows[: words["limit"]]
-    _print(rows, words["as_json"], lambda: table_lines(names, rows))
-    if more and not words["as_json"]:
-        click.echo(f"... more rows: --limit (only {words['limit']} are shown)", err=True)
+    shown = rows[: words["limit"]]
+    _print(shown, words["as_json"], lambda: table_lines(names, shown))
+    if not words["as_json"]:
+        tell_of_more(len(rows), words["limit"])
     return 0
 
 
@@ -74,8 +75,8 @@ def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> Dat
     store = open_store(warehouse, table_format)
     answer = state_at(spark, store, question, words["cluster"], **then)
     if "instant" in then:
-        end = log_ends(spark, store, words["cluster"])
-        if end is not None and end < then["instant"]:
+        end = log_ends(store, words["cluster"])
+        if end < then["instant"]:
             click.echo(f"the log at hand ends at {cell(end)} UTC: this is the state then", err=True)
     return narrowed(answer, None, words["where"], words["order_by"])
 

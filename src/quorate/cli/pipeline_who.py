@@ -15,7 +15,9 @@ from quorate.cli.pipeline import (
     _local,
     _print,
     job_options,
+    limit_option,
     pipeline,
+    tell_of_more,
 )
 
 if TYPE_CHECKING:
@@ -78,13 +80,7 @@ def log_options(command: Any) -> Any:
 @click.option("--pattern", metavar="LAYOUT", help="Of log4j, when it is not Kafka's own.")
 @click.option("--all", "everything", is_flag=True, help="Also what nodes did by themselves.")
 @click.option("--where", metavar="SQL", help="A condition on the answer's columns.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=50,
-    show_default=True,
-    help="Rows to print at most.",
-)
+@limit_option
 @click.option("--out", is_flag=True, help="Keep the whole answer in the warehouse, as table who.")
 def who(**words: Any) -> int:
     """Who did it? Names for changes, from the logs of the nodes, and how sure they are.
@@ -132,17 +128,13 @@ def who(**words: Any) -> int:
 
 def _condition(spark: SparkSession, words: dict[str, Any]) -> str:
     """Which rows to print. Raises NoSuchQuestion before anything is read."""
-    from pyspark.errors import AnalysisException, ParseException
-
-    from quorate.spark.history import NoSuchQuestion
+    from quorate.spark.history import understood
     from quorate.spark.tables.layout import WHO
     from quorate.spark.tables.read import spark_schema
 
     condition = words["where"] or ("true" if words["everything"] else _ASKED)
-    try:
+    with understood("--where: "):
         _ = spark.createDataFrame([], spark_schema(WHO)).where(condition).columns
-    except (AnalysisException, ParseException) as error:
-        raise NoSuchQuestion(f"--where: {str(error).partition(chr(10))[0]}") from None
     return str(condition)
 
 
@@ -151,8 +143,7 @@ def _show(rows: DataFrame, summary: dict[str, Any], limit: int) -> None:
     names = ["time", "offset", "event", "what", "who", "confidence", "request", "host", "client_id"]
     cells = [row | {"what": what(row), "who": doer(row)} for row in found[:limit]]
     _print(None, False, lambda: table_lines(names, cells) if cells else ["no such change"])
-    if len(found) > limit:
-        click.echo(f"... more rows: --limit (only {limit} are shown)", err=True)
+    tell_of_more(len(found), limit)
     causes, sure = (
         ", ".join(f"{count} {name}" for name, count in summary[column].items())
         for column in ("caused_by", "confidence")

@@ -19,7 +19,7 @@ from quorate.spark.tables.errands import Errand, run_errands, write_rows
 from quorate.spark.tables.files import DataFile, file_name, read_file
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.slices import CLOSED
-from quorate.spark.tables.store import COMPACT, Plan, Store, Stored, WarehouseError, open_store
+from quorate.spark.tables.store import COMPACT, NoWarehouse, Plan, Store, Stored, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ def compact(
     began = time.monotonic()
     store = open_store(warehouse, table_format)
     if store.last_run() == 0:
-        raise WarehouseError(f"{warehouse}: there is no warehouse here: `quorate pipeline ingest`")
+        raise NoWarehouse(warehouse)
     run = store.next_run()
     summary = CompactSummary(store.root)
     tell("joining small files")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
-from quorate.spark.tables.store import WarehouseError, open_store
+from quorate.spark.tables.store import NoWarehouse, open_store
 from quorate.spark.views import VIEWS, register_views
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ def history(
 
     where: a condition in SQL over the answer's columns
 
-    Raises NoSuchQuestion, and WarehouseError where nothing was taken in yet.
+    Raises NoSuchQuestion, and NoWarehouse where nothing was taken in yet.
     """
     store = open_store(warehouse, table_format)
     store.recover()
     if store.last_run() == 0:
-        raise WarehouseError(f"{warehouse}: there is no warehouse here: `quorate pipeline ingest`")
+        raise NoWarehouse(warehouse)
     names = register_views(spark, store)
     if question in names:
         return narrowed(spark.table(question), where=where)
@@ -47,7 +47,7 @@ def history(
             f"there is no '{question}'; there are the questions {', '.join(VIEWS)} and the tables "
             f"{', '.join(tables)}"
         )
-    with _understood():
+    with understood():
         answer = spark.sql(question)
     return narrowed(answer, where=where)
 
@@ -59,7 +59,7 @@ def narrowed(
     order_by: str | None = None,
 ) -> DataFrame:
     """Of one cluster, under a condition, sorted (both in SQL). Raises NoSuchQuestion."""
-    with _understood():
+    with understood():
         if cluster is not None:
             answer = answer.where(answer["cluster_id"] == cluster)
         if where:
@@ -71,12 +71,12 @@ def narrowed(
 
 
 @contextmanager
-def _understood() -> Iterator[None]:
-    """SQL that cannot be is the mistake of who asked."""
+def understood(where: str = "") -> Iterator[None]:
+    """SQL that cannot be is the mistake of who asked, `where` it is. Raises NoSuchQuestion."""
     from pyspark.errors import AnalysisException, ParseException
 
     try:
         yield
     except (AnalysisException, ParseException) as error:
         said = next((line for line in str(error).splitlines() if line.strip()), "")
-        raise NoSuchQuestion(said) from None
+        raise NoSuchQuestion(where + said) from None

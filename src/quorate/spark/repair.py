@@ -21,7 +21,7 @@ from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
 from quorate.spark.tables.ingest import catch_up
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.lineage import Span, union, without
-from quorate.spark.tables.store import Plan, Store, Stored, WarehouseError, open_store
+from quorate.spark.tables.store import NoWarehouse, Plan, Store, Stored, WarehouseError, open_store
 from quorate.spark.tables.summary import Summary
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def repair(
     tell("looking over the tables' logs")
     summary.mended = store.mend()
     if store.next_run() == 1:
-        raise WarehouseError(f"{warehouse}: there is no warehouse here: `quorate pipeline ingest`")
+        raise NoWarehouse(warehouse)
     tell("looking for data files that are gone")
     missing = store.missing()
     if missing:

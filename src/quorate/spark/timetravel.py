@@ -77,14 +77,9 @@ def offset_at(spark: SparkSession, store: Store, cluster_id: str, instant: datet
     return int(found[0])
 
 
-def log_ends(spark: SparkSession, store: Store, cluster_id: str) -> datetime | None:
+def log_ends(store: Store, cluster_id: str) -> datetime:
     """When the last record that is at hand was written."""
-    from pyspark.sql import functions as F
-
-    cluster = safe_name(cluster_id) + "/"
-    log = read_table(spark, store, "log", lambda file: file.path.startswith(cluster))
-    found = log.agg(F.max("time")).first()
-    return None if found is None or found[0] is None else found[0].astimezone(UTC)
+    return datetime.fromtimestamp(load_progress(store)[cluster_id].last_time / 1e6, UTC)
 
 
 def current(spark: SparkSession, store: Store, kind: str) -> DataFrame:

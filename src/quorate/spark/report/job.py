@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from quorate.base.errors import QuorateError
 from quorate.spark.report.gather import Cluster, gather
 from quorate.spark.report.page import page
-from quorate.spark.tables.store import WarehouseError, open_store
+from quorate.spark.tables.store import NoWarehouse, open_store
 from quorate.spark.views import register_views
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ def report(
     """Write the HTML page `out` on the clusters of a warehouse, all or those named.
 
     audit: a `report.json` that `audit` wrote, whose verdicts are shown too. Gives what is shown.
-    Raises WarehouseError where nothing was taken in yet, and ReportError.
+    Raises NoWarehouse where nothing was taken in yet, and ReportError.
     """
     verdicts = None if audit is None else _read(audit)
     store = open_store(warehouse, table_format)
     store.recover()
     if not store.files("clusters"):
-        raise WarehouseError(f"{warehouse}: there is no warehouse here: `quorate pipeline ingest`")
+        raise NoWarehouse(warehouse)
     register_views(spark, store)
     tell("asking the tables")
     found = gather(spark, clusters)

@@ -31,6 +31,13 @@ class WarehouseError(QuorateError):
     """The warehouse cannot be read or written as it is."""
 
 
+class NoWarehouse(WarehouseError):
+    """Nothing was ever taken in here."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(f"{root}: there is no warehouse here: `quorate pipeline ingest`")
+
+
 class LostCommit(WarehouseError):
     """A table of the warehouse has lost a commit."""
 

@@ -16,7 +16,7 @@ from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.files import DataFile, TableWriter, file_name, safe_name
 from quorate.spark.tables.layout import WHO
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.store import Plan, Store, WarehouseError, open_store
+from quorate.spark.tables.store import NoWarehouse, Plan, Store, open_store
 from quorate.spark.who.join import clock_shift, who_did
 from quorate.spark.who.layout import layout
 from quorate.spark.who.logs import FileTold, Reading, Source, collect_told, find_logs, read_logs
@@ -108,7 +108,7 @@ def who(
     reading: the layout and time zone of the logs, and how far lines may be from changes
 
     Raises SourceError for logs that are missing, no text or of another layout, LayoutError,
-    NoSuchCluster, and WarehouseError where nothing was taken in yet.
+    NoSuchCluster, and NoWarehouse where nothing was taken in yet.
     """
     from pyspark import StorageLevel
 
@@ -165,7 +165,7 @@ def open_warehouse(root: str, table_format: str) -> Store:
 def _cluster(store: Store, wanted: str | None) -> str:
     known = sorted(load_progress(store))
     if not known:
-        raise WarehouseError(f"{store.root}: there is no warehouse here: `quorate pipeline ingest`")
+        raise NoWarehouse(store.root)
     if wanted is not None and wanted not in known:
         raise NoSuchCluster(f"cluster {wanted} is not in the warehouse: it has {', '.join(known)}")
     if wanted is None and len(known) > 1:
