@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from quorate.spark.source import read_metadata
+from quorate.spark.stream_options import END, MAJORITY, SNAPSHOT
 from quorate.spark.tables.bronze import (
     BODY,
     HEADER,
@@ -39,9 +40,6 @@ from quorate.spark.tables.lineage import (
     without,
 )
 from quorate.spark.tables.proof import (
-    END,
-    MAJORITY,
-    SNAPSHOT,
     VOTER_COLUMNS,
     Evidence,
     Named,
@@ -123,11 +121,11 @@ def ingest_rows(
         run = store.next_run()
         progress = load_progress(store)
     open_ends = _unproven(told, progress, named, committed)
-    skip = {
-        MAJORITY: open_ends,
-        SNAPSHOT: _unproven(told, progress, Named(), committed),
-        END: {},
-    }[up_to]
+    skip: dict[str, Ranges] = {}
+    if up_to == MAJORITY:
+        skip = open_ends
+    elif up_to == SNAPSHOT:
+        skip = _unproven(told, progress, Named(), committed)
     tell("taking records (bronze)")
     taken = _take(spark, rows, store, told, progress, run, skip)
     note_taken(summary, taken.clusters)
@@ -139,7 +137,7 @@ def ingest_rows(
         plan_progress(store, taken.plan, progress)
         taken.plan.summary = summary.to_json()
         store.commit(taken.plan)
-    progress = _leap(spark, rows, store, told, progress, taken)
+    _leap(spark, rows, store, told, progress, taken)
     for cluster_id, end in _filled(progress).items():
         tell(f"telling {cluster_id} anew from offset {end}: its missing part has come")
         rewind_state(spark, store, cluster_id, end, store.next_run())
@@ -223,18 +221,16 @@ def _leap(
     told: Survey,
     progress: Mapping[str, Progress],
     taken: _Take,
-) -> dict[str, Progress]:
+) -> None:
     """Take the snapshots that stand in for what looked whole, but had damage inside."""
-    found = dict(progress)
-    ranges = {id: covered(found[id].spans) for id in told.groups if id in found}
+    ranges = {id: covered(progress[id].spans) for id in told.groups if id in progress}
     snapshots = _wanted_snapshots(store, told, progress, ranges)
     if snapshots:
         plan = Plan(store.next_run(), "bronze")
         more = _taken(spark, rows, store, plan, {}, snapshots)
         taken.snapshots += more.snapshots
-        plan_progress(store, plan, found)
+        plan_progress(store, plan, progress)
         store.commit(plan)
-    return found
 
 
 def _taken(

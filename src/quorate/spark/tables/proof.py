@@ -21,10 +21,6 @@ from quorate.spark.tables.lineage import Group, Lineage, Span, overlap, replica_
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MAJORITY: Final = "majority"
-SNAPSHOT: Final = "snapshot"
-END: Final = "end"
-
 Ranges = tuple[tuple[int, int], ...]
 """Offsets; ends are exclusive."""
 
