@@ -42,7 +42,7 @@ PART_SUFFIX: Final = ".checkpoint.part"
 DELETED_SUFFIX: Final = ".deleted"
 
 _SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_SEGMENT_NAME: Final = re.compile(r"(\d{20})\.log")
+_SEGMENT_NAME: Final = re.compile(r"(\d{20})(\..+)")
 
 
 def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
@@ -50,10 +50,10 @@ def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
     return f"{base_offset:020d}{suffix}"
 
 
-def parse_segment_name(name: str) -> int | None:
-    """The base offset in the name of a `.log` file; None when it is not one."""
+def parse_segment_name(name: str, suffix: str = LOG_SUFFIX) -> int | None:
+    """The base offset in the name of a `.log` file, or of its index; None when it is not one."""
     match = _SEGMENT_NAME.fullmatch(name)
-    return int(match[1]) if match else None
+    return int(match[1]) if match and match[2] == suffix else None
 
 
 def snapshot_name(snapshot_id: OffsetAndEpoch) -> str:

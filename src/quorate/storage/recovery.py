@@ -289,8 +289,8 @@ def _miss_log(disk: Disk, found: Survey, newest: OffsetAndEpoch) -> None:
 def _miss_segment(disk: Disk, found: Survey) -> None:
     end = found.scan.end_offset
     for name in sorted(found.names):
-        stem, _, suffix = name.partition(".")
-        if f".{suffix}" == INDEX_SUFFIX and stem.isdecimal() and int(stem) >= max(end, 1):
+        base = parse_segment_name(name, INDEX_SUFFIX)
+        if base is not None and base >= max(end, 1):
             text = (
                 f"{disk.where}/{name}: its segment is missing, and the log ends at offset {end}; "
                 "records from there on are lost if nobody truncated them"
@@ -298,11 +298,12 @@ def _miss_segment(disk: Disk, found: Survey) -> None:
             found.notes.append(Warn(text))
     segment = found.segments[-1]
     index = segment_name(segment.base_offset, INDEX_SUFFIX)
-    indexed = last_indexed(read_file(disk, index)) if index in found.names else None
-    if indexed is not None and segment.base_offset + indexed[0] >= end:
+    indexed = read_file(disk, index) if index in found.names else b""
+    known = last_indexed(indexed, segment.base_offset)
+    if known is not None and known >= end:
         text = (
-            f"{disk.where}/{index} knows offset {segment.base_offset + indexed[0]}, but the log "
-            f"ends at offset {end}; records from there on are lost if nobody truncated them"
+            f"{disk.where}/{index} knows offset {known}, but the log ends at offset {end}; "
+            "records from there on are lost if nobody truncated them"
         )
         found.notes.append(Warn(text))
 

@@ -140,16 +140,16 @@ class Segment:
         remove_derived(disk, self.base_offset)
 
 
-def last_indexed(index: bytes) -> tuple[int, int] | None:
-    """(offset relative to the base, position) of the last entry of an `.index` file.
+def last_indexed(index: bytes, base_offset: int) -> int | None:
+    """The offset of the last entry of an `.index` file; None where it has none.
 
     Java gives the file of a segment that is written to its full size: zeros follow the entries.
     """
     end = -(-len(index.rstrip(b"\0")) // _INDEX_ENTRY.size) * _INDEX_ENTRY.size
     if not _INDEX_ENTRY.size <= end <= len(index):
         return None
-    relative, position = _INDEX_ENTRY.unpack_from(index, end - _INDEX_ENTRY.size)
-    return relative, position
+    relative, _ = _INDEX_ENTRY.unpack_from(index, end - _INDEX_ENTRY.size)
+    return base_offset + int(relative)
 
 
 def remove_derived(disk: Disk, base_offset: int) -> None:

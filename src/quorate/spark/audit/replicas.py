@@ -11,6 +11,7 @@ from quorate.formats.files import (
     LEADER_EPOCH_CHECKPOINT,
     META_PROPERTIES,
     QUORUM_STATE,
+    parse_segment_name,
 )
 from quorate.formats.meta_properties import decode_meta_properties
 from quorate.spark.audit.model import Replica
@@ -106,6 +107,7 @@ def _meta(path: str) -> dict[str, File]:
 def _replica(log: LogDirectory, folders: Folders, shelf: Shelf) -> Replica:
     beside = folders.get(log.path, {})
     meta = folders.get(parent(log.path), {}).get(META_PROPERTIES) or beside.get(META_PROPERTIES)
+    indexes = (parse_segment_name(name, INDEX_SUFFIX) for name in beside)
     return Replica(
         log.cluster_id,
         log.node_id,
@@ -115,16 +117,10 @@ def _replica(log: LogDirectory, folders: Folders, shelf: Shelf) -> Replica:
         log.snapshots,
         beside.get(QUORUM_STATE),
         beside.get(LEADER_EPOCH_CHECKPOINT),
-        tuple(sorted(filter(None, map(_indexed, beside)))),
+        tuple(sorted(base for base in indexes if base is not None)),
         log.problem,
         log.complete,
     )
-
-
-def _indexed(name: str) -> int | None:
-    """The base offset in the name of an index."""
-    stem, _, suffix = name.partition(".")
-    return int(stem) if f".{suffix}" == INDEX_SUFFIX and stem.isdecimal() else None
 
 
 def _directory_id(meta: File | None, shelf: Shelf) -> Uuid | None:
