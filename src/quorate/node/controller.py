@@ -137,11 +137,10 @@ class Controller(ReplicaView):
 
     def _call(self, call: Call, effects: NodeEffects) -> None:
         if call.request.api_key == ENVELOPE:
-            opened = unwrap(call, FORWARDABLE)
-            if self.replica.core.leader.leader_id != self.node_id:
-                # Whatever is inside, also what no Quorate node serves: a broker goes on to send
-                # here until it is told that this is no controller any more.
-                opened = ErrorCode.NOT_CONTROLLER
+            # Whatever is inside, also what no Quorate node serves: a broker goes on to send here
+            # until it is told that this is no controller any more.
+            leads = self.replica.core.leader.leader_id == self.node_id
+            opened = unwrap(call, FORWARDABLE) if leads else ErrorCode.NOT_CONTROLLER
             if isinstance(opened, ErrorCode):
                 refusal = EnvelopeResponse(error_code=opened)
                 effects.answers.append((call.token, call.encode(refusal)))

@@ -431,7 +431,6 @@ class Process:
     def _set_watch(self) -> None:
         armed = self._fail_in > 0 or self.full
         self.operations.trouble = self._watch if armed else untroubled
-        self.memory.watch = self.operations
 
     def _interrupted(self, operation: str) -> None:
         self.world.fault("interrupted", (self.id, operation))
