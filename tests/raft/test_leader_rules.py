@@ -51,10 +51,10 @@ START = END + 1
 """Log end of a leader whose first batch is a LeaderChange alone."""
 
 
-def led() -> Single:
+def led(**config: object) -> Single:
     """Leader of epoch 5 whose log has a voter set: its first batch is one record."""
     control = ((4, Voters(tuple(voter(i) for i in (1, 2, 3)))),)
-    single = leader(log=recovered(control_records=control))
+    single = leader(log=recovered(control_records=control), **config)
     assert single.core.log_end == (START, EPOCH + 1)
     return single
 
@@ -166,6 +166,11 @@ def test_records_reach_to_the_log_end_synced_or_not() -> None:
     single.step(Propose(0, EPOCH + 1, 2, 10, "x"))
     answer = single.ask(fetch(END, LAST_EPOCH, max_bytes=77))
     assert answer.records == ReadRange(END, START + 2, 77)  # type: ignore[union-attr]
+
+
+def test_an_answer_is_no_larger_than_a_segment_whatever_was_asked_for() -> None:
+    answer = led(answer_max_bytes=2000).ask(fetch(END, LAST_EPOCH, max_bytes=1 << 20))
+    assert answer.records == ReadRange(END, START, 2000)  # type: ignore[union-attr]
 
 
 def test_every_answer_names_the_leader_and_its_endpoints() -> None:

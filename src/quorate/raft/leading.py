@@ -161,7 +161,7 @@ def _answer(s: State, role: Leader, request: FetchRequest, *, first: bool) -> Fe
         if first and request.replica.id >= 0:
             _fetched(s, role, role.progress.row(request.replica, s.now), offset)
         if offset < end:
-            records = ReadRange(offset, end, request.max_bytes)
+            records = ReadRange(offset, end, min(request.max_bytes, s.config.answer_max_bytes))
     return FetchResponse(
         ErrorCode.NONE,
         LeaderAndEpoch(s.me.id, s.election.epoch),
