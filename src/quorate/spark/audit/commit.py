@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
+from typing import Final
 
 from quorate.base.ids import ZERO_UUID, OffsetAndEpoch, ReplicaKey
 from quorate.spark.audit.model import Control, Replica, Span
 
 Voters = tuple[ReplicaKey, ...]
+_START: Final = attrgetter("start")
+_OFFSET: Final = attrgetter("offset")
 
 
 @dataclass(slots=True)
 class Chain:
-    """The log of one replica, as far as it is sound."""
+    """The log of one replica, as far as it is sound.
+
+    Years of elections are in it, so what is asked about an offset is looked up, not searched for.
+    """
 
     replica: Replica
     start: int
     end: int
     """Exclusive: of the last sound batch."""
     spans: tuple[Span, ...] = ()
+    """Ascending."""
     controls: tuple[Control, ...] = ()
+    """By offset, ascending."""
     snapshots: tuple[OffsetAndEpoch, ...] = ()
     """Those that are sound."""
     voter_sets: tuple[tuple[int, Voters], ...] = ()
@@ -32,23 +42,28 @@ class Chain:
 
     def epoch_at(self, offset: int) -> int | None:
         """Of the record at this offset; None when the log has not got it."""
-        for span in self.spans:
-            if span.start <= offset < span.end:
-                return span.epoch
-        return None
+        place = bisect_right(self.spans, offset, key=_START)
+        if not place or offset >= self.spans[place - 1].end:
+            return None
+        return self.spans[place - 1].epoch
+
+    def voters_written(self, end: int) -> Voters | None:
+        """The last voter set before `end`; None: none was written."""
+        place = bisect_left(self.voter_sets, end, key=itemgetter(0))
+        return self.voter_sets[place - 1][1] if place else None
 
     def voters_at(self, end: int) -> Voters | None:
         """The voters in force when everything before `end` was in the log; None: not known.
 
         Where no voter set was ever written (a static quorum), those whom the last election names.
         """
-        known = [voters for offset, voters in self.voter_sets if offset < max(end, 1)]
-        if known:
-            return known[-1]
-        elections = [one for one in self.controls if one.leader is not None and one.offset < end]
-        if not elections:
-            return None
-        return tuple(ReplicaKey(voter_id) for voter_id in elections[-1].voter_ids)
+        written = self.voters_written(max(end, 1))
+        if written is not None:
+            return written
+        for place in range(bisect_left(self.controls, end, key=_OFFSET) - 1, -1, -1):
+            if self.controls[place].leader is not None:
+                return tuple(ReplicaKey(voter_id) for voter_id in self.controls[place].voter_ids)
+        return None
 
 
 def parting(one: Chain, other: Chain) -> int | None:

@@ -18,6 +18,7 @@ from quorate.spark.audit.model import (
     VIOLATION,
     WARNING,
     ClusterVerdict,
+    Control,
     Finding,
     Mismatch,
     ReplayFacts,
@@ -25,6 +26,7 @@ from quorate.spark.audit.model import (
     ReplicaVerdict,
     SegmentFacts,
     SnapshotFacts,
+    Span,
     Spot,
     state_of,
 )
@@ -122,20 +124,23 @@ class _Court:
         snapshots = [one for one in self._snapshots_of(replica) if one.sound]
         start = segments[0].base if segments else 0
         chain = Chain(replica, start, start, snapshots=tuple(one.id for one in snapshots))
+        spans: list[Span] = []
+        controls: list[Control] = []
         sets = [(one.id.offset - 1, one.voters) for one in snapshots if one.voters is not None]
         for segment in segments:
             for span in segment.spans:
-                if chain.spans and chain.spans[-1].epoch == span.epoch:
-                    joined = replace(chain.spans[-1], end=span.end)
-                    chain.spans = (*chain.spans[:-1], joined)
+                if spans and spans[-1].epoch == span.epoch:
+                    spans[-1] = replace(spans[-1], end=span.end)
                 else:
-                    chain.spans = (*chain.spans, span)
-            chain.controls = (*chain.controls, *segment.controls)
+                    spans.append(span)
+            controls += segment.controls
             chain.end = segment.end if segment.broken_at is None else segment.broken_at
             if segment.broken_at is not None:
                 break
-        if chain.spans:
-            chain.end = min(chain.end, chain.spans[-1].end)
+        chain.spans = tuple(spans)
+        chain.controls = tuple(sorted(controls, key=lambda one: one.offset))
+        if spans:
+            chain.end = min(chain.end, spans[-1].end)
         sets += [(one.offset, one.voters) for one in chain.controls if one.voters is not None]
         chain.voter_sets = tuple(
             sorted(((offset, voters) for offset, voters in sets if voters), key=lambda one: one[0])

@@ -62,11 +62,11 @@ def _election(control: Control, chain: Chain) -> str | None:
             f"leader {control.leader} was elected by {sorted(granting)}: no majority of "
             f"{sorted(voters)}"
         )
-    known = [ids for offset, ids in chain.voter_sets if offset < control.offset]
-    if known and {voter.id for voter in known[-1]} != voters:
+    known = chain.voters_written(control.offset)
+    if known is not None and {voter.id for voter in known} != voters:
         return (
             f"leader {control.leader} was elected by the voters {sorted(voters)}, but "
-            f"{_text(known[-1])} were in force"
+            f"{_text(known)} were in force"
         )
     return None
 
