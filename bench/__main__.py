@@ -23,6 +23,7 @@ from bench.report import Report
 
 MEASURES: dict[str, Callable[[bool], Report]] = {
     "commits": quorum.commits,
+    "hops": quorum.hops,
     "slow-disk": quorum.slow_disk,
     "entities": quorum.entities,
     "failover": quorum.failover,

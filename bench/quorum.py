@@ -10,7 +10,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,8 @@ from bench.systems import (
     SYSTEMS,
     Absent,
     Controllers,
+    Etcd,
+    Hops,
     Node,
     Quorate,
     System,
@@ -75,6 +77,26 @@ def commits(quick: bool) -> Report:
     report.hold_ratio("commits/s, 128 outstanding, over etcd's", storm, "etcd", 3.0, at_most=False)
     if (loaded := report.value("memory of a node after the load", "quorate")) is not None:
         report.goals.append(Goal("memory of a loaded node, MB", loaded, 150))
+    return report
+
+
+def hops(quick: bool) -> Report:
+    """A lone put of Quorate, of etcd and of its bare hops, by turns: the median of the turns."""
+    report = Report()
+    turns: dict[str, list[float]] = {}
+    with ExitStack() as stack:
+        systems: list[System] = []
+        for make in (Hops, Quorate, Etcd):
+            try:
+                systems.append(stack.enter_context(started(make)))
+            except Absent as error:
+                report.absent.append(str(error))
+        for _ in range(3 if quick else 9):
+            for system in systems:
+                sample = run(measure(system.connect, 1, 1.0 if quick else 3.0))
+                turns.setdefault(system.name, []).append(sample.percentile_ms(0.5))
+    for name, found in turns.items():
+        report.add("lone put p50, by turns", name, statistics.median(found), "ms")
     return report
 
 

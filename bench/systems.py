@@ -26,6 +26,7 @@ __all__ = [
     "Absent",
     "Controllers",
     "Etcd",
+    "Hops",
     "Kafka",
     "Node",
     "Quorate",
@@ -200,6 +201,39 @@ class Quorate(System):
 
     def clients_for(self, outstanding: int) -> int:
         return min(outstanding, 4)
+
+
+class _HopsNode(Node):
+    kind = "hops"
+
+    def write_properties(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def server_command(self, *args: str) -> list[str]:
+        words = [self.port, self.directory / "file", *self.config["leader"]]
+        return [sys.executable, "-m", "bench.hops", *map(str, words)]
+
+
+class Hops(System):
+    """Three processes that do a commit's hops and syncs and nothing else (`bench.hops`)."""
+
+    name = "hops"
+
+    def __init__(self, root: Path) -> None:
+        first = _HopsNode(IDS[0], root / "hops1", {"leader": ()})
+        others = (_HopsNode(i, root / f"hops{i}", {"leader": (first.port,)}) for i in IDS[1:])
+        self.nodes = {node.id: node for node in (first, *others)}
+
+    def start(self) -> None:
+        for node in self.nodes.values():
+            node.start()
+        wait_for(lambda: all(n.answers for n in self.nodes.values()), "the followers to follow")
+
+    def leader(self) -> Node:
+        return self.nodes[IDS[0]]
+
+    async def client(self, port: int) -> Client:
+        return await RespClient.connect(port)
 
 
 class Controllers(_KRaft):
