@@ -5,6 +5,7 @@ import random
 import signal
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -14,12 +15,30 @@ from interop.process import QUORATE, QuorateNode, run_tool
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def quorum(tmp_path):
-    with Quorum(tmp_path, dict.fromkeys((1, 2, 3), "quorate")) as quorum:
+FETCH_TIMEOUT = 20.0
+"""Of a patient quorum, in seconds: who takes over sooner had no need to wait it out, however slow
+the machine is."""
+
+
+@contextmanager
+def running(directory, **config):
+    with Quorum(directory, dict.fromkeys((1, 2, 3), "quorate"), config=config) as quorum:
         quorum.format()
         quorum.start()
         quorum.leader()
+        yield quorum
+
+
+@pytest.fixture
+def quorum(tmp_path):
+    with running(tmp_path) as quorum:
+        yield quorum
+
+
+@pytest.fixture
+def patient(tmp_path):
+    fetch_timeout_ms = int(FETCH_TIMEOUT * 1000)
+    with running(tmp_path, **{"controller.quorum.fetch.timeout.ms": fetch_timeout_ms}) as quorum:
         yield quorum
 
 
@@ -40,22 +59,18 @@ def assert_all_confirmed(quorum):
         assert lost == [], f"{node} lost {len(lost)} of {len(quorum.acknowledged)}"
 
 
-def test_a_killed_leader_is_replaced(quorum, record_property):
-    quorum.write(20)
-    leader = quorum.leader()
-    before = quorum.wait_for_commit_by_all()
+def test_a_killed_leader_is_replaced_as_soon_as_its_connections_break(patient):
+    patient.write(20)
+    leader = patient.leader()
+    before = patient.wait_for_commit_by_all()
     leader.kill()
     start = time.monotonic()
-    quorum.write(1)
-    took = time.monotonic() - start
-    record_property("failover_seconds", took)
-    print(f"kill -9 to the next confirmed write: {took * 1000:.0f} ms")
-    # The survivors see the closed connection: they need not wait for the fetch timeout (2 s).
-    assert took < 2.0
+    patient.write(1)
+    assert time.monotonic() - start < FETCH_TIMEOUT / 2
     leader.start()
-    view = quorum.wait_for_commit_by_all()
+    view = patient.wait_for_commit_by_all()
     assert view.epoch > before.epoch
-    assert_all_confirmed(quorum)
+    assert_all_confirmed(patient)
 
 
 def test_a_frozen_leader_is_replaced_and_follows_when_it_wakes(quorum):
@@ -70,14 +85,14 @@ def test_a_frozen_leader_is_replaced_and_follows_when_it_wakes(quorum):
     assert_all_confirmed(quorum)
 
 
-def test_a_told_stop_hands_over_without_a_gap(quorum):
-    leader = quorum.leader()
+def test_a_told_stop_hands_over_without_a_gap(patient):
+    leader = patient.leader()
     start = time.monotonic()
     assert leader.kill(signal.SIGTERM) == 0
-    quorum.write(1)
-    assert time.monotonic() - start < 2.0
+    patient.write(1)
+    assert time.monotonic() - start < FETCH_TIMEOUT / 2
     leader.start()
-    assert_all_confirmed(quorum)
+    assert_all_confirmed(patient)
 
 
 def test_all_restart_with_what_they_had(quorum):
