@@ -13,7 +13,8 @@ from quorate.server.listener import Acceptor, Limits
 class Server:
     """An acceptor whose requests the test answers by hand."""
 
-    def __init__(self, limits=None, room=lambda: True):
+    def __init__(self, limits=None, room=lambda: True, family=socket.AF_INET):
+        self.family = family
         self.slots = []
         self.frames = []
         self.room = room
@@ -21,8 +22,8 @@ class Server:
 
     async def __aenter__(self):
         loop = asyncio.get_running_loop()
-        sock = socket.socket()
-        sock.bind(("127.0.0.1", 0))
+        sock = socket.socket(self.family)
+        sock.bind(("127.0.0.1" if self.family == socket.AF_INET else "::", 0))
         self.port = sock.getsockname()[1]
         self.acceptor = Acceptor(loop, self.limits, self.on_frame, lambda: self.room())
         await self.acceptor.listen("CONTROLLER", sock)
@@ -194,6 +195,33 @@ def test_a_connection_over_the_limit_is_closed():
             second.close()
 
     asyncio.run(run())
+
+
+def test_connections_that_would_take_the_nodes_own_files_are_closed(caplog):
+    async def run():
+        async with Server(Limits(fitting_connections=1)) as server:
+            _, first = await server.connect()
+            reader, second = await server.connect()
+            assert await is_closed(reader)
+            first.close()
+            second.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    assert "1 are open, and the node's own files need the rest" in caplog.text
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="a machine without IPv6")
+def test_an_ipv4_client_of_a_socket_for_both_is_named_as_ipv4(caplog):
+    async def run():
+        async with Server(Limits(max_connections_per_ip=0), family=socket.AF_INET6) as server:
+            reader, writer = await server.connect()
+            assert await is_closed(reader)
+            writer.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    assert "Refused the connection from 127.0.0.1:" in caplog.text
 
 
 def test_a_client_that_never_reads_its_answers_is_not_read_either():

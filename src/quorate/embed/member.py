@@ -34,7 +34,7 @@ from quorate.raft.messages import (
     Response,
 )
 from quorate.raft.ready import Refused
-from quorate.server import app
+from quorate.server import app, sockets
 from quorate.server.driver import Driver
 from quorate.server.meters import Meters
 from quorate.storage.api import Storage
@@ -113,11 +113,11 @@ class Member:
             settings=settings,
         )
         identity = load_identity(config)
-        bound = app.bind(config)
+        bound = sockets.bind(config)
         storage = open_storage(config)
         page = None
         try:
-            page = app.bind_metrics(config)
+            page = sockets.bind_metrics(config)
             return await cls._run(config, identity, bound, page, storage, machine)
         except BaseException:
             bound.close()
@@ -131,7 +131,7 @@ class Member:
         cls,
         config: NodeConfig,
         identity: Identity,
-        bound: app.Bound,
+        bound: sockets.Bound,
         page: socket.socket | None,
         storage: Storage,
         machine: StateMachine,

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import random
 import secrets
 import signal
 import socket
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.base.errors import QuorateError
-from quorate.base.ids import Address, Listener, Listeners, Uuid, uuid_to_text
+from quorate.base.ids import Address, Listeners, Uuid, uuid_to_text
 from quorate.formats.errors import FormatError
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT
 from quorate.formats.snapshot import read_snapshot
-from quorate.node.config import (
-    METRICS_LISTENER,
-    NodeConfig,
-    check_servable,
-    raft_config,
-    resolved_listeners,
-)
+from quorate.node.config import NodeConfig, check_servable, raft_config
 from quorate.node.controller import Controller
 from quorate.node.ensemble import Identity, load_identity
 from quorate.node.metadata_machine import Bootstrap, MetadataMachine, Registrant
 from quorate.node.replica import Replica
 from quorate.node.snapshots import SnapshotPolicy
+from quorate.server.descriptors import connections_that_fit, raise_limit
 from quorate.server.driver import Driver, present
 from quorate.server.listener import LEAST_BACKLOG, Limits
 from quorate.server.logs import LOG, level_of
 from quorate.server.meters import Meters
+from quorate.server.sockets import Bound, bind, bind_metrics
 from quorate.storage.api import Recovered, Storage
 from quorate.storage.files import FileStorage
 from quorate.storage.log import LogOptions
@@ -47,24 +41,8 @@ SHUTDOWN_TIMEOUT_MS: Final = 5_000
 FAULT_EXIT_CODE: Final = 1
 
 
-class CannotListen(QuorateError):
-    """A listener's address is taken or does not exist here."""
-
-
 class NodeFault(QuorateError):
     """The node could not start, or stopped itself; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """The listening sockets by listener name, and what others should connect to."""
-
-    sockets: dict[str, socket.socket]
-    advertised: Listeners
-
-    def close(self) -> None:
-        for sock in self.sockets.values():
-            sock.close()
 
 
 def run(config: NodeConfig) -> None:
@@ -82,6 +60,7 @@ def run(config: NodeConfig) -> None:
 
 def _run(config: NodeConfig) -> None:
     check_servable(config)
+    raise_limit()
     identity = load_identity(config)
     for warning in config.warnings:
         LOG.warning("%s", warning)
@@ -165,62 +144,8 @@ def limits(config: NodeConfig) -> Limits:
         config.max_connections_per_ip,
         config.connections_max_idle_ms,
         max(config.socket_listen_backlog_size, LEAST_BACKLOG),
+        connections_that_fit(),
     )
-
-
-def bind(config: NodeConfig) -> Bound:
-    """Open the listening sockets. Raises CannotListen."""
-    sockets: dict[str, socket.socket] = {}
-    ports: dict[str, int] = {}
-    for listener in config.controller_listeners():
-        try:
-            sockets[listener.name] = _listening_socket(listener, config)
-        except OSError as error:
-            for sock in sockets.values():
-                sock.close()
-            raise CannotListen(_why_not(listener, "listeners", error)) from None
-        ports[listener.name] = sockets[listener.name].getsockname()[1]
-    hostname = socket.gethostname()
-    return Bound(sockets, resolved_listeners(config, ports, hostname))
-
-
-def bind_metrics(config: NodeConfig) -> socket.socket | None:
-    """The socket of `quorate.metrics.listener`, where that is set. Raises CannotListen."""
-    address = config.metrics_listener
-    if address is None:
-        return None
-    listener = Listener("metrics", *address)
-    try:
-        return _listening_socket(listener, config)
-    except OSError as error:
-        raise CannotListen(_why_not(listener, METRICS_LISTENER, error)) from None
-
-
-def _listening_socket(listener: Listener, config: NodeConfig) -> socket.socket:
-    host = listener.host or None
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    sock = socket.socket(family, kind, protocol)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.setblocking(False)
-        sock.bind(address)
-        sock.listen(max(config.socket_listen_backlog_size, LEAST_BACKLOG))
-    except OSError:
-        sock.close()
-        raise
-    return sock
-
-
-def _why_not(listener: Listener, key: str, error: OSError) -> str:
-    where = f"{listener.host or '0.0.0.0'}:{listener.port}"
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"Cannot listen on {where} ({listener.name}): the port is in use. Stop the program "
-            f"that has it, or give another port in '{key}'"
-        )
-    return f"Cannot listen on {where} ({listener.name}): {error.strerror or error}"
 
 
 def _run_on_loop(main: Coroutine[Any, Any, None]) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from quorate.base.errors import QuorateError
+from quorate.base.ids import Address
 from quorate.server.logs import Sparing
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
@@ -25,6 +26,7 @@ _MOST_WAITING: Final = 128
 LEAST_BACKLOG: Final = 1024
 """Connections that the system holds for us until they are accepted. Kafka makes do with 50, as it
 has a thread that does nothing else; where they do not fit, clients wait for a second."""
+_IPV4_IN_IPV6: Final = "::ffff:"
 _MOST_LINES: Final = 10
 """Log lines about connections of which each minute has so many of a kind at most."""
 
@@ -38,6 +40,8 @@ class Limits:
     max_connections_per_ip: int = 2**31 - 1
     max_idle_ms: int = 600_000
     backlog: int = LEAST_BACKLOG
+    fitting_connections: int = 2**31 - 1
+    """Not a key of Kafka's: as many as leave the process the descriptors that it needs itself."""
 
 
 class Slot:
@@ -72,7 +76,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername") or ("?", 0)
-        self.host, self.peer = str(peer[0]), f"{peer[0]}:{peer[1]}"
+        self.host = str(peer[0]).removeprefix(_IPV4_IN_IPV6)
+        self.peer = str(Address(self.host, peer[1]))
         sock = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -210,6 +215,14 @@ class Acceptor:
         limits = self.limits
         if len(self._connections) >= limits.max_connections:
             self._refused(connection, f"max.connections ({limits.max_connections}) reached")
+            return False
+        if len(self._connections) >= limits.fitting_connections:
+            most = limits.fitting_connections
+            self._refused(
+                connection,
+                f"{most} are open, and the node's own files need the rest "
+                "of the descriptors: raise the limit on open files (ulimit -Hn)",
+            )
             return False
         if self._by_host[connection.host] >= limits.max_connections_per_ip:
             most = limits.max_connections_per_ip
