@@ -45,6 +45,34 @@ def closes(peer, timeout=10.0):
     return True
 
 
+def test_more_connections_than_the_process_may_have_files(tmp_path, monkeypatch):
+    """They are refused before the node lacks one for its own log: it rolls segments meanwhile."""
+    monkeypatch.setattr(QuorateNode, "server_command", with_files(100))
+    config = {"internal.metadata.log.segment.bytes": 200, "metadata.max.idle.interval.ms": 20}
+    with Quorum(tmp_path, {1: "quorate"}, config=config) as quorum:
+        quorum.format()
+        quorum.start()
+        node = quorum.leader()
+        flood = [socket.create_connection((HOST, node.port)) for _ in range(200)]
+        segments = len(list(node.partition.glob("*.log")))
+        wait_for(lambda: len(list(node.partition.glob("*.log"))) > segments + 3, "more segments")
+        wait_for(lambda: "raise the limit on open files" in node.log, "a word of the refused")
+        for peer in flood:
+            peer.close()
+        assert_still_works(quorum)
+
+
+def with_files(most):
+    """The command of a node that may have so many files open."""
+    command = QuorateNode.server_command
+
+    def server_command(self, *args):
+        limited = f'ulimit -n {most}; exec "$@"'
+        return ["bash", "-c", limited, "bash", *command(self, *args)]
+
+    return server_command
+
+
 GARBAGE = {
     "text": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     "two gibibytes": struct.pack(">i", 2**31 - 1) + b"\0" * 64,
