@@ -56,9 +56,21 @@ def test_the_least_configuration_has_kafkas_defaults(load):
     assert (raft.election_timeout_ms, raft.fetch_timeout_ms) == (1000, 2000)
     assert (raft.election_backoff_max_ms, raft.request_timeout_ms) == (1000, 2000)
     assert (raft.retry_backoff_ms, raft.fetch_max_bytes, raft.auto_join) == (20, 1048576, False)
-    assert config.segment_bytes == raft.answer_max_bytes == 1073741824
+    assert (config.segment_bytes, raft.answer_max_bytes) == (1073741824, 1048576)
     assert config.metadata_max_retention_bytes == 104857600
     assert config.metadata_log_max_record_bytes_between_snapshots == 20971520
+
+
+@pytest.mark.parametrize(
+    ("asked", "segment", "answered"), [(500, 1000, 500), (1 << 30, 1000, 1000)]
+)
+def test_a_leader_sends_what_it_would_ask_for_and_a_segment_at_most(load, asked, segment, answered):
+    sizes = {
+        "controller.quorum.fetch.max.bytes": asked,
+        "internal.metadata.log.segment.bytes": segment,
+    }
+    raft = raft_config(load(**sizes), "cluster", Uuid(bytes(16)))
+    assert raft.answer_max_bytes == answered
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,9 @@ def led(**config: object) -> Single:
     return single
 
 
-def committed() -> Single:
+def committed(**config: object) -> Single:
     """As `led`, with a high watermark: node 2 has everything."""
-    single = led()
+    single = led(**config)
     single.ask(fetch(START, EPOCH + 1, max_wait_ms=0))
     assert single.core.high_watermark == START
     return single
@@ -109,9 +109,9 @@ def test_a_leader_that_shuts_down_serves_no_more() -> None:
 
 
 # -- the leader's decision -----------------------------------------------------------------------
-def snapshotted(*, cleaned: bool) -> Single:
+def snapshotted(*, cleaned: bool, **config: object) -> Single:
     """Leader with a snapshot (3, 3), and with `cleaned` a log that starts there."""
-    single = committed()
+    single = committed(**config)
     snapshot_id = OffsetAndEpoch(3, LAST_EPOCH)
     single.step(SnapshotCreated(snapshot_id))
     if cleaned:
@@ -432,6 +432,13 @@ def test_fetch_snapshot(changes: dict[str, object], error: ErrorCode) -> None:
     if error == ErrorCode.NONE:
         assert answer.chunk == ReadChunk(OffsetAndEpoch(3, LAST_EPOCH), 10, 100)
         assert (answer.leader, answer.position) == (OWN, 10)
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(-5, 0), (0, 0), (50, 50), (1 << 31, 77)])
+def test_a_chunk_is_no_larger_than_what_the_leader_would_ask_for(asked: int, sent: int) -> None:
+    single = snapshotted(cleaned=False, snapshot_max_bytes=77)
+    answer = single.ask(snapshot_request(max_bytes=asked))
+    assert answer.chunk == ReadChunk(OffsetAndEpoch(3, LAST_EPOCH), 10, sent)  # type: ignore[union-attr]
 
 
 def test_fetch_snapshot_counts_for_check_quorum() -> None:

@@ -248,6 +248,33 @@ def test_a_client_that_never_reads_its_answers_is_not_read_either():
     asyncio.run(run())
 
 
+def test_who_takes_no_answers_is_closed_before_they_fill_the_memory(caplog):
+    answer = frame(bytes(1 << 20))
+
+    async def run():
+        async with Server(Limits(max_unsent_bytes=8 << 20)) as server:
+            asks, modest = await server.connect()
+            modest.write(frame(b"modest"))
+            await server.wait_for(1)
+            _, greedy = await server.connect()
+            greedy.write(b"".join(frame(b"%d" % i) for i in range(40)))
+            await server.wait_for(2)
+            for index in range(2, 41):  # the first one's answer is the last to come
+                await server.wait_for(index + 1)
+                server.answer(index, answer)
+                if "of which" in caplog.text:
+                    break
+            assert index < 20
+            server.answer(0, frame(b"x"))
+            assert await asks.readexactly(5) == frame(b"x")
+            greedy.close()
+            modest.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    assert "it does not take its answers, of which" in caplog.text
+
+
 def test_without_room_nothing_is_read_until_there_is_room():
     async def run():
         full = True

@@ -388,7 +388,7 @@ def raft_config(
         retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
         fetch_max_wait_ms=fetch_max_wait_ms(config.controller_quorum_fetch_timeout_ms),
         fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
-        answer_max_bytes=config.segment_bytes,
+        answer_max_bytes=min(config.controller_quorum_fetch_max_bytes, config.segment_bytes),
         snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
         high_watermark_linger_ms=HIGH_WATERMARK_LINGER_MS,
         auto_join=config.controller_quorum_auto_join_enable,

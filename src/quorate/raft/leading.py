@@ -237,6 +237,7 @@ def on_fetch_snapshot(s: State, reply_to: int, request: FetchSnapshotRequest) ->
         refuse(s, reply_to, request, ErrorCode.POSITION_OUT_OF_RANGE)
         return
     _heard(s, role, request.replica)
+    most = min(max(request.max_bytes, 0), s.config.snapshot_max_bytes)
     s.out.reply(
         reply_to,
         FetchSnapshotResponse(
@@ -245,7 +246,7 @@ def on_fetch_snapshot(s: State, reply_to: int, request: FetchSnapshotRequest) ->
             request.snapshot_id,
             0,
             request.position,
-            ReadChunk(request.snapshot_id, request.position, max(request.max_bytes, 0)),
+            ReadChunk(request.snapshot_id, request.position, most),
             s.leader_endpoints,
         ),
     )

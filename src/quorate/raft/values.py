@@ -116,10 +116,11 @@ class RaftConfig:
     retry_backoff_ms: int = 20
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 1_048_576
-    answer_max_bytes: int = 1_073_741_824
-    """What a leader sends at most for one Fetch, whatever it asks for: a segment of its log. A Java
-    follower stops for good when more comes than its own segment holds (LogSegment.read gives
-    nothing beyond a segment, UnifiedLog.append takes nothing larger)."""
+    answer_max_bytes: int = 1_048_576
+    """What a leader sends at most for one Fetch, whatever it asks for: what it asks for itself, and
+    no more than a segment of its log. A Java follower stops for good when more comes than its own
+    segment holds (LogSegment.read gives nothing beyond a segment, UnifiedLog.append takes nothing
+    larger), and whoever asks for 2 GiB shall not have them read into memory."""
     snapshot_max_bytes: int = 1_048_576
     high_watermark_linger_ms: int = 0
     """How long a leader keeps the news from a voter that the high watermark moved, when it has

@@ -26,6 +26,8 @@ _MOST_WAITING: Final = 128
 LEAST_BACKLOG: Final = 1024
 """Connections that the system holds for us until they are accepted. Kafka makes do with 50, as it
 has a thread that does nothing else; where they do not fit, clients wait for a second."""
+_MUCH_UNSENT: Final = 65_536
+"""Bytes of one connection from which on all are summed up."""
 _IPV4_IN_IPV6: Final = "::ffff:"
 _MOST_LINES: Final = 10
 """Log lines about connections of which each minute has so many of a kind at most."""
@@ -40,6 +42,8 @@ class Limits:
     max_connections_per_ip: int = 2**31 - 1
     max_idle_ms: int = 600_000
     backlog: int = LEAST_BACKLOG
+    max_unsent_bytes: int = 268_435_456
+    """Not a key of Kafka's, which sends from its files: answers in memory that nobody takes."""
     fitting_connections: int = 2**31 - 1
     """Not a key of Kafka's: as many as leave the process the descriptors that it needs itself."""
 
@@ -147,8 +151,21 @@ class Connection(asyncio.Protocol):
         if ready and self._transport is not None and not self._transport.is_closing():
             self.last_active = self._server.time()
             self._transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
+        if self.unsent > _MUCH_UNSENT:
+            self._server.relieve()
         if not self._reading:
             self._admit_held()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of answers that are made and not sent: their turn has not come, or nobody reads."""
+        made = sum(len(slot.data) for slot in self._slots if slot.data is not None)
+        return made + (self._transport.get_write_buffer_size() if self._transport else 0)
+
+    def abort(self) -> None:
+        """Close at once; what was not sent is dropped."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def unthrottle(self) -> None:
         """There may be room again."""
@@ -243,6 +260,19 @@ class Acceptor:
             self._by_host[connection.host] -= 1
             if not self._by_host[connection.host]:
                 del self._by_host[connection.host]
+
+    def relieve(self) -> None:
+        """Close the connection with the most unsent answers when there are too many in all."""
+        unsent = {connection: connection.unsent for connection in self._connections}
+        if sum(unsent.values()) <= self.limits.max_unsent_bytes:
+            return
+        worst = max(unsent, key=unsent.__getitem__)
+        text = (
+            f"Closed the connection from {worst.peer} on {worst.listener}: it does not take its "
+            f"answers, of which {unsent[worst]} bytes wait"
+        )
+        self.log.log(logging.WARNING, "Closed a connection that takes no answers", text)
+        worst.abort()
 
     def close_forwarding(self) -> None:
         """A broker keeps to the controller that it is connected to, and offers its clients what
