@@ -117,17 +117,23 @@ def sync_ms(folder: Path, added_ms: float) -> float:
 
 
 def slow_disk(quick: bool) -> Report:
-    """The same with 5 ms added to each sync: how many syncs does a commit cost?"""
+    """The same with 5 ms added to each sync: how many syncs does a commit cost?
+
+    And how many the bare hops of a lone one.
+    """
     report = Report()
-    added = 5.0
+    added, seconds = 5.0, 2.0 if quick else 10.0
     with started(lambda root: Quorate(root, sync_ms=added)) as system:
         one = sync_ms(system.nodes[1].directory, added)
         report.add("one sync, 5 ms added", "quorate", one, "ms")
         for outstanding, name, limit in ((1, "lone", 1.15), (128, "grouped", 2.3)):
-            sample = run(measure(system.connect, outstanding, 2.0 if quick else 10.0))
+            sample = run(measure(system.connect, outstanding, seconds))
             p50 = sample.percentile_ms(0.5)
             report.add(f"commit p50, 5 ms added, {outstanding} outstanding", "quorate", p50, "ms")
             report.goals.append(Goal(f"a {name} commit, in syncs", p50 / one, limit))
+    with started(lambda root: Hops(root, sync_ms=added)) as bare:
+        p50 = run(measure(bare.connect, 1, seconds)).percentile_ms(0.5)
+        report.add("commit p50, 5 ms added, 1 outstanding", "hops", p50, "ms")
     return report
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -40,6 +41,7 @@ __all__ = [
 
 IDS = (1, 2, 3)
 KV = ROOT / "examples" / "kv.py"
+HOPS = ROOT / "bench" / "hops.py"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -139,6 +141,12 @@ class Kafka(_KRaft):
             node.jvm = ("-Xmx1g", "-XX:+UseG1GC")  # as Kafka's own scripts start it
 
 
+def _program(program: Path, sync_ms: float, words: list[Any]) -> list[str]:
+    """The command of a Python program, on a disk whose syncs take `sync_ms` longer."""
+    slow = ["-m", "bench.slow_sync", str(sync_ms)] if sync_ms else []
+    return [sys.executable, *slow, str(program), *map(str, words)]
+
+
 class _KvNode(Node):
     """A member of `examples/kv.py`: `port` is where members talk, `client_port` takes the puts."""
 
@@ -159,9 +167,8 @@ class _KvNode(Node):
         assert run.returncode == 0, run.stderr
 
     def server_command(self, *args: str) -> list[str]:
-        slow = ["-m", "bench.slow_sync", str(delay)] if (delay := self.config["sync_ms"]) else []
         words = ["serve", self.data, "--raft", self.address, "--port", self.client_port]
-        return [sys.executable, *slow, str(KV), *map(str, words)]
+        return _program(KV, self.config["sync_ms"], words)
 
 
 class Quorate(System):
@@ -203,6 +210,14 @@ class Quorate(System):
         return min(outstanding, 4)
 
 
+def _listens(node: Node) -> bool:
+    try:
+        socket.create_connection((HOST, node.port)).close()
+    except OSError:
+        return False
+    return True
+
+
 class _HopsNode(Node):
     kind = "hops"
 
@@ -211,23 +226,27 @@ class _HopsNode(Node):
 
     def server_command(self, *args: str) -> list[str]:
         words = [self.port, self.directory / "file", *self.config["leader"]]
-        return [sys.executable, "-m", "bench.hops", *map(str, words)]
+        return _program(HOPS, self.config["sync_ms"], words)
 
 
 class Hops(System):
-    """Three processes that do a commit's hops and syncs and nothing else (`bench.hops`)."""
+    """Three processes that do a commit's hops and syncs and nothing else (`bench.hops`).
+
+    `sync_ms` is added to each sync.
+    """
 
     name = "hops"
 
-    def __init__(self, root: Path) -> None:
-        first = _HopsNode(IDS[0], root / "hops1", {"leader": ()})
-        others = (_HopsNode(i, root / f"hops{i}", {"leader": (first.port,)}) for i in IDS[1:])
-        self.nodes = {node.id: node for node in (first, *others)}
+    def __init__(self, root: Path, sync_ms: float = 0) -> None:
+        self.nodes = {i: _HopsNode(i, root / f"hops{i}", {"sync_ms": sync_ms}) for i in IDS}
+        for node in self.nodes.values():
+            node.config["leader"] = () if node.id == IDS[0] else (self.nodes[IDS[0]].port,)
 
     def start(self) -> None:
         for node in self.nodes.values():
             node.start()
-        wait_for(lambda: all(n.answers for n in self.nodes.values()), "the followers to follow")
+        for node in self.nodes.values():  # a follower listens when it follows
+            wait_for(lambda node=node: _listens(node), f"{node} to listen")
 
     def leader(self) -> Node:
         return self.nodes[IDS[0]]
