@@ -9,7 +9,9 @@ from quorate.base.ids import ReplicaKey
 from quorate.raft.voters import VoterSet, matches
 
 OBSERVER_SESSION_MS: Final = 300_000
-MAX_OBSERVERS: Final = 1_000
+MAX_OBSERVERS: Final = 100_000
+"""Anybody may fetch under any directory id: Kafka keeps a row of each for five minutes."""
+SWEEP_MS: Final = 1_000
 CAUGHT_UP_WITHIN_MS: Final = 3_600_000
 
 
@@ -41,7 +43,7 @@ class Row:
 class Progress:
     """Rows of voters by id and of observers by key; the leader's own row is among them."""
 
-    __slots__ = ("_check_quorum", "me", "observers", "own", "voters")
+    __slots__ = ("_check_quorum", "_swept_ms", "me", "observers", "own", "voters")
 
     def __init__(self, me: ReplicaKey, voters: VoterSet) -> None:
         self.me = me
@@ -49,6 +51,7 @@ class Progress:
         self.voters: dict[int, Row] = {}
         self.observers: dict[ReplicaKey, Row] = {me: self.own}
         self._check_quorum: set[int] = set()
+        self._swept_ms = -SWEEP_MS
         self.set_voters(voters)
 
     def find(self, key: ReplicaKey) -> Row | None:
@@ -58,12 +61,15 @@ class Progress:
         return self.observers.get(key)
 
     def row(self, key: ReplicaKey, now_ms: int) -> Row:
-        """The row of this replica; a new observer gets one."""
+        """The row of this replica; a new observer gets one, a passing one when there are too many.
+
+        Those that are kept are never thrown out for new ones.
+        """
         row = self.find(key)
         if row is None:
-            if len(self.observers) >= MAX_OBSERVERS:
-                self._make_room(now_ms)
-            row = self.observers[key] = Row(key)
+            row = Row(key)
+            if self._has_room(now_ms):
+                self.observers[key] = row
         return row
 
     def is_voter(self, row: Row) -> bool:
@@ -150,9 +156,8 @@ class Progress:
         for key in gone:
             del self.observers[key]
 
-    def _make_room(self, now_ms: int) -> None:
-        self.drop_silent_observers(now_ms)
-        if len(self.observers) >= MAX_OBSERVERS:
-            others = (row for row in self.observers.values() if row is not self.own)
-            oldest = min(others, key=lambda row: row.last_fetch_ms)
-            del self.observers[oldest.key]
+    def _has_room(self, now_ms: int) -> bool:
+        if len(self.observers) >= MAX_OBSERVERS and now_ms - self._swept_ms >= SWEEP_MS:
+            self._swept_ms = now_ms
+            self.drop_silent_observers(now_ms)
+        return len(self.observers) < MAX_OBSERVERS
