@@ -3,13 +3,14 @@
 import json
 import random
 import signal
+import sys
 import threading
 import time
 from contextlib import contextmanager
 
 import pytest
 
-from interop.kafka import Quorum, wait_for
+from interop.kafka import Quorum, new_uuid, wait_for
 from interop.process import QUORATE, QuorateNode, run_tool
 
 pytestmark = pytest.mark.slow
@@ -93,6 +94,34 @@ def test_a_told_stop_hands_over_without_a_gap(patient):
     assert time.monotonic() - start < FETCH_TIMEOUT / 2
     leader.start()
     assert_all_confirmed(patient)
+
+
+READS_FOR_EVER = """
+import time
+from quorate.storage.files import FileStorage
+def open_for_ever(self):
+    print("reading the log", flush=True)
+    while True:
+        time.sleep(0.01)
+FileStorage.open = open_for_ever
+from quorate.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_while_the_log_is_read_is_a_clean_stop(tmp_path, monkeypatch, told):
+    def server_command(self, *args):
+        return [sys.executable, "-c", READS_FOR_EVER, "server-start", str(self.properties), *args]
+
+    monkeypatch.setattr(QuorateNode, "server_command", server_command)
+    node = QuorateNode(1, tmp_path, {"controller.quorum.bootstrap.servers": "localhost:1"})
+    node.format(new_uuid(), "--standalone")
+    node.start()
+    wait_for(lambda: "reading the log" in node.log, "the log to be read")
+    node.process.send_signal(signal.SIGHUP)  # as of a log rotator: no reason to stop
+    assert node.kill(told) == 0
+    assert f"Received {told.name} before the start was over: stopped" in node.log
 
 
 def test_all_restart_with_what_they_had(quorum):

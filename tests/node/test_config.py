@@ -1,5 +1,6 @@
 """A node's configuration: what Kafka's file means, and how wrong ones are refused."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,21 @@ def test_every_numeric_key_reaches_its_field(load):
 def test_an_override_wins_over_the_file(load):
     config = load(GOOD, "node.id=7", "controller.quorum.fetch.timeout.ms = 5")
     assert (config.node_id, config.controller_quorum_fetch_timeout_ms) == (7, 5)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "controller.quorum.append.linger.ms",
+        "internal.metadata.max.batch.size.in.bytes",
+        "internal.metadata.delete.delay.millis",
+        "queued.max.request.bytes",
+    ],
+)
+def test_a_key_without_effect_is_told_where_it_is_set(load, key):
+    (warning,) = load(GOOD | {key: str(2**30)}).warnings
+    assert warning.startswith(f"{key} has no effect: ")
+    assert re.search(r" \(.*, line \d+\)$", warning)
 
 
 def test_broker_id_stands_in_for_node_id(load):

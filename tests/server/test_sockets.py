@@ -10,18 +10,24 @@ from quorate.server.sockets import CannotListen, bind
 
 
 @contextlib.contextmanager
-def bound(tmp_path, listeners):
+def sockets(tmp_path, listeners, *further):
     properties = tmp_path / "server.properties"
     properties.write_text(
         "node.id=1\nprocess.roles=controller\ncontroller.listener.names=CONTROLLER\n"
         "controller.quorum.bootstrap.servers=localhost:1\n"
         f"log.dirs={tmp_path}\nlisteners={listeners}\n"
     )
-    found = bind(load_config(str(properties)))
+    found = bind(load_config(str(properties), further))
     try:
-        yield found.sockets["CONTROLLER"].getsockname()[1]
+        yield found.sockets["CONTROLLER"]
     finally:
         found.close()
+
+
+@contextlib.contextmanager
+def bound(tmp_path, listeners):
+    with sockets(tmp_path, listeners) as sock:
+        yield sock.getsockname()[1]
 
 
 def answers(host, port):
@@ -64,3 +70,16 @@ def test_everywhere_is_refused_where_somebody_listens_on_one(tmp_path, other):
         words = rf"Cannot listen on 0\.0\.0\.0:{port} \(CONTROLLER\): the port is in use"
         with pytest.raises(CannotListen, match=words), bound(tmp_path, f"CONTROLLER://:{port}"):
             pass
+
+
+def test_the_buffers_of_sockets_are_as_configured(tmp_path):
+    sizes = ("socket.send.buffer.bytes=20000", "socket.receive.buffer.bytes=30000")
+    with sockets(tmp_path, "CONTROLLER://127.0.0.1:0", *sizes) as sock:
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in (20_000, 40_000)
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (30_000, 60_000)
+
+
+def test_an_ipv6_address_that_is_not_here_is_named_with_brackets(tmp_path):
+    words = r"Cannot listen on \[2001:db8::1\]:\d+ \(CONTROLLER\): "
+    with pytest.raises(CannotListen, match=words), bound(tmp_path, "CONTROLLER://[2001:db8::1]:0"):
+        pass

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Literal
+
 import click
 
 
@@ -34,10 +37,17 @@ def server_start(
 
     Format its directories before with 'quorate storage format'. Ends with 0 after a clean stop.
     """
-    from quorate.node.config import load_config
-    from quorate.server import logs
-    from quorate.server.app import run
+    from quorate.server import early
 
-    config = load_config(properties, overrides)
-    logs.configure(config.node_id, "json" if log_format == "json" else "human", log_level.upper())
-    run(config)
+    early.watch()
+    try:
+        from quorate.node.config import load_config
+        from quorate.server import logs
+        from quorate.server.app import run
+
+        config = load_config(properties, overrides)
+        style: Literal["human", "json"] = "json" if log_format == "json" else "human"
+        logs.configure(config.node_id, style, log_level.upper())
+        run(config)
+    except early.LeftEarly as signal:
+        logging.getLogger("quorate").info("Received %s before the start was over: stopped", signal)

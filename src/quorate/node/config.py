@@ -25,6 +25,13 @@ _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 _MIB: Final = 1024 * 1024
 _OURS: Final = ("controller.quorum.", "metadata.log.", "metadata.max.", "quorate.")
 METRICS_LISTENER: Final = "quorate.metrics.listener"
+_WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "controller.quorum.append.linger.ms": "what comes while a round is on its way is the next one",
+    "internal.metadata.max.batch.size.in.bytes": "a batch has 8 MiB at most",
+    "internal.metadata.delete.delay.millis": "what is cleaned goes at once",
+    "queued.max.request.bytes": "queued.max.requests and socket.request.max.bytes hold here",
+}
+"""Keys of Kafka's that are checked as Kafka does and change nothing, and why."""
 _OTHER_KEYS: Final = (
     *("node.id", "broker.id", "process.roles", "log.dir", "log.dirs", "metadata.log.dir"),
     *(addresses.LISTENERS, addresses.ADVERTISED, addresses.PROTOCOL_MAP),
@@ -91,8 +98,9 @@ class NodeConfig:
     internal_metadata_delete_delay_millis: int = _int(60_000, bits=64)
 
     socket_request_max_bytes: int = _int(100 * _MIB, at_least=1)
-    socket_send_buffer_bytes: int = _int(100 * 1024)
-    socket_receive_buffer_bytes: int = _int(100 * 1024)
+    socket_send_buffer_bytes: int = _int(-1, at_least=-1)
+    socket_receive_buffer_bytes: int = _int(-1, at_least=-1)
+    """-1: as the system sizes them, which is our default; Kafka's is 100 KiB."""
     socket_listen_backlog_size: int = _int(50, at_least=1)
     connections_max_idle_ms: int = _int(10 * 60 * 1000, bits=64)
     max_connections: int = _int(_INT_MAX, at_least=0)
@@ -215,9 +223,16 @@ def strangers(settings: Settings) -> list[str]:
 
 
 def _warnings(settings: Settings) -> tuple[str, ...]:
+    warnings = [
+        f"{key} has no effect: {why} ({settings.where(key)})"
+        for key, why in _WITHOUT_EFFECT.items()
+        if key in settings
+    ]
     unknown = strangers(settings)
-    if not unknown:
-        return ()
+    return (*warnings, *_unknown(settings, unknown)) if unknown else tuple(warnings)
+
+
+def _unknown(settings: Settings, unknown: list[str]) -> list[str]:
     from difflib import get_close_matches
 
     warnings, unused = [], []
@@ -230,7 +245,7 @@ def _warnings(settings: Settings) -> tuple[str, ...]:
             unused.append(key)
     if unused:
         warnings.append(f"Keys that have no meaning here are ignored: {', '.join(sorted(unused))}")
-    return tuple(warnings)
+    return warnings
 
 
 def _validate(config: NodeConfig, settings: Settings, given: Listeners | None) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.errors import QuorateError
-from quorate.base.ids import Listener, Listeners
+from quorate.base.ids import Address, Listener, Listeners
 from quorate.node.config import METRICS_LISTENER, NodeConfig, resolved_listeners
 from quorate.server.listener import LEAST_BACKLOG
 
+SYSTEMS_CHOICE: Final = -1
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")
 _NO_IPV6: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
@@ -61,24 +62,23 @@ def bind_metrics(config: NodeConfig) -> socket.socket | None:
 
 
 def _listening_socket(listener: Listener, config: NodeConfig) -> socket.socket:
-    backlog = max(config.socket_listen_backlog_size, LEAST_BACKLOG)
     if listener.host not in _EVERYWHERE:
         family, _, _, _, address = socket.getaddrinfo(
             listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        return _listening(family, address, backlog)
+        return _listening(family, address, config)
     # As Java does: one socket for IPv4 and IPv6, where the machine has both.
     if socket.has_dualstack_ipv6():
         try:
-            return _listening(socket.AF_INET6, ("::", listener.port), backlog)
+            return _listening(socket.AF_INET6, ("::", listener.port), config)
         except OSError as error:
             if error.errno not in _NO_IPV6:
                 raise
-    return _listening(socket.AF_INET, ("0.0.0.0", listener.port), backlog)
+    return _listening(socket.AF_INET, ("0.0.0.0", listener.port), config)
 
 
 def _listening(
-    family: int, address: tuple[str | int, ...] | tuple[int, bytes], backlog: int
+    family: int, address: tuple[str | int, ...] | tuple[int, bytes], config: NodeConfig
 ) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -86,9 +86,15 @@ def _listening(
         if family == socket.AF_INET6:
             everywhere = address[0] == "::"
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not everywhere)
+        for option, size in (  # a connection has those of the socket that accepted it
+            (socket.SO_SNDBUF, config.socket_send_buffer_bytes),
+            (socket.SO_RCVBUF, config.socket_receive_buffer_bytes),
+        ):
+            if size != SYSTEMS_CHOICE:
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
         sock.setblocking(False)
         sock.bind(address)
-        sock.listen(backlog)
+        sock.listen(max(config.socket_listen_backlog_size, LEAST_BACKLOG))
     except OSError:
         sock.close()
         raise
@@ -96,7 +102,7 @@ def _listening(
 
 
 def _why_not(listener: Listener, key: str, error: OSError) -> str:
-    where = f"{listener.host or '0.0.0.0'}:{listener.port}"
+    where = Address(listener.host or "0.0.0.0", listener.port)
     if error.errno == errno.EADDRINUSE:
         return (
             f"Cannot listen on {where} ({listener.name}): the port is in use. Stop the program "
