@@ -26,6 +26,7 @@ MEASURES: dict[str, Callable[[bool], Report]] = {
     "hops": quorum.hops,
     "slow-disk": quorum.slow_disk,
     "entities": quorum.entities,
+    "keys": quorum.keys,
     "failover": quorum.failover,
     "steady": quorum.steady,
     "idle": quorum.idle,

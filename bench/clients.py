@@ -6,6 +6,7 @@ import asyncio
 import os
 import struct
 from collections import deque
+from collections.abc import Sequence
 from typing import cast
 
 from bench.load import Client, Refused
@@ -80,8 +81,10 @@ class KafkaClient:
         raise AssertionError("a subclass writes the request")
 
     async def put(self, key: bytes, value: bytes) -> None:
+        await self._ask(self.body(key, value))
+
+    async def _ask(self, body: bytes) -> None:
         header = struct.pack(">hhih5sB", self.api_key, self.version, 1, 5, b"bench", 0)
-        body = self.body(key, value)
         frame = struct.pack(">i", len(header) + len(body)) + header + body
         answer = await self._protocol.ask(frame)
         (error,) = struct.unpack_from(">h", answer, self.error_at)
@@ -97,12 +100,24 @@ class QuotaClient(KafkaClient):
     """AlterClientQuotas v1: one client quota, a record of about 200 B."""
 
     api_key, version, error_at = 49, 1, 4 + 1 + 4 + 1
+    MOST = 100
+    """Quotas of one request whose answer has its first error there."""
 
     def body(self, key: bytes, value: bytes) -> bytes:
-        entity = _uvarint(2) + _text(b"user") + _text(key + value[:120]) + b"\0"
-        rate = 1000.0 + int.from_bytes(os.urandom(2), "big")
-        ops = _uvarint(2) + _text(b"producer_byte_rate") + struct.pack(">d?", rate, False) + b"\0"
-        return _uvarint(2) + entity + ops + b"\0" + b"\0" + b"\0"
+        return self._bodies([key + value[:120]])
+
+    async def put_many(self, users: Sequence[bytes]) -> None:
+        """One request with a quota for each of MOST; the first one's error counts for all."""
+        await self._ask(self._bodies(users))
+
+    def _bodies(self, users: Sequence[bytes]) -> bytes:
+        entries = []
+        for user in users:
+            entity = _uvarint(2) + _text(b"user") + _text(user) + b"\0"
+            rate = struct.pack(">d?", 1000.0 + int.from_bytes(os.urandom(2), "big"), False)
+            ops = _uvarint(2) + _text(b"producer_byte_rate") + rate + b"\0"
+            entries.append(entity + ops + b"\0")
+        return _uvarint(len(users) + 1) + b"".join(entries) + b"\0" + b"\0"
 
 
 class RespClient(asyncio.Protocol):

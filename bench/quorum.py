@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import uvloop
+from bench.clients import QuotaClient
 from bench.load import VALUE, Client, Refused, measure, put_for
 from bench.report import Goal, Report
 from bench.slow_sync import slowed
@@ -265,21 +266,45 @@ def idle(quick: bool) -> Report:
 
 
 def entities(quick: bool) -> Report:
-    """The same commits with 0, 30 k and 1 M keys in the store."""
+    """The same commits with 0, 30 k and 1 M client quotas in the image of our controllers."""
+    return _flat(quick, Controllers, _fill_quotas, "entities in the image")
+
+
+def keys(quick: bool) -> Report:
+    """The same commits with 0, 30 k and 1 M keys in the key-value example."""
+    return _flat(quick, Quorate, _fill, "keys")
+
+
+def _flat(
+    quick: bool,
+    make: Callable[[Path], System],
+    fill: Callable[[System, int, int], Coroutine[Any, Any, None]],
+    what: str,
+) -> Report:
     report = Report()
     rates = []
     sizes = (0, 30_000) if quick else (0, 30_000, 1_000_000)
-    with started(Quorate) as system:
+    with started(make) as system:
         held = 0
         for size in sizes:
-            run(_fill(system, held, size))
+            run(fill(system, held, size))
             held = size
             sample = run(measure(system.connect, 16, 2.0 if quick else 10.0))
             rates.append(sample.rate)
-            report.add(f"commits, 16 outstanding, {size:,} keys", "quorate", sample.rate, "1/s")
+            report.add(f"commits, 16 outstanding, {size:,} {what}", system.name, sample.rate, "1/s")
+        memory = max(memory_mb(node) for node in system.nodes.values())
+        report.add(f"memory of a node, {held:,} {what}", system.name, memory, "MB")
     spread = max(rates) / min(rates) - 1
-    report.goals.append(Goal("spread of commits/s over the number of keys", spread, 0.2))
+    report.goals.append(Goal(f"spread of commits/s over the number of {what}", spread, 0.2))
     return report
+
+
+async def _fill_quotas(system: System, start: int, end: int) -> None:
+    client = await QuotaClient.connect(system.leader().port)
+    for first in range(start, end, QuotaClient.MOST):
+        users = range(first, min(first + QuotaClient.MOST, end))
+        await client.put_many([b"entity-%d" % user for user in users])
+    client.close()
 
 
 async def _fill(system: System, start: int, end: int) -> None:

@@ -256,9 +256,9 @@ class Hops(System):
 
 
 class Controllers(_KRaft):
-    """Our own controllers as processes, for what is not about puts: idle cost and tools."""
+    """Our own controllers as processes; a put is AlterClientQuotas."""
 
-    name, kind = "quorate-controllers", "quorate"
+    name, kind, putter = "quorate-controllers", "quorate", QuotaClient
 
 
 class _EtcdNode(Node):
