@@ -35,6 +35,10 @@ _ESCAPED: Final = np.zeros(256, np.bool_)
 _ESCAPED[[*range(32), ord('"'), ord("\\")]] = True
 
 
+Places = dict[int, Ints]
+"""By tag: a place for each record."""
+
+
 @cache
 def can_walk(cls: type[Message]) -> bool:
     """True of the types without structs, floats, bytes or lists of strings in them."""
@@ -102,42 +106,56 @@ class _Walk:
 
     def _tagged(self, fields: list[Field], version: int, at: Ints) -> dict[str, Column]:
         """The tagged fields, and defaults where a record has not got them."""
-        where = {one.tag: np.full(len(at), -1) for one in fields}
-        sizes = {one.tag: np.zeros(len(at), np.int64) for one in fields}
+        places, ends = self._tags({one.tag for one in fields}, at)
+        columns = {
+            one.name: self._one_tagged(one, version, places.get(one.tag), ends.get(one.tag))
+            for one in fields
+        }
+        return {name: column for name, column in columns.items() if column is not None}
+
+    def _tags(self, known: Collection[int | None], at: Ints) -> tuple[Places, Places]:
+        """Where the value of each tag begins and ends; -1 in records that have not got it."""
+        places: Places = {}
+        ends: Places = {}
         left, at = self._varint(at)
-        self._check(left <= len(fields))
+        self._check(left <= len(known))
         last = np.full(len(at), -1)
         rows = np.flatnonzero(self.ok & (left > 0))
         while len(rows):
             part = self._narrowed(rows)
             tag, after = part._varint(at[rows])
             size, after = part._varint(after)
+            end = part._inside(after + size)
             part._check(tag > last[rows])
-            part._check(np.isin(tag, [one.tag or 0 for one in fields]))
-            for number in where:
+            for number in np.flatnonzero(np.bincount(tag)).tolist():
                 here = tag == number
-                where[number][rows[here]] = after[here]
-                sizes[number][rows[here]] = size[here]
+                if number not in known:
+                    part._check(~here)
+                    continue
+                for held, values in ((places, after), (ends, end)):
+                    held.setdefault(number, np.full(len(at), -1))[rows[here]] = values[here]
             last[rows] = tag
-            at[rows] = part._inside(after + size)
+            at[rows] = end
             left[rows] -= 1
             self.ok[rows] &= part.ok
             rows = rows[part.ok & (left[rows] > 0)]
         self._check(at == self._ends)
-        columns = {
-            one.name: self._one_tagged(one, version, where[one.tag], sizes[one.tag])
-            for one in fields
-        }
-        return {name: column for name, column in columns.items() if column is not None}
+        return places, ends
 
     def _narrowed(self, rows: Ints | Mask) -> _Walk:
         return _Walk(self._bytes, self._ends[rows], self._needed)
 
-    def _one_tagged(self, one: Field, version: int, where: Ints, sizes: Ints) -> Column | None:
+    def _one_tagged(
+        self, one: Field, version: int, where: Ints | None, ends: Ints | None
+    ) -> Column | None:
+        if where is None or ends is None:  # no record has it
+            if not self._wants(one):
+                return None
+            where = ends = np.full(len(self.ok), -1)
         rows = where >= 0
         narrowed = self._narrowed(rows)
         column, after = narrowed._field(one, version, where[rows])
-        narrowed._check(after == where[rows] + sizes[rows])
+        narrowed._check(after == ends[rows])
         self.ok[rows] &= narrowed.ok
         if column is None:
             return None
@@ -148,9 +166,12 @@ class _Walk:
             column.valid |= ~rows
         return column
 
+    def _wants(self, one: Field) -> bool:
+        return self._needed is None or one.name in self._needed
+
     def _field(self, one: Field, version: int, at: Ints) -> tuple[Column | None, Ints]:
         """The column of a field when it is needed, and the position behind it."""
-        needed = self._needed is None or one.name in self._needed
+        needed = self._wants(one)
         if one.type_name in _DTYPES:
             return self._number(one.type_name, at, needed)
         if one.type_name == "uuid":
