@@ -86,12 +86,14 @@ def group_json(
             continue
         column = columns[field.name]
         head = f'{"," if constant != "{" or pieces else ""}"{field.json_name}":'
-        if field.tag is None:
+        differs = None
+        if field.tag is not None:
+            default = field.default if field.default is None else field.new_default()
+            differs = column.differs(default)
+        if differs is None or differs.all():
             pieces += [constant + head, column.json()]
             constant = ""
-            continue
-        differs = column.differs(field.default if field.default is None else field.new_default())
-        if differs.any():
+        elif differs.any():
             piece = joined(head, column.json())
             pieces += [constant, pc.if_else(pa.array(differs), piece, "")]
             constant = ""

@@ -35,7 +35,7 @@ _ESCAPED: Final = np.zeros(256, np.bool_)
 _ESCAPED[[*range(32), ord('"'), ord("\\")]] = True
 
 
-Places = dict[int, Ints]
+Places = dict[int | None, Ints]
 """By tag: a place for each record."""
 
 
