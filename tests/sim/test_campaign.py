@@ -38,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Worlds are only pretended: seed 13 fails, and every seed meets two marks."""
     seeds: list[int] = []
 
-    def worlds(wanted: range, jobs: int, watch: object) -> Iterator[Outcome]:
+    def worlds(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
         for seed in wanted:
             seeds.append(seed)
             failure = Failure("liveness", "nobody leads", 9000, 100) if seed == 13 else None
@@ -175,7 +175,7 @@ def test_no_process_is_left_when_a_campaign_is_killed(
 def test_a_process_that_is_ended_from_outside_loses_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ends(wanted: range, jobs: int, watch: object) -> Iterator[Outcome]:
+    def ends(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
         yield pretend(3)
         raise BrokenProcessPool
 
@@ -188,7 +188,7 @@ def test_a_process_that_is_ended_from_outside_loses_no_rows(
 def test_a_failure_in_the_middle_loses_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(wanted: range, jobs: int, watch: object) -> Iterator[Outcome]:
+    def breaks(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
         yield pretend(3)
         raise KeyboardInterrupt
 
@@ -210,6 +210,22 @@ def test_results_of_other_code_are_not_gone_on_with(
 ) -> None:
     list(Campaign(tmp_path).run(range(2), 1))
     monkeypatch.setattr(module, "source_digest", lambda: "0123456789abcdef")
+    with pytest.raises(CampaignError, match=r"was made by version .*begin in another directory"):
+        Campaign(tmp_path, resume=True)
+
+
+def test_a_campaign_with_a_planted_bug_finds_it_and_mixes_with_no_sound_one(tmp_path: Path) -> None:
+    words = ["sim", "campaign", "--seeds", "0..2", "--jobs", "2", "--out", str(tmp_path)]
+    ran = subprocess.run(
+        [sys.executable, "-m", "quorate.cli.main", *words, "--plant", "half-is-a-majority"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert "  quorate sim shrink 0 --plant half-is-a-majority" in ran.stdout.splitlines()
+    assert {row["failure_check"] for row in rows(tmp_path)} == {"durable majority"}
+    assert {row["version"] for row in rows(tmp_path)} == {f"{code_version()}.half-is-a-majority"}
     with pytest.raises(CampaignError, match=r"was made by version .*begin in another directory"):
         Campaign(tmp_path, resume=True)
 
@@ -257,7 +273,7 @@ def test_the_command_names_failures_and_cold_marks(
 def test_a_campaign_with_all_marks_warm_is_clean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def worlds(wanted: range, jobs: int, watch: object) -> Iterator[Outcome]:
+    def worlds(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
         yield pretend(1, None, **dict.fromkeys(ALL_MARKS, 1))
 
     monkeypatch.setattr(module, "run_seeds", worlds)
@@ -269,7 +285,7 @@ def test_a_campaign_with_all_marks_warm_is_clean(
 def test_many_failures_end_a_campaign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def worlds(wanted: range, jobs: int, watch: object) -> Iterator[Outcome]:
+    def worlds(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
         for seed in wanted:
             yield pretend(seed, Failure("liveness", "nobody leads", 9000, 100))
 

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.base.errors import QuorateError
@@ -88,7 +88,7 @@ def run(
         raise CampaignError(f"{seeds} in batches of {batch}: there is nothing to run")
     began = time.monotonic()
     here = this_code()
-    code = here if settings.plant is None else _planted(here, settings.plant)
+    code = here.planted(_known(settings.plant))
     place = Place(out)
     missing, before = _shares(spark, seeds, batch), 0
     if place.has_parts():
@@ -162,13 +162,12 @@ def results_of(spark: SparkSession, directory: str) -> tuple[DataFrame, Code]:
     return rows, first
 
 
-def _planted(code: Code, bug: str) -> Code:
-    """The code with a bug is other code: its results must not be mixed with sound ones."""
+def _known(bug: str | None) -> str | None:
+    """Raises CampaignError where there is no such bug."""
     try:
-        name = find(bug).name
+        return None if bug is None else find(bug).name
     except QuorateError as error:
         raise CampaignError(str(error)) from None
-    return replace(code, version=f"{code.version}.{name}", source=f"{code.source}.{name}")
 
 
 def _triple(code: Code) -> tuple[str, str, int]:

@@ -65,8 +65,17 @@ Examples:
     show_default=True,
     help="Stop when so many seeds have failed.",
 )
+@sim_given.plant_option
 @json_option
-def campaign(seeds: range, jobs: int, out: str, resume: bool, failures: int, as_json: bool) -> int:
+def campaign(
+    seeds: range,
+    jobs: int,
+    out: str,
+    resume: bool,
+    failures: int,
+    bug: str | None,
+    as_json: bool,
+) -> int:
     """Run seeds with every check on and write a row of Parquet for each.
 
     Says which marks stayed cold: what the worlds of these seeds have never met. Exit codes: 0
@@ -74,7 +83,7 @@ def campaign(seeds: range, jobs: int, out: str, resume: bool, failures: int, as_
     """
     from quorate.sim.campaign import Campaign
 
-    run = Campaign(Path(out), resume=resume)
+    run = Campaign(Path(out), resume=resume, bug=bug)
     left = len(seeds) - sum(seed in run.done for seed in seeds) if run.done else len(seeds)
     if run.done:
         click.echo(f"{len(run.done)} seeds are done already, {left} are left", err=True)
@@ -93,11 +102,11 @@ def campaign(seeds: range, jobs: int, out: str, resume: bool, failures: int, as_
     except KeyboardInterrupt:
         words = ["quorate sim campaign --seeds", f"{seeds.start}..{seeds.stop}"]
         words += ["--jobs", str(jobs), "--out", shlex.quote(out), "--resume"]
-        again = " ".join(words)
+        again = sim_given.with_bug(" ".join(words), bug)
     if as_json:
         click.echo(json.dumps({**_facts(run), "go_on": again}))
     else:
-        click.echo(_text(run, is_over=again is None))
+        click.echo(_text(run, bug, is_over=again is None))
         if again is not None:
             done = len(seeds) - left + shown.worlds
             click.echo(interrupted(done, len(seeds), f"seeds ({out} has them)", again))
@@ -134,7 +143,7 @@ def _facts(run: campaigns.Campaign) -> dict[str, object]:
     }
 
 
-def _text(run: campaigns.Campaign, *, is_over: bool = True) -> str:
+def _text(run: campaigns.Campaign, bug: str | None, *, is_over: bool) -> str:
     """What is known; which marks are cold only when all is done that was asked for."""
     from quorate.sim.marks import ALL_MARKS
 
@@ -145,7 +154,8 @@ def _text(run: campaigns.Campaign, *, is_over: bool = True) -> str:
         "processor time",
     ]
     for seed, check, message in sorted(total.failures):
-        lines += [f"seed {seed} failed: {check}: {message}", f"  quorate sim shrink {seed}"]
+        shrink = sim_given.with_bug(f"quorate sim shrink {seed}", bug)
+        lines += [f"seed {seed} failed: {check}: {message}", f"  {shrink}"]
     if not total.failures:
         lines.append("no promise was broken")
     lines.append(f"{len(ALL_MARKS) - len(cold)} of {len(ALL_MARKS)} marks are warm")

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -69,6 +69,12 @@ class Code:
     version: str
     source: str
     plan_format: int
+
+    def planted(self, bug: str | None) -> Code:
+        """With a bug it is other code: its results must not be mixed with sound ones."""
+        if bug is None:
+            return self
+        return replace(self, version=f"{self.version}.{bug}", source=f"{self.source}.{bug}")
 
     def accept(self, made_by: Iterable[tuple[str, str, int]], where: object) -> None:
         """Raise CampaignError where one of these (version, source, plan format) is other code.
@@ -157,11 +163,13 @@ class Campaign:
 
     Raises CampaignError where the directory is of other code or another plan format, is not to be
     gone on with (`resume`), or holds something else; QuorateError where pyarrow is missing.
+    `bug`: a mutant that is planted here already; every process plants it.
     """
 
-    def __init__(self, directory: Path, *, resume: bool = False) -> None:
+    def __init__(self, directory: Path, *, resume: bool = False, bug: str | None = None) -> None:
         self.directory = directory
-        self.code = this_code()
+        self.code = this_code().planted(bug)
+        self._bug = bug
         self.total = Total()
         self.done: set[int] = set()
         self._parts = 0
@@ -185,7 +193,7 @@ class Campaign:
         rows: list[dict[str, Any]] = []
         written = time.monotonic()
         try:
-            with closing(run_seeds(missing, jobs, watched)) as outcomes:
+            with closing(run_seeds(missing, jobs, watched, bug=self._bug)) as outcomes:
                 for outcome in outcomes:
                     rows.append(row_of(outcome, self.code))
                     self.total.add(rows[-1])
