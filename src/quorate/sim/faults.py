@@ -75,7 +75,7 @@ class Faults:
         if fault is None:
             process.reachable = True
             process.end()
-            process.stop_disk(luck, whole=True)
+            process.drive.stop(luck, whole=True)
             self._close(process, luck)
             self._world.crashed(process)
             self.start_later(process, process.down_ms)
@@ -88,19 +88,19 @@ class Faults:
         try:
             process.storage.close()
         except PowerCut:
-            process.power_cut(luck, torn=self._world.plan.disk.torn)
+            process.drive.cut_power(luck, torn=self._world.plan.disk.torn)
         except StorageError:
-            process.kept()
+            process.drive.keep()
 
     def _die(self, process: Process, luck: Chance) -> None:
         """Its disk failed: what had not been synced may be in the system's cache, or lost."""
         process.reachable = True
         process.end()
-        process.stop_disk(luck)
+        process.drive.stop(luck)
         if luck.happens(0.5):
-            process.power_cut(luck, torn=True)
+            process.drive.cut_power(luck, torn=True)
         else:
-            process.kept()
+            process.drive.keep()
         self._world.crashed(process)
 
     def start_later(self, process: Process, down_ms: int) -> None:
@@ -120,9 +120,9 @@ class Faults:
         except PowerCut:
             self._world.fault("power cut in recovery", (process.id,))
             process.life += 1
-            process.power_cut(self._luck, torn=True)
+            process.drive.cut_power(self._luck, torn=True)
         else:
-            process.kept()
+            process.drive.keep()
         if not process.is_refused:
             self.start_later(process, _AGAIN_MS)
 
@@ -134,8 +134,8 @@ class Faults:
     def _power_off(self, process: Process, luck: Chance, *, reorder: bool = False) -> None:
         process.reachable = False
         process.end()
-        process.stop_disk(luck)
-        process.power_cut(luck, torn=self._world.plan.disk.torn, reorder=reorder)
+        process.drive.stop(luck)
+        process.drive.cut_power(luck, torn=self._world.plan.disk.torn, reorder=reorder)
         self._world.crashed(process)
 
     # -- processes ----------------------------------------------------------------------------
@@ -143,8 +143,8 @@ class Faults:
         """End a running process; its system still has all that it wrote."""
         process.reachable = True
         process.end()
-        process.stop_disk(self._luck)
-        process.kept()
+        process.drive.stop(self._luck)
+        process.drive.keep()
         self._world.crashed(process)
 
     def _kill(self, luck: Chance, process: Process, down_ms: int) -> None:
@@ -221,7 +221,7 @@ class Faults:
     def _old_copy(self, luck: Chance, process: Process, age_ms: int, down_ms: int) -> None:
         """Copy what is on the medium now; some time later that is all there is."""
         if process.replica is not None and self._world.ledger.may_copy(process):
-            copy = process.memory.medium()
+            copy = process.drive.memory.medium()
             args = (process, process.disks, copy, down_ms, _LOOKS)
             self._later(age_ms, self._restore, *args)
 
@@ -244,31 +244,31 @@ class Faults:
         self.start_later(process, down_ms)
 
     def _slow_disk(self, luck: Chance, process: Process, sync_ms: int, for_ms: int) -> None:
-        process.sync_us = sync_ms * _MS
+        process.drive.sync_us = sync_ms * _MS
         self._later(for_ms, self._set_sync, process)
 
     def _set_sync(self, process: Process) -> None:
-        process.sync_us = self._world.plan.disk.sync_us
+        process.drive.sync_us = self._world.plan.disk.sync_us
 
     def _fail_disk(self, luck: Chance, process: Process, step: int, down_ms: int) -> None:
-        process.fail_disk(step, StorageError)
+        process.drive.fail(step, StorageError)
 
     def _crash_disk(self, luck: Chance, process: Process, step: int, down_ms: int) -> None:
-        process.fail_disk(step, PowerCut)
+        process.drive.fail(step, PowerCut)
 
     def _crash_recovery(self, luck: Chance, process: Process, step: int, down_ms: int) -> None:
         if process.replica is not None:
             self._power_off(process, luck)
-            process.fail_disk(step, PowerCut)
+            process.drive.fail(step, PowerCut)
             self.start_later(process, down_ms)
 
     def _crash_inside(self, luck: Chance, process: Process, what: int, step: int) -> None:
         """In the middle of the next such operation, or soon after it."""
-        process.operations.dark = OPERATIONS[what], step
+        process.drive.operations.dark = OPERATIONS[what], step
 
     def _full_disk(self, luck: Chance, process: Process, for_ms: int) -> None:
-        process.fill_disk(True)
-        self._later(for_ms, process.fill_disk, False)
+        process.drive.fill(True)
+        self._later(for_ms, process.drive.fill, False)
 
     def _rot(self, luck: Chance, process: Process, down_ms: int) -> None:
         self._spoil(luck, process, damage.rot)
@@ -294,10 +294,10 @@ class Faults:
         if spoiled or process.replica is None or not world.ledger.may_lose(process):
             world.fault("not spoiled", (process.id,))
             return
-        what = how(process.memory, luck)
+        what = how(process.drive.memory, luck)
         if what is not None:
             process.damage = "rotten"
-            process.expects_failure = True
+            process.drive.expects_failure = True
             world.fault("spoiled", (process.id, what))
 
     # -- the network --------------------------------------------------------------------------
@@ -334,7 +334,7 @@ class Faults:
         process.burst(count)
         if step:
             for node in side:
-                self._world.processes[node].operations.dark = "truncate", step
+                self._world.processes[node].drive.operations.dark = "truncate", step
 
     def _churn(
         self, luck: Chance, process: Process, count: int, period_ms: int, times: int

@@ -59,7 +59,7 @@ class Healing:
     def _mend(self, process: Process) -> None:
         """Its faults stop; a disk with damage is looked at by recovery, and replaced if refused."""
         world = self._world
-        process.mend_disk()
+        process.drive.mend()
         process.machine.rest()
         process.cpu_us = world.plan.timing.cpu_us
         process.go_on()

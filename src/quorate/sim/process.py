@@ -1,43 +1,28 @@
 """One node of a world: the production replica and disk, a clock of its own, and what befalls it.
 
-Everything that came while the last step took its time is taken by the next one together; disk jobs
-that came while the disk was busy are performed together, under one sync.
+Everything that came while the last step took its time is taken by the next one together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import BrokenInvariant
-from quorate.base.ids import Address, Listener, OffsetAndEpoch, ReplicaKey, Uuid
+from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
-from quorate.node.disk import Disk, write_snapshot
-from quorate.node.jobs import (
-    AppendBatches,
-    Installed,
-    InstallRefused,
-    Job,
-    Write,
-    WriteSnapshot,
-    Written,
-)
 from quorate.node.machine import Now
 from quorate.node.replica import Effects, Input, Replica
 from quorate.raft.core import RaftCore
-from quorate.raft.inputs import CleanTo
-from quorate.raft.ready import Clean, InstallSnapshot, SaveElection, Truncate
 from quorate.raft.values import ControlState, Voter
 from quorate.sim.chance import Chance
+from quorate.sim.drive import Drive
 from quorate.sim.machine import KeyValueMachine
 from quorate.sim.observe import Durable, Violation
-from quorate.sim.operations import Operations, WatchedStorage
-from quorate.sim.seams import PowerCut, WhimPolicy, dark_after, untroubled, whims
+from quorate.sim.operations import WatchedStorage
+from quorate.sim.seams import WhimPolicy, whims
 from quorate.sim.settings import raft_config
 from quorate.storage.api import CorruptLog, Recovered, StorageError
-from quorate.storage.log import LogOptions
-from quorate.storage.memory import MemoryDisk
 
 if TYPE_CHECKING:
     from quorate.sim.network import Call
@@ -50,9 +35,6 @@ BORN_MS: Final = 1_700_000_000_000
 NEVER: Final = 1 << 62
 _RATE: Final = 1_000_000
 _US_PER_ITEM: Final = 4
-_READ_US: Final = 40
-_SCARCE: Final = 10_000
-"""With a retention of so many bytes the log is often cleaned as soon as a snapshot is written."""
 
 
 class Process:
@@ -65,18 +47,13 @@ class Process:
         self.directory_id = Uuid(Chance(plan.seed, "directory", node_id, 0).bytes(16))
         self.disks = 1
         """How many disks it has had."""
-        self.port = 9000 + node_id
+        self.listen(9000 + node_id)
         self.life = 0
         self.static = plan.static
         """Its configuration names the voters."""
         self.can_be_voter = voter or plan.auto_join or node_id % 3 != 0
         self.replica: Replica | None = None
         self.machine = KeyValueMachine()
-        self.memory = MemoryDisk(where=f"node-{node_id}")
-        self.operations = Operations(self._interrupted)
-        self.storage = WatchedStorage(self.memory, LogOptions(), self.operations)
-        self._disk = Disk(self.storage)
-        self.durable = Durable()
         self.promised = Durable()
         """What had been durable when this life began: what recovery must have found."""
         self.foreign: str | None = None
@@ -92,7 +69,6 @@ class Process:
         self.cpu_us = plan.timing.cpu_us
         self.wall_offset_ms = 0
         self.luck = Chance(plan.seed, "process", node_id)
-        self.snapshot_luck = Chance(plan.seed, "snapshots", node_id)
         self._rate = _RATE
         self._due_us = self._timer_us = NEVER
         self._busy_us = 0
@@ -105,35 +81,30 @@ class Process:
         """Requests of others that are not answered yet, by reply_to."""
         self.connected: dict[int, Address] = {}
         """Peers that have answered in this life, by the id they were asked under."""
-        # the disk
-        self.sync_us = plan.disk.sync_us
-        self.full = False
-        self._fail_in = 0
-        self._fail_with: type[BaseException] = StorageError
-        self.expects_failure = False
-        """Is its disk known to have a fault, so that it may well end by itself?"""
         self.down_ms = 0
         """How long it stays down after it was told to stop."""
-        self._queue: list[Job] = []
-        self._performing: list[Job] | None = None
-        self._writing: list[WriteSnapshot] = []
-        self._epochs: list[tuple[int, int]] = []
-        disk = plan.disk
-        self._options = LogOptions(disk.segment_bytes, disk.segment_ms)
-        self._memory = (disk.tail_bytes, disk.slice_bytes)
+        self.drive = Drive(self)
+        self._memory = (plan.disk.tail_bytes, plan.disk.slice_bytes)
 
     # -- what it is ---------------------------------------------------------------------------
     @property
     def key(self) -> ReplicaKey:
         return ReplicaKey(self.id, self.directory_id)
 
-    @property
-    def address(self) -> Address:
-        return Address(f"node{self.id}", self.port)
+    def listen(self, port: int) -> None:
+        """From the next start on."""
+        host = f"node{self.id}"
+        self.port = port
+        self.address = Address(host, port)
+        self.listeners: tuple[Listener, ...] = (Listener(LISTENER, host, port),)
 
     @property
-    def listeners(self) -> tuple[Listener, ...]:
-        return (Listener(LISTENER, f"node{self.id}", self.port),)
+    def storage(self) -> WatchedStorage:
+        return self.drive.storage
+
+    @property
+    def durable(self) -> Durable:
+        return self.drive.account.durable
 
     @property
     def core(self) -> RaftCore:
@@ -154,6 +125,10 @@ class Process:
         core = self.core
         durable = core.control_at(core.durable_end_offset)
         return core.voters, durable, core.control_at(max(core.high_watermark, 0))
+
+    def lives(self, life: int) -> bool:
+        """Is it still in this life?"""
+        return life == self.life and self.replica is not None
 
     @property
     def leads(self) -> bool:
@@ -188,15 +163,14 @@ class Process:
         """Begin a new life on what the disk holds; False when that was not possible."""
         assert self.replica is None
         self.life += 1
-        self.expects_failure = self.damage is not None or self._fail_in > 0 or self.full
-        self.storage = WatchedStorage(self.memory, self._options, self.operations)
+        drive = self.drive
         try:
-            recovered = self.storage.open()
+            recovered = drive.open()
         except CorruptLog as error:
             self._refuse(str(error))
             return False
         except StorageError as failed:
-            if not self.expects_failure and not self.full:
+            if not drive.expects_failure and not drive.full:
                 said = f"node {self.id} cannot open its disk: {failed}"
                 raise Violation("disk", said) from failed
             return False
@@ -224,14 +198,10 @@ class Process:
         self.world.refused(self, reason)
 
     def _begin(self, replica: Replica, machine: KeyValueMachine, recovered: Recovered) -> None:
-        log = recovered.log
         world, drift = self.world, self.world.plan.clock.drift_ppm
         self.replica, self.machine = replica, machine
-        self._disk = Disk(self.storage)
-        self.promised, self.durable = self.durable, Durable()
-        self._epochs = list(log.epochs)
-        snapshot = log.snapshots[-1] if log.snapshots else OffsetAndEpoch(0, 0)
-        self._set_durable(recovered.election, log.end_offset, snapshot)
+        self.promised = self.durable
+        self.drive.begin(recovered)
         if self.damage != "rotten":
             self.damage = None
         self._rate = _RATE + (self.luck.between(-drift, drift) if drift else 0)
@@ -243,13 +213,6 @@ class Process:
         self.connected = {}
         world.started(self, recovered)
         self.step()
-
-    def _set_durable(self, election: object, end_offset: int, snapshot: OffsetAndEpoch) -> None:
-        durable = self.durable
-        durable.election = election  # type: ignore[assignment]
-        durable.end_offset = end_offset
-        durable.last_epoch = self._epochs[-1][0] if self._epochs else snapshot.epoch
-        durable.snapshot_offset = snapshot.offset
 
     # -- a step -------------------------------------------------------------------------------
     def post(self, *items: Input) -> None:
@@ -310,7 +273,7 @@ class Process:
         for send in effects.sends:
             network.send(self, send)
         if effects.jobs:
-            self._submit(effects.jobs)
+            self.drive.submit(effects.jobs)
         for outcome in effects.outcomes:
             world.clients.settle(self, outcome)
         if effects.faulted is not None or effects.stopped:
@@ -330,13 +293,14 @@ class Process:
     def _ended(self, fault: str | None) -> None:
         """By itself: in good order, or because of its disk."""
         world = self.world
-        if fault is not None and not (self.expects_failure and fault.startswith("storage failed")):
+        expected = self.drive.expects_failure and (fault or "").startswith("storage failed")
+        if fault is not None and not expected:
             raise Violation("fault", f"node {self.id} stopped: {fault}")
         world.faults.ended(self, fault)
 
     # -- the end ------------------------------------------------------------------------------
     def end(self) -> None:
-        """The process is gone; what its disk keeps is decided by `kept` and `power_cut`."""
+        """The process is gone; what its disk keeps is decided by the drive."""
         world = self.world
         self._view, self._views = self.core.voters, self.views
         self.replica = None
@@ -346,54 +310,10 @@ class Process:
         world.network.hung_up(self)
         world.clients.hung_up(self)
 
-    def stop_disk(self, luck: Chance, *, whole: bool = False) -> None:
-        """Interrupt what the disk is at, anywhere in the middle (`whole`: let it end first)."""
-        jobs, self._performing, self._queue = self._performing, None, []
-        snapshots, self._writing = self._writing, []
-        for job in jobs or ():
-            if isinstance(job, Write):
-                self._forget_truncated(job)
-        disk = Disk(self.storage)
-        if jobs:
-            self._interrupt(luck, whole, disk.perform, jobs)
-        for snapshot in snapshots:
-            self._interrupt(luck, whole, write_snapshot, self.storage, snapshot)
-        self._set_watch()
-
-    def _interrupt(
-        self, luck: Chance, whole: bool, deed: Callable[..., object], *args: object
-    ) -> None:
-        if not whole:
-            self.operations.trouble = dark_after(luck.skewed(0, 16))
-        with suppress(PowerCut):
-            deed(*args)
-
-    def _forget_truncated(self, job: Write) -> None:
-        """What is being cut may be gone or not."""
-        durable = self.durable
-        for write in job.writes:
-            if isinstance(write, Truncate):
-                durable.end_offset = min(durable.end_offset, write.end_offset)
-            elif isinstance(write, InstallSnapshot):
-                durable.end_offset = min(durable.end_offset, write.snapshot_id.offset)
-
-    def kept(self) -> None:
-        """Only the process ended: the system still has all that was written."""
-        self.memory.unlock()
-
-    def power_cut(self, luck: Chance, *, torn: bool, reorder: bool = False) -> None:
-        """What was not synced is lost, or survives in part."""
-        self.memory = self.memory.crash(luck.random if torn else None, reorder=reorder)
-        self._set_watch()
-
     def forget(self, copy: Mapping[str, bytes]) -> None:
         """All that the disk has is an old copy of itself."""
         assert self.replica is None
-        self.memory = MemoryDisk(where=self.memory.where)
-        for name, data in copy.items():
-            self.memory.put(name, data)
-        self._set_watch()
-        self.durable = Durable()
+        self.drive.become(copy)
         self.foreign = "restored from an old copy of its disk"
 
     def wipe(self) -> None:
@@ -402,168 +322,11 @@ class Process:
         luck = Chance(self.world.plan.seed, "directory", self.id, self.disks)
         self.disks += 1
         self.directory_id = Uuid(luck.bytes(16))
-        self.memory = MemoryDisk(where=f"node-{self.id}")
-        self.durable = Durable()
-        self._epochs = []
+        self.drive.replace()
         self.damage = self.foreign = None
         self.is_refused = False
         self.static = False
         self._view, self._views = ControlState(0, ()), ()
-
-    # -- the disk -----------------------------------------------------------------------------
-    def fail_disk(self, step: int, error: type[BaseException]) -> None:
-        """The `step`-th change from now on raises this."""
-        self._fail_in, self._fail_with = step, error
-        self.expects_failure = True
-        self._set_watch()
-
-    def fill_disk(self, full: bool) -> None:
-        self.full = full
-        self._set_watch()
-
-    def mend_disk(self) -> None:
-        """No more faults of its own."""
-        self._fail_in, self.full = 0, False
-        self.operations.mend()
-        self.sync_us = self.world.plan.disk.sync_us
-        self._set_watch()
-
-    def _set_watch(self) -> None:
-        armed = self._fail_in > 0 or self.full
-        self.operations.trouble = self._watch if armed else untroubled
-
-    def _interrupted(self, operation: str) -> None:
-        self.world.fault("interrupted", (self.id, operation))
-
-    def _watch(self, deed: str, name: str) -> None:
-        if self.full and deed in ("write", "create"):
-            self.expects_failure = True
-            raise StorageError(f"cannot {deed} {name}: the disk is full")
-        if self._fail_in > 0:
-            self._fail_in -= 1
-            if self._fail_in == 0:
-                self._set_watch()
-                raise self._fail_with(f"cannot {deed} {name}: the device failed")
-
-    def _submit(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            if isinstance(job, WriteSnapshot):
-                self._writing.append(job)
-                at = self.world.now_us + self._snapshot_time()
-                self.world.push(at, self._snapshot_done, self.life, job)
-            else:
-                self._queue.append(job)
-        if self._performing is None and self._queue:
-            self._begin_jobs()
-
-    def _begin_jobs(self) -> None:
-        world = self.world
-        jobs, self._queue = self._queue, []
-        self._performing = jobs
-        writes = any(isinstance(job, Write) for job in jobs)
-        took = self._disk_time() if writes else _READ_US
-        world.push(world.now_us + took, self._jobs_done, self.life)
-
-    def _disk_time(self) -> int:
-        plan, luck = self.world.plan.disk, self.luck
-        took = 1 + int(self.sync_us * (0.5 + luck.random()))
-        if plan.slow and not self.world.is_healing and luck.random() < plan.slow:
-            took += luck.between(0, plan.slow_ms * 1000)
-        return took
-
-    def _snapshot_time(self) -> int:
-        """A few syncs; one in eight takes so long that much happens meanwhile."""
-        luck = self.snapshot_luck
-        took = int(self.sync_us * 4 * (0.5 + luck.random()))
-        return 1 + took * (luck.between(1, 4000) if luck.happens(0.12) else 1)
-
-    def _jobs_done(self, life: int) -> None:
-        world = self.world
-        if life != self.life or self.replica is None:
-            return
-        if world.now_us < self.paused_us:
-            world.push(self.paused_us, self._jobs_done, life)
-            return
-        jobs, plan = self._performing, world.plan.disk
-        assert jobs is not None
-        if plan.failure and not world.is_healing and self.luck.random() < plan.failure:
-            world.fault("disk failed by chance", (self.id,))
-            self.fail_disk(self.luck.between(1, 4), StorageError)
-        try:
-            results = self._disk.perform(jobs)
-        except PowerCut:
-            world.faults.cut_power_inside(self)
-            return
-        except Exception as error:
-            raise Violation("defect", f"disk of node {self.id}: {error!r}") from error
-        self._performing = None
-        done = 0
-        for result in results:
-            if isinstance(result, Written | Installed | InstallRefused):
-                done = result.seq
-                self._account(jobs, done)
-                world.durable(self, done)
-        for job in jobs:
-            if isinstance(job, Write) and job.seq > done:
-                self._forget_truncated(job)
-        if self._queue:
-            self._begin_jobs()
-        self.post(*results)
-
-    def _account(self, jobs: Sequence[Job], seq: int) -> None:
-        """Everything up to `seq` is on the medium."""
-        durable = self.durable
-        for job in jobs:
-            if not isinstance(job, Write) or job.seq > seq:
-                continue
-            for write in job.writes:
-                if isinstance(write, AppendBatches):
-                    for batch in write.batches:
-                        if not self._epochs or self._epochs[-1][0] < batch.epoch:
-                            self._epochs.append((batch.epoch, batch.base_offset))
-                        durable.end_offset = batch.last_offset + 1
-                elif isinstance(write, SaveElection):
-                    durable.election = write.state
-                elif isinstance(write, Truncate):
-                    durable.end_offset = write.end_offset
-                    self._cut_epochs(write.end_offset)
-                elif isinstance(write, InstallSnapshot):
-                    self._account_install(write.snapshot_id)
-                elif isinstance(write, Clean):
-                    durable.snapshot_offset = max(durable.snapshot_offset, write.snapshot_id.offset)
-        if self._epochs:
-            durable.last_epoch = self._epochs[-1][0]
-
-    def _account_install(self, snapshot_id: OffsetAndEpoch) -> None:
-        durable = self.durable
-        if self.storage.snapshot_size(snapshot_id) is not None:
-            durable.end_offset = durable.snapshot_offset = snapshot_id.offset
-            durable.last_epoch = snapshot_id.epoch
-            self._epochs = [(snapshot_id.epoch, snapshot_id.offset)]
-
-    def _cut_epochs(self, end_offset: int) -> None:
-        while self._epochs and self._epochs[-1][1] >= end_offset:
-            self._epochs.pop()
-
-    def _snapshot_done(self, life: int, job: WriteSnapshot) -> None:
-        world = self.world
-        if life != self.life or self.replica is None:
-            return
-        if world.now_us < self.paused_us:
-            world.push(self.paused_us, self._snapshot_done, life, job)
-            return
-        try:
-            result = write_snapshot(self.storage, job)
-        except PowerCut:
-            world.faults.cut_power_inside(self)
-            return
-        except Exception as error:
-            raise Violation("defect", f"snapshot of node {self.id}: {error!r}") from error
-        self._writing.remove(job)
-        if world.plan.disk.retention_bytes <= _SCARCE and self.snapshot_luck.happens(0.4):
-            self.post(result, CleanTo(job.snapshot_id))
-        else:
-            self.post(result)
 
     def stand_still(self, until_us: int) -> None:
         """Stop the process until then; what comes meanwhile waits."""

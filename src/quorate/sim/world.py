@@ -132,7 +132,7 @@ class World:
     def move(self, process: Process) -> None:
         """The process listens at another address from its next start on."""
         del self.addresses[process.address]
-        process.port += 100
+        process.listen(process.port + 100)
         self.addresses[process.address] = process.id
 
     def glance(self, key: int, luck: Chance) -> int | None:
