@@ -27,13 +27,18 @@ SOURCE: Final = ROOT / "src"
 PACKAGE: Final = SOURCE / "quorate"
 MANIFEST: Final = PACKAGE / "_native.json"
 _HOT: Final = {
-    "formats": "batch batch_records varint",
-    "node": "applier company disk jobs proposals replica tail",
+    "formats": "batch batch_records files snapshot varint",
+    "base": "check",
+    "node": "applier company disk jobs machine proposals replica snapshots tail translate"
+    " translate_peer",
     "raft": "*",
-    "sim": "chance clients machine network operations process trace world",
-    "sim/checks": "clients commits elections history machines promises twin voters",
-    "storage": "memory",
+    "sim": "account chance clients drive faults healing ledger machine network observe operations"
+    " operators process seams trace wire world",
+    "sim/checks": "*",
+    "storage": "api disk_storage files log memory recovery scan segment snapshots",
 }
+_OPEN: Final = ("raft/", "sim/observe.py")
+"""The explorer of `sim` freezes and thaws whole cores; whoever looks on subclasses Observer."""
 COMPILED: Final = tuple(
     str(file.relative_to(PACKAGE))
     for folder, names in _HOT.items()
@@ -135,8 +140,7 @@ def compile_modules(folder: str, modules: Sequence[str]) -> None:
     shutil.copytree(PACKAGE, copy / PACKAGE.name, ignore=ignored)
     for name in modules:
         file = copy / PACKAGE.name / name
-        # The explorer of `sim` freezes and thaws whole cores.
-        file.write_text(native_source(file.read_text(), copied=name.startswith("raft/")))
+        file.write_text(native_source(file.read_text(), copied=name.startswith(_OPEN)))
     os.chdir(copy)
     made = mypycify(
         ["--strict", *(f"{PACKAGE.name}/{name}" for name in modules)],

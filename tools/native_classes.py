@@ -27,9 +27,10 @@ def native_source(text: str, *, copied: bool = False) -> str:
     `copied`: its other classes can be pickled and copied too (which costs them a little).
     Raises ValueError where a class has no room for its methods, or has what this does not know.
     """
-    lines = text.split("\n")
+    tree = ast.parse(text)
+    lines = _with_tuples(tree, text).split("\n")
     values: list[str] = []
-    for node in ast.parse(text).body:
+    for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.bases:
             traits = _traits(node)
             if traits is not None:
@@ -119,10 +120,35 @@ def _init(node: ast.ClassDef) -> str:
             if factory.arg != "default_factory":
                 raise ValueError(f"class {node.name}: cannot write out field({factory.arg})")
             parameters.append(f"{name}: {kind} | None = None")
-            fresh = f"{ast.unparse(factory.value)}()"
+            fresh = _made(factory.value)
             settings.append(f"self.{name} = {name} if {name} is not None else {fresh}")
         else:
             default = "" if value is None else f" = {ast.unparse(value)}"
             parameters.append(f"{name}: {kind}{default}")
             settings.append(f"self.{name} = {name}")
     return f"    def __init__({', '.join(parameters)}) -> None: {'; '.join(settings) or 'pass'}"
+
+
+def _with_tuples(tree: ast.Module, text: str) -> str:
+    """`isinstance(x, A | B)` as `isinstance(x, (A, B))`: mypyc compares the classes of a tuple, but
+    makes the union anew at every call."""
+    lines = text.encode().split(b"\n")
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) != "isinstance":
+            continue
+        kinds = node.args[1]
+        if not isinstance(kinds, ast.BinOp) or kinds.lineno != kinds.end_lineno:
+            continue
+        line = lines[kinds.lineno - 1]
+        said = ast.unparse(kinds).replace(" | ", ", ")
+        lines[kinds.lineno - 1] = (
+            line[: kinds.col_offset] + f"({said})".encode() + line[kinds.end_col_offset :]
+        )
+    return b"\n".join(lines).decode()
+
+
+def _made(factory: ast.expr) -> str:
+    """What a call of the factory says; of a lambda its body."""
+    if isinstance(factory, ast.Lambda):
+        return ast.unparse(factory.body)
+    return f"{ast.unparse(factory)}()"

@@ -31,6 +31,8 @@ from quorate.sim.observe import Violation
 from quorate.storage.api import AppendedBatch
 from sim.fake import Fake, Node, key, voters
 
+pytestmark = pytest.mark.interpreted
+
 RAW = re.compile(
     r"\bb['\"]|\b(ReplicaKey|Voter|ElectionState|ControlState|Reign|LeaderAndEpoch|Committed)\("
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from quorate.node.jobs import AppendBatches
 from quorate.raft.ready import SaveElection
 from quorate.raft.roles import Unattached
 from quorate.raft.values import ControlState, ElectionState, Voters
 from sim.fake import Fake, Node, voters
 from sim.test_checks_core import A_LEADER, broken
+
+pytestmark = pytest.mark.interpreted
 
 
 def leading(count: int = 4) -> tuple[Fake, Node]:

@@ -13,6 +13,8 @@ from quorate.sim.observe import ClientOp, Violation
 from quorate.sim.run import run_seed
 from sim.fake import Fake
 
+pytestmark = pytest.mark.interpreted
+
 
 def a_finished_world() -> tuple[Fake, Any]:
     fake = Fake(1)

@@ -25,6 +25,8 @@ from quorate.sim.plan import DEEDS
 from quorate.storage.api import AppendedBatch
 from sim.fake import Fake, Node, key
 
+pytestmark = pytest.mark.interpreted
+
 SNAPSHOT = OffsetAndEpoch(7, 1)
 
 
@@ -84,7 +86,6 @@ def test_moves_are_read_from_the_notes(marks: Marks) -> None:
     assert marks.marks["role: Unattached to Resigned"] == 0
 
 
-@pytest.mark.interpreted
 def test_a_vote_given_while_prospective_has_no_note_of_its_own(marks: Marks) -> None:
     node = a_world(marks)[1]
     node.state.role = Prospective(None, NEVER)  # type: ignore[arg-type]
@@ -135,7 +136,6 @@ def test_what_recovery_did(marks: Marks) -> None:
     assert marks.marks["a leader began anew and resigned"] == 1
 
 
-@pytest.mark.interpreted
 def test_a_leader_deposed_with_a_change_pending(marks: Marks) -> None:
     node = a_world(marks)[1]
     leader = a_leader()
@@ -148,7 +148,6 @@ def test_a_leader_deposed_with_a_change_pending(marks: Marks) -> None:
     assert marks.marks["a leader resigned with an uncommitted voter set"] == 1
 
 
-@pytest.mark.interpreted
 def test_two_leaders_at_once(marks: Marks) -> None:
     fake = a_world(marks)
     for node_id in (1, 2):
@@ -157,7 +156,6 @@ def test_two_leaders_at_once(marks: Marks) -> None:
     assert marks.marks["two replicas led at once, in two epochs"] == 1
 
 
-@pytest.mark.interpreted
 def test_an_older_entry_on_a_majority(marks: Marks) -> None:
     node = a_world(marks)[1]
     role = a_leader()
@@ -167,7 +165,6 @@ def test_an_older_entry_on_a_majority(marks: Marks) -> None:
     assert marks.marks["an entry of an older epoch on a majority was not counted"] == 1
 
 
-@pytest.mark.interpreted
 def test_what_a_crash_destroys(marks: Marks) -> None:
     node = a_world(marks)[1]
     node.state.election = ElectionState(2, -1, key(1))
@@ -186,7 +183,6 @@ def test_what_a_crash_destroys(marks: Marks) -> None:
         assert marks.marks[name] == 1, name
 
 
-@pytest.mark.interpreted
 def test_a_leader_that_crashes_with_unfinished_work(marks: Marks) -> None:
     node = a_world(marks)[1]
     role = a_leader()
@@ -229,7 +225,6 @@ def see(marks: Marks, node: Node, effects: Effects) -> None:
     marks.stepped(node, (), effects)  # type: ignore[arg-type]
 
 
-@pytest.mark.interpreted
 def test_a_tail_that_was_trimmed(marks: Marks) -> None:
     """A leader that reads what its tail never held has only begun anew."""
     node = a_world(marks)[1]
@@ -247,7 +242,6 @@ def test_a_tail_that_was_trimmed(marks: Marks) -> None:
     assert marks.marks[read] == 1
 
 
-@pytest.mark.interpreted
 def test_a_change_that_waits_for_one_that_is_not_committed(marks: Marks) -> None:
     node = a_world(marks)[1]
     role = a_leader()
@@ -301,7 +295,6 @@ def test_clients(marks: Marks) -> None:
         assert marks.marks[name] == 1, name
 
 
-@pytest.mark.interpreted
 def test_a_leader_outside_its_voter_set(marks: Marks) -> None:
     node = a_world(marks)[1]
     node.state.role = a_leader()

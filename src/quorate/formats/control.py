@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 from quorate.base.ids import Listener, ReplicaKey, Uuid
@@ -120,6 +121,8 @@ _MESSAGES: Final[dict[int, type[ControlMessage]]] = {
     ControlType.KRAFT_VERSION: KRaftVersionRecord,
     ControlType.KRAFT_VOTERS: VotersRecord,
 }
+_REMEMBERED: Final = 256
+"""The same few voter sets stand in the log, in snapshots and in what is recovered of both."""
 _TYPES: Final = {message: type_id for type_id, message in _MESSAGES.items()}
 
 
@@ -152,6 +155,7 @@ def encode_message(message: ControlMessage) -> tuple[bytes, bytes]:
     return _KEY.pack(0, _TYPES[type(message)]), codec.encode(message, 0)
 
 
+@lru_cache(_REMEMBERED)
 def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
     """The control record as a value; raises RecordError."""
     message = decode_message(key, value)
@@ -172,6 +176,7 @@ def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
             return SnapshotFooter()
 
 
+@lru_cache(_REMEMBERED)
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
     """(key, value) of a control record."""
     return encode_message(_message(record))

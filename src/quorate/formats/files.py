@@ -47,7 +47,7 @@ _SEGMENT_NAME: Final = re.compile(r"(\d{20})(\..+)")
 
 def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
     """File name of a segment, or of its index, whose first record is `base_offset`."""
-    return f"{base_offset:020d}{suffix}"
+    return str(base_offset).zfill(20) + suffix
 
 
 def parse_segment_name(name: str, suffix: str = LOG_SUFFIX) -> int | None:

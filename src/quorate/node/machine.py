@@ -8,14 +8,15 @@ the log, once for each batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from quorate.base.frozen import frozen
 from quorate.base.ids import OffsetAndEpoch
 from quorate.raft.values import ControlState
 
 
-class Now(NamedTuple):
+@frozen
+class Now:
     """The time as the driver tells it, ms: for timers, and since 1970 for what is written."""
 
     monotonic_ms: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.frozen import frozen
@@ -65,7 +64,6 @@ from quorate.storage.api import AppendedBatch, Recovered
 __all__ = ["Answer", "Committed", "Effects", "Input", "Replica", "Submit"]
 
 Input = inputs.Event | Result | Submit
-_OF_PEERS: Final = (inputs.Received, inputs.Answered)
 
 
 @frozen
@@ -156,7 +154,7 @@ class Replica:
         events: list[inputs.Event] = []
         self._wall_ms = now.wall_ms
         for item in happened:
-            if isinstance(item, _OF_PEERS):
+            if isinstance(item, inputs.Received | inputs.Answered):
                 events.append(item)
             else:
                 self._take(item, effects, events, now)

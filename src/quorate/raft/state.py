@@ -27,7 +27,7 @@ from quorate.raft.roles import (
     Unattached,
 )
 from quorate.raft.values import ElectionState, RaftConfig, RecoveredLog, Voter
-from quorate.raft.voters import VoterSet, address_of
+from quorate.raft.voters import VoterSet, address_of, listener_of
 
 
 class State:
@@ -169,7 +169,8 @@ class State:
         """The endpoints of a leader: as given, else as the voter set has them."""
         if leader_id < 0:
             return ()
-        return given if self.usable(given) is not None else self.voters.listeners(leader_id)
+        is_usable = listener_of(given, self.listener) is not None
+        return given if is_usable else self.voters.listeners(leader_id)
 
     # -- small deeds -------------------------------------------------------------------------
     def note(self, text: str) -> None:

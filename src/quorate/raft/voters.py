@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quorate.base.ids import ZERO_UUID, Address, Listeners, ReplicaKey
+from quorate.base.ids import ZERO_UUID, Address, Listener, Listeners, ReplicaKey
 from quorate.raft.values import Voter
 
 
@@ -27,12 +27,18 @@ def same_voter(one: Voter, other: Voter) -> bool:
     )
 
 
-def address_of(listeners: Listeners, name: str | None) -> Address | None:
-    """The address under listener `name`; the first one where this node has no listener itself."""
+def listener_of(listeners: Listeners, name: str | None) -> Listener | None:
+    """The listener `name`; the first one where this node has no listener itself."""
     for listener in listeners:
         if name is None or listener.name == name:
-            return listener.address
+            return listener
     return None
+
+
+def address_of(listeners: Listeners, name: str | None) -> Address | None:
+    """The address under `listener_of`."""
+    listener = listener_of(listeners, name)
+    return None if listener is None else Address(listener.host, listener.port)
 
 
 class VoterSet:

@@ -106,6 +106,13 @@ class Network:
         self._links = [[Link(plan.seed, a, b) for b in range(count)] for a in range(count)]
         self._token = 0
         self._luck = Chance(plan.seed, "network")
+        self._delay_us, self._jitter_us = self._plan.delay_us, self._plan.jitter_us
+        self._fates = (
+            ("lost", self._plan.loss),
+            ("duplicated", self._plan.duplicate),
+            ("held", self._plan.hold),
+            ("reordered", self._plan.reorder),
+        )
         self._wire = Wire(plan) if plan.wire else None
         self._parsed: dict[bytes, tuple[Batch, ...]] = {}
         self.heal()
@@ -138,11 +145,11 @@ class Network:
     # -- one message --------------------------------------------------------------------------
     def carry(self, source: int, to: int, deliver: Callable[..., None], *args: object) -> int:
         """Let `deliver(*args)` happen when a message arrives: then; NEVER when it is lost."""
-        world, plan = self.world, self._plan
+        world = self.world
         now = world.now_us
         link = self._links[source][to]
         luck = link.random()
-        at = now + plan.delay_us + int(luck * plan.jitter_us)
+        at = now + self._delay_us + int(luck * self._jitter_us)
         if link.slow_until_us > now:
             at += int(luck * link.slow_us)
         if link.cut_us > now:
@@ -157,14 +164,15 @@ class Network:
                 if fate == "lost":
                     return NEVER
                 if fate == "reordered":
-                    at = now + 1 + int(luck * plan.delay_us)
+                    at = now + 1 + int(luck * self._delay_us)
                     world.push(at, deliver, *args)
                     return at
                 if fate == "held":
-                    at += int(link.random() * plan.hold_ms * 1000)
+                    at += int(link.random() * self._plan.hold_ms * 1000)
                     world.push(at, deliver, *args)
                     return at
-                later = at + 1 + int(link.random() * 20 * (plan.delay_us + plan.jitter_us))
+                spread = 20 * (self._delay_us + self._jitter_us)
+                later = at + 1 + int(link.random() * spread)
                 world.push(later, deliver, *args)
         if at <= link.last_us:
             at = link.last_us + 1
@@ -173,17 +181,11 @@ class Network:
         return at
 
     def _fate(self, luck: float) -> str | None:
-        plan = self._plan
-        if luck < plan.loss:
-            return "lost"
-        luck -= plan.loss
-        if luck < plan.duplicate:
-            return "duplicated"
-        luck -= plan.duplicate
-        if luck < plan.hold:
-            return "held"
-        luck -= plan.hold
-        return "reordered" if luck < plan.reorder else None
+        for fate, rate in self._fates:
+            if luck < rate:
+                return fate
+            luck -= rate
+        return None
 
     # -- requests -----------------------------------------------------------------------------
     def send(self, process: Process, send: Send) -> None:

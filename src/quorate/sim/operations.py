@@ -6,8 +6,7 @@ power cut is decided between two steps of one operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
@@ -78,15 +77,13 @@ class Operations:
                 self._left = None
                 raise PowerCut
 
-    @contextmanager
-    def asked(self, operation: str, segments: int = 0) -> Iterator[None]:
-        """While the storage does this; so many `segments` are to go."""
+    def begin(self, operation: str, segments: int = 0) -> None:
+        """Until `end` the storage does this; so many `segments` are to go."""
         self._asked, self._done, self._within = operation, 0, ""
         self._segments, self._removed = segments, 0
-        try:
-            yield
-        finally:
-            self._asked = self._within = ""
+
+    def end(self) -> None:
+        self._asked = self._within = ""
 
     def _enter(self, deed: str, name: str) -> None:
         """Some operations are known by how they begin; they end with a sync of the directory."""
@@ -120,23 +117,38 @@ class WatchedStorage(MemoryStorage):
         self._operations = disk.watch = operations
 
     def open(self) -> Recovered:
-        with self._operations.asked("repair"):
+        self._operations.begin("repair")
+        try:
             return super().open()
+        finally:
+            self._operations.end()
 
     def append(self, batches: Iterable[AppendedBatch]) -> None:
-        with self._operations.asked("append"):
+        self._operations.begin("append")
+        try:
             super().append(batches)
+        finally:
+            self._operations.end()
 
     def truncate(self, end_offset: int) -> None:
         bases = [base for base in map(parse_segment_name, self.disk.names()) if base is not None]
         behind = sum(base > max(end_offset, self.start_offset) for base in bases)
-        with self._operations.asked("truncate", behind):
+        self._operations.begin("truncate", behind)
+        try:
             super().truncate(end_offset)
+        finally:
+            self._operations.end()
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        with self._operations.asked("install"):
+        self._operations.begin("install")
+        try:
             super().install_snapshot(snapshot_id)
+        finally:
+            self._operations.end()
 
     def clean(self, snapshot_id: OffsetAndEpoch) -> None:
-        with self._operations.asked("clean"):
+        self._operations.begin("clean")
+        try:
             super().clean(snapshot_id)
+        finally:
+            self._operations.end()

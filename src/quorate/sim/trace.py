@@ -7,8 +7,10 @@ from hashlib import blake2b
 from struct import Struct
 from typing import Final
 
-_ENTRY: Final = Struct(">BqBqqqi")
-_MANY: Final = 512
+_FIELDS: Final = "BqBqqqi"
+_ENTRY: Final = Struct(f">{_FIELDS}")
+_MANY: Final = 256
+_STRIDE: Final = Struct(">" + _FIELDS * _MANY)
 
 
 class TraceHash:
@@ -18,26 +20,33 @@ class TraceHash:
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=16)
-        self._waiting: list[bytes] = []
+        self._waiting: list[int] = []
+        """The numbers of entries, one entry after the other."""
 
     def add(
         self, kind: int, now_us: int, node: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0
     ) -> None:
         """`a`, `b` and `c` are of 64 bits, `d` of 32, with sign."""
         waiting = self._waiting
-        waiting.append(_ENTRY.pack(kind, now_us, node, a, b, c, d))
-        if len(waiting) >= _MANY:
-            self._hash.update(b"".join(waiting))
+        waiting += (kind, now_us, node, a, b, c, d)
+        if len(waiting) == _MANY * len(_FIELDS):
+            self._hash.update(_STRIDE.pack(*waiting))
             waiting.clear()
 
     def add_text(self, text: str) -> None:
         """Of the rare events: whatever they say of themselves."""
-        self._waiting.append(text.encode())
+        self._flush()
+        self._hash.update(text.encode())
 
     def hexdigest(self) -> str:
-        self._hash.update(b"".join(self._waiting))
-        self._waiting.clear()
+        self._flush()
         return self._hash.hexdigest()
+
+    def _flush(self) -> None:
+        waiting, size = self._waiting, len(_FIELDS)
+        for at in range(0, len(waiting), size):
+            self._hash.update(_ENTRY.pack(*waiting[at : at + size]))
+        waiting.clear()
 
 
 Print = Callable[[str], None]

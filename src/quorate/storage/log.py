@@ -235,16 +235,18 @@ class Log:
                 first = max(bisect_right(self._bases, offset) - 1, 0)
                 pieces = [(segment, segment.size) for segment in self._segments[first:]]
                 start = pieces[0][0].position_before(offset)
+            data, trouble = b"", None
             try:
-                data, trouble = _read_segments(pieces, start, (offset, end), max_bytes), None
+                data = _read_segments(pieces, start, (offset, end), max_bytes)
             except BatchError as error:
-                data, trouble = b"", error
+                trouble = error
             with self._lock:
-                if generation != self._generation:
-                    continue  # truncated meanwhile: the bytes may be a mix of before and after
-            if trouble is not None:
+                is_whole = generation == self._generation
+            # Truncated meanwhile, the bytes may be a mix of before and after.
+            if is_whole and trouble is not None:
                 raise _rotten(self._disk, trouble)
-            return data
+            if is_whole:
+                return data
 
 
 def _read_segments(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.node.jobs import Installed, InstallRefused, WriteSnapshot
 from quorate.raft.inputs import Received
@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from quorate.storage.api import Recovered
 
 _Asked = VoteRequest | AddVoterRequest | RemoveVoterRequest
-_ASKED = frozenset((VoteRequest, AddVoterRequest, RemoveVoterRequest))
-_HEARD = frozenset((FetchRequest, FetchSnapshotRequest, UpdateVoterRequest))
-_LOOKED_AT = frozenset((Received, Installed, InstallRefused))
+_ASKED: Final = frozenset((VoteRequest, AddVoterRequest, RemoveVoterRequest))
+_HEARD: Final = frozenset((FetchRequest, FetchSnapshotRequest, UpdateVoterRequest))
 
 
 class Checks(Observer):
@@ -100,7 +99,7 @@ class Checks(Observer):
         twin = self.twins[node_id]
         state = self._states[node_id]
         for item in happened:
-            if item.__class__ in _LOOKED_AT:
+            if isinstance(item, Received | Installed | InstallRefused):
                 self._look_at(twin, item, state.now)
         before = twin.tip
         if effects.jobs:
@@ -116,12 +115,12 @@ class Checks(Observer):
         if process.machine.trail or effects.jobs or effects.outcomes:
             self._results(twin, process, effects)
         role = state.role
-        if role.__class__ is Leader:
+        if isinstance(role, Leader):
             if not effects.stopped:
                 self.duties.leads(twin, state)
             twin.hears = True
         else:
-            twin.hears = role.__class__ is Follower and role.has_fetched
+            twin.hears = isinstance(role, Follower) and role.has_fetched
         self._machine_leads(twin, process, state)
 
     def _machine_leads(self, twin: Twin, process: Process, state: State) -> None:
@@ -129,18 +128,18 @@ class Checks(Observer):
         if replica is None:
             return
         leading = replica.leading_epoch
-        if leading != twin.leading or (leading is not None and state.role.__class__ is not Leader):
+        if leading != twin.leading or (leading is not None and not isinstance(state.role, Leader)):
             self.machines.leads(twin, leading, replica.applied.offset, state.role)
 
     def _look_at(self, twin: Twin, item: Input, now_ms: int) -> None:
         """Before the step: what must be known of the messages that it took."""
         if isinstance(item, Received):
             request = item.request
-            if request.__class__ in _ASKED:
+            if type(request) in _ASKED:
                 self._asked[twin.id, item.reply_to] = request  # type: ignore[assignment]
                 if twin.hears and isinstance(request, VoteRequest) and request.pre_vote:
                     self._sheltered.add((twin.id, item.reply_to))
-            elif request.__class__ in _HEARD:
+            elif type(request) in _HEARD:
                 self.duties.heard(twin, request, now_ms)
         elif isinstance(item, Installed):
             twin.installed(item.snapshot_id)
@@ -155,7 +154,7 @@ class Checks(Observer):
         if effects.outcomes:
             self.clients.told(twin, effects.outcomes)
         for job in effects.jobs:
-            if job.__class__ is WriteSnapshot:
+            if isinstance(job, WriteSnapshot):
                 self._snapshot(twin, job)
 
     def _snapshot(self, twin: Twin, job: WriteSnapshot) -> None:
@@ -188,16 +187,15 @@ class Checks(Observer):
 
     def _messages(self, twin: Twin, effects: Effects, state: State) -> None:
         for send in effects.sends:
-            check = REQUESTS.get(send.request.__class__)
+            check = REQUESTS.get(type(send.request))
             if check is not None:
                 check(twin, send.request)
         for answer in effects.answers:
             response = answer.response
-            kind = response.__class__
-            if kind is FetchResponse:
-                check_fetch_answer(twin, response)  # type: ignore[arg-type]
+            if isinstance(response, FetchResponse):
+                check_fetch_answer(twin, response)
                 continue
-            check = ANSWERS.get(kind)
+            check = ANSWERS.get(type(response))
             if check is not None:
                 check(twin, response)
             name = (twin.id, answer.reply_to)
