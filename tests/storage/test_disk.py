@@ -23,6 +23,7 @@ from quorate.storage.files import FileStorage
 from quorate.storage.log import LogOptions
 from quorate.storage.snapshots import SYNC_EVERY
 from storage.builders import (
+    ALL,
     CONTROL,
     SMALL,
     data,
@@ -125,13 +126,34 @@ def test_what_a_killed_process_left_unsynced_is_synced_before_it_counts(tmp_path
     again.close()
 
 
-def test_the_syncs_reach_the_right_descriptors(tmp_path):
+def noting(directory: Path) -> tuple[FileStorage, list[str]]:
+    """A storage that is not open yet, and a list that gets what it syncs."""
     synced: list[str] = []
 
     def note(kind: str):
         return lambda fd: synced.append(f"{kind} {os.readlink(f'/proc/self/fd/{fd}')}")
 
-    storage = FileStorage(tmp_path, sync=note("file"), sync_directory=note("directory"))
+    return FileStorage(directory, sync=note("file"), sync_directory=note("directory")), synced
+
+
+def test_a_new_directory_has_a_durable_name_before_anything_is_in_it(tmp_path):
+    """Else a power cut could take it away, and the vote in it."""
+    storage, synced = noting(tmp_path)
+    storage.open()
+    assert synced[0] == f"directory {tmp_path}"
+    storage.close()
+
+
+def test_so_has_a_directory_that_a_killed_process_made(tmp_path):
+    (tmp_path / PARTITION).mkdir()
+    storage, synced = noting(tmp_path)
+    storage.open()
+    assert synced[0] == f"directory {tmp_path}"
+    storage.close()
+
+
+def test_the_syncs_reach_the_right_descriptors(tmp_path):
+    storage, synced = noting(tmp_path)
     storage.open()
     storage.append(LOG)
     synced.clear()
@@ -285,6 +307,32 @@ def test_a_directory_locked_by_another_process_is_refused(tmp_path):
     again = FileStorage(tmp_path)
     again.open()
     again.close()
+
+
+# -- a truncation beside a read ----------------------------------------------------------------
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("offset", [5, 15])
+def test_a_read_that_finds_the_log_truncated_meanwhile_begins_anew(
+    tmp_path, monkeypatch, moment, offset
+):
+    """`moment`: of the truncation, as the bytes see it that the system reads."""
+    place = file_place(tmp_path, LogOptions())
+    place.open()
+    old, new = log_of(20), log_of(3, 2, 7)
+    place.storage.append(old)
+    real = os.pread
+
+    def meanwhile(fd: int, size: int, at: int) -> bytes:
+        monkeypatch.undo()
+        found = real(fd, size, at)
+        place.storage.truncate(7)
+        place.storage.append(new)
+        return found if moment == "after" else real(fd, size, at)
+
+    monkeypatch.setattr(os, "pread", meanwhile)
+    found = place.storage.read(offset, ALL, ALL)
+    assert found == (joined([*old[5:7], *new]) if offset == 5 else b"")
+    place.storage.close()
 
 
 # -- threads -----------------------------------------------------------------------------------

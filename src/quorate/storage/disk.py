@@ -213,7 +213,8 @@ class OsDisk:
         try:
             if not self._path.is_dir():
                 os.mkdir(self._path)
-                _sync_directory(self._parent, self._sync_directory)
+            # Also where it is there: a process that was killed may have made it.
+            _sync_directory(self._parent, self._sync_directory)
         except OSError as error:
             self.unlock()
             _raise(error, "create", self.where)
