@@ -324,6 +324,18 @@ def test_others_wait_for_a_leader_or_the_end_of_their_time(role: str) -> None:
     assert single.last.stopped
 
 
+def test_a_voter_that_shuts_down_looks_for_no_leader() -> None:
+    """Whoever wins tells it (BeginQuorumEpoch)."""
+    single = unattached()
+    asked = single.sent(FetchRequest)
+    assert asked is not None
+    single.step(Shutdown(5000))
+    before = len(single.sends)
+    single.step(SendFailed(asked.correlation, Failure.DISCONNECTED))
+    single.wait(4000)
+    assert not single.last.stopped and single.sends[before:] == []
+
+
 @pytest.mark.parametrize("role", ["leader", "prospective", "candidate"])
 def test_nobody_is_waited_for_when_the_peers_are_gone_too(role: str) -> None:
     single = ROLES[role]()

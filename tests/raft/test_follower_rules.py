@@ -21,6 +21,7 @@ from quorate.raft.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    VoteRequest,
 )
 from quorate.raft.ready import (
     AbandonSnapshot,
@@ -134,6 +135,15 @@ def test_it_never_truncates_what_is_committed() -> None:
     assert any("below what is committed" in note for note in ready.notes)
 
 
+def test_a_leader_that_lacks_what_is_committed_is_not_obeyed_where_the_cut_would_be_above() -> None:
+    """It names epoch 2, unknown here, at offset 2: to cut the epochs above would lose offset 4."""
+    single = follower(log=recovered(epochs=((1, 0), (LAST_EPOCH, 4))))
+    single.answer(FetchRequest, response(high_watermark=4))
+    ready = single.answer(FetchRequest, response(diverging=OffsetAndEpoch(2, 2)))
+    assert ready.writes == () and single.core.log_end.offset == END
+    assert leader_rests(ready) and any("below what is committed" in note for note in ready.notes)
+
+
 @pytest.mark.parametrize(
     "bad",
     [batch(6), batch(4), batch(5, EPOCH + 1), batch(5, LAST_EPOCH - 1), batch(5, count=0)],
@@ -235,6 +245,48 @@ def test_while_it_installs_it_does_not_run() -> None:
     assert ready.seq is not None
     single.step(InstallFailed(ready.seq, SNAPSHOT, "bad"))
     assert single.core.log_end == (END, LAST_EPOCH)
+
+
+def installing() -> Single:
+    """A follower of 2 that waits for its disk to install SNAPSHOT."""
+    single = downloading()
+    single.slow = True
+    ready = single.answer(FetchSnapshotRequest, chunk(0, b"1234567890"))
+    assert ready.writes[-1] == InstallSnapshot(SNAPSHOT)
+    return single
+
+
+def installed(single: Single) -> Ready:
+    assert single.seq is not None
+    control = ControlState(1, tuple(voter(i) for i in (1, 2, 3)))
+    return single.step(SnapshotInstalled(single.seq, SNAPSHOT, control))
+
+
+def test_while_it_installs_it_does_not_run_in_an_epoch_without_a_leader_either() -> None:
+    single = installing()
+    seq = single.seq
+    single.ask(vote(EPOCH + 1, candidate=9, end=99))
+    single.persist()
+    assert single.core.role == "unattached"
+    single.wait(10_000)
+    assert (single.core.role, single.sent(VoteRequest)) == ("unattached", None)
+    single.seq = seq
+    installed(single)
+    assert single.core.role == "prospective"
+    sent = single.sent(VoteRequest)
+    assert sent is not None and isinstance(sent.request, VoteRequest)
+    assert sent.request.last_offset == SNAPSHOT.offset
+
+
+def test_once_it_has_installed_the_leader_has_a_whole_fetch_timeout_to_answer() -> None:
+    single = installing()
+    single.wait(10_000)
+    installed(single)
+    assert single.core.role == "follower"
+    single.wait(1999)
+    assert single.core.role == "follower"
+    single.wait(1)
+    assert single.core.role == "prospective"
 
 
 def test_while_it_installs_it_cleans_nothing() -> None:

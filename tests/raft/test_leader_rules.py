@@ -26,7 +26,7 @@ from quorate.raft.ready import (
     Append,
     Refused,
 )
-from quorate.raft.values import Voters
+from quorate.raft.values import Voter, Voters
 from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     BOOTSTRAP,
@@ -380,6 +380,28 @@ def test_caught_up_is_at_the_end_or_at_the_end_of_the_fetch_before() -> None:
     assert (row.last_fetch_ms, row.last_caught_up_ms) == (7000, 5000)
 
 
+def test_who_was_behind_has_caught_up_when_it_reaches_the_end_of_the_fetch_before() -> None:
+    """So a voter of a busy leader, which never fetches at the very end, has caught up all along."""
+    single = led()
+    single.now = 5000
+    single.ask(fetch(END, LAST_EPOCH, replica=key(3)))
+    assert single.core.describe(5000).voters[2].last_caught_up_ms == -1  # type: ignore[union-attr]
+    single.step(Propose(0, EPOCH + 1, 1, 1, "x"))
+    single.now = 7000
+    single.ask(fetch(START, EPOCH + 1, replica=key(3)))
+    row = single.core.describe(7000).voters[2]  # type: ignore[union-attr]
+    assert (row.last_fetch_ms, row.last_caught_up_ms) == (7000, 5000)
+
+
+def test_who_does_not_reach_the_end_of_the_fetch_before_has_not_caught_up() -> None:
+    single = led()
+    single.step(Propose(0, EPOCH + 1, 1, 1, "x"))
+    for offset, last_epoch in ((END, LAST_EPOCH), (START, EPOCH + 1)):
+        single.ask(fetch(offset, last_epoch, replica=key(3)))
+    row = single.core.describe(single.now).voters[2]  # type: ignore[union-attr]
+    assert row.last_caught_up_ms == -1
+
+
 def test_check_quorum() -> None:
     single = led()
     elected = single.now
@@ -398,6 +420,38 @@ def test_observers_do_not_hold_the_quorum() -> None:
     single.ask(fetch(START, EPOCH + 1, replica=key(9)))
     single.wait(1)
     assert single.core.role == "resigned"
+
+
+STRANGERS = (key(2, 1), key(3, 1), ReplicaKey(2))
+"""Replaced disks, and one that does not tell its directory id: none is the voter (KIP-853)."""
+
+
+@pytest.mark.parametrize("replica", STRANGERS)
+def test_a_voters_id_in_another_directory_does_not_hold_the_quorum(replica: ReplicaKey) -> None:
+    single = led()
+    single.now += 2999
+    single.ask(fetch(START, EPOCH + 1, replica=replica))
+    single.wait(1)
+    assert single.core.role == "resigned"
+
+
+@pytest.mark.parametrize("replica", STRANGERS)
+def test_nor_does_it_by_fetching_a_snapshot(replica: ReplicaKey) -> None:
+    single = snapshotted(cleaned=False)
+    single.now += 2999
+    single.ask(snapshot_request(replica=replica))
+    single.wait(1)
+    assert single.core.role == "resigned"
+
+
+def test_a_voter_whose_directory_nobody_knows_holds_the_quorum_from_any() -> None:
+    """As with kraft.version 0."""
+    known = (voter(1), Voter(ReplicaKey(2), listeners(2)), voter(3))
+    single = leader(log=recovered(control_records=((4, Voters(known)),)))
+    single.now += 2999
+    single.ask(fetch(END, LAST_EPOCH, replica=key(2, 1)))
+    single.wait(1)
+    assert single.core.role == "leader"
 
 
 # -- FetchSnapshot, asked ------------------------------------------------------------------------

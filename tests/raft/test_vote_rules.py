@@ -9,7 +9,7 @@ from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.core import RaftCore
 from quorate.raft.inputs import Answered, ConnectionLost, Failure, Persisted, SendFailed
 from quorate.raft.messages import FetchRequest, FetchResponse, VoteRequest, VoteResponse
-from quorate.raft.values import ElectionState
+from quorate.raft.values import Batch, ElectionState
 from quorate.sim.story.names import key
 from raft.single import (
     END,
@@ -20,6 +20,7 @@ from raft.single import (
     begin,
     candidate,
     fetched,
+    follower,
     granted,
     leader,
     prospective,
@@ -201,6 +202,21 @@ def test_a_candidate_asks_nobody_before_its_vote_is_durable() -> None:
     ]
     single.persist()
     assert single.sent(VoteRequest).request.pre_vote is False  # type: ignore[union-attr]
+
+
+def test_nobody_is_asked_before_the_log_that_is_claimed_is_durable() -> None:
+    single = follower()
+    single.slow = True
+    more = Batch(END, END, EPOCH, 10, (), "x")
+    taken = FetchResponse(ErrorCode.NONE, LeaderAndEpoch(2, EPOCH), 0, batches=(more,))
+    single.answer(FetchRequest, taken)
+    single.wait(2100)
+    assert single.core.role == "prospective"
+    assert single.sent(VoteRequest) is None
+    single.persist()
+    sent = single.sent(VoteRequest)
+    assert sent is not None and isinstance(sent.request, VoteRequest)
+    assert (sent.request.last_epoch, sent.request.last_offset) == (EPOCH, END + 1)
 
 
 def test_one_refusal_of_three_is_no_loss_two_are() -> None:

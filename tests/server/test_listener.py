@@ -197,6 +197,44 @@ def test_a_connection_over_the_limit_is_closed():
     asyncio.run(run())
 
 
+async def until(condition):
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def test_a_host_whose_connections_are_closed_may_come_again():
+    async def run():
+        async with Server(Limits(max_connections_per_ip=1)) as server:
+            for count in range(1, 4):
+                _, writer = await server.connect()
+                writer.write(frame(b"served"))
+                await server.wait_for(count)
+                writer.close()
+                await until(lambda: server.acceptor.connection_count == 0)
+
+    asyncio.run(run())
+
+
+def test_one_connection_of_a_host_that_is_closed_makes_room_for_one():
+    async def run():
+        async with Server(Limits(max_connections_per_ip=2)) as server:
+            _, kept = await server.connect()
+            _, gone = await server.connect()
+            await until(lambda: server.acceptor.connection_count == 2)
+            gone.close()
+            await until(lambda: server.acceptor.connection_count == 1)
+            _, again = await server.connect()
+            again.write(frame(b"served"))
+            await server.wait_for(1)
+            reader, refused = await server.connect()
+            assert await is_closed(reader)
+            for writer in (kept, again, refused):
+                writer.close()
+
+    asyncio.run(run())
+
+
 def test_connections_that_would_take_the_nodes_own_files_are_closed(caplog):
     async def run():
         async with Server(Limits(fitting_connections=1)) as server:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fastcrc.crc32 import iscsi as crc32c
+
 from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import BatchView, encode_batch, encode_control_batch, values
 from quorate.formats.snapshot import encode_snapshot
@@ -35,6 +37,17 @@ def data(base: int, epoch: int = 1, count: int = 1, size: int = 20) -> AppendedB
     records = [f"{base + i}/{epoch}:".encode().ljust(size, b"v") for i in range(count)]
     encoded = encode_batch(base, epoch, 1000 + base, records)
     return AppendedBatch(base, base + count - 1, epoch, encoded)
+
+
+def claiming(batch: AppendedBatch, count: int) -> AppendedBatch:
+    """The same bytes, said to be `count` records: the header of a batch that nobody could write."""
+    whole = bytearray(batch.data)
+    whole[23:27] = (count - 1).to_bytes(4, "big")
+    whole[57:61] = count.to_bytes(4, "big")
+    whole[17:21] = crc32c(bytes(whole[21:])).to_bytes(4, "big")
+    return AppendedBatch(
+        batch.base_offset, batch.base_offset + count - 1, batch.epoch, bytes(whole)
+    )
 
 
 def is_as_built(view: BatchView) -> bool:

@@ -14,6 +14,7 @@ from storage.builders import (
     CONTROL,
     VOTER,
     bootstrap,
+    claiming,
     data,
     download,
     file_place,
@@ -107,6 +108,19 @@ def test_the_indexes_of_a_truncated_log_are_those_of_a_log_never_longer(tmp_path
     place.reopen()
     place.storage.close()
     assert {path: path.read_bytes() for path in paths} == kept
+
+
+def test_a_segment_ends_where_an_index_can_name_no_more_offsets(tmp_path):
+    """Kafka's index holds int32 offsets, from the segment's base on."""
+    place = file_place(tmp_path, LogOptions(segment_ms=1 << 62, index_interval=1))
+    place.open()
+    log = [leader_change(0, 1), claiming(data(1), 2**31 - 2), data(2**31 - 1), data(2**31)]
+    place.storage.append(log)
+    segments = sorted((tmp_path / "__cluster_metadata-0").glob("*.log"))
+    assert [path.stem for path in segments] == ["00000000000000000000", "00000000002147483648"]
+    assert place.reopen().log.end_offset == 2**31 + 1
+    assert read_all(place.storage) == joined(log)
+    place.storage.close()
 
 
 def test_truncation_at_every_place_of_a_long_segment(tmp_path, place):

@@ -1,0 +1,82 @@
+"""One test for each sentence about a replica between its core, its disk and its machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
+from quorate.formats.snapshot import encode_snapshot
+from quorate.node.jobs import Job, ReadSnapshot, SnapshotRead, Write
+from quorate.node.jobs import Written as Durable
+from quorate.node.machine import Now
+from quorate.node.replica import Committed, Effects, Input, Replica, Submit
+from quorate.node.snapshots import SnapshotPolicy
+from quorate.raft.ready import Refused
+from quorate.raft.values import ControlState, ElectionState, RaftConfig, RecoveredLog, Voter
+from quorate.sim.machine import NOTHING, KeyValueMachine
+from quorate.storage.api import Recovered
+
+BOOTSTRAP, OLD, NEW = OffsetAndEpoch(0, 0), OffsetAndEpoch(5, 1), OffsetAndEpoch(9, 1)
+KEY = ReplicaKey(1, Uuid(bytes(15) + b"1"))
+LISTENERS = (Listener("CONTROLLER", "h", 9093),)
+CONTROL = ControlState(1, (Voter(KEY, LISTENERS, 0, 1),))
+
+
+class Alone:
+    """The only voter of its quorum. Its disk does what the test says, when it says so."""
+
+    def __init__(self, *snapshots: OffsetAndEpoch, end: int, policy: SnapshotPolicy | None = None):
+        epochs = ((1, 0),) if end else ()
+        log = RecoveredLog(0, end, epochs, snapshots or (BOOTSTRAP,), CONTROL, ())
+        config = RaftConfig("cluster", KEY.id, KEY.directory_id, True, LISTENERS)
+        recovered = Recovered(log, ElectionState(1), ())
+        self.machine = KeyValueMachine()
+        self.replica = Replica(config, recovered, self.machine, lambda: 0.5, policy)
+        self.jobs: list[Job] = []
+        self.step()
+
+    def step(self, *happened: Input) -> Effects:
+        effects = self.replica.step(happened, Now(0, 0))
+        self.jobs += effects.jobs
+        return effects
+
+    def wanted(self, kind: type[Job]) -> Job:
+        """The newest job of this kind."""
+        return [job for job in self.jobs if isinstance(job, kind)][-1]
+
+    def persist(self) -> Effects:
+        return self.step(Durable(self.wanted(Write).seq))
+
+    def load(self, snapshot_id: OffsetAndEpoch) -> Effects:
+        """Answer the job that asks for this snapshot."""
+        job = self.wanted(ReadSnapshot)
+        assert job.snapshot_id == snapshot_id
+        data = b"".join(encode_snapshot(snapshot_id, CONTROL, 0, KeyValueMachine().freeze(), 0))
+        return self.step(SnapshotRead(job.token, len(data), data))
+
+    def is_asked(self) -> bool:
+        return self.replica.leading_epoch is not None
+
+
+# -- taking office -----------------------------------------------------------------------------
+@pytest.mark.parametrize("snapshot_id", [BOOTSTRAP, OLD])
+def test_it_is_in_office_when_a_record_of_its_own_epoch_is_applied_not_when_it_is_elected(
+    snapshot_id: OffsetAndEpoch,
+) -> None:
+    """All that was committed before may lack from its state until then, though it has applied
+    everything up to where its epoch starts."""
+    alone = Alone(snapshot_id, end=snapshot_id.offset)
+    if snapshot_id != BOOTSTRAP:
+        alone.load(snapshot_id)
+    alone.persist()
+    assert (alone.replica.core.role, alone.replica.applied) == ("leader", snapshot_id)
+    assert (alone.replica.leading_epoch, alone.machine.led) == (None, None)
+    (refused,) = alone.step(Submit(7, [NOTHING])).outcomes
+    assert isinstance(refused, Refused) and refused.error == ErrorCode.NOT_CONTROLLER
+    alone.persist()
+    assert alone.replica.applied.offset > snapshot_id.offset
+    assert alone.replica.leading_epoch == alone.machine.led == alone.replica.core.epoch
+    alone.step(Submit(8, [NOTHING]))
+    (committed,) = alone.persist().outcomes
+    assert isinstance(committed, Committed) and committed.token == 8
