@@ -35,6 +35,7 @@ from quorate.metadata.image import (
     QuotaEntity,
     Topic,
 )
+from quorate.metadata.order import in_order
 from quorate.wire.schema import Message
 
 RecordAndVersion = tuple[Message, int]
@@ -96,7 +97,7 @@ class Writer:
     def topics(self) -> Iterator[Topic]:
         """By name."""
         topics = self._image.topics
-        for name in sorted(topics.ids):
+        for name in in_order(topics.ids):
             yield topics.by_id[topics.ids[name]]
 
     def topic(self, topic: Topic) -> RecordAndVersion:
@@ -152,7 +153,7 @@ def _features(features: Features, version: MetadataVersion) -> Iterator[RecordAn
 
 def _brokers(cluster: Cluster, version: MetadataVersion, lose: Lose) -> Iterator[RecordAndVersion]:
     level = record_version("RegisterBrokerRecord", version)
-    for broker_id in sorted(cluster.brokers):
+    for broker_id in in_order(cluster.brokers):
         yield broker_record(cluster.brokers[broker_id], version, lose), level
 
 
@@ -231,7 +232,7 @@ def _controllers(
 
 
 def _configs(image: Image) -> Iterator[RecordAndVersion]:
-    for resource in sorted(image.configs):
+    for resource in in_order(image.configs):
         values = image.configs[resource]
         for name in sorted(values):
             record = ConfigRecord(
@@ -244,7 +245,7 @@ def _configs(image: Image) -> Iterator[RecordAndVersion]:
 
 
 def _client_quotas(image: Image) -> Iterator[RecordAndVersion]:
-    for entity in sorted(image.client_quotas, key=_entity_sort_key):
+    for entity in in_order(image.client_quotas, key=_entity_sort_key):
         values = image.client_quotas[entity]
         for key in sorted(values):
             record = ClientQuotaRecord(
@@ -272,7 +273,7 @@ def _producer_ids(image: Image) -> Iterator[RecordAndVersion]:
 
 
 def _acls(image: Image) -> Iterator[RecordAndVersion]:
-    for acl_id in sorted(image.acls):
+    for acl_id in in_order(image.acls):
         acl = image.acls[acl_id]
         record = AccessControlEntryRecord(
             id=acl_id,
@@ -291,7 +292,7 @@ def _scram(image: Image, version: MetadataVersion, lose: Lose) -> Iterator[Recor
     if image.scram and not version.scram:
         lose("the SCRAM credentials of " + ", ".join(sorted({key.user for key in image.scram})))
         return
-    for key in sorted(image.scram):
+    for key in in_order(image.scram):
         credential = image.scram[key]
         record = UserScramCredentialRecord(
             name=key.user,
@@ -310,7 +311,7 @@ def _delegation_tokens(
     if image.delegation_tokens and not version.delegation_tokens:
         lose("the delegation tokens " + ", ".join(sorted(image.delegation_tokens)))
         return
-    for token_id in sorted(image.delegation_tokens):
+    for token_id in in_order(image.delegation_tokens):
         token = image.delegation_tokens[token_id]
         record = DelegationTokenRecord(
             owner=token.owner,
