@@ -6,16 +6,17 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
+from quorate.formats.batch import encode_batch
 from quorate.formats.snapshot import encode_snapshot
-from quorate.node.jobs import Job, ReadSnapshot, SnapshotRead, Write
+from quorate.node.jobs import Job, LogRead, ReadLog, ReadSnapshot, SnapshotRead, Surveyed, Write
 from quorate.node.jobs import Written as Durable
 from quorate.node.machine import Now
 from quorate.node.replica import Committed, Effects, Input, Replica, Submit
 from quorate.node.snapshots import SnapshotPolicy
-from quorate.raft.ready import Refused
+from quorate.raft.ready import Clean, Refused
 from quorate.raft.values import ControlState, ElectionState, RaftConfig, RecoveredLog, Voter
 from quorate.sim.machine import NOTHING, KeyValueMachine
-from quorate.storage.api import Recovered
+from quorate.storage.api import Recovered, SnapshotInfo
 
 BOOTSTRAP, OLD, NEW = OffsetAndEpoch(0, 0), OffsetAndEpoch(5, 1), OffsetAndEpoch(9, 1)
 KEY = ReplicaKey(1, Uuid(bytes(15) + b"1"))
@@ -55,8 +56,8 @@ class Alone:
         data = b"".join(encode_snapshot(snapshot_id, CONTROL, 0, KeyValueMachine().freeze(), 0))
         return self.step(SnapshotRead(job.token, len(data), data))
 
-    def is_asked(self) -> bool:
-        return self.replica.leading_epoch is not None
+    def is_in_office(self) -> bool:
+        return self.replica.leading_epoch == self.machine.led == self.replica.core.epoch
 
 
 # -- taking office -----------------------------------------------------------------------------
@@ -76,7 +77,27 @@ def test_it_is_in_office_when_a_record_of_its_own_epoch_is_applied_not_when_it_i
     assert isinstance(refused, Refused) and refused.error == ErrorCode.NOT_CONTROLLER
     alone.persist()
     assert alone.replica.applied.offset > snapshot_id.offset
-    assert alone.replica.leading_epoch == alone.machine.led == alone.replica.core.epoch
+    assert alone.is_in_office()
     alone.step(Submit(8, [NOTHING]))
     (committed,) = alone.persist().outcomes
     assert isinstance(committed, Committed) and committed.token == 8
+
+
+# -- cleaning ----------------------------------------------------------------------------------
+def test_what_the_snapshot_that_is_loaded_covers_may_go_meanwhile() -> None:
+    """The newest is always the one that is loaded, and always kept."""
+    alone = Alone(OLD, NEW, end=12, policy=SnapshotPolicy(retention_bytes=0))
+    infos = tuple(SnapshotInfo(snapshot_id, 100, 0) for snapshot_id in (OLD, NEW))
+    alone.persist()
+    assert alone.replica.is_loading
+    alone.step(Surveyed(1000, infos))
+    assert alone.wanted(Write).writes == (Clean(NEW),)
+    assert alone.replica.core.log_start_offset == NEW.offset
+    alone.load(NEW)
+    alone.persist()
+    job = alone.wanted(ReadLog)
+    assert job.offset == NEW.offset
+    alone.step(LogRead(job.token, encode_batch(NEW.offset, 1, 0, [NOTHING] * 3)))
+    alone.step()
+    assert alone.replica.applied.offset == alone.replica.core.high_watermark > 12
+    assert alone.is_in_office()

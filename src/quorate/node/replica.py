@@ -245,8 +245,9 @@ class Replica:
         effects.answers.append(Answer(reply.reply_to, response, data))
 
     def _take_survey(self, survey: Surveyed, events: list[inputs.Event], now: Now) -> None:
+        """The machine has read what is dropped, or loads a snapshot that covers it and stays."""
         snapshot_id = self._policy.clean_to(survey.log_size, survey.snapshots, now.wall_ms)
-        if snapshot_id is not None and self._applier.applied.offset >= snapshot_id.offset:
+        if snapshot_id is not None:
             events.append(inputs.CleanTo(snapshot_id))
             self._clean_at = now.monotonic_ms
 
@@ -359,8 +360,6 @@ class Replica:
         if self._writing_snapshot or not self._policy.is_due(
             applier.bytes_applied, age, applier.snapshot_size
         ):
-            return
-        if self.core.snapshot_problem(applier.applied) is not None:
             return
         values = self.machine.freeze()
         if values is None:

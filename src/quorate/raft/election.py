@@ -170,7 +170,7 @@ def _after_lost_pre_vote(s: State, role: Prospective, why: str) -> None:
 
 def poll_prospective(s: State, role: Prospective) -> int:
     """Move on or send pre-votes; when to look again."""
-    if role.ballot.won and s.installing is None:
+    if role.ballot.won:
         become_candidate(s)
         return s.now
     if s.now >= role.election_deadline and s.shutdown_deadline is None:

@@ -225,7 +225,7 @@ def poll_unattached(s: State, role: Unattached) -> int:
     if s.now >= role.election_deadline and s.installing is None and s.shutdown_deadline is None:
         become_prospective(s, "election timeout")
         return s.now
-    if s.shutdown_deadline is None or not s.is_voter:
+    if s.shutdown_deadline is None:
         _fetch_from_any(s)
     return role.election_deadline if s.installing is None else NEVER
 

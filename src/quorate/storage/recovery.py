@@ -312,8 +312,7 @@ def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:
     """Cut, drop and write what `found` asks for; every step leaves a recoverable directory."""
     if found.torn_bytes:
         last = found.segments[-1]
-        last.file.truncate(last.size)
-        last.file.sync()
+        last.file.truncate(last.size)  # synced below
     if found.superseded:
         for segment in reversed(found.segments):
             segment.remove(disk)

@@ -82,8 +82,8 @@ ELECTIONS = (
         "no-pre-vote",
         "an election timeout goes straight to a new epoch",
         "raft.election",
-        "    if role.ballot.won and s.installing is None:\n",
-        "    if s.installing is None:\n",
+        "    if role.ballot.won:\n        become_candidate(s)\n",
+        "    if True:\n        become_candidate(s)\n",
     ),
     Mutant(
         "pre-vote-of-everybody",
