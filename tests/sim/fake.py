@@ -82,7 +82,8 @@ class Node:
             election=self.disk_election or ElectionState(),
             epoch=0,
             now=0,
-            config=SimpleNamespace(fetch_timeout_ms=2000),
+            config=SimpleNamespace(fetch_timeout_ms=2000, election_timeout_ms=1000),
+            electable=False,
             high_watermark=self.snapshot.offset or -1,
             role=Unattached(0),
             controls=SimpleNamespace(

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from quorate.base.ids import LeaderAndEpoch
 from quorate.node.jobs import AppendBatches
+from quorate.raft.messages import EndQuorumEpochRequest
 from quorate.raft.ready import SaveElection
-from quorate.raft.roles import Unattached
+from quorate.raft.roles import Follower, Unattached
 from quorate.raft.values import ControlState, ElectionState, Voters
 from sim.fake import Fake, Node, voters
 from sim.test_checks_core import A_LEADER, broken
@@ -147,3 +149,28 @@ def test_a_removed_leader_that_stays() -> None:
     fake.replicate(leader, 2, 3)
     with broken("a removed leader resigns", "is committed"):
         leader.commit(leader.end)
+
+
+@pytest.mark.parametrize("left", [999, 1000])
+def test_who_votes_for_another_gives_it_an_election_timeout(left: int) -> None:
+    fake = Fake()
+    fake[1].state.electable = True
+    fake[1].state.now = 5000
+    fake[1].state.role = Unattached(5000 + left)
+    if left < 1000:
+        with broken("a vote gives time", "would run itself in 999 ms"):
+            fake[1].save(1, -1, 2)
+    else:
+        fake[1].save(1, -1, 2)
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_who_hears_a_goodbye_vouches_for_that_leader_no_more(epoch: int) -> None:
+    fake, leader = leading()
+    fake[2].state.role = Follower((), 9000, 9000, has_fetched=True)
+    goodbye = EndQuorumEpochRequest(None, LeaderAndEpoch(leader.id, epoch), ())
+    if epoch == leader.epoch:
+        with broken("a goodbye is heard", "node 1 ends epoch 1, and vouches"):
+            fake[2].receive(goodbye)
+        fake[2].state.role.has_fetched = False
+    fake[2].receive(goodbye)

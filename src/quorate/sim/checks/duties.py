@@ -1,9 +1,16 @@
-"""What a leader owes: to go when no majority fetches, and when it was removed."""
+"""What a leader owes: to go when no majority fetches, and when it was removed; and what those owe
+who voted, and who heard a leader's goodbye."""
 
 from __future__ import annotations
 
-from quorate.raft.messages import FetchRequest, FetchSnapshotRequest, UpdateVoterRequest
+from quorate.raft.messages import (
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
+    UpdateVoterRequest,
+)
 from quorate.raft.moves import CHECK_QUORUM_FACTOR
+from quorate.raft.roles import Follower, Prospective, Unattached
 from quorate.raft.state import State
 from quorate.sim.checks.history import Entry
 from quorate.sim.checks.twin import Twin
@@ -63,6 +70,34 @@ class Duties:
                     "check quorum",
                     f"{twin} leads epoch {reign[1]}, and since {state.now - heard} ms no majority "
                     f"of {names(twin.voters)} has fetched from it",
+                )
+
+    def voted(self, twin: Twin, state: State) -> None:
+        """Who gives its vote away gives the candidate an election timeout, too (Raft, section
+        3.4; `KafkaRaftClient.handleVoteRequest`)."""
+        new, role = state.election, state.role
+        if new.voted is None or new.voted.id == twin.id or new.voted == twin.election.voted:
+            return
+        if not isinstance(role, Unattached | Prospective) or not state.electable:
+            return
+        left = role.election_deadline - state.now
+        if left < state.config.election_timeout_ms:
+            raise Violation(
+                "a vote gives time",
+                f"{twin} has voted for {new.voted} in epoch {new.epoch} and would run itself in "
+                f"{left} ms, before the election timeout",
+            )
+
+    def told_goodbye(self, twin: Twin, request: EndQuorumEpochRequest, state: State) -> None:
+        """Who hears from its leader that it leads no more vouches for it no more."""
+        role = state.role
+        if isinstance(role, Follower) and role.has_fetched:
+            present = (state.election.leader_id, state.election.epoch)
+            if present == (request.leader.leader_id, request.leader.epoch):
+                raise Violation(
+                    "a goodbye is heard",
+                    f"{twin} was told that node {present[0]} ends epoch {present[1]}, and vouches "
+                    "for it",
                 )
 
     def _majority_heard(self, twin: Twin, now_ms: int) -> int:

@@ -10,6 +10,7 @@ from quorate.raft.inputs import Received
 from quorate.raft.messages import (
     AddVoterRequest,
     AddVoterResponse,
+    EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
@@ -100,11 +101,12 @@ class Checks(Observer):
         state = self._states[node_id]
         for item in happened:
             if isinstance(item, Received | Installed | InstallRefused):
-                self._look_at(twin, item, state.now)
+                self._look_at(twin, item, effects, state)
         before = twin.tip
         if effects.jobs:
             twin.submit(effects.jobs)
         if state.election is not twin.election:
+            self.duties.voted(twin, state)
             self.elections.changed(twin, state.election, effects.notes)
         if state.high_watermark != twin.high_watermark:
             self.commits.moved(twin, state.high_watermark, before.voters or twin.own_voters)
@@ -131,8 +133,8 @@ class Checks(Observer):
         if leading != twin.leading or (leading is not None and not isinstance(state.role, Leader)):
             self.machines.leads(twin, leading, replica.applied.offset, state.role)
 
-    def _look_at(self, twin: Twin, item: Input, now_ms: int) -> None:
-        """Before the step: what must be known of the messages that it took."""
+    def _look_at(self, twin: Twin, item: Input, effects: Effects, state: State) -> None:
+        """What must be known of the messages that the step took."""
         if isinstance(item, Received):
             request = item.request
             if type(request) in _ASKED:
@@ -140,7 +142,11 @@ class Checks(Observer):
                 if twin.hears and isinstance(request, VoteRequest) and request.pre_vote:
                     self._sheltered.add((twin.id, item.reply_to))
             elif type(request) in _HEARD:
-                self.duties.heard(twin, request, now_ms)
+                self.duties.heard(twin, request, state.now)
+            elif isinstance(request, EndQuorumEpochRequest):
+                is_out = effects.stopped or effects.faulted is not None
+                if not is_out:
+                    self.duties.told_goodbye(twin, request, state)
         elif isinstance(item, Installed):
             twin.installed(item.snapshot_id)
         else:
