@@ -7,15 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from interop.process import wait_for
 from quorate.cli import main
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.store import open_store
+from spark.cluster import PATIENCE
 from spark.fleet import DYNAMIC, places, rows_of
 from spark.shared import SESSIONS
 
@@ -124,11 +125,13 @@ def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
     job = subprocess.Popen(
         command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
+
+    def file_of_a_running_job() -> bool:
+        assert job.poll() is None
+        return any(home.rglob("*.parquet"))
+
     try:
-        deadline = time.monotonic() + 300
-        while not list(home.rglob("*.parquet")):
-            assert job.poll() is None and time.monotonic() < deadline
-            os.sched_yield()
+        wait_for(file_of_a_running_job, "the first file", PATIENCE)
     finally:
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
