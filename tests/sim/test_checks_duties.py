@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from quorate.base.ids import LeaderAndEpoch
-from quorate.node.jobs import AppendBatches
+from quorate.node.jobs import AppendBatches, Write
+from quorate.raft.inputs import Persisted
 from quorate.raft.messages import EndQuorumEpochRequest
 from quorate.raft.ready import SaveElection
 from quorate.raft.roles import Follower, Unattached
 from quorate.raft.values import ControlState, ElectionState, Voters
-from sim.fake import Fake, Node, voters
+from sim.fake import Fake, Node, key, voters
 from sim.test_checks_core import A_LEADER, broken
 
 pytestmark = pytest.mark.interpreted
@@ -157,11 +158,23 @@ def test_who_votes_for_another_gives_it_an_election_timeout(left: int) -> None:
     fake[1].state.electable = True
     fake[1].state.now = 5000
     fake[1].state.role = Unattached(5000 + left)
+    fake[1].state.election = ElectionState(1, -1, key(2))
+    saved = Write(1, (SaveElection(fake[1].state.election, 1),))
     if left < 1000:
         with broken("a vote gives time", "would run itself in 999 ms"):
-            fake[1].save(1, -1, 2)
+            fake[1].step([Persisted(0)], jobs=[saved])
     else:
-        fake[1].save(1, -1, 2)
+        fake[1].step([Persisted(0)], jobs=[saved])
+
+
+def test_who_lost_its_new_leader_in_the_step_of_its_vote_may_run_soon() -> None:
+    """Seed 20261122000018: vote, leader and its goodbye, all taken at the end of a pause."""
+    fake = Fake()
+    fake[1].state.electable = True
+    fake[1].state.role = Unattached(100)
+    fake[1].state.election = ElectionState(1, -1, key(2))
+    saved = Write(1, (SaveElection(fake[1].state.election, 1),))
+    fake[1].step([Persisted(0), Persisted(0)], jobs=[saved])
 
 
 @pytest.mark.parametrize("epoch", [1, 2])

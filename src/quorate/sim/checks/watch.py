@@ -106,7 +106,8 @@ class Checks(Observer):
         if effects.jobs:
             twin.submit(effects.jobs)
         if state.election is not twin.election:
-            self.duties.voted(twin, state)
+            if len(happened) == 1:  # after several it may have followed, and lost, a leader since
+                self.duties.voted(twin, state)
             self.elections.changed(twin, state.election, effects.notes)
         if state.high_watermark != twin.high_watermark:
             self.commits.moved(twin, state.high_watermark, before.voters or twin.own_voters)
