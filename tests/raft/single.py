@@ -17,7 +17,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.ready import Ready, Send
+from quorate.raft.ready import Ready, SaveElection, Send
 from quorate.raft.values import ControlState, ElectionState, RaftConfig, RecoveredLog
 from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
 
@@ -63,6 +63,8 @@ class Single:
         self.now = 0
         self.slow = slow
         self.seq: int | None = None
+        self.stored = election
+        """quorum-state, as it was last written."""
         self.sends: list[Send] = []
         self.replies: dict[int, Response] = {}
         self.notes: list[str] = []
@@ -77,6 +79,9 @@ class Single:
             self.replies |= {reply.reply_to: reply.response for reply in ready.replies}
             self.notes += ready.notes
             self.seq = ready.seq or self.seq
+            for write in ready.writes:
+                if isinstance(write, SaveElection):
+                    self.stored = write.state
             if ready.seq is None or self.slow:
                 break
             ready = self.core.step([Persisted(ready.seq)], self.now)

@@ -82,6 +82,8 @@ def _names_me(s: State, key: ReplicaKey) -> bool:
 def become_unattached(s: State, epoch: int, leader_id: int = -1, why: str = "") -> None:
     """In a higher epoch, or in the same one after a lost pre-vote."""
     old = s.role
+    lost = isinstance(old, Prospective) and epoch == s.epoch
+    check(lost or epoch > s.epoch, "unattached without a new epoch", s.epoch, epoch)
     deadline = remaining_or_new(s)
     voted = s.election.voted if epoch == s.epoch else None
     s.save(ElectionState(epoch, leader_id, voted))

@@ -55,6 +55,15 @@ def test_initialize_as_leader_from_state_store_single_member_quorum() -> None:
     assert state(alone(election=ElectionState(7, 1))) == ("leader", 8, 1)
 
 
+def test_initialize_as_resigned_and_only_voter() -> None:
+    """Nobody has to be told that it leads no more: the next epoch is its own, on the disk too."""
+    single = alone(election=ElectionState(7, 1))
+    assert single.notes[0].startswith("epoch 7: starts as resigned")
+    assert roles_since(single, 0) == ["prospective", "candidate", "leader"]
+    assert state(single) == ("leader", 8, 1)
+    assert single.stored == ElectionState(8, 1)
+
+
 def test_initialize_as_follower_and_only_voter() -> None:
     assert state(alone(election=ElectionState(7, 2))) == ("leader", 8, 1)
 
@@ -164,6 +173,7 @@ def test_candidate_election_timeout() -> None:
     assert single.core.role == "candidate"
     single.wait(1)
     assert state(single) == ("prospective", EPOCH + 1, -1)
+    assert single.core.election.voted == single.stored.voted == key(1)
     told = len(single.notes)
     single.wait(1499)
     assert roles_since(single, told) == []
@@ -329,6 +339,23 @@ def test_begin_quorum_epoch_heartbeat() -> None:
         single.wait(999)
         assert sent_since(single, before, BeginQuorumEpochRequest) == []
         single.wait(1)
+
+
+def test_begin_quorum_should_not_send_after_fetch_request() -> None:
+    """Whoever fetched within the period is not reminded; once it is silent for one, it is again."""
+    single = led()
+    done = BeginQuorumEpochResponse(ErrorCode.NONE, OWN)
+    reminded = []
+    for fetches in (True, True, False):
+        for voter_id in {s.to for s in sent_since(single, 0, BeginQuorumEpochRequest)}:
+            single.answer(BeginQuorumEpochRequest, done, to=voter_id)
+        before = len(single.sends)
+        single.wait(700)
+        if fetches:
+            single.ask(fetch(END, LAST_EPOCH, max_wait_ms=0))
+        single.wait(300)
+        reminded.append([s.to for s in sent_since(single, before, BeginQuorumEpochRequest)])
+    assert reminded == [[3], [3], [2, 3]]
 
 
 def test_fetch_should_be_treated_as_leader_acknowledgement() -> None:

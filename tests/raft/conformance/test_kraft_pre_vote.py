@@ -216,5 +216,6 @@ def test_pre_vote_is_checked(changes: dict[str, int], error: ErrorCode) -> None:
     fields = {name: value for name, value in changes.items() if name != "candidate"}
     request = replace(vote(EPOCH, pre_vote=True, **fields), candidate=replica)
     answer = single.ask(request)
-    assert answer is not None and answer.error == error
-    assert state(single) == ("unattached", EPOCH, -1)
+    assert isinstance(answer, VoteResponse)
+    assert (answer.error, answer.granted) == (error, error == ErrorCode.NONE)
+    assert (answer.leader, state(single)) == (LeaderAndEpoch(-1, EPOCH), ("unattached", EPOCH, -1))

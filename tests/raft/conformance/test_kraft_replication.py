@@ -41,6 +41,7 @@ from raft.conformance.world import (
     committed,
     empty,
     end,
+    follower_of_two,
     in_log,
     led,
     observer,
@@ -178,6 +179,7 @@ def test_leader_rediscovery(who: str, how: str) -> None:
 def test_leader_state_update_with_different_fetch_request_versions(version: int) -> None:
     single = static()
     single.step(Propose(0, EPOCH + 1, 1, 1, "x"))
+    assert single.core.high_watermark == START
     asked = fetch(START + 1, EPOCH + 1, max_wait_ms=0)
     request = request_from_wire(request_to_wire(asked, version), version)
     assert isinstance(request, FetchRequest)
@@ -431,7 +433,7 @@ UNAUTHORIZED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 @pytest.mark.parametrize(
     ("make", "kind", "answer"),
     [
-        (follower, FetchRequest, FetchResponse(UNAUTHORIZED, LEADER)),
+        (follower_of_two, FetchRequest, FetchResponse(UNAUTHORIZED, LEADER)),
         (candidate, VoteRequest, VoteResponse(UNAUTHORIZED, LeaderAndEpoch(-1, EPOCH + 1))),
     ],
     ids=["fetch", "vote"],
@@ -440,9 +442,16 @@ def test_cluster_authorization_failed(make, kind, answer) -> None:
     """Java stops the node; a peer's bytes must not stop ours: a note, a rest, and again."""
     single = make()
     before = state(single)
+    asked = single.sent(kind)
+    assert asked is not None
+    sent = len(single.sends)
     ready = single.answer(kind, answer)
     assert ready.faulted is None and state(single) == before
     assert any(UNAUTHORIZED.name in note for note in single.notes)
+    single.wait(19)
+    assert [s for s in sent_since(single, sent, kind) if s.to == asked.to] == []
+    single.wait(1)
+    assert len([s for s in sent_since(single, sent, kind) if s.to == asked.to]) == 1
 
 
 def test_cluster_authorization_failed_in_begin_quorum_epoch() -> None:

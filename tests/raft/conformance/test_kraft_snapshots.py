@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
-from quorate.raft.inputs import Answered, Propose, SnapshotCreated
+from quorate.raft.inputs import Answered, Propose, SnapshotCreated, SnapshotInstalled
 from quorate.raft.messages import (
     FetchRequest,
     FetchResponse,
@@ -15,11 +17,13 @@ from quorate.raft.messages import (
     ReadRange,
     VoteRequest,
 )
-from quorate.raft.ready import AbandonSnapshot, Append, SnapshotChunk
+from quorate.raft.ready import AbandonSnapshot, Append, InstallSnapshot, SnapshotChunk
+from quorate.raft.values import ControlState
 from quorate.sim.story.names import key, listeners
 from raft.conformance.world import (
     LEADER,
     OWN,
+    SET,
     SNAPSHOT,
     START,
     acknowledge,
@@ -27,8 +31,10 @@ from raft.conformance.world import (
     chunk,
     committed,
     downloading,
+    follower_of_two,
     led,
     response,
+    sent_since,
     snapshot_request,
     snapshotted,
     state,
@@ -108,6 +114,15 @@ def test_fetch_request_with_larger_last_fetched_epoch() -> None:
     assert invalid is not None and invalid.error == ErrorCode.INVALID_REQUEST
 
 
+@pytest.mark.parametrize("last_epoch", [LAST_EPOCH - 1, LAST_EPOCH + 1, OWN.epoch])
+def test_fetch_request_at_log_start_offset_with_invalid_epoch(last_epoch: int) -> None:
+    """Where the log begins only the snapshot tells which epoch came before: older or newer."""
+    answer = snapshotted().ask(fetch(SNAPSHOT.offset, last_epoch, max_wait_ms=0))
+    assert isinstance(answer, FetchResponse)
+    assert (answer.error, answer.leader) == (ErrorCode.NONE, OWN)
+    assert (answer.snapshot_id, answer.diverging, answer.records) == (SNAPSHOT, None, None)
+
+
 def test_fetch_snapshot_request_as_follower() -> None:
     answer = follower().ask(snapshot_request(epoch=EPOCH))
     assert answer == FetchSnapshotResponse(
@@ -141,13 +156,21 @@ def test_leader_should_resign_if_not_get_fetch_snapshot_request_from_majority_vo
 # -- the follower fetches a snapshot -------------------------------------------------------------
 @pytest.mark.parametrize("snapshot_id", [(100, -1), (-1, 1), (3, LAST_EPOCH)])
 def test_fetch_response_with_invalid_snapshot_id(snapshot_id: tuple[int, int]) -> None:
-    single = follower()
+    """Refused: the leader rests, is asked again, and the fetch timer was not restarted by it."""
+    single = follower_of_two()
     single.answer(FetchRequest, response(high_watermark=4))
-    before = len(single.sends)
-    single.answer(FetchRequest, response(snapshot_id=OffsetAndEpoch(*snapshot_id)))
-    single.wait(20)
+    for _ in range(2):
+        before = len(single.sends)
+        single.answer(FetchRequest, response(snapshot_id=OffsetAndEpoch(*snapshot_id)))
+        single.wait(19)
+        assert single.sends[before:] == []
+        single.wait(1)
+        assert len(sent_since(single, before, FetchRequest)) == 1
     assert single.sent(FetchSnapshotRequest) is None
-    assert any(isinstance(s.request, FetchRequest) for s in single.sends[before:])
+    single.wait(1959)
+    assert single.core.role == "follower"
+    single.wait(1)
+    assert single.core.role == "prospective"
 
 
 def test_fetch_snapshot_response_partial_data() -> None:
@@ -158,6 +181,13 @@ def test_fetch_snapshot_response_partial_data() -> None:
         assert (send.request.snapshot_id, send.request.position) == (DOWNLOAD, position)
         ready = single.answer(FetchSnapshotRequest, chunk(position, b"1234"[: 10 - position]))
         assert ready.writes[0] == SnapshotChunk(DOWNLOAD, position, b"1234"[: 10 - position])
+        assert (InstallSnapshot(DOWNLOAD) in ready.writes) is (position == 8)
+    assert single.seq is not None
+    single.step(SnapshotInstalled(single.seq, DOWNLOAD, ControlState(1, SET)))
+    assert (single.core.log_end, single.core.high_watermark) == (DOWNLOAD, DOWNLOAD.offset)
+    send = single.sends[-1]
+    assert send.to == 2 and isinstance(send.request, FetchRequest)
+    assert (send.request.offset, send.request.last_fetched_epoch) == DOWNLOAD
 
 
 @pytest.mark.parametrize("leader_id", [-1, 3])
@@ -177,11 +207,15 @@ def test_fetch_snapshot_response_from_older_epoch() -> None:
     """Ignored; after the backoff it is asked for again."""
     single = downloading()
     older = chunk(0, b"old", leader=LeaderAndEpoch(3, EPOCH - 1))
-    ready = single.answer(FetchSnapshotRequest, older)
-    assert ready.writes == () and state(single) == ("follower", EPOCH, 2)
-    single.wait(20)
-    send = single.sent(FetchSnapshotRequest)
-    assert send is not None and send.request.position == 0  # type: ignore[union-attr]
+    unknown = replace(older, error=ErrorCode.UNKNOWN_LEADER_EPOCH)
+    for answer in (older, unknown):
+        before = len(single.sends)
+        ready = single.answer(FetchSnapshotRequest, answer)
+        assert ready.writes == () and state(single) == ("follower", EPOCH, 2)
+        single.wait(20)
+        (send,) = sent_since(single, before, FetchSnapshotRequest)
+        assert isinstance(send.request, FetchSnapshotRequest) and send.to == 2
+        assert (send.request.snapshot_id, send.request.position) == (DOWNLOAD, 0)
 
 
 def test_fetch_snapshot_response_to_not_follower() -> None:

@@ -28,7 +28,7 @@ from raft.conformance.world import (
     update,
     versions,
 )
-from raft.single import EPOCH, LAST_EPOCH, Single, candidate, fetch, leader, vote
+from raft.single import END, EPOCH, LAST_EPOCH, Single, candidate, fetch, leader, vote
 
 
 def propose(single: Single, count: int = 1) -> None:
@@ -56,7 +56,13 @@ def test_non_follower_acknowledgement() -> None:
 
 # -- the high watermark --------------------------------------------------------------------------
 def test_update_high_watermark_quorum_size_one() -> None:
-    single = alone()
+    """Its own log is the majority: what is durable of it, from the epoch's first record on."""
+    single = alone(slow=True)
+    while single.core.role != "leader":
+        single.persist()
+    assert single.core.log_end.offset > END and single.core.high_watermark == -1
+    single.persist()
+    single.slow = False
     end = single.core.log_end.offset
     assert single.core.high_watermark == end
     propose(single, 3)

@@ -16,7 +16,15 @@ from quorate.raft import moves
 from quorate.raft.core import RaftCore
 from quorate.raft.inputs import Resign
 from quorate.raft.messages import FetchRequest, VoteRequest
-from quorate.raft.roles import LEGAL_MOVES, Candidate, Follower, Leader, Prospective, Resigned
+from quorate.raft.roles import (
+    LEGAL_MOVES,
+    NEVER,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+)
 from quorate.raft.values import ElectionState
 from quorate.sim.story.names import key, listeners
 from raft.conformance.world import committed, empty, led, refused, response, state
@@ -32,6 +40,7 @@ from raft.single import (
     knows_leader,
     leader,
     observer,
+    resigned,
     unattached,
     vote,
     voted,
@@ -239,7 +248,72 @@ def test_transition(role: str, deed: str, expected: str) -> None:
     if election.voted is not None:
         found += f" voted {election.voted.id}"
     assert found == expected
+    assert single.stored == election, "what counts is on the disk"
     assert single.last.faulted is None
+
+
+KEPT, NEW, FETCH, SILENT = 1200, 1500, 2000, 1700
+"""What is left after 300 ms: of the election timer, of a new one, of a new fetch timer, of it."""
+TIMERS = """
+unattached            | higher epoch                 | kept
+unattached            | higher epoch, voted          | new
+unattached            | same epoch, asked for a vote | new
+unattached            | leader 2, same epoch         | fetch
+unattached            | time                         | new
+voted                 | higher epoch                 | kept
+voted                 | same epoch, asked for a vote | kept
+voted                 | leader 2, same epoch         | fetch
+voted                 | time                         | new
+knows leader          | higher epoch                 | kept
+prospective           | higher epoch                 | kept
+prospective           | same epoch, asked for a vote | new
+prospective           | refusals                     | new
+prospective           | votes                        | new
+prospective           | leader 2, same epoch         | fetch
+prospective           | leader 3, higher epoch       | fetch
+prospective voted     | votes                        | new
+prospective with leader | refusals                   | fetch
+prospective with leader | higher epoch               | kept
+candidate             | higher epoch                 | kept
+candidate             | higher epoch, voted          | new
+candidate             | leader 2, same epoch         | fetch
+candidate             | time                         | new
+follower              | higher epoch                 | new
+follower              | leader 2, same epoch         | silent
+follower              | leader 3, higher epoch       | fetch
+follower              | time                         | new
+follower voted        | higher epoch                 | new
+leader                | higher epoch                 | new
+leader                | leader 3, higher epoch       | fetch
+leader                | resign                       | new
+resigned              | higher epoch                 | kept
+resigned              | leader 3, higher epoch       | fetch
+"""
+TIMER_ROWS = [[cell.strip() for cell in row.split("|")] for row in TIMERS.strip().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("role", "deed", "expected"), TIMER_ROWS, ids=[f"{r}: {d}" for r, d, _ in TIMER_ROWS]
+)
+def test_timer_after_a_transition(role: str, deed: str, expected: str) -> None:
+    """Who leaves an election without a leader waits no longer for it than it would have; who voted,
+    was refused or had a leader begins anew."""
+    single = MADE[role]()
+    single.wait(300)
+    DEEDS[deed](single)
+    held = single.core._state.role
+    deadline = held.fetch_deadline if isinstance(held, Follower) else held.election_deadline  # type: ignore[union-attr]
+    left = {KEPT: "kept", NEW: "new", FETCH: "fetch", SILENT: "silent"}
+    assert left.get(deadline - single.now, deadline - single.now) == expected
+    if isinstance(held, Follower):
+        assert held.leader_endpoints == listeners(single.core.election.leader_id)
+
+
+@pytest.mark.parametrize("deed", ["higher epoch", "higher epoch, voted", "time"])
+def test_no_election_timer_runs_for_an_observer(deed: str) -> None:
+    single = MADE["unattached observer"]()
+    DEEDS[deed](single)
+    assert single.core._state.role.election_deadline == NEVER  # type: ignore[union-attr]
 
 
 # -- what Java refuses with an exception ---------------------------------------------------------
@@ -265,6 +339,13 @@ def test_moves_that_do_not_exist() -> None:
         (observer, lambda s: moves.become_prospective(s, "test")),
         (observer, lambda s: moves.become_leader(s, {1, 2})),
         (unattached, lambda s: moves.become_unattached(s, EPOCH - 1)),
+        (unattached, lambda s: moves.become_unattached(s, EPOCH)),
+        (voted, lambda s: moves.become_unattached(s, EPOCH)),
+        (fetched, lambda s: moves.become_unattached(s, EPOCH)),
+        (follower_voted, lambda s: moves.become_unattached(s, EPOCH)),
+        (candidate, lambda s: moves.become_unattached(s, EPOCH + 1)),
+        (leader, lambda s: moves.become_unattached(s, EPOCH + 1)),
+        (resigned, lambda s: moves.become_unattached(s, EPOCH + 1)),
         (fetched, lambda s: moves.become_follower(s, EPOCH, 1, listeners(1))),
         (fetched, lambda s: moves.become_follower(s, EPOCH + 1, -1, listeners(2))),
         (fetched, lambda s: moves.become_follower(s, EPOCH + 1, 2, ())),
@@ -352,6 +433,13 @@ def test_high_watermark_retained() -> None:
     assert (single.core.role, single.core.high_watermark) == ("candidate", known)
     single.ask(vote(EPOCH + 9, end=99, last_epoch=EPOCH + 8))
     assert (single.core.role, single.core.high_watermark) == ("unattached", known)
+    assert single.core.election.voted == key(2)
+    single.wait(1500)
+    win(single)
+    win(single)
+    assert (single.core.role, single.core.high_watermark) == ("leader", known)
+    described = single.core.describe(single.now)
+    assert described is not None and described.high_watermark == -1, "none of the epoch, as leader"
 
 
 def test_has_remote_leader() -> None:

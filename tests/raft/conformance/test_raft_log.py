@@ -8,6 +8,8 @@ from node.test_controllers_together import quota
 from node.world import World, snapshots_of
 from quorate.base.errors import BrokenInvariant, ErrorCode
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
+from quorate.node.disk import Disk
+from quorate.node.jobs import DiskFailed, ReadLog, ReadSnapshot
 from quorate.node.snapshots import SnapshotPolicy
 from quorate.node.translate_peer import request_to_wire, response_from_wire
 from quorate.raft.inputs import CleanTo, SnapshotCreated
@@ -184,6 +186,25 @@ def test_fetch_snapshot_request_as_leader(controllers: World, where, error: Erro
 def test_read_missing_snapshot(controllers: World) -> None:
     answer = ask(controllers, OffsetAndEpoch(7, 1), 0)
     assert answer.error == ErrorCode.SNAPSHOT_NOT_FOUND
+
+
+def test_read_missing_snapshot_file(tmp_path) -> None:
+    """Kafka answers that it has none. Here it is known to be there: a disk that has lost it is
+    trusted no more, as after any failed read, and the reason names the file."""
+    place = file_place(tmp_path)
+    place.open()
+    wanted = OffsetAndEpoch(10, 1)
+    place.storage.append(log_of(10))
+    writer = place.storage.create_snapshot(wanted)
+    writer.append(snapshot_bytes(wanted))
+    writer.freeze()
+    (found,) = tmp_path.rglob("*.checkpoint")
+    found.unlink()
+    disk = Disk(place.storage)
+    (failed,) = disk.perform([ReadSnapshot(1, wanted, 0, 100)])
+    assert isinstance(failed, DiskFailed)
+    assert found.name in failed.reason and "someone removed it" in failed.reason
+    assert disk.perform([ReadLog(2, 0, 10, 100)]) == []
 
 
 def ask(world: World, snapshot_id: OffsetAndEpoch, position: int) -> FetchSnapshotResponse:

@@ -159,6 +159,8 @@ def test_bootstrap_add_at() -> None:
     assert (made.voters, made.voters_offset, at(made, -1)) == (ABC, -1, ABC)
     made.apply(100, Voters(sets(1, 2, 3, 4).voters))
     assert at(made, 99) == ABC and at(made, 100) == sets(1, 2, 3, 4)
+    made.apply(200, Voters(ABC.voters))
+    assert at(made, 199) == sets(1, 2, 3, 4) and at(made, 200) == made.voters == ABC
 
 
 @pytest.mark.parametrize("static", [VoterSet(), STATIC], ids=["none", "static"])

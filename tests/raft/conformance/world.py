@@ -178,6 +178,11 @@ def chunk(position: int, data: bytes, size: int = 10, **changes: object) -> Fetc
     return replace(answer, **changes)  # type: ignore[arg-type]
 
 
+def follower_of_two() -> Single:
+    """A follower that has nobody but its leader to ask."""
+    return follower(log=in_log(voter(1), voter(2)))
+
+
 def downloading() -> Single:
     """A follower whose leader sent it the snapshot id (20, 3)."""
     single = follower()
