@@ -66,6 +66,18 @@ def count_before_durable(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Durable, "appended", appended)
 
 
+def count_the_leader_at_once(patch: pytest.MonkeyPatch) -> None:
+    """PySyncObj 84: the leader holds what it has appended, whatever its disk says."""
+    true_after = leading.after_append
+
+    def after_append(s: State, role: Leader) -> None:
+        role.progress.own.end_offset = s.log.end_offset
+        role.recount = True
+        true_after(s, role)
+
+    patch.setattr(leading, "after_append", after_append)
+
+
 def remember_the_commit_index(patch: pytest.MonkeyPatch) -> None:
     """PySyncObj 197: the commit index survives a crash, whatever became of the log."""
     stored: dict[int, int] = {}
@@ -164,6 +176,29 @@ def win_without_votes(patch: pytest.MonkeyPatch) -> None:
 def observers_run(patch: pytest.MonkeyPatch) -> None:
     """KAFKA-19354, 19605: a voter's timer in an observer."""
     patch.setattr(State, "electable", property(lambda self: len(self.voters) > 0))
+
+
+def ask_the_others_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-19354: an observer whose fetch timer once ran out asks its leader no more."""
+    true_fetch = following._fetch_from_best
+
+    def fetch(s: State, role: Follower) -> None:
+        if not s.electable and s.now >= role.fetch_deadline:
+            following._fetch_from_any(s)
+        else:
+            true_fetch(s, role)
+
+    patch.setattr(following, "_fetch_from_best", fetch)
+
+
+def never_rest_after_the_fetch_timeout(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-19605: an observer wakes for a timer that ran out, and nothing starts it anew."""
+    true_poll = following.poll_follower
+
+    def poll(s: State, role: Follower) -> int:
+        return min(true_poll(s, role), role.fetch_deadline)
+
+    patch.setattr(following, "poll_follower", poll)
 
 
 def follow_no_wider_endpoints(patch: pytest.MonkeyPatch) -> None:

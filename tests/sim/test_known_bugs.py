@@ -49,6 +49,7 @@ KNOWN = [
         "kafka_18379", planted.follow_itself, "+ 1: FAULTED broken invariant: follower of itself"
     ),
     Known("kafka_19354", planted.observers_run, "+ 4: epoch 1: prospective (fetch timeout)"),
+    Known("kafka_19354", planted.ask_the_others_for_ever, "- 4: high watermark 4"),
     Known("kafka_19850", planted.join_at_once, "+ 1: add voter 3: asks for its versions"),
     Known("kafka_19850_without_auto_join", planted.join_unasked, "+ 1: add voter 3: asks for its"),
     Known("kafka_20427", planted.never_update_voters, "- 1: offset 3: voters {1, 2, 3}"),
@@ -57,6 +58,8 @@ KNOWN = [
     Known("figure_8", planted.commit_what_any_epoch_left, "+ 2: high watermark 4", RAFT_SCRIPTS),
     Known("pysyncobj_84", planted.speak_before_durable, "+ 3 answers VoteResponse NONE granted"),
     Known("pysyncobj_84", planted.forget_epoch_and_vote, "+ 3: epoch 0: starts as unattached"),
+    Known("pysyncobj_84", planted.fetch_before_durable, "+ 1: high watermark 4"),
+    Known("pysyncobj_84", planted.count_the_leader_at_once, "+ 1: FAULTED broken invariant: cou"),
     Known("pysyncobj_164", planted.keep_leading_without_a_disk, "- 2: epoch 2: leader"),
     Known("pysyncobj_166", planted.let_the_high_watermark_fall, "+ 1: FAULTED broken invariant"),
     Known("pysyncobj_167", planted.let_the_leaders_high_watermark_fall, "+ 1: FAULTED broken inv"),

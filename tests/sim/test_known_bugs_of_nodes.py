@@ -35,7 +35,8 @@ from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
 from quorate.storage.api import StorageError
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.messages import RemoveRaftVoterRequest, UpdateFeaturesRequest
-from raft.single import END, EPOCH, Single, fetched, leader, vote
+from raft.conformance.world import SET, add, committed, versions
+from raft.single import END, EPOCH, Single, begin, fetched, leader, vote
 from sim import planted
 from sim.test_known_bugs import TABLE
 
@@ -224,6 +225,38 @@ def _crashed_at(step: int) -> bool:
     assert again.machine.lines == [line(i) for i in range(len(again.machine.lines))]
     assert len(again.machine.lines) >= acknowledged
     return count > step
+
+
+# -- observers and voters --------------------------------------------------------------------------
+@against(planted.never_rest_after_the_fetch_timeout)
+def an_observer_of_a_silent_leader_rests() -> None:
+    """KAFKA-19605: the fetch timer of an observer, once over, was waited for again and again with
+    no time in between. It must sleep from one request to the next: stepped whenever it asks to be,
+    it asks one peer at a time and takes few steps a second, however long nobody answers."""
+    single = Single(4, bootstrap_servers=(("seed", 1), ("seed", 2)))
+    single.ask(begin())
+    before, steps = len(single.sends), 0
+    while single.now < 60_000:
+        wake = single.core.step([], single.now).wake_at_ms
+        assert wake is not None, "it must ask on"
+        single.wait(wake - single.now)
+        steps += 1
+    asked = [send.to for send in single.sends[before:]]
+    assert set(asked) == {2, -3}
+    assert len(asked) <= 60_000 // single.config.request_timeout_ms + 1
+    assert steps <= 2 * len(asked)
+
+
+@against(planted.add_voters_without_address)
+def voters_that_were_added_are_described_with_their_endpoints() -> None:
+    """KAFKA-17604: DescribeQuorum had no endpoints of voters that were added. It must tell them
+    from the moment that the new voter set rules."""
+    single = committed()
+    single.ask(add())
+    versions(single)
+    described = single.core.describe(single.now)
+    assert described is not None
+    assert described.nodes == (*SET, voter(4))
 
 
 # -- votes and records -----------------------------------------------------------------------------
