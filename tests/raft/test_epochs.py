@@ -115,7 +115,10 @@ def test_a_leader_without_an_address_is_not_followed() -> None:
 def test_more_endpoints_replace_fewer_do_not() -> None:
     single = follower()
     more = (*listeners(2), Listener("OTHER", "h", 1))
-    single.ask(begin(leader_endpoints=more))
+    answer = single.ask(begin(leader_endpoints=more))
+    assert answer == BeginQuorumEpochResponse(
+        ErrorCode.NONE, LeaderAndEpoch(2, EPOCH), leader_endpoints=more
+    )
     assert single.core.leader_endpoints == more
     single.ask(begin())
     assert single.core.leader_endpoints == more

@@ -347,6 +347,8 @@ def test_the_leader_counts_only_what_is_durable() -> None:
 def test_observers_and_strangers_do_not_count() -> None:
     single = led()
     for replica in (key(9), key(2, 1), ReplicaKey(2), ReplicaKey(-1, ZERO_UUID)):
+        answer = single.ask(fetch(END, LAST_EPOCH, replica=replica, max_wait_ms=0))
+        assert isinstance(answer, FetchResponse) and answer.records is not None
         single.ask(fetch(START, EPOCH + 1, replica=replica, max_wait_ms=0))
     assert single.core.high_watermark == -1
     described = single.core.describe(single.now)

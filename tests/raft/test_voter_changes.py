@@ -151,7 +151,9 @@ def test_a_new_voter_must_have_caught_up(prepare, fits: bool) -> None:
     ready = versions(single)
     assert (ready.writes != ()) is fits
     if not fits:
-        assert "lagging behind" in (single.replies[asked].message or "")  # type: ignore[union-attr]
+        answer = single.replies[asked]
+        assert isinstance(answer, AddVoterResponse) and answer.error == TIMED_OUT
+        assert "lagging behind" in (answer.message or "")
 
 
 def test_caught_up_is_within_the_last_hour() -> None:
