@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from deltalake.exceptions import DeltaError
 
 from quorate.spark.repair import repair
 from quorate.spark.tables.delta import DeltaStore
@@ -96,6 +100,26 @@ def test_what_cannot_be_known_is_refused(tmp_path):
     commits(home, TOLD)[-1].unlink()
     with pytest.raises(WarehouseError, match="there are 0 plans of run 5"):
         store.mend()
+
+
+def test_bounds_that_are_no_json_are_taken_out_of_a_commit(tmp_path):
+    """As quotas without a limit were once written: delta-rs reads no table with such a commit."""
+    store = DeltaStore(str(tmp_path / "home"))
+    plan = Plan(store.next_run(), "test")
+    writer = TableWriter(store.root, "quotas", f"current/a/{file_name('00000', 1)}")
+    writer.add(("a", "{}", "request_percentage", math.inf, 1, None, 1000, None, True, False))
+    file = writer.close()
+    bounds = {"value": math.inf}
+    stats = {"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": {}}
+    plan.add(replace(file, stats=json.dumps(stats)))
+    with pytest.raises(DeltaError, match="Json error"):
+        store.commit(plan)
+    with pytest.raises(LostCommit, match="gold/quotas/_delta_log: a commit"):
+        store.next_run()
+    assert store.mend()
+    assert store.next_run() == 2
+    assert [(stored.path, stored.rows) for stored in store.files("quotas")] == [(file.path, 1)]
+    assert store.mend() == []
 
 
 def state(spark, home: Path) -> dict[str, list[str]]:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.delta import RUNS, DeltaStore
-from quorate.spark.tables.files import TableWriter, file_name, open_root, read_file, safe_name
+from quorate.spark.tables.files import (
+    TableWriter,
+    arrow_rows,
+    file_name,
+    open_root,
+    read_file,
+    safe_name,
+)
+from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.lineage import Span
 from quorate.spark.tables.store import (
     ConcurrentRun,
@@ -145,6 +155,39 @@ def test_plans_and_progress_survive_their_text(store):
     plan_progress(store, plan, told)
     store.commit(plan)
     assert load_progress(store) == told
+
+
+@pytest.mark.parametrize("odd", [math.inf, -math.inf, math.nan])
+def test_quotas_that_json_has_no_word_for_are_kept(store, odd):
+    """Kafka takes request_percentage=Infinity; its commit must be one that can be read."""
+    values = [odd, 0.5]
+    plan = Plan(1, "test")
+    path = f"current/cluster-a/{file_name('00000', 1)}"
+    writer = TableWriter(store.root, "quotas", path, store.hidden)
+    for number, value in enumerate(values):
+        row = ("cluster-a", f"entity-{number}", "request_percentage", value)
+        writer.add((*row, 1, None, 1000, None, True, False))
+    plan.add(writer.close())
+    store.commit(plan)
+    [file] = store.files("quotas")
+    assert file.low.get("value") is file.high.get("value") is None
+    kept = read_file(store.root, "quotas", file.path).column("value").to_pylist()
+    assert list(map(repr, kept)) == list(map(repr, values))
+    assert store.next_run() == 2
+
+
+def test_bounds_hold_in_every_part_of_a_file(tmp_path):
+    """A text too long to be told, or for Parquet to bound, is in one of two row groups."""
+    store = DeltaStore(str(tmp_path / "home"))
+    for number, name in enumerate(("m", "z" * 65, "a" * 65, "z" * 5000), 1):
+        plan = Plan(number, "test")
+        writer = TableWriter(store.root, "topics", f"current/a/{file_name('00000', number)}")
+        writer.add_table(arrow_rows([topic("m")], TABLES["topics"]))
+        writer.add_table(arrow_rows([topic(name)], TABLES["topics"]))
+        plan.add(writer.close())
+        store.commit(plan)
+    bounds = [(file.low["topic_name"], file.high["topic_name"]) for file in store.files("topics")]
+    assert sorted(bounds, key=str) == [("m", "m"), (None, None), (None, None), (None, None)]
 
 
 def test_names_of_folders_are_safe_and_unlike():

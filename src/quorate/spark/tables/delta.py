@@ -221,6 +221,8 @@ class DeltaStore(Store):
         """Whether a commit can be read; an empty one says nothing, but the first must."""
         try:
             lines = [json.loads(line) for line in self._read_text(path).splitlines()]
+            for line in lines:
+                json.loads(line.get("add", {}).get("stats") or "{}", parse_constant=_refuse)
         except ValueError:
             return False
         return bool(lines) or version > 0
@@ -285,6 +287,10 @@ class DeltaStore(Store):
 
     def _uri(self, path: str) -> str:
         return f"{self.root}/{path}"
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _first_line(error: Exception) -> str:

@@ -154,6 +154,7 @@ def _stats(metadata: pq.FileMetaData) -> str:
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, int] = {}
+    unbound: set[str] = set()
     for group in range(metadata.num_row_groups):
         for index in range(metadata.num_columns):
             column = metadata.row_group(group).column(index)
@@ -162,17 +163,39 @@ def _stats(metadata: pq.FileMetaData) -> str:
                 continue
             if found.has_null_count:
                 nulls[name] = nulls.get(name, 0) + found.null_count
-            if found.has_min_max and _is_told(found.min):
+            if found.has_min_max:
                 low[name] = min(low.get(name, found.min), found.min)
                 high[name] = max(high.get(name, found.max), found.max)
+            elif found.num_values:
+                unbound.add(name)
+    told = [name for name in low if name not in unbound and _is_told(low[name], high[name])]
     values = {"numRecords": metadata.num_rows}
-    bounds = {"minValues": low, "maxValues": high, "nullCount": nulls}
+    bounds = {
+        "minValues": {name: low[name] for name in told},
+        "maxValues": {name: high[name] for name in told},
+        "nullCount": nulls,
+    }
     return json.dumps(values | bounds, default=_time_text, separators=(",", ":"))
 
 
-def _is_told(value: Any) -> bool:
-    """Numbers, times and short texts: longer ones would have to be cut."""
-    return not isinstance(value, bytes) and (not isinstance(value, str) or len(value) <= 64)
+def _is_told(*bounds: Any) -> bool:
+    """Whether they are whole numbers, times or short texts.
+
+    Longer texts would have to be cut. JSON has no word for infinity, and Parquet's bounds leave
+    NaN out: so fractions are not told.
+    """
+    return all(
+        len(bound) <= 64 if isinstance(bound, str) else not isinstance(bound, float | bytes)
+        for bound in bounds
+    )
+
+
+def told_stats(stats: str) -> str:
+    """A file's stats with those of their bounds that are told now: older plans have others."""
+    found = json.loads(stats)
+    for bounds in ("minValues", "maxValues"):
+        found[bounds] = {name: value for name, value in found[bounds].items() if _is_told(value)}
+    return json.dumps(found, separators=(",", ":"))
 
 
 def _time_text(value: datetime) -> str:

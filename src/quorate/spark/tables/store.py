@@ -19,7 +19,7 @@ from typing import Any, Final
 from pyarrow import fs
 
 from quorate.base.errors import QuorateError
-from quorate.spark.tables.files import DataFile, hidden_name, open_root
+from quorate.spark.tables.files import DataFile, hidden_name, open_root, told_stats
 from quorate.spark.tables.layout import TABLES, table_path
 
 PLANS: Final = "control/_runs"
@@ -111,7 +111,10 @@ class Plan:
 def parse_plan(text: str) -> Plan:
     """The plan of to_json."""
     told = json.loads(text)
-    adds = {table: [DataFile(**file) for file in files] for table, files in told["adds"].items()}
+    adds = {
+        table: [DataFile(**{**file, "stats": told_stats(file["stats"])}) for file in files]
+        for table, files in told["adds"].items()
+    }
     return Plan(
         told["run"], told["job"], adds, told["removes"], told["summary"], told.get("before", {})
     )
