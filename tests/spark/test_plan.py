@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
@@ -142,6 +143,68 @@ def test_archives_and_directories_of_a_tree_are_read_together(two_segments, tmp_
     log_directory(tree / "b", {0: b"".join(batches(epoch=3))}, cluster="cluster-b")
     packed(home, tree / "a.tar.gz")
     assert {row["cluster_id"] for row in read(tree)} == {"cluster-a", "cluster-b"}
+
+
+@pytest.mark.parametrize("how", ["hard", "symbolic"])
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
+def test_links_of_an_archive_are_followed(two_segments, tmp_path: Path, name: str, how: str):
+    """As of backups that share with the day before what did not change."""
+    home, _ = two_segments
+    with tarfile.open(tmp_path / name, "w:gz" if name.endswith("gz") else "w") as out:
+        out.add(home, "monday")
+        for path in sorted(path for path in home.rglob("*") if path.is_file()):
+            inside = path.relative_to(home)
+            link = tarfile.TarInfo(f"tuesday/{inside}")
+            up = "../" * len(inside.parts) if how == "symbolic" else ""
+            link.type = tarfile.SYMTYPE if how == "symbolic" else tarfile.LNKTYPE
+            link.linkname = f"{up}monday/{inside}"
+            out.addfile(link)
+    rows = read(tmp_path / name)
+    assert problems(rows) == []
+    days = [[row for row in rows if f"/{day}/" in row["file"].replace("!", "/")]
+            for day in ("monday", "tuesday")]  # fmt: skip
+    assert len(days[0]) == len(days[1]) == len(read(home))
+
+
+def test_a_link_out_of_an_archive_is_named_where_it_is_one_of_a_log(tmp_path: Path):
+    log = "n/__cluster_metadata-0/00000000000000000000.log"
+    with tarfile.open(tmp_path / "a.tar", "w") as out:
+        for name in ("n/latest", log):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, "/elsewhere"
+            out.addfile(link)
+    words = rf"a.tar!{log}: a link to /elsewhere, which is not in the archive"
+    with pytest.raises(SourceError, match=words):
+        read(tmp_path / "a.tar")
+
+
+def test_a_sparse_member_of_an_archive_is_read(two_segments, tmp_path: Path):
+    """GNU tar -S writes one for a file with a hole."""
+    home, _ = two_segments
+    subprocess.run(["tar", "-S", "-cf", tmp_path / "a.tar", "-C", home, "."], check=True)
+    hole = tmp_path / "hole" / "__cluster_metadata-0"
+    hole.mkdir(parents=True)
+    with (hole / segment_name(0)).open("wb") as file:
+        file.write((home / "__cluster_metadata-0" / segment_name(0)).read_bytes())
+        file.truncate(4 << 20)
+    subprocess.run(["tar", "-S", "-cf", tmp_path / "b.tar", "-C", hole.parent, "."], check=True)
+    assert (tmp_path / "b.tar").stat().st_size < 1 << 20
+    plain, packed_ = read(hole.parent), read(tmp_path / "b.tar")
+    assert len(plain) == len(packed_) > 5
+    assert [row["offset"] for row in plain] == [row["offset"] for row in packed_]
+
+
+def test_an_encrypted_archive_is_refused(two_segments, tmp_path: Path):
+    archive = packed(two_segments[0], tmp_path / "a.zip")
+    data = bytearray(archive.read_bytes())
+    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = data.find(mark)
+        while at >= 0:
+            data[at + flags] |= 1
+            at = data.find(mark, at + 1)
+    archive.write_bytes(data)
+    (problem,) = problems(read(archive))
+    assert "a.zip!" in problem and "is encrypted, password required" in problem
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -131,6 +132,23 @@ def test_controllers_that_failed_over(ask, fleet):
         assert after["start_offset"] == before["end_offset"]
 
 
+@contextmanager
+def elsewhere(spark):
+    """A session of somebody who lives in Nepal and takes every timestamp for a local one."""
+    keys = {
+        "spark.sql.session.timeZone": "Asia/Kathmandu",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    }
+    before = {key: spark.conf.get(key) for key in keys}
+    try:
+        for key, value in keys.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+
+
 def test_the_state_at_an_instant_is_that_at_its_offset(spark, fleet):
     views = list(iter_batches((DATA / "e-truncated/node1" / LOG).read_bytes()))
     loader = Loader()
@@ -141,7 +159,11 @@ def test_the_state_at_an_instant_is_that_at_its_offset(spark, fleet):
         loader.feed(log_batch(view))
     instant = datetime.fromtimestamp(middle.max_timestamp / 1000, UTC)
     later = [v for v in views if v.max_timestamp > middle.max_timestamp]
-    assert offset_at(spark, fleet, DYNAMIC, instant) == later[0].base_offset - 1
+    wanted_offset = later[0].base_offset - 1
+    assert offset_at(spark, fleet, DYNAMIC, instant) == wanted_offset
+    assert offset_at(spark, fleet, DYNAMIC, instant.replace(tzinfo=None)) == wanted_offset
+    with elsewhere(spark):
+        assert offset_at(spark, fleet, DYNAMIC, instant) == wanted_offset
     wanted = image_rows(loader.published.image)
     for kind in IMAGE_KINDS[:3]:
         rows = state_at(spark, fleet, kind.name, DYNAMIC, offset=middle.last_offset).collect()

@@ -32,6 +32,7 @@ from pyarrow.fs import (
 )
 
 from quorate.formats.errors import FormatError
+from quorate.formats.files import parse_segment_name, parse_snapshot_name
 from quorate.spark.scan import Read
 
 ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
@@ -47,6 +48,7 @@ _BUCKETS: Final = {
 }
 """Stores that have buckets, and what to do when one refuses."""
 _REFUSED: Final = ("ACCESS_DENIED", "HTTP status 403", "Forbidden", "redential")
+TarMember = tarfile.TarInfo | None
 _REQUEST: Final = re.compile(r"\s*\(Request ID: [^)]*\)")
 
 
@@ -257,6 +259,7 @@ def _told(name: str) -> Iterator[None]:
     except (
         *(ArrowException, OSError, EOFError, KeyError, zlib.error, lzma.LZMAError),
         *(tarfile.TarError, zipfile.BadZipFile),
+        RuntimeError,  # what zipfile says of a member that is encrypted or packed in a way unknown
     ) as error:
         raise SourceError(f"{name}: {error}") from None
 
@@ -290,15 +293,42 @@ def members(archive: File) -> dict[str, File]:
                 if not member.is_dir()
             ]
         else:
-            found = [
-                File(
-                    *(path, member.size, member.name),
-                    member.offset_data if _is_plain_tar(path) else None,
-                )
-                for member in opened
-                if member.isfile() and member.sparse is None
-            ]
+            found = list(_tar_members(path, opened))
     return {file.name: file for file in found}
+
+
+def _tar_members(path: str, archive: tarfile.TarFile) -> Iterator[File]:
+    """Plain files, and links to them: backups of many days share what did not change."""
+    there = {posixpath.normpath(member.name): member for member in archive.getmembers()}
+    for name, member in there.items():
+        plain = _linked(there, member)
+        if plain is None:
+            if _is_of_a_log(name):
+                link = member.linkname
+                raise SourceError(f"{path}!{name}: a link to {link}, which is not in the archive")
+        elif plain.isfile():
+            stands_whole = _is_plain_tar(path) and plain.sparse is None
+            yield File(path, plain.size, member.name, plain.offset_data if stands_whole else None)
+
+
+def _linked(
+    there: Mapping[str, tarfile.TarInfo], member: tarfile.TarInfo
+) -> tarfile.TarInfo | None:
+    """What a member is or leads to by links; None when that is not there."""
+    seen = set()
+    found: tarfile.TarInfo | None = member
+    while found is not None and (found.islnk() or found.issym()):
+        if found.name in seen:
+            return None
+        seen.add(found.name)
+        folder = posixpath.dirname(found.name) if found.issym() else ""
+        found = there.get(posixpath.normpath(posixpath.join(folder, found.linkname)))
+    return found
+
+
+def _is_of_a_log(name: str) -> bool:
+    base = posixpath.basename(name)
+    return parse_segment_name(base) is not None or parse_snapshot_name(base) is not None
 
 
 def by_directory(files: Mapping[str, File]) -> dict[str, dict[str, File]]:

@@ -9,8 +9,8 @@ first whose time is later. Both are what a replay of the log to there gives.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
 from quorate.spark.tables.control import Progress, load_progress
@@ -23,6 +23,9 @@ from quorate.spark.tables.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class NoSuchState(QuorateError):
@@ -65,13 +68,16 @@ def state_at(
 def offset_at(spark: SparkSession, store: Store, cluster_id: str, instant: datetime) -> int:
     """The last offset whose record, and all before it, were written up to an instant.
 
+    An instant without a zone is one of UTC, whatever the session's zone is.
     Raises NoSuchState when the log at hand begins later.
     """
     from pyspark.sql import functions as F
 
     cluster = safe_name(cluster_id) + "/"
     log = read_table(spark, store, "log", lambda file: file.path.startswith(cluster))
-    found = log.where(F.col("time") <= F.lit(instant)).agg(F.max("offset")).first()
+    since = (instant if instant.tzinfo else instant.replace(tzinfo=UTC)) - _EPOCH
+    until = F.timestamp_micros(F.lit(since // timedelta(microseconds=1)))
+    found = log.where(F.col("time") <= until).agg(F.max("offset")).first()
     if found is None or found[0] is None:
         raise NoSuchState(f"cluster '{cluster_id}': the log at hand begins after {instant}")
     return int(found[0])

@@ -99,5 +99,5 @@ _PLAIN = {
     pa.float64(): "double",
     pa.bool_(): "boolean",
     pa.binary(): "binary",
-    pa.timestamp("us", "UTC"): "timestamp",
+    pa.timestamp("us", "UTC"): "timestamp_ltz",  # whatever a session takes `timestamp` for
 }
