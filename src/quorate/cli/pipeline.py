@@ -348,6 +348,7 @@ def cluster_lines(summary: Summary) -> list[str]:
             reasons = ", ".join(f"{count} {why}" for why, count in one.quarantined.items())
             found.append(f"    in quarantine: {reasons}")
         found += [f"      {why}: {text}" for why, text in one.examples.items()]
+        found += [f"    nothing of {path}: {why}" for path, why in one.strangers.items()]
         if one.problem:
             found.append(f"    {one.problem}")
     return found

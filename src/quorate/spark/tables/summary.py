@@ -35,6 +35,8 @@ class ClusterSummary:
     """New rows in quarantine by reason."""
     examples: dict[str, str] = field(default_factory=dict)
     """Of each reason a row: its file, position and problem."""
+    strangers: dict[str, str] = field(default_factory=dict)
+    """Replicas of which nothing was taken, for theirs is another log than the one of before."""
     problem: str | None = None
     """Why the state does not follow the log to its end."""
 
@@ -53,7 +55,9 @@ class Summary:
     def bad(self) -> bool:
         """Whether anything was put into quarantine, or a cluster's state cannot go on."""
         clusters = self.clusters.values()
-        return bool(self.damaged_pieces) or any(c.quarantined or c.problem for c in clusters)
+        return bool(self.damaged_pieces) or any(
+            c.quarantined or c.strangers or c.problem for c in clusters
+        )
 
     @property
     def records(self) -> int:
@@ -87,4 +91,5 @@ def worst(summary: Summary) -> str:
         if one.examples:
             lines.append(f"{cluster_id}: {', '.join(counts) or 'known before'}")
         lines += [f"  {why}: {text}" for why, text in one.examples.items()]
+        lines += [f"{cluster_id}: {path}: {why}" for path, why in one.strangers.items()]
     return "\n".join(lines)

@@ -1,0 +1,141 @@
+"""Is a log that comes now the one of which a part was taken before?
+
+Where two logs have the same epoch at an offset they are the same up to there: so says Raft, of one
+cluster. A cluster that was formatted anew under its old id begins its epochs anew, too. So the
+first and the last record that were taken of each epoch are held against those that come.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from quorate.spark.tables.bronze import Rows, Survey
+from quorate.spark.tables.control import Progress
+from quorate.spark.tables.files import safe_name
+from quorate.spark.tables.lineage import Group
+from quorate.spark.tables.read import read_table
+from quorate.spark.tables.store import Store, Stored
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMNS: Final = ("cluster_id", "file", "kind", "offset", "epoch", "type", "record")
+_MAY_BE_HIDDEN: Final = frozenset({"value", "salt", "storedKey", "serverKey"})
+_MOST: Final = 32
+"""Epochs of a cluster that are looked at, the latest ones."""
+
+
+class Seam(NamedTuple):
+    """The first or the last record of an epoch that was taken."""
+
+    cluster_id: str
+    epoch: int
+    offset: int
+
+
+Strangers = dict[str, dict[str, str]]
+"""By cluster the replicas (directories) whose log is another one, and why."""
+
+
+def strangers(
+    spark: SparkSession,
+    store: Store,
+    rows: Rows,
+    told: Survey,
+    progress: Mapping[str, Progress],
+) -> Strangers:
+    """The replicas of the input whose log is not the one that the warehouse has.
+
+    rows: the input, asked for the columns that are compared; told: what its headers tell
+    """
+    seams = {
+        seam
+        for cluster_id, groups in told.groups.items()
+        if cluster_id in progress
+        for seam in _seams(progress[cluster_id], groups)
+    }
+    if not seams:
+        return {}
+    taken = {seam: _content(row) for seam, row in _at(_known(spark, store, seams), seams)}
+    found: Strangers = {}
+    for seam, row in _at(rows((*_COLUMNS, "timestamp", "crc_ok")).where("kind = 'log'"), seams):
+        ours, theirs = taken.get(seam), _content(row)
+        if row.crc_ok and ours is not None and ours != theirs:
+            why = (
+                f"at offset {seam.offset} (epoch {seam.epoch}) it has {_told(theirs)}, of which "
+                f"{_told(ours)} was taken before: two clusters under one id, or one that was "
+                "formatted anew? Give it a warehouse of its own"
+            )
+            found.setdefault(seam.cluster_id, {}).setdefault(directory_of(row.file), why)
+    return found
+
+
+def without_replicas(rows: Rows, left_out: Strangers) -> Rows:
+    """The same rows but for those of these directories."""
+    from pyspark.sql import functions as F
+
+    if not left_out:
+        return rows
+    directories = sorted(path for replicas in left_out.values() for path in replicas)
+
+    def others(columns: Any) -> DataFrame:
+        return rows(columns).where(
+            ~reduce(or_, (_is_in(F.col("file"), path) for path in directories))
+        )
+
+    return others
+
+
+def _is_in(file: Any, directory: str) -> Any:
+    return file.startswith(directory) & file.substr(len(directory) + 1, 1).isin("/", "!")
+
+
+def directory_of(file: str) -> str:
+    """Where a file stands, as replicas are named."""
+    return file[: max(file.rfind("/"), file.rfind("!"))]
+
+
+def _seams(known: Progress, groups: Iterable[Group]) -> Iterable[Seam]:
+    for span in known.spans[-_MOST:]:
+        for offset in (span.start, span.end - 1):
+            if any(g.epoch == span.epoch and g.first <= offset <= g.last for g in groups):
+                yield Seam(known.cluster_id, span.epoch, offset)
+
+
+def _known(spark: SparkSession, store: Store, seams: Iterable[Seam]) -> DataFrame:
+    places = {(safe_name(seam.cluster_id), seam.offset) for seam in seams}
+
+    def wanted(file: Stored) -> bool:
+        low, high = file.low.get("offset", 0), file.high.get("offset", 1 << 63)
+        cluster = file.path.split("/")[0]
+        return any(cluster == of and low <= offset <= high for of, offset in places)
+
+    return read_table(spark, store, "log", wanted)
+
+
+def _at(rows: DataFrame, seams: set[Seam]) -> list[tuple[Seam, Any]]:
+    """The rows of these places."""
+    from pyspark.sql import functions as F
+
+    offsets = sorted({seam.offset for seam in seams})
+    found = rows.where(F.col("offset").isin(offsets))
+    found = found.withColumn("at", F.unix_micros("timestamp"))
+    places = ((Seam(row.cluster_id, row.epoch, row.offset), row) for row in found.collect())
+    return [(seam, row) for seam, row in places if seam in seams]
+
+
+def _content(row: Any) -> tuple[Any, ...]:
+    """What is compared: not what one release may hide and the other not."""
+    fields = json.loads(row.record or "{}")
+    return row.at, row.type, {name: fields[name] for name in fields.keys() - _MAY_BE_HIDDEN}
+
+
+def _told(content: tuple[Any, ...]) -> str:
+    at, kind, fields = content
+    written = datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S.%f UTC")
+    return f"{kind} {json.dumps(fields, sort_keys=True)[:200]} of {written}"
