@@ -13,6 +13,7 @@ from quorate.metadata.replay import ReplayError, replay
 from quorate.spark.tables.files import DataFile, read_file
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.kinds import KINDS
+from quorate.spark.tables.secrets import shown_record
 from quorate.spark.tables.slices import CURRENT, TOPIC_CONFIGS, Slice, SlicePlace, Step, slice_of
 
 CLUSTER = "cluster-a"
@@ -34,7 +35,8 @@ def fitting(records: Iterable[Any]) -> list[tuple[Any, Image]]:
 def steps(offset: int, record: Any, name: str | None) -> list[tuple[str, Step]]:
     """A record as (group, step) for each slice that must hear it; group None means all."""
     version = type(record).schema.versions[1]
-    text, kind = to_json(record, version), type(record).__name__
+    kind = type(record).__name__
+    text = shown_record(kind, to_json(record, version))
     step = Step(offset, 1000 * offset, offset, 1, 1000 * offset, kind, text, None)
     out = [(group_of(record), step)]
     if isinstance(record, r.RemoveTopicRecord):

@@ -20,15 +20,17 @@ from quorate.formats.batch import (
     values,
 )
 from quorate.formats.records import decode_record, encode_record
+from quorate.formats.snapshot import encode_snapshot
 from quorate.formats.versions import KRAFT_VERSION
 from quorate.metadata.loader import Loader, SnapshotBuilder, log_batch
-from quorate.raft.values import LeaderChange, Voters
+from quorate.raft.values import ControlState, LeaderChange, Voters
 from quorate.spark.generate import Fleet, generate
 from quorate.spark.tables import bronze, state
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS, text_of
+from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.store import open_store
 from quorate.spark.tables.summary import BadInput
 from spark.fleet import DYNAMIC, EVERYTHING, LOG, rows_of, warehouses
@@ -160,6 +162,36 @@ def test_no_secret_is_kept(delta):
     assert secrets
     texts = [row["record"] for row in rows_of(delta, "log") if "Scram" in (row["type"] or "")]
     assert texts and all("salt" not in text and "Key" not in text for text in texts)
+
+
+def test_bytes_that_may_hold_a_secret_are_not_kept(spark, tmp_path):
+    """Of records that a later Kafka wrote, and of damaged ones; other types keep theirs in raw."""
+    scram = r.UserScramCredentialRecord(
+        name="ann", mechanism=1, salt=b"SECRET-1", stored_key=b"SECRET-2", server_key=b"SECRET-3"
+    )
+    config = r.ConfigRecord(resource_type=4, name="ssl.keystore.password", value="SECRET-4")
+    whole = [encode_record(record, 0) for record in (scram, config, named("plain"))]
+    token = encode_record(r.DelegationTokenRecord(owner="SECRET-5"), 0)
+    later = [value[:2] + b"\x63" + value[3:] for value in (*whole, token)]
+    no_type = b"\1\xff\xff\xff\x7f\0SECRET-6"
+    odd = [*later, whole[0][:-2], whole[1][:-2], whole[1] + b"SECRET-7", no_type]
+    log = log_directory(tmp_path / "log", {0: encode_batch(0, 1, START_MS, odd)})
+    snapshot = encode_snapshot(OffsetAndEpoch(9, 1), ControlState(0, None), START_MS, odd, START_MS)
+    alone = log_directory(tmp_path / "alone", {}, {(9, 1): b"".join(snapshot)}, "cluster-b", 2)
+    home = tmp_path / "home"
+    ingest(spark, [str(log), str(alone)], str(home))
+    store = open_store(str(home))
+    for table in ("log", "snapshots"):
+        rows = [row for row in rows_of(store, table) if not row["is_control"]]
+        assert [row["raw"] for row in rows if row["raw"]] == [later[2]]
+        hidden = [row["problem"] for row in rows if row["raw"] is None]
+        assert len(rows) == len(odd) == len(hidden) + 1
+        for value, problem in zip([*later[:2], *odd[3:]], hidden, strict=True):
+            assert problem.endswith(
+                f"; its {len(value)} bytes are not kept: they may hold a secret"
+            )
+            assert "column raw" not in problem
+    assert not any("SECRET" in str(row) for table in TABLES for row in rows_of(store, table))
 
 
 def test_the_same_input_again_changes_nothing(spark, delta):

@@ -228,7 +228,8 @@ def test_a_request_with_its_body():
                         "resourceType": 2,
                         "resourceName": "a",
                         "configs": [
-                            {"name": "x", "configOperation": 0, "value": "1"},
+                            {"name": "retention.ms", "configOperation": 0, "value": "1"},
+                            {"name": "x", "configOperation": 0, "value": "not kept"},
                             {"name": "y", "configOperation": 1, "value": None},
                             {"name": "z", "configOperation": 2, "value": "more"},
                         ],
@@ -236,7 +237,7 @@ def test_a_request_with_its_body():
                 ]
             },
             {"responses": [{"resourceType": 2, "resourceName": "a", "errorCode": 0}]},
-            ["topic a x 1", "topic a y \0", "topic a z *"],
+            ["topic a retention.ms 1", "topic a x *", "topic a y \0", "topic a z *"],
         ),
         (
             "ALTER_CLIENT_QUOTAS",

@@ -66,3 +66,6 @@ DECODED: Final = frozenset(
     }
 )
 """Columns for which records must be looked into; the others are told by batch headers."""
+
+IN_RAW: Final = "; its bytes are in the column raw"
+"""How the problem of a record ends that a newer Kafka may have written."""

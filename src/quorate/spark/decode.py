@@ -20,7 +20,7 @@ from quorate.formats.json_text import to_json
 from quorate.formats.records import RECORD_TYPES, decode_record
 from quorate.formats.varint import read_unsigned
 from quorate.spark.arrays import Ints
-from quorate.spark.columns import COLUMNS, DECODED
+from quorate.spark.columns import COLUMNS, DECODED, IN_RAW
 from quorate.spark.facts import facts
 from quorate.spark.files import SourceError
 from quorate.spark.groups import Arrays, decode_group
@@ -169,7 +169,7 @@ def _note(error: RecordError) -> str:
     if not isinstance(error, NewerRecord):
         return ""
     known = _NEWER in str(error)
-    return f"{'' if known else f': {_NEWER}'}; its bytes are in the column raw"
+    return f"{'' if known else f': {_NEWER}'}{IN_RAW}"
 
 
 def _frame(value: bytes) -> Row:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from quorate.spark.tables.files import TableWriter, file_name, safe_name
 from quorate.spark.tables.layout import LOG, SNAPSHOTS, bad_piece
 from quorate.spark.tables.lineage import CHUNK, Group, Intake, Span, intake
-from quorate.spark.tables.parse import SECRET_FIELDS, without_secrets
+from quorate.spark.tables.secrets import without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -291,6 +291,7 @@ class Work:
             table = table.slice(count)
         if not table.num_rows:
             return
+        table = without_secrets(table)
         if self._chunk < 0:
             self._put_aside(table, range(table.num_rows), "damaged")
         elif self._kind == "snapshot":
@@ -391,7 +392,7 @@ class Work:
         self._types.update({one["values"]: one["counts"] for one in types})
         problems = pc.indices_nonzero(pc.is_valid(table.column("problem"))).to_pylist()
         self._put_aside(table, problems, "unknown")
-        self._writer.add_table(_shown(table).select(LOG.names).cast(LOG))
+        self._writer.add_table(table.select(LOG.names).cast(LOG))
 
     def _write_snapshot(self, table: pa.Table) -> None:
         if self._writer is None:
@@ -400,7 +401,7 @@ class Work:
             name = file_name(f"{self._chunk:08d}", self._place.run)
             self._writer = self._new("snapshots", path + name)
         timed = table.append_column("time", table.column("timestamp"))
-        self._writer.add_table(_shown(timed).select(SNAPSHOTS.names).cast(SNAPSHOTS))
+        self._writer.add_table(timed.select(SNAPSHOTS.names).cast(SNAPSHOTS))
 
     def _put_aside(self, table: pa.Table, rows: Sequence[int], reason: str) -> None:
         for row in rows:
@@ -414,8 +415,6 @@ class Work:
             if self._quarantine is None:
                 path = f"{safe_name(self._cluster)}/{file_name(reason, self._place.run)}"
                 self._quarantine = self._new("quarantine", path)
-            text = cells["record"]
-            shown = text and without_secrets(cells["type"] or "", text)
             self._reasons[reason] += 1
             self._quarantine.add(
                 (
@@ -424,7 +423,7 @@ class Work:
                     cells["offset"],
                     cells["epoch"],
                     cells["type"],
-                    shown,
+                    cells["record"],
                     problem,
                     cells["node_id"],
                     cells["file"],
@@ -459,20 +458,6 @@ class _Ranges:
         while self._at < len(self._ranges) and self._ranges[self._at][1] <= offset:
             self._at += 1
         return self._at < len(self._ranges) and self._ranges[self._at][0] <= offset
-
-
-def _shown(table: pa.Table) -> pa.Table:
-    """Without secrets."""
-    kinds = pa.array([*SECRET_FIELDS, "ConfigRecord"])
-    rows = pc.indices_nonzero(pc.is_in(table.column("type"), value_set=kinds)).to_pylist()
-    if not rows:
-        return table
-    types, texts = table.column("type"), table.column("record").to_pylist()
-    for row in rows:
-        if texts[row] is not None:
-            texts[row] = without_secrets(types[row].as_py(), texts[row])
-    index = table.column_names.index("record")
-    return table.set_column(index, "record", pa.array(texts, pa.string()))
 
 
 def plan_intakes(

@@ -7,6 +7,7 @@ from typing import Any
 
 from quorate.formats.versions import METADATA_VERSION
 from quorate.metadata.image import Features, Image
+from quorate.spark.tables.configs import is_secret_config
 from quorate.spark.tables.kinds import (
     ACLS,
     BROKERS,
@@ -28,7 +29,6 @@ from quorate.spark.tables.kinds import (
     acl_row,
     config_type,
     feature_row,
-    is_secret_config,
     quota_key,
     text_of,
     word,
@@ -69,7 +69,7 @@ def _things(image: Image) -> Iterator[tuple[Kind, Key, Any]]:
 def _settings(image: Image) -> Iterator[tuple[Kind, Key, Any]]:
     for resource, values in image.configs.items():
         for name, value in values.items():
-            shown = HIDDEN if is_secret_config(name) else value
+            shown = HIDDEN if is_secret_config(resource.type, name) else value
             yield CONFIGS, (config_type(resource.type), resource.name, name), (shown,)
     for entity, quotas in image.client_quotas.items():
         for quota, limit in quotas.items():

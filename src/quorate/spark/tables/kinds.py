@@ -43,14 +43,8 @@ LISTENERS: Final = pa.list_(
 )
 RANGES: Final = pa.list_(pa.struct([("name", TEXT), ("min", INT), ("max", INT)]))
 
-
 HIDDEN: Final = "[hidden]"
-_SECRET_CONFIGS: Final = ("password", "jaas.config", "keystore.key", "secret")
-
-
-def is_secret_config(name: str) -> bool:
-    """Whether Kafka would hide this config's value (type PASSWORD)."""
-    return name.lower().endswith(_SECRET_CONFIGS)
+"""In place of a value that is not kept."""
 
 
 class TopicPartition(NamedTuple):

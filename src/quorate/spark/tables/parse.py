@@ -16,7 +16,7 @@ from quorate.formats.control import (
     VotersRecord,
 )
 from quorate.formats.records import RECORD_TYPES
-from quorate.spark.tables.kinds import HIDDEN, is_secret_config, uuid_of
+from quorate.spark.tables.kinds import uuid_of
 from quorate.wire.schema import Field, Message, Struct
 
 CONTROL: Final[dict[str, type[Message]]] = {
@@ -30,8 +30,6 @@ CLASSES: Final[dict[str, type[Message]]] = {
     cls.__name__: cls for cls in RECORD_TYPES.values()
 } | CONTROL
 """The class of each value of the column `type`."""
-
-SECRET_FIELDS: Final = {"UserScramCredentialRecord": ("salt", "storedKey", "serverKey")}
 
 Convert = Callable[[Any], Any]
 _READERS: dict[type[Struct], Callable[[dict[str, Any]], Struct]] = {}
@@ -52,21 +50,6 @@ def parse_record(type_name: str, text: str) -> Message | None:
         return record
     except (ValueError, TypeError, AttributeError, QuorateError) as error:
         raise RecordJsonError(f"{type_name}: {error} in {text[:200]}") from None
-
-
-def without_secrets(type_name: str, text: str) -> str:
-    """The record's JSON without salts and keys of SCRAM, and without values of secret configs."""
-    if type_name in SECRET_FIELDS:
-        fields = json.loads(text)
-        for name in SECRET_FIELDS[type_name]:
-            fields.pop(name, None)
-        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    if type_name == "ConfigRecord":
-        fields = json.loads(text)
-        if fields.get("value") is not None and is_secret_config(fields.get("name", "")):
-            fields["value"] = HIDDEN
-            return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    return text
 
 
 def _reader(cls: type[Struct]) -> Callable[[dict[str, Any]], Struct]:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from quorate.metadata import settings
 from quorate.spark.facts import ACL_RESOURCES
+from quorate.spark.tables.configs import is_secret_config
 from quorate.spark.tables.kinds import (
     HIDDEN,
     MECHANISMS,
@@ -129,6 +130,12 @@ def _create_partitions(_body: Json, answer: Json) -> Keys:
         yield "topic", name
 
 
+def _shown_value(resource_type: int, name: str, value: Any) -> Any:
+    """A config's value; ANY where the line or the tables do not have it."""
+    secret = value is not None and is_secret_config(resource_type, name)
+    return ANY if secret or value == HIDDEN else value
+
+
 def _incremental_alter_configs(body: Json, answer: Json) -> Keys:
     good = _ok(answer["responses"], "resourceType", "resourceName")
     for resource in body["resources"]:
@@ -136,7 +143,7 @@ def _incremental_alter_configs(body: Json, answer: Json) -> Keys:
         for one in resource["configs"] if about in good else ():
             operation = one.get("configOperation", 0)
             value = (one["value"], None, ANY, ANY)[operation]
-            told = ANY if value == HIDDEN else value
+            told = _shown_value(about[0], one["name"], value)
             yield "config", config_type(about[0]), about[1], one["name"], told
 
 
@@ -148,7 +155,7 @@ def _alter_configs(body: Json, answer: Json) -> Keys:
         if about in good:
             yield "config", config_type(about[0]), about[1], ANY, None
             for one in resource["configs"]:
-                value = ANY if one["value"] == HIDDEN else one["value"]
+                value = _shown_value(about[0], one["name"], one["value"])
                 yield "config", config_type(about[0]), about[1], one["name"], value
 
 
