@@ -366,6 +366,31 @@ def test_a_transaction_counts_when_it_ends_and_never_when_it_is_aborted(spark, t
     assert (slow["offset"], slow["effective_offset"]) == (6, 8)
 
 
+def test_a_topic_made_anew_in_one_transaction_has_the_configs_it_was_given_then(spark, tmp_path):
+    def config(name, value):
+        return r.ConfigRecord(resource_type=2, resource_name="t", name=name, value=value)
+
+    again = r.TopicRecord(name="t", topic_id=uuid("again"))
+    records = [
+        *(named("t"), config("retention.ms", "1"), config("segment.ms", "1")),
+        *(r.BeginTransactionRecord(), config("segment.bytes", "2"), config("retention.ms", "2")),
+        *(r.RemoveTopicRecord(topic_id=uuid("t")), again, config("retention.ms", "3")),
+        *(config("max.message.bytes", "3"), r.EndTransactionRecord(), r.NoOpRecord()),
+    ]
+    data = batch(0, records[:7]) + batch(7, records[7:])
+    home = str(tmp_path / "home")
+    ingest(spark, [str(log_directory(tmp_path / "log", {0: data}))], home)
+    store, loader = open_store(home), Loader()
+    for view in iter_batches(data):
+        loader.feed(log_batch(view))
+    wanted = image_rows(loader.published.image)
+    assert state_of(store, "cluster-a", len(records) - 1) == wanted
+    kept = {name: value for (_, _, name), (value,) in wanted["configs"].items()}
+    assert kept == {"retention.ms": "3", "max.message.bytes": "3"}
+    told = [e["event"] for e in sorted(rows_of(store, "changes"), key=lambda e: e["offset"])]
+    assert told.count("config deleted") == 3 and told[-2:] == ["config set", "config set"]
+
+
 def test_a_generated_log_cut_anywhere_is_told_as_replay_tells_it(spark, tmp_path, monkeypatch):
     """Thousands of records of a busy cluster in small chunks, as three jobs find them."""
     monkeypatch.setattr(bronze, "CHUNK", 512)

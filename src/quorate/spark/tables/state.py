@@ -95,6 +95,8 @@ def apply(
     log, snapshots: of bronze, at least the rows of the stretches; topics: gold's topics that are
     there now.
     """
+    from pyspark.sql import functions as F
+
     steps = _log_steps(log, work)
     if any(one.marks for one in work):
         steps = _in_transactions(steps, log, work)
@@ -113,7 +115,7 @@ def apply(
     parts = max(1, min(pairs, 4 * log.sparkSession.sparkContext.defaultParallelism))
     told = (
         steps.repartition(parts, "cluster_id", "slice")
-        .sortWithinPartitions(*_ORDER)
+        .sortWithinPartitions(*_ORDER, F.col("type") == TOPIC_CONFIGS)  # behind its own record
         .mapInArrow(_applier({one.cluster_id: one for one in work}, place), "told string")
     )
     # one of each slice that changed: the names of its files
@@ -241,7 +243,7 @@ def _removed_configs(steps: DataFrame, topics: DataFrame) -> DataFrame:
     created = steps.where("type = 'TopicRecord'").select("cluster_id", "topic_id", "topic_name")
     names = created.unionByName(topics.select("cluster_id", "topic_id", "topic_name")).distinct()
     named = gone.join(names, ["cluster_id", "topic_id"])
-    return named.withColumn("type", F.lit(TOPIC_CONFIGS)).withColumn("phase", F.lit(1))
+    return named.withColumn("type", F.lit(TOPIC_CONFIGS))
 
 
 def _routed(steps: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
