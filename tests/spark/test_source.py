@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -101,6 +102,15 @@ def test_errors_of_spark_are_told_without_their_traceback(spark, tmp_path: Path)
     assert reason(caught.value) == f"{tmp_path}/nowhere: there is no such file or directory"
     with pytest.raises(SourceError, match="there is no such file"):
         read_metadata(spark, str(tmp_path / "nowhere"))
+
+
+def test_what_went_wrong_in_a_task_is_told(spark):
+    def full(_batches):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(PySparkException) as caught:
+        spark.range(1).mapInArrow(full, "id bigint").collect()
+    assert reason(caught.value) == "OSError: [Errno 28] No space left on device"
 
 
 def test_damage_is_a_row_or_with_fail_fast_an_error(spark, tmp_path: Path):

@@ -40,6 +40,10 @@ NEEDED: Final = ("pyarrow", "numpy", "pandas", "fastcrc", "immutables")
 """What the tasks of every job import besides this package."""
 _OURS: Final = re.compile(r"^(?:pyspark\S*: )?quorate\.[\w.]+: (.+)$", re.MULTILINE)
 """The last line of a Python traceback, where the error is one of this package."""
+_ANY: Final = re.compile(
+    r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE
+)
+"""Of a Python traceback the line that says what went wrong."""
 
 
 class SparkMissing(QuorateError):
@@ -114,10 +118,10 @@ def package_zip(folder: Path) -> Path:
 
 
 def reason(error: BaseException) -> str:
-    """What an error of Spark says, without the traceback that it wraps a message of ours in."""
+    """What an error of Spark says, without the traceback of a task that it wraps a message in."""
     text = str(error)
-    ours = _OURS.findall(text)
-    return ours[-1] if ours else text.strip().partition("\n")[0]
+    told = _OURS.findall(text) or _ANY.findall(text)
+    return told[-1] if told else text.strip().partition("\n")[0]
 
 
 def register(spark: SparkSession) -> None:
