@@ -144,6 +144,21 @@ def test_too_few_voters_cannot_tell_what_is_committed(tmp_path: Path):
         fleet.stream().step()
 
 
+def test_voters_without_their_quorum_state_are_refused(fleet: Fleet):
+    """Nobody can say then which epoch they have heard of: nothing would ever be given."""
+    fleet.append(b"".join(batches((3,))))
+    for node in (1, 3):
+        (fleet.partition(node) / "quorum-state").unlink()
+    says = (
+        r"directories of 3 of the 3 voters \[1, 2, 3\] are given, 1 of them with their quorum-state"
+    )
+    with pytest.raises(SourceError, match=says):
+        fleet.stream().step()
+    fleet.hear(1, 3)
+    stream = fleet.stream()
+    assert stream.step() and end(stream) == 4
+
+
 def test_a_snapshot_confirms_what_is_below_it(tmp_path: Path):
     fleet = Fleet(tmp_path, (2,))
     fleet.append(b"".join(batches()))

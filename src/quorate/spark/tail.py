@@ -160,7 +160,8 @@ class Tail:
 def majority_end(tails: Sequence[Tail]) -> OffsetAndEpoch | None:
     """The end of what a majority of the voters has of the newest epoch; None when none has.
 
-    Raises SourceError when directories of too few voters are here ever to know.
+    Raises SourceError when directories of too few voters are here ever to know, or such that have
+    no quorum-state: an epoch that a voter may have heard of since counts.
     """
     newest = max(tails, key=lambda tail: (tail.last.epoch, tail.end))
     voters = set(newest.voters)
@@ -168,12 +169,15 @@ def majority_end(tails: Sequence[Tail]) -> OffsetAndEpoch | None:
         return None
     needed = len(voters) // 2 + 1
     here = {tail.log.node_id: tail for tail in tails if tail.log.node_id in voters}
-    if not voters or len(here) < needed:
+    knowing = sum(tail.quorum_epoch >= 0 for tail in here.values())
+    if not voters or knowing < needed:
+        what = f"directories of {len(here)} of the {len(voters)} voters {sorted(voters)} are given"
+        if knowing < len(here):
+            what += f", {knowing} of them with their {QUORUM_STATE}"
         raise SourceError(
-            f"{newest.log.path}: directories of {len(here)} of the {len(voters)} voters "
-            f"{sorted(voters)} are given: what is committed cannot be known from them. Give those "
-            f"of {needed} voters, or the option upTo=snapshot (what snapshots confirm) or upTo=end "
-            "(also what may be taken back: the stream ends with an error then)"
+            f"{newest.log.path}: {what}: what is committed cannot be known from them. Give those "
+            f"of {needed} voters, whole, or the option upTo=snapshot (what snapshots confirm) or "
+            "upTo=end (also what may be taken back: the stream ends with an error then)"
         )
     epoch = newest.last.epoch
     ends = sorted(
