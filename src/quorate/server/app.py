@@ -24,12 +24,12 @@ from quorate.node.ensemble import Identity, load_identity
 from quorate.node.metadata_machine import Bootstrap, MetadataMachine, Registrant
 from quorate.node.replica import Replica
 from quorate.node.snapshots import SnapshotPolicy
-from quorate.server.descriptors import connections_that_fit, raise_limit
+from quorate.server.descriptors import in_force, most_connections, raise_limit
 from quorate.server.driver import Driver, present
-from quorate.server.listener import LEAST_BACKLOG, Limits
+from quorate.server.listener import Limits
 from quorate.server.logs import LOG, level_of
 from quorate.server.meters import Meters
-from quorate.server.sockets import Bound, bind, bind_metrics
+from quorate.server.sockets import Bound, backlog, bind, bind_metrics
 from quorate.storage.api import Recovered, Storage
 from quorate.storage.files import FileStorage
 from quorate.storage.log import LogOptions
@@ -144,12 +144,12 @@ def read_bootstrap(config: NodeConfig) -> Bootstrap:
 
 def limits(config: NodeConfig) -> Limits:
     return Limits(
-        config.socket_request_max_bytes,
-        config.max_connections,
-        config.max_connections_per_ip,
-        config.connections_max_idle_ms,
-        max(config.socket_listen_backlog_size, LEAST_BACKLOG),
-        connections_that_fit(),
+        max_request_bytes=config.socket_request_max_bytes,
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        max_idle_ms=config.connections_max_idle_ms,
+        backlog=backlog(config),
+        fitting_connections=most_connections(in_force()),
     )
 
 

@@ -6,8 +6,9 @@ import resource
 from contextlib import suppress
 from typing import Final
 
-_RESERVED: Final = 256
-"""For the log, its indexes and snapshots, the peers, and the files of Python itself."""
+_RESERVED: Final = 256 + 2 * 1024
+"""For the log, its indexes and snapshots, the peers, the files of Python itself, and for those who
+wait at two listeners."""
 _MACOS_MOST: Final = 10_240
 """OPEN_MAX: where the hard limit is none, macOS takes no more than this."""
 
@@ -21,7 +22,7 @@ def raise_limit() -> int:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             break
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return in_force()
 
 
 def most_connections(limit: int) -> int:
@@ -31,6 +32,14 @@ def most_connections(limit: int) -> int:
     return max(limit - _RESERVED, limit // 2)
 
 
-def connections_that_fit() -> int:
-    """`most_connections` of the limit in force."""
-    return most_connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+def longest_backlog(limit: int) -> int:
+    """How many connections may wait at a listener: all of them are accepted before one is refused.
+
+    Two listeners then leave a quarter of a small limit to the process itself.
+    """
+    return 2**31 - 1 if limit == resource.RLIM_INFINITY else max(limit // 8, 1)
+
+
+def in_force() -> int:
+    """The soft limit on open files."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

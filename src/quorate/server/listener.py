@@ -33,7 +33,7 @@ _MOST_LINES: Final = 10
 """Log lines about connections of which each minute has so many of a kind at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Kafka's socket keys: bytes, counts, ms."""
 

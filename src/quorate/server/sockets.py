@@ -10,6 +10,7 @@ from typing import Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, Listeners
 from quorate.node.config import METRICS_LISTENER, NodeConfig, resolved_listeners
+from quorate.server.descriptors import in_force, longest_backlog
 from quorate.server.listener import LEAST_BACKLOG
 
 SYSTEMS_CHOICE: Final = -1
@@ -94,11 +95,17 @@ def _listening(
                 sock.setsockopt(socket.SOL_SOCKET, option, size)
         sock.setblocking(False)
         sock.bind(address)
-        sock.listen(max(config.socket_listen_backlog_size, LEAST_BACKLOG))
+        sock.listen(backlog(config))
     except OSError:
         sock.close()
         raise
     return sock
+
+
+def backlog(config: NodeConfig) -> int:
+    """How many connections may wait at a listener until they are accepted."""
+    wanted = max(config.socket_listen_backlog_size, LEAST_BACKLOG)
+    return min(wanted, longest_backlog(in_force()))
 
 
 def _why_not(listener: Listener, key: str, error: OSError) -> str:
