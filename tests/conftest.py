@@ -4,6 +4,8 @@ from quorate.base import frozen
 
 frozen.held_at_run_time = True  # before any module that has such values is imported
 
+import signal  # noqa: E402
+
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
@@ -16,6 +18,16 @@ settings.register_profile(
     max_examples=examples(100),
 )
 settings.load_profile("quorate")
+
+
+# What nohup, or a shell that runs a job in the background, ignores would be ignored by the programs
+# that the tests start and stop, too.
+for _number, _usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
