@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ BODY: Final = (
 )
 _TOGETHER: Final = ("cluster_id", "kind", "chunk", "snapshot_offset")
 """Rows that are alike in these are worked on together."""
+_REPLICA: Final = r"^(.*)[/!][^/!]*$"
+"""Of a file's name what its replica is named by: the directory it stands in."""
 _SOUND: Final = "crc_ok AND offset IS NOT NULL"
 _CREATIONS: Final = frozenset(
     ("TopicRecord", "PartitionRecord", "ConfigRecord", "AccessControlEntryRecord")
@@ -65,7 +68,7 @@ def survey(rows: DataFrame) -> Survey:
     """Look over the input: a row for each replica, epoch and chunk comes to the driver."""
     from pyspark.sql import functions as F
 
-    place = F.when(F.col("kind") == "log", F.regexp_extract("file", r"^(.*)[/!][^/!]*$", 1))
+    place = F.when(F.col("kind") == "log", F.regexp_extract("file", _REPLICA, 1))
     found = (
         rows.withColumn("sound", F.expr(_SOUND))
         .withColumn("replica", place.otherwise(F.col("file")))
@@ -100,6 +103,12 @@ def survey(rows: DataFrame) -> Survey:
     for snapshot in told.snapshots:
         told.groups.setdefault(snapshot.cluster_id, [])
     return told
+
+
+def replica_of(file: str) -> str:
+    """The replica that a file belongs to, as it is named in a Group."""
+    found = re.match(_REPLICA, file)
+    return "" if found is None else found[1]
 
 
 def _whole(parts: Sequence[Any]) -> bool:

@@ -50,7 +50,7 @@ from quorate.spark.tables.proof import (
 )
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.rewind import rewind, rewind_state
-from quorate.spark.tables.seam import Strangers, directory_of, strangers, without_replicas
+from quorate.spark.tables.seam import strangers, without_strangers
 from quorate.spark.tables.store import Plan, Store, open_store
 from quorate.spark.tables.summary import (
     BadInput,
@@ -117,7 +117,8 @@ def ingest_rows(
     summary.damaged_pieces = told.damaged
     progress = load_progress(store)
     others = strangers(spark, store, rows, told, progress)
-    rows, told = without_replicas(rows, others), _without(told, others)
+    if others:
+        rows, told = without_strangers(rows, told, others)
     for cluster_id, replicas in others.items():
         of_cluster(summary, cluster_id).strangers = replicas
     if fail_fast and others:
@@ -168,22 +169,6 @@ def ingest_rows(
 def catch_up(spark: SparkSession, store: Store, summary: Summary) -> None:
     """Bring silver and gold up to what bronze has, with no new input."""
     apply_log(spark, store, load_progress(store), {}, summary, False)
-
-
-def _without(told: Survey, others: Strangers) -> Survey:
-    """The same without the replicas of another log."""
-    if not others:
-        return told
-    groups = {
-        cluster_id: [group for group in found if group.replica not in others.get(cluster_id, {})]
-        for cluster_id, found in told.groups.items()
-    }
-    snapshots = [
-        file
-        for file in told.snapshots
-        if directory_of(file.file) not in others.get(file.cluster_id, {})
-    ]
-    return replace(told, groups=groups, snapshots=snapshots)
 
 
 def _superseded(told: Survey, progress: Mapping[str, Progress]) -> dict[str, int]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quorate.spark.tables.bronze import Rows, Survey
+from quorate.spark.tables.bronze import Rows, Survey, replica_of
 from quorate.spark.tables.control import Progress
 from quorate.spark.tables.files import safe_name
 from quorate.spark.tables.lineage import Group
@@ -71,33 +72,36 @@ def strangers(
                 f"{_told(ours)} was taken before: two clusters under one id, or one that was "
                 "formatted anew? Give it a warehouse of its own"
             )
-            found.setdefault(seam.cluster_id, {}).setdefault(directory_of(row.file), why)
+            found.setdefault(seam.cluster_id, {}).setdefault(replica_of(row.file), why)
     return found
 
 
-def without_replicas(rows: Rows, left_out: Strangers) -> Rows:
-    """The same rows but for those of these directories."""
+def without_strangers(rows: Rows, told: Survey, others: Strangers) -> tuple[Rows, Survey]:
+    """The same rows, and what their headers tell, without these replicas."""
     from pyspark.sql import functions as F
 
-    if not left_out:
-        return rows
-    directories = sorted(path for replicas in left_out.values() for path in replicas)
+    directories = sorted(path for replicas in others.values() for path in replicas)
 
-    def others(columns: Any) -> DataFrame:
+    def is_other(cluster_id: str, replica: str) -> bool:
+        return replica in others.get(cluster_id, {})
+
+    def remaining(columns: Any) -> DataFrame:
         return rows(columns).where(
             ~reduce(or_, (_is_in(F.col("file"), path) for path in directories))
         )
 
-    return others
+    groups = {
+        cluster_id: [group for group in found if not is_other(cluster_id, group.replica)]
+        for cluster_id, found in told.groups.items()
+    }
+    snapshots = [
+        one for one in told.snapshots if not is_other(one.cluster_id, replica_of(one.file))
+    ]
+    return remaining, replace(told, groups=groups, snapshots=snapshots)
 
 
 def _is_in(file: Any, directory: str) -> Any:
     return file.startswith(directory) & file.substr(len(directory) + 1, 1).isin("/", "!")
-
-
-def directory_of(file: str) -> str:
-    """Where a file stands, as replicas are named."""
-    return file[: max(file.rfind("/"), file.rfind("!"))]
 
 
 def _seams(known: Progress, groups: Iterable[Group]) -> Iterable[Seam]:
