@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Literal
-
 import click
 
 
@@ -46,8 +43,11 @@ def server_start(
         from quorate.server.app import run
 
         config = load_config(properties, overrides)
-        style: Literal["human", "json"] = "json" if log_format == "json" else "human"
-        logs.configure(config.node_id, style, log_level.upper())
+        logs.configure(
+            config.node_id, "json" if log_format == "json" else "human", log_level.upper()
+        )
         run(config)
     except early.LeftEarly as signal:
-        logging.getLogger("quorate").info("Received %s before the start was over: stopped", signal)
+        from quorate.server.logs import LOG
+
+        LOG.info("Received %s before the start was over: stopped", signal)

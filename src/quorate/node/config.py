@@ -228,11 +228,13 @@ def _warnings(settings: Settings) -> tuple[str, ...]:
         for key, why in _WITHOUT_EFFECT.items()
         if key in settings
     ]
+    return (*warnings, *_unknown(settings))
+
+
+def _unknown(settings: Settings) -> list[str]:
     unknown = strangers(settings)
-    return (*warnings, *_unknown(settings, unknown)) if unknown else tuple(warnings)
-
-
-def _unknown(settings: Settings, unknown: list[str]) -> list[str]:
+    if not unknown:
+        return []
     from difflib import get_close_matches
 
     warnings, unused = [], []

@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
         if ready and self._transport is not None and not self._transport.is_closing():
             self.last_active = self._server.time()
             self._transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
-        if self.unsent > _MUCH_UNSENT:
+        if (self._slots or not self._write_room) and self.unsent > _MUCH_UNSENT:
             self._server.relieve()
         if not self._reading:
             self._admit_held()
