@@ -147,14 +147,20 @@ def test_snapshot_deletion_with_invalid_snapshot_state(tmp_path) -> None:
     assert deleted.exists()
 
 
-def test_append_to_frozen_snapshot() -> None:
-    place = memory_place()
+def frozen(place):
+    """The id and the writer of a snapshot that is there for good."""
     place.open()
     wanted = OffsetAndEpoch(10, 1)
     place.storage.append(log_of(10))
     writer = place.storage.create_snapshot(wanted)
     writer.append(snapshot_bytes(wanted))
     writer.freeze()
+    return wanted, writer
+
+
+def test_append_to_frozen_snapshot() -> None:
+    place = memory_place()
+    wanted, writer = frozen(place)
     with pytest.raises(BrokenInvariant):
         writer.append(b"more")
     assert place.storage.read_snapshot(wanted, 0, 1 << 20) == snapshot_bytes(wanted)
@@ -192,12 +198,7 @@ def test_read_missing_snapshot_file(tmp_path) -> None:
     """Kafka answers that it has none. Here it is known to be there: a disk that has lost it is
     trusted no more, as after any failed read, and the reason names the file."""
     place = file_place(tmp_path)
-    place.open()
-    wanted = OffsetAndEpoch(10, 1)
-    place.storage.append(log_of(10))
-    writer = place.storage.create_snapshot(wanted)
-    writer.append(snapshot_bytes(wanted))
-    writer.freeze()
+    wanted, _ = frozen(place)
     (found,) = tmp_path.rglob("*.checkpoint")
     found.unlink()
     disk = Disk(place.storage)
