@@ -164,7 +164,7 @@ def _run(
 ) -> float:
     """Seconds that a job took; with `out` it may find damage, and tells of it there."""
     words = words if out is None else [*words, "--out", str(out)]
-    command = [sys.executable, "-m", "quorate.cli.main", "pipeline", *words]
+    command = [sys.executable, "-m", "quorate", "pipeline", *words]
     watch = Watch()
     began = time.perf_counter()
     done = watch.during(lambda: subprocess.run(command, capture_output=True, text=True))

@@ -19,7 +19,7 @@ from quorate.formats.records import encode_record
 
 METADATA_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
-QUORATE = [sys.executable, "-m", "quorate.cli.main"]
+QUORATE = [sys.executable, "-m", "quorate"]
 LIKE_THE_SCRIPTS = ("-Xmx256m",)
 """Options that Kafka's own scripts give the JVM of a tool."""
 

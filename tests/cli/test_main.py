@@ -109,7 +109,7 @@ def test_wrong_usage_ends_like_kafkas_tools(quorate):
 
 
 def test_a_reader_that_leaves_is_no_error():
-    command = [sys.executable, "-m", "quorate.cli.main", "storage", "version-mapping"]
+    command = [sys.executable, "-m", "quorate", "storage", "version-mapping"]
     read, write = os.pipe()
     os.close(read)
     run = subprocess.run(command, stdout=write, stderr=subprocess.PIPE)

@@ -17,7 +17,7 @@ BUG = "half-is-a-majority"
 
 def elsewhere(*arguments: object) -> subprocess.CompletedProcess[str]:
     """In a process of its own: a planted bug stays."""
-    command = [sys.executable, "-m", "quorate.cli.main", "sim", *map(str, arguments)]
+    command = [sys.executable, "-m", "quorate", "sim", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

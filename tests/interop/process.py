@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
-import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,13 +14,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from quorate.base.ids import Uuid, uuid_from_text
+from quorate.server.ports import LOOPBACK, free_ports
 
 T = TypeVar("T")
 
-HOST = "127.0.0.1"
-QUORATE = [sys.executable, "-m", "quorate.cli.main"]
+HOST = LOOPBACK
 
-_given_ports: set[int] = set()
+QUORATE = [sys.executable, "-m", "quorate"]
+
 _running: set[subprocess.Popen[bytes]] = set()
 
 
@@ -34,13 +33,7 @@ def _end_all() -> None:
 
 def free_port() -> int:
     """A TCP port nobody listens on, below the range from which outgoing connections are given."""
-    while True:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if port not in _given_ports and probe.connect_ex((HOST, port)) != 0:
-                _given_ports.add(port)
-                return port
+    return free_ports(1)[0]
 
 
 def wait_for(condition: Callable[[], T | None], what: str, timeout: float = 30.0) -> T:

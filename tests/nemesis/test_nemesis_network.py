@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from quorate.nemesis.node import HOST, free_port
 from quorate.nemesis.proxy import Network, Rule
 from quorate.nemesis.watchdog import Watchdog
+from quorate.server.ports import LOOPBACK as HOST
+from quorate.server.ports import free_ports
 from quorate.wire.header import encode_request
 from quorate.wire.messages.cluster import ApiVersionsRequest
 
@@ -37,7 +38,7 @@ async def proxied():
             arrived.put_nowait(data)
             writer.write(data)
 
-    network, behind, before = Network(), free_port(), free_port()
+    network, (behind, before) = Network(), free_ports(2)
     server = await asyncio.start_server(answer, HOST, behind)
     await network.serve(1, HOST, before, behind)
     writers = []

@@ -217,7 +217,7 @@ def test_results_of_other_code_are_not_gone_on_with(
 def test_a_campaign_with_a_planted_bug_finds_it_and_mixes_with_no_sound_one(tmp_path: Path) -> None:
     words = ["sim", "campaign", "--seeds", "0..2", "--jobs", "2", "--out", str(tmp_path)]
     ran = subprocess.run(
-        [sys.executable, "-m", "quorate.cli.main", *words, "--plant", "half-is-a-majority"],
+        [sys.executable, "-m", "quorate", *words, "--plant", "half-is-a-majority"],
         capture_output=True,
         text=True,
         check=False,

@@ -71,7 +71,7 @@ def test_a_small_space_is_seen_to_its_end(setup: Setup, states: int, events: int
 
 
 def test_every_process_finds_the_same_states() -> None:
-    command = [sys.executable, "-m", "quorate.cli.main", "sim", "explore", "removal", "--json"]
+    command = [sys.executable, "-m", "quorate", "sim", "explore", "removal", "--json"]
     found = []
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed}

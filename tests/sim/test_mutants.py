@@ -72,7 +72,7 @@ def test_the_simulator_finds_it(name: str) -> None:
 
 @pytest.mark.slow
 def test_the_command_tells_who_was_found_and_who_lives() -> None:
-    command = [sys.executable, "-m", "quorate.cli.main", "sim", "mutants", "--seeds", "1", "--json"]
+    command = [sys.executable, "-m", "quorate", "sim", "mutants", "--seeds", "1", "--json"]
     done = subprocess.run(
         [*command, "vote-not-stored", "removed-voter-runs"], capture_output=True, text=True
     )

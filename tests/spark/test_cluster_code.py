@@ -58,7 +58,7 @@ def test_executors_without_the_package_get_it(bare, tmp_path):
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     cluster = Cluster(tmp_path / "cluster", workers=1)
     try:
-        command = [sys.executable, "-m", "quorate.cli.main", "pipeline", "audit", "--json"]
+        command = [sys.executable, "-m", "quorate", "pipeline", "audit", "--json"]
         command += ["--master", cluster.url, "--conf", "spark.executor.memory=512m", "--quiet"]
         command += ["--conf", "spark.driver.host=127.0.0.1", *places("d-divergent")]
         done = subprocess.run(

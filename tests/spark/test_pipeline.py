@@ -120,7 +120,7 @@ def test_files_are_joined_and_the_rows_stay(pipeline, tmp_path):
 def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
     """SIGKILL to a whole job as soon as it has written a file that counts for nothing yet."""
     home = tmp_path / "home"
-    command = [sys.executable, "-m", "quorate.cli.main", "pipeline", "ingest"]
+    command = [sys.executable, "-m", "quorate", "pipeline", "ingest"]
     command += [*places("d-divergent"), "-w", str(home), "--master", "local[1]", "--quiet"]
     job = subprocess.Popen(
         command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -145,7 +145,7 @@ def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
 
 
 def test_ctrl_c_while_spark_starts_ends_quietly(tmp_path):
-    command = [sys.executable, "-m", "quorate.cli.main", "pipeline", "history"]
+    command = [sys.executable, "-m", "quorate", "pipeline", "history"]
     command += ["log", "-w", str(tmp_path)]
     job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     said = job.stderr.readline()

@@ -96,7 +96,7 @@ def _program() -> str:
     """How a shell finds this very `quorate`."""
     installed = Path(sys.executable).with_name("quorate")
     if not installed.exists():
-        return f"{shlex.quote(sys.executable)} -m quorate.cli.main"
+        return f"{shlex.quote(sys.executable)} -m quorate"
     on_path = shutil.which("quorate")
     return "quorate" if on_path == str(installed) else shlex.quote(str(installed))
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import random
 import secrets
-import socket
 import struct
 import subprocess
 import sys
@@ -19,6 +17,7 @@ from typing import Any, Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Uuid, uuid_to_text
 from quorate.formats.files import LOCK
+from quorate.server.ports import free_ports
 
 _MEMORY: Final = "quickstart.json"
 _LOCK: Final = "quickstart.lock"
@@ -185,7 +184,7 @@ class QuorumDirectory:
             how = ["--initial-controllers", voters]
         run = subprocess.run(
             (
-                *(sys.executable, "-m", "quorate.cli.main", "storage", "format"),
+                *(sys.executable, "-m", "quorate", "storage", "format"),
                 *("--ignore-formatted", "--cluster-id", self.cluster_id),
                 *("--config", str(self.properties(node)), *how),
             ),
@@ -214,25 +213,6 @@ def _escaped(value: str) -> str:
         return text
     units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
     return "".join(chr(unit) if unit < 0x80 else f"\\u{unit:04x}" for (unit,) in units)
-
-
-def free_ports(count: int) -> list[int]:
-    """`count` different TCP ports of the loopback address that nobody listens on now.
-
-    Below the range from which outgoing connections are given: they shall be free next time too.
-    """
-    ports: list[int] = []
-    for port in random.sample(range(20_000, 32_000), 1_000):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        ports.append(port)
-        if len(ports) == count:
-            return ports
-    raise QuorateError(f"found no {count} free ports between 20000 and 32000 on 127.0.0.1")
 
 
 def random_uuid() -> str:

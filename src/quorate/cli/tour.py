@@ -217,7 +217,7 @@ def _records(quorum: Supervisor, node: Node, start: int, end: int) -> list[dict[
     logs = sorted((quorum.log_dir(node) / "__cluster_metadata-0").glob("*.log"))
     run = subprocess.run(
         (
-            *(sys.executable, "-m", "quorate.cli.main", "dump-log", "--cluster-metadata-decoder"),
+            *(sys.executable, "-m", "quorate", "dump-log", "--cluster-metadata-decoder"),
             *("--json", "--files", ",".join(map(str, logs))),
         ),
         capture_output=True,

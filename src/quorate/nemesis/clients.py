@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from quorate.base.errors import QuorateError
 from quorate.nemesis.history import History
-from quorate.nemesis.node import HOST, Node
+from quorate.nemesis.node import Node
+from quorate.server.ports import LOOPBACK
 from quorate.sim.observe import ClientOp, OpKind
 
 PATIENCE_S: Final = 2.0
@@ -102,7 +103,7 @@ class StoreClient:
         try:
             if node.id not in self._streams:
                 self._streams[node.id] = await asyncio.wait_for(
-                    asyncio.open_connection(HOST, node.client_port), PATIENCE_S / 4
+                    asyncio.open_connection(LOOPBACK, node.client_port), PATIENCE_S / 4
                 )
         except (OSError, TimeoutError):
             raise NotSent from None

@@ -24,10 +24,11 @@ from quorate.nemesis.checks import Broken
 from quorate.nemesis.clients import KEYS
 from quorate.nemesis.harvest import Harvest, harvest
 from quorate.nemesis.history import History
-from quorate.nemesis.node import HOST, Node, StoreNode
+from quorate.nemesis.node import Node, StoreNode
 from quorate.nemesis.quorum import LISTENER, Ensemble
 from quorate.nemesis.run import Options, Workload
 from quorate.nemesis.watchdog import Watchdog
+from quorate.server.ports import LOOPBACK
 from quorate.wire.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 _QUOTA: Final = "producer_byte_rate"
@@ -50,7 +51,7 @@ class Controller(StoreNode):
     kind = "quorate"
 
     def command(self, contacts: Sequence[str]) -> list[str]:
-        return [sys.executable, "-m", "quorate.cli.main", "server-start", self.configure(contacts)]
+        return [sys.executable, "-m", "quorate", "server-start", self.configure(contacts)]
 
     def configure(self, contacts: Sequence[str]) -> str:
         """Write its properties; the path of the file."""
@@ -59,7 +60,7 @@ class Controller(StoreNode):
             "process.roles": "controller",
             "controller.listener.names": LISTENER,
             "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT",
-            "listeners": f"{LISTENER}://{HOST}:{self.raft_port}",
+            "listeners": f"{LISTENER}://{LOOPBACK}:{self.raft_port}",
             "advertised.listeners": f"{LISTENER}://{self.advertised}",
             "controller.quorum.bootstrap.servers": ",".join(contacts),
             "log.dirs": self.data,
@@ -165,7 +166,7 @@ class QuotaClient:
             return True
         node = self._nodes[self._at]
         try:
-            address = Address(HOST, node.raft_port)
+            address = Address(LOOPBACK, node.raft_port)
             self._connection = Connection(address, "nemesis-client", _PATIENCE_MS // 3)
         except ClientError:
             return False

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from abc import ABC, abstractmethod
@@ -23,10 +20,14 @@ from quorate.embed import create
 from quorate.formats.files import META_PROPERTIES, PARTITION_DIRECTORY
 from quorate.formats.meta_properties import decode_meta_properties
 from quorate.nemesis.watchdog import Watchdog
+from quorate.server.ports import LOOPBACK, free_ports
 
-HOST: Final = "127.0.0.1"
 _TAIL_BYTES: Final = 4096
 _MOST_FALLS: Final = 3
+
+
+def _free_port() -> int:
+    return free_ports(1)[0]
 
 
 @dataclass
@@ -37,9 +38,9 @@ class Node(ABC):
     root: Path
     seed: str
     watchdog: Watchdog
-    raft_port: int = field(default_factory=lambda: free_port())
-    proxy_port: int = field(default_factory=lambda: free_port())
-    client_port: int = field(default_factory=lambda: free_port())
+    raft_port: int = field(default_factory=_free_port)
+    proxy_port: int = field(default_factory=_free_port)
+    client_port: int = field(default_factory=_free_port)
     lives: int = 0
     """How often it was started."""
     busy: bool = False
@@ -71,7 +72,7 @@ class Node(ABC):
 
     @property
     def advertised(self) -> str:
-        return f"{HOST}:{self.proxy_port}"
+        return f"{LOOPBACK}:{self.proxy_port}"
 
     @property
     def key(self) -> ReplicaKey:
@@ -175,27 +176,7 @@ class StoreNode(Node):
     def command(self, contacts: Sequence[str]) -> list[str]:
         return [
             *(sys.executable, "-m", "quorate.nemesis.planted", self.plant, str(self.data)),
-            *("--raft", f"{HOST}:{self.raft_port}", "--advertise", self.advertised),
+            *("--raft", f"{LOOPBACK}:{self.raft_port}", "--advertise", self.advertised),
             *("--port", str(self.client_port), "--contacts", ",".join(contacts)),
             *("--seed", f"{self.seed}/{self.id}/{self.lives}"),
         ]
-
-
-_given: set[int] = set()
-
-
-def free_port() -> int:
-    """A port of loopback that nobody has, below those from which outgoing connections are given."""
-    for _ in range(1000):
-        port = random.randrange(20000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind((HOST, port))
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise QuorateError(f"cannot listen on {HOST}: {error.strerror}") from None
-                continue
-        if port not in _given:
-            _given.add(port)
-            return port
-    raise QuorateError(f"no free port on {HOST}")

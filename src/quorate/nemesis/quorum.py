@@ -10,8 +10,9 @@ from typing import Final, TypeVar
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey
 from quorate.client.admin import Admin, ClientConfig, ClientError, Quorum
-from quorate.nemesis.node import HOST, Node
+from quorate.nemesis.node import Node
 from quorate.nemesis.proxy import Link, Network
+from quorate.server.ports import LOOPBACK
 
 LISTENER: Final = "CONTROLLER"
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class Ensemble:
         for node in self:
             await asyncio.to_thread(node.found, self.nodes)
             self.keys[node.id] = node.key
-            await self.network.serve(node.id, HOST, node.proxy_port, node.raft_port)
+            await self.network.serve(node.id, LOOPBACK, node.proxy_port, node.raft_port)
         for node in self:
             self.start(node)
 
@@ -78,7 +79,7 @@ class Ensemble:
     async def add(self, node: Node) -> None:
         """Make it a voter. Raises ClientError, as `remove`."""
         key = self.keys[node.id]
-        listener = Listener(LISTENER, HOST, node.proxy_port)
+        listener = Listener(LISTENER, LOOPBACK, node.proxy_port)
         await self._ask(lambda admin: admin.add_voter(key, (listener,)), 15_000)
 
     async def replace(self, node: Node) -> None:
@@ -94,7 +95,7 @@ class Ensemble:
         if not nodes:
             raise ClientError("no node runs")
         config = ClientConfig(
-            tuple(Address(HOST, node.raft_port) for node in nodes),
+            tuple(Address(LOOPBACK, node.raft_port) for node in nodes),
             controllers=True,
             default_api_timeout_ms=timeout_ms,
             request_timeout_ms=min(timeout_ms, 4_000),

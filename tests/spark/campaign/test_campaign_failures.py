@@ -30,7 +30,7 @@ sys.exit(run(sys.argv[1:]))
 
 def quorate(*arguments, planted):
     """Run `quorate ...` in a process of its own, with the bug or without."""
-    start = ["-c", PLANTED] if planted else ["-m", "quorate.cli.main"]
+    start = ["-c", PLANTED] if planted else ["-m", "quorate"]
     command = [sys.executable, *start, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True)
 

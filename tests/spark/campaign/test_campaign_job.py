@@ -49,7 +49,7 @@ def test_the_rows_are_those_of_a_local_campaign(spark, local, tmp_path):
 def test_a_job_that_is_killed_goes_on_where_it_was(spark, local, tmp_path):
     """SIGKILL to the driver as soon as the first part is there."""
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "quorate.cli.main", "pipeline", "campaign"]
+    command = [sys.executable, "-m", "quorate", "pipeline", "campaign"]
     command += ["--seeds", f"{SEEDS.start}..{SEEDS.stop}", "--out", str(out), "--batch", "1"]
     killed = subprocess.Popen(
         [*command, "--master", "local[1]", "--quiet"],
