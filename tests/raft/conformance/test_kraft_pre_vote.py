@@ -13,6 +13,8 @@ from quorate.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from quorate.raft.values import ElectionState
 from quorate.sim.story.names import key, listeners
 from raft.conformance.world import (
+    LEADER,
+    OWN,
     committed,
     refused,
     response,
@@ -82,8 +84,24 @@ def test_handle_pre_vote_request_as_follower_observer(has_fetched: bool) -> None
     single = Single(4, election=ElectionState(EPOCH, 2))
     if has_fetched:
         single.answer(FetchRequest, response())
-    assert pre_vote(single, 3).granted is not has_fetched
-    assert state(single) == ("follower", EPOCH, 2)
+    answer = pre_vote(single, 3)
+    assert (answer.granted, answer.leader) == (not has_fetched, LEADER)
+    assert state(single) == ("follower", EPOCH, 2) and not single.core.is_voter
+
+
+@pytest.mark.parametrize("has_fetched", [False, True])
+def test_handle_pre_vote_request_as_follower(has_fetched: bool) -> None:
+    """Voters and observers alike; a higher epoch is taken, without a vote."""
+    single = fetched() if has_fetched else follower()
+    for asking in (3, 9):
+        answer = pre_vote(single, asking)
+        assert (answer.granted, answer.leader) == (not has_fetched, LEADER)
+        assert answer.leader_endpoints == listeners(2)
+        assert state(single) == ("follower", EPOCH, 2)
+    higher = vote(EPOCH + 1, 3, pre_vote=True, last_epoch=EPOCH + 1)
+    assert single.ask(higher) == VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 1), True)
+    assert state(single) == ("unattached", EPOCH + 1, -1)
+    assert single.core.election.voted is None
 
 
 @pytest.mark.parametrize("has_fetched", [False, True])
@@ -93,14 +111,20 @@ def test_handle_pre_vote_request_as_follower_with_voted_candidate(has_fetched: b
     if has_fetched:
         single.answer(FetchRequest, response())
     for asking in (2, 3, 9):
-        assert pre_vote(single, asking).granted is not has_fetched
+        answer = pre_vote(single, asking)
+        assert (answer.granted, answer.leader) == (not has_fetched, LEADER)
     assert single.core.election == ElectionState(EPOCH, 2, key(3))
 
 
 def test_leader_reject_pre_vote_request_on_same_epoch() -> None:
+    """Also: leaderAcceptPreVoteFromObserver, which is answered, older epochs with an error."""
     single = leader()
-    assert pre_vote(single).granted is False
-    assert pre_vote(single, 9).granted is False, "leaderAcceptPreVoteFromObserver"
+    for asking, changes in ((2, {}), (9, {}), (9, {"end": 0, "last_epoch": 0})):
+        assert pre_vote(single, asking, **changes) == VoteResponse(
+            ErrorCode.NONE, OWN, False, listeners(1)
+        )
+    older = single.ask(vote(EPOCH, 9, pre_vote=True, end=0, last_epoch=0))
+    assert older == VoteResponse(ErrorCode.FENCED_LEADER_EPOCH, OWN, False, listeners(1))
     assert state(single) == ("leader", EPOCH + 1, 1)
 
 
@@ -144,8 +168,15 @@ def test_prospective_with_leader_transitions_to_follower() -> None:
     single.wait(2100)
     assert state(single) == ("prospective", EPOCH, 2)
     for voter_id in (2, 3):
-        single.answer(VoteRequest, refused(leader_id=2), to=voter_id)
+        single.answer(VoteRequest, refused(), to=voter_id)
     assert state(single) == ("follower", EPOCH, 2), "lost"
+    assert isinstance(single.sends[-1].request, FetchRequest) and single.sends[-1].to == 2
+    single.wait(2100)
+    assert state(single) == ("prospective", EPOCH, 2)
+    newer = LeaderAndEpoch(3, EPOCH + 1)
+    fenced = VoteResponse(ErrorCode.FENCED_LEADER_EPOCH, newer, False, listeners(3))
+    single.answer(VoteRequest, fenced, to=2)
+    assert state(single) == ("follower", EPOCH + 1, 3), "another leads by now"
 
 
 def test_prospective_loses_election_has_leader_but_missing_endpoint() -> None:
@@ -157,6 +188,10 @@ def test_prospective_loses_election_has_leader_but_missing_endpoint() -> None:
     assert state(single) == ("unattached", EPOCH, 9)
     single.wait(2000)
     assert state(single) == ("prospective", EPOCH, 9)
+    told = len(single.notes)
+    single.wait(1500)
+    assert roles_since(single, told)[0] == "unattached", "time is up"
+    assert single.core.election == ElectionState(EPOCH, 9)
 
 
 def test_prospective_without_leader_transitions_to_follower() -> None:
@@ -184,18 +219,46 @@ def test_pre_vote_request_timeout() -> None:
 def test_reject_pre_vote_if_remote_log_is_not_up_to_date() -> None:
     single = unattached()
     older = single.ask(vote(EPOCH - 1, pre_vote=True, end=0, last_epoch=2))
-    assert isinstance(older, VoteResponse)
-    assert (older.error, older.granted) == (ErrorCode.FENCED_LEADER_EPOCH, False)
+    assert older == VoteResponse(ErrorCode.FENCED_LEADER_EPOCH, LeaderAndEpoch(-1, EPOCH), False)
     assert pre_vote(single, end=END - 1).granted is False
     assert pre_vote(single, end=END + 9, last_epoch=LAST_EPOCH - 1).granted is False
     assert state(single) == ("unattached", EPOCH, -1)
 
 
 def test_follower_grants_pre_vote_if_has_not_fetched_yet() -> None:
-    assert pre_vote(follower()).granted is True
-    assert pre_vote(fetched()).granted is False
+    """The answers name the leader either way."""
+    single = follower()
+    assert pre_vote(single) == VoteResponse(ErrorCode.NONE, LEADER, True, listeners(2))
+    single.answer(FetchRequest, response())
+    assert pre_vote(single) == VoteResponse(ErrorCode.NONE, LEADER, False, listeners(2))
+    assert state(single) == ("follower", EPOCH, 2)
 
 
+def test_pre_vote_not_supported_by_remote() -> None:
+    """One that does not know pre-votes is enough, each time anew; the others' come too late."""
+    single = prospective()
+    for epoch in (EPOCH, EPOCH + 1):
+        others = single.sent(VoteRequest, to=3)
+        assert others is not None and state(single) == ("prospective", epoch, -1)
+        if epoch == EPOCH:
+            single.answer(VoteRequest, VoteResponse(ErrorCode.UNSUPPORTED_VERSION), to=2)
+        else:
+            single.answer(VoteRequest, granted(epoch), to=2)
+        assert state(single) == ("candidate", epoch + 1, -1)
+        before = len(single.sends)
+        late = granted(epoch) if epoch == EPOCH else VoteResponse(ErrorCode.UNSUPPORTED_VERSION)
+        single.step(Answered(others.correlation, late))
+        assert state(single) == ("candidate", epoch + 1, -1) and single.sends[before:] == []
+        for voter_id in (2, 3):
+            asked = single.sent(VoteRequest, to=voter_id)
+            assert asked is not None and isinstance(asked.request, VoteRequest)
+            assert (asked.request.epoch, asked.request.pre_vote) == (epoch + 1, False)
+        single.wait(1500)
+        asked = single.sent(VoteRequest, to=3)
+        assert asked is not None and asked.request.pre_vote  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("make", [unattached, follower, fetched], ids=lambda make: make.__name__)
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -209,13 +272,16 @@ def test_follower_grants_pre_vote_if_has_not_fetched_yet() -> None:
         ({"candidate": -1}, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_pre_vote_is_checked(changes: dict[str, int], error: ErrorCode) -> None:
+def test_pre_vote_is_checked(make, changes: dict[str, int], error: ErrorCode) -> None:
     """invalidVoterReplicaPreVoteRequest, invalidPreVoteRequest."""
-    single = unattached()
+    single = make()
+    before = state(single)
     replica = ReplicaKey(-1) if changes.get("candidate") == -1 else key(2)
     fields = {name: value for name, value in changes.items() if name != "candidate"}
     request = replace(vote(EPOCH, pre_vote=True, **fields), candidate=replica)
     answer = single.ask(request)
     assert isinstance(answer, VoteResponse)
-    assert (answer.error, answer.granted) == (error, error == ErrorCode.NONE)
-    assert (answer.leader, state(single)) == (LeaderAndEpoch(-1, EPOCH), ("unattached", EPOCH, -1))
+    granted = error == ErrorCode.NONE and make is not fetched
+    assert (answer.error, answer.granted) == (error, granted)
+    assert answer.leader == (LeaderAndEpoch(-1, EPOCH) if make is unattached else LEADER)
+    assert state(single) == before
