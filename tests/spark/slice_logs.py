@@ -6,15 +6,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from quorate.formats import records as r
 from quorate.formats.json_text import to_json
 from quorate.metadata.image import Image
 from quorate.metadata.replay import ReplayError, replay
+from quorate.spark.tables.bronze import Place
 from quorate.spark.tables.files import DataFile, read_file
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.kinds import KINDS
+from quorate.spark.tables.rewind import cut_versions, slice_errands
 from quorate.spark.tables.secrets import shown_record
-from quorate.spark.tables.slices import CURRENT, TOPIC_CONFIGS, Slice, SlicePlace, Step, slice_of
+from quorate.spark.tables.slices import (
+    CLOSED,
+    CURRENT,
+    TOPIC_CONFIGS,
+    Slice,
+    SlicePlace,
+    Step,
+    in_slice,
+    slice_of,
+)
+from quorate.spark.tables.store import Stored
 
 CLUSTER = "cluster-a"
 
@@ -96,9 +110,10 @@ class Slices:
             and slice == number % old
             and f"-{self.run:08d}-" not in path
         }
-        place = SlicePlace(self.root, self.run, False, CLUSTER, number, self.slices, files)
+        cut = self.slices != old
+        place = SlicePlace(self.root, self.run, False, CLUSTER, number, self.slices, files, cut)
         work = Slice(place)
-        if self.slices != old:
+        if cut:
             work.feed(Step(-1, 0, -1, -1, 0, "!reslice", None, None))
         for step in mine:
             work.feed(step)
@@ -109,6 +124,21 @@ class Slices:
                 self.live[file.table][file.path] = number
             else:
                 self.others.append(file)
+
+    def rewind(self, end: int) -> None:
+        """Let the state end at an offset."""
+        self.run += 1
+        place = Place(self.root, self.run, False)
+        for kind, files in self.live.items():
+            stored = [Stored(path, 0, {}, {}) for path in files]
+            closed = [file for file in stored if file.path.startswith(CLOSED)]
+            current = [file for file in stored if file.path.startswith(CURRENT)]
+            self.live[kind] = {}
+            for errand in slice_errands(kind, closed, current, self.slices):
+                found = pa.concat_tables(read_file(self.root, kind, path) for path in errand.paths)
+                mine = in_slice(KINDS[kind], found, errand.slice, self.slices)
+                for file in cut_versions(errand, mine, CLUSTER, end, place)["files"]:
+                    self.live[kind][file["path"]] = errand.slice
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         files = self.live.get(table) or [f.path for f in self.others if f.table == table]

@@ -16,13 +16,18 @@ from metadata.test_image_twin import FURNITURE
 from quorate.formats import records as r
 from spark.slice_logs import Slices, fitting, steps, told
 
+NOWHERE = bytes(15) + bytes([9])
 plain_records = any_records.filter(lambda it: not isinstance(it, MARKS))
 
 
-def feed_all(slices, found, cuts=(), growth=()):
+def feed_all(slices, found, cuts=(), growth=(), start=0):
     """The log in several runs, cut at these records; the slices grow with each."""
     names, batch, grown = {}, [], list(growth)
     for offset, (record, _) in enumerate(found):
+        if offset < start:
+            if isinstance(record, r.TopicRecord):
+                names[record.topic_id] = record.name
+            continue
         if isinstance(record, r.TopicRecord):
             names[record.topic_id] = record.name
         batch += steps(offset, record, names.get(getattr(record, "topic_id", None)))
@@ -50,6 +55,59 @@ def test_history_is_replay_at_every_offset(records, cuts, growth):
             for row in slices.rows(kind):
                 assert row["is_current"] == (row["valid_to_offset"] is None)
                 assert row["is_current"] or row["valid_from_offset"] < row["valid_to_offset"]
+
+
+@settings(calm, max_examples=examples(60))
+@given(
+    st.lists(plain_records, max_size=30),
+    st.sets(st.integers(5, 40), max_size=3),
+    st.sampled_from([(), (2, 4, 8), (4,), (1, 4)]),
+    st.floats(0, 1),
+)
+def test_it_is_the_same_after_going_back_and_on_again(records, cuts, growth, back):
+    found = fitting(FURNITURE + records)
+    with tempfile.TemporaryDirectory() as home:
+        slices = Slices(Path(home))
+        feed_all(slices, found, cuts, growth)
+        end = round(back * len(found))
+        slices.rewind(end)
+        for offset, (_, image) in enumerate(found[:end]):
+            assert slices.at(offset) == told(image), offset
+        feed_all(slices, found, start=end)
+        for offset, (_, image) in enumerate(found):
+            assert slices.at(offset) == told(image), offset
+        assert slices.rows("quarantine") == []
+
+
+@pytest.mark.parametrize("growth", [(1, 1, 4), (1, 2, 8), (2, 2, 2)])
+@pytest.mark.parametrize("back", [40, 47, 60, 79])
+def test_what_ended_when_there_were_fewer_slices_holds_again_where_it_belongs(
+    tmp_path, growth, back
+):
+    topics = [bytes([n]) * 16 for n in range(1, 21)]
+    born = [
+        record
+        for n, id in enumerate(topics)
+        for record in (
+            r.TopicRecord(name=f"t{n}", topic_id=id),
+            r.PartitionRecord(
+                topic_id=id, replicas=[1, 2], isr=[1, 2], leader=1, directories=[NOWHERE] * 2
+            ),
+        )
+    ]
+    changed = [r.PartitionChangeRecord(topic_id=id, leader=2, isr=[2]) for id in topics] * 2
+    late = [r.TopicRecord(name="late", topic_id=bytes([99]) * 16)]
+    found = fitting([*born, *changed, *late])
+    work = Slices(tmp_path)
+    feed_all(work, found, {39, 79}, growth)
+    work.rewind(back)
+    for offset in (39, back - 1):
+        assert work.at(offset) == told(found[offset][1])
+    feed_all(work, found, start=back)
+    for offset in (39, back - 1, back, 79, 80):
+        if offset < len(found):
+            assert work.at(offset) == told(found[offset][1])
+    assert work.rows("quarantine") == []
 
 
 @pytest.mark.parametrize("slices", [1, 4])

@@ -8,7 +8,7 @@ hold again. One run, one task for each slice and kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import QUARANTINE
 from quorate.spark.tables.lineage import Span, overlap
 from quorate.spark.tables.read import at_least, read_table
-from quorate.spark.tables.slices import CLOSED, CURRENT
+from quorate.spark.tables.slices import CLOSED, CURRENT, in_slice
 from quorate.spark.tables.state import transactions
 from quorate.spark.tables.store import Plan, Store, Stored
 
@@ -49,17 +49,17 @@ def _rewind(
     before = known[cluster_id]
     errands = [*_log_errands(store, cluster_id, offset)]
     if before.applied_end is not None and before.applied_end > state_end:
-        errands += _state_errands(store, cluster_id, state_end)
+        errands += _state_errands(store, cluster_id, state_end, before.slices)
     plan = Plan(run, "rewind")
     place = Place(store.root, run, store.hidden)
-    told = run_errands(spark, errands, _cutter(cluster_id, offset, state_end, place))
+    told = run_errands(spark, errands, _cutter(cluster_id, offset, state_end, before.slices, place))
     last_time = 0
     for one in told:
         last_time = max(last_time, one["last_time"])
         for file in one["files"]:
             plan.add(DataFile(**file))
-    for errand in errands:
-        plan.remove(errand.table, errand.paths)
+    for table in {errand.table for errand in errands}:
+        plan.remove(table, {path for e in errands if e.table == table for path in e.paths})
     known[cluster_id] = replace(
         before,
         spans=tuple(_cut_spans(before, offset, last_time)),
@@ -100,20 +100,41 @@ def _log_errands(store: Store, cluster_id: str, offset: int) -> Iterator[Errand]
             yield Errand("log", (file.path,))
 
 
-def _state_errands(store: Store, cluster_id: str, end: int) -> Iterator[Errand]:
+def _state_errands(store: Store, cluster_id: str, end: int, slices: int) -> Iterator[Errand]:
     cluster = safe_name(cluster_id)
     for file in _files(store, "changes", cluster + "/"):
         if at_least(file, "effective_offset", end):
             yield Errand("changes", (file.path,))
+    for file in _files(store, "quarantine", cluster + "/"):
+        if at_least(file, "offset", end):
+            yield Errand("quarantine", (file.path,))
     for kind in KINDS:
-        slices: dict[int, list[str]] = {}
-        for file in _files(store, kind, f"{CLOSED}/{cluster}/"):
-            if at_least(file, "valid_to_offset", end):
-                slices.setdefault(slice_number(file), []).append(file.path)
-        for file in _files(store, kind, f"{CURRENT}/{cluster}/"):
-            slices.setdefault(slice_number(file), []).append(file.path)
-        for number, paths in slices.items():
-            yield Errand(kind, tuple(paths), number)
+        closed = _files(store, kind, f"{CLOSED}/{cluster}/")
+        touched = [file for file in closed if at_least(file, "valid_to_offset", end)]
+        yield from slice_errands(
+            kind, touched, _files(store, kind, f"{CURRENT}/{cluster}/"), slices
+        )
+
+
+def slice_errands(
+    kind: str, closed: Sequence[Stored], current: Sequence[Stored], slices: int
+) -> Iterator[Errand]:
+    """An errand for each of the slices that there are now, with every file that may have its rows.
+
+    A closed file may be of a time with fewer slices, and then has rows of several of today's; the
+    number of slices is a power of two and only grows.
+    """
+    for number in range(slices):
+        of_it = [file.path for file in closed if _may_have(slice_number(file), number)]
+        of_it += [file.path for file in current if slice_number(file) == number]
+        if of_it:
+            yield Errand(kind, tuple(of_it), number)
+
+
+def _may_have(file: int, number: int) -> bool:
+    """Whether rows of a slice may be in a file that had this number when it was written."""
+    fewest = 1 << file.bit_length()
+    return number % fewest == file
 
 
 def _files(store: Store, table: str, prefix: str) -> list[Stored]:
@@ -121,7 +142,7 @@ def _files(store: Store, table: str, prefix: str) -> list[Stored]:
 
 
 def _cutter(
-    cluster_id: str, offset: int, state_end: int, place: Place
+    cluster_id: str, offset: int, state_end: int, slices: int, place: Place
 ) -> Callable[[Errand], dict[str, Any]]:
     def cut(errand: Errand) -> dict[str, Any]:
         tables = [read_file(place.root, errand.table, path) for path in errand.paths]
@@ -133,7 +154,10 @@ def _cutter(
             kept = table.filter(pc.less(table.column("effective_offset"), state_end))
             path = f"{cluster}/{file_name('cut', place.run)}"
             return {"files": write_rows(place, "changes", path, kept), "last_time": 0}
-        return _cut_versions(errand, table, cluster, state_end, place)
+        if errand.table == "quarantine":
+            return _cut_misfits(table, cluster, state_end, place)
+        mine = in_slice(KINDS[errand.table], table, errand.slice, slices)
+        return cut_versions(errand, mine, cluster, state_end, place)
 
     return cut
 
@@ -158,7 +182,16 @@ def _cut_log(table: pa.Table, cluster: str, offset: int, place: Place) -> dict[s
     return {"files": files, "last_time": latest or 0}
 
 
-def _cut_versions(
+def _cut_misfits(table: pa.Table, cluster: str, end: int, place: Place) -> dict[str, Any]:
+    """What did not fit the state may fit the one that is told anew, and is judged again."""
+    misfit = pc.equal(table.column("reason"), "misfit")
+    later = pc.fill_null(pc.greater_equal(table.column("offset"), end), False)
+    kept = table.filter(pc.invert(pc.and_(misfit, later)))
+    path = f"{cluster}/{file_name('cut', place.run)}"
+    return {"files": write_rows(place, "quarantine", path, kept), "last_time": 0}
+
+
+def cut_versions(
     errand: Errand, table: pa.Table, cluster: str, end: int, place: Place
 ) -> dict[str, Any]:
     """Versions that begin later go; those that ended later hold again."""

@@ -46,6 +46,7 @@ from quorate.spark.tables.kinds import (
 from quorate.spark.tables.layout import TABLES, bad_piece
 from quorate.spark.tables.parse import RecordJsonError, parse_record
 from quorate.spark.tables.rules import Change, changes, remove_topic_configs
+from quorate.spark.tables.store import WarehouseError
 
 BASELINE: Final = "!baseline"
 """From here on the state is that of a snapshot, told from nothing."""
@@ -105,7 +106,9 @@ class SlicePlace:
     number: int
     slices: int
     files: Mapping[str, str]
-    """The current file of each kind that has one; of an older slice when it is to be cut."""
+    """The current file of each kind that has one."""
+    cut: bool = False
+    """They are of an older, larger slice, which is cut now."""
 
     def writer(self, table: str, folder: str = "") -> TableWriter:
         prefix = f"{folder}/" if folder else ""
@@ -263,22 +266,17 @@ class KindState:
             pa.field(f.name, pa.int64()) if pa.types.is_timestamp(f.type) else f
             for f in self._schema
         ]
-        return self._mine(table).cast(pa.schema(plain)).combine_chunks()
-
-    def _mine(self, table: pa.Table) -> pa.Table:
-        """The rows of this slice: all, but for a file of an older, larger slice."""
-        place, keys = self._place, self._keys(table)
-        mine = [slice_of(self.kind.group(key), place.slices) == place.number for key in keys]
-        return table if all(mine) else table.filter(pa.array(mine, pa.bool_()))
-
-    def _keys(self, table: pa.Table) -> list[Key]:
-        names = [name for name, _ in self.kind.keys]
-        if not names:
-            return [()] * table.num_rows
-        return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+        mine = in_slice(self.kind, table, self._place.number, self._place.slices)
+        if mine.num_rows < table.num_rows and not self._place.cut:
+            raise WarehouseError(
+                f"{self.kind.name}/{path}: {table.num_rows - mine.num_rows} rows are of other "
+                f"slices than {self._place.number}: the warehouse was changed by something else, "
+                "or by an older quorate. Take the logs into a new warehouse"
+            )
+        return mine.cast(pa.schema(plain)).combine_chunks()
 
     def _index(self) -> dict[Key, int]:
-        return {key: row for row, key in enumerate(self._keys(self._table))}
+        return {key: row for row, key in enumerate(_keys(self.kind, self._table))}
 
     def _kept(self) -> pa.Table:
         table = self._table
@@ -287,6 +285,19 @@ class KindState:
             gone = pc.is_in(rows, value_set=pa.array(self._gone, pa.int64()))
             table = table.filter(pc.invert(gone))
         return table.cast(self._schema)
+
+
+def in_slice(kind: Kind, table: pa.Table, number: int, slices: int) -> pa.Table:
+    """The rows of gold that are of this slice, of so many."""
+    mine = [slice_of(kind.group(key), slices) == number for key in _keys(kind, table)]
+    return table if all(mine) else table.filter(pa.array(mine, pa.bool_()))
+
+
+def _keys(kind: Kind, table: pa.Table) -> list[Key]:
+    names = [name for name, _ in kind.keys]
+    if not names:
+        return [()] * table.num_rows
+    return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
 
 
 class Slice:

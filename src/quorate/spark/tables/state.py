@@ -359,7 +359,7 @@ def _place(work: ClusterWork, number: int, place: Place) -> SlicePlace:
     source = number % work.old_slices
     files = {kind: path for (slice, kind), path in dict(work.files).items() if slice == source}
     return SlicePlace(
-        place.root, place.run, place.hidden, work.cluster_id, number, work.slices, files
+        place.root, place.run, place.hidden, work.cluster_id, number, work.slices, files, work.cut
     )
 
 
