@@ -69,6 +69,7 @@ class Single:
         self.replies: dict[int, Response] = {}
         self.notes: list[str] = []
         self.asked = 0
+        self.answered: set[int] = set()
         self.last = self.step()
 
     def step(self, *events: Event) -> Ready:
@@ -76,7 +77,10 @@ class Single:
         first = ready
         while True:
             self.sends += ready.sends
-            self.replies |= {reply.reply_to: reply.response for reply in ready.replies}
+            for reply in ready.replies:
+                assert reply.reply_to not in self.answered, "answered twice"
+                self.answered.add(reply.reply_to)
+                self.replies[reply.reply_to] = reply.response
             self.notes += ready.notes
             self.seq = ready.seq or self.seq
             for write in ready.writes:
@@ -85,6 +89,8 @@ class Single:
             if ready.seq is None or self.slow:
                 break
             ready = self.core.step([Persisted(ready.seq)], self.now)
+        if ready.faulted is None:
+            assert self.stored == self.core.election, "not on the disk"
         self.last = first
         return first
 

@@ -68,8 +68,13 @@ def end(
     ],
 )
 def test_begin_is_checked(request_: BeginQuorumEpochRequest, error: ErrorCode) -> None:
-    answer = unattached().ask(request_)
-    assert answer is not None and answer.error == error
+    single = unattached()
+    answer = single.ask(request_)
+    assert isinstance(answer, BeginQuorumEpochResponse) and answer.error == error
+    follows = error in (ErrorCode.NONE, ErrorCode.INVALID_VOTER_KEY)
+    assert single.core.role == ("follower" if follows else "unattached")
+    if error != ErrorCode.INCONSISTENT_CLUSTER_ID:
+        assert answer.leader == LeaderAndEpoch(2 if follows else -1, EPOCH)
 
 
 def test_the_role_is_taken_before_the_receiver_is_checked() -> None:

@@ -108,6 +108,10 @@ def test_it_truncates_where_the_leader_diverges() -> None:
     assert ready.writes == (Truncate(2),)
     assert single.core.log_end == (2, LAST_EPOCH)
     assert ready.sends == ()
+    (send,) = single.persist().sends
+    assert single.core.durable_end_offset == 2
+    assert send.to == 2 and isinstance(send.request, FetchRequest)
+    assert (send.request.offset, send.request.last_fetched_epoch) == (2, LAST_EPOCH)
 
 
 @pytest.mark.parametrize(
@@ -435,7 +439,8 @@ def test_an_answer_that_comes_too_late_is_ignored() -> None:
     assert send is not None
     single.ask(begin(EPOCH + 1, 3))
     ready = single.step(Answered(send.correlation, response(batches=(batch(5),))))
-    assert ready.writes == ()
+    assert ready.writes == () and single.core.log_end.offset == END
+    assert single.core.election == ElectionState(EPOCH + 1, 3)
 
 
 def test_an_observer_takes_records_from_its_first_answer() -> None:

@@ -85,7 +85,10 @@ def committed(**config: object) -> Single:
 def test_checks_of_the_leader(changes: dict[str, object], error: ErrorCode) -> None:
     fields = {"offset": END, "last_fetched_epoch": LAST_EPOCH} | changes
     answer = led().ask(fetch(**fields))  # type: ignore[arg-type]
-    assert answer is not None and answer.error == error
+    assert isinstance(answer, FetchResponse) and answer.error == error
+    assert answer.records is None or error == ErrorCode.NONE
+    if error != ErrorCode.INCONSISTENT_CLUSTER_ID:
+        assert (answer.leader, answer.leader_endpoints) == (OWN, listeners(1))
 
 
 @pytest.mark.parametrize("role", [unattached, follower, observer])
@@ -195,7 +198,7 @@ def test_a_fetch_at_the_end_waits_and_is_answered_empty_in_time() -> None:
     single.wait(1)
     answer = single.replies[single.asked]
     assert isinstance(answer, FetchResponse)
-    assert (answer.error, answer.records) == (ErrorCode.NONE, None)
+    assert (answer.error, answer.records, answer.leader) == (ErrorCode.NONE, None, OWN)
 
 
 def test_max_wait_0_is_answered_at_once() -> None:
@@ -237,7 +240,9 @@ def test_a_request_that_knows_less_is_answered_at_once() -> None:
 def test_it_is_refused_when_leadership_ends() -> None:
     single = parked()
     single.step(Resign(EPOCH + 1))
-    assert single.replies[single.asked].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    refused = single.replies[single.asked]
+    assert isinstance(refused, FetchResponse) and refused.records is None
+    assert (refused.error, refused.leader) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, OWN)
     single = parked()
     single.ask(begin(EPOCH + 3, 3))
     answer = single.replies[1]

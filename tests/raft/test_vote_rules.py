@@ -55,9 +55,13 @@ def test_decision_table(role: str, standard: bool, pre_vote: bool) -> None:
         request = vote(epoch, pre_vote=asked, end=end.offset, last_epoch=min(end.epoch, epoch - 1))
         if asked:
             request = vote(epoch, pre_vote=True, end=end.offset, last_epoch=end.epoch)
+        before = single.core.election
         answer = single.ask(request)
         assert isinstance(answer, VoteResponse)
         assert (answer.error, answer.granted) == (ErrorCode.NONE, expected), asked
+        assert answer.leader == LeaderAndEpoch(before.leader_id, before.epoch)
+        vote_now = key(2) if expected and not asked else before.voted
+        assert single.core.election == ElectionState(before.epoch, before.leader_id, vote_now)
 
 
 @pytest.mark.parametrize("role", ["unattached", "prospective", "follower", "candidate"])
@@ -101,9 +105,28 @@ def test_vote_is_refused_to_shorter_logs(role: str) -> None:
     ],
 )
 def test_checks_in_order(request_: VoteRequest, error: ErrorCode) -> None:
-    answer = unattached().ask(request_)
-    assert answer is not None
-    assert answer.error == error
+    for make in (unattached, prospective):
+        single = make()
+        answer = single.ask(request_)
+        assert isinstance(answer, VoteResponse)
+        assert (answer.error, answer.granted) == (error, error == ErrorCode.NONE)
+        epoch = -1 if error == ErrorCode.INCONSISTENT_CLUSTER_ID else EPOCH
+        assert answer.leader == LeaderAndEpoch(-1, epoch)
+        vote_now = key(2) if error == ErrorCode.NONE and not request_.pre_vote else None
+        assert single.core.election == ElectionState(EPOCH, -1, vote_now)
+
+
+@pytest.mark.parametrize(("last_epoch", "end"), [(0, -5), (-1, 0), (EPOCH + 1, 0)])
+def test_an_invalid_request_moves_nothing_though_its_epoch_is_higher(
+    last_epoch: int, end: int
+) -> None:
+    """invalidVoteRequest: of a follower, whose leader the answer names."""
+    single = follower()
+    answer = single.ask(vote(EPOCH + 1, last_epoch=last_epoch, end=end))
+    assert isinstance(answer, VoteResponse)
+    assert (answer.error, answer.granted) == (ErrorCode.INVALID_REQUEST, False)
+    assert answer.leader == LeaderAndEpoch(2, EPOCH)
+    assert (single.core.role, single.core.election) == ("follower", ElectionState(EPOCH, 2))
 
 
 def test_a_negative_candidate_is_invalid() -> None:
@@ -124,10 +147,13 @@ def test_a_higher_epoch_is_taken_even_from_a_pre_vote(role: str, pre_vote: bool)
 
 
 def test_the_epoch_is_taken_before_the_receiver_is_checked() -> None:
-    single = unattached()
-    answer = single.ask(vote(EPOCH + 1, receiver=key(2)))
-    assert answer is not None and answer.error == ErrorCode.INVALID_VOTER_KEY
-    assert single.core.epoch == EPOCH + 1
+    """invalidVoterReplicaVoteRequest: a leader leads no more, and has voted for nobody."""
+    single = leader()
+    for epoch, receiver in ((EPOCH + 2, key(9)), (EPOCH + 3, key(1, 1))):
+        answer = single.ask(vote(epoch, receiver=receiver, last_epoch=EPOCH + 1, end=100))
+        unknown = LeaderAndEpoch(-1, epoch)
+        assert answer == VoteResponse(ErrorCode.INVALID_VOTER_KEY, unknown, False)
+        assert (single.core.role, single.core.election) == ("unattached", ElectionState(epoch))
 
 
 @pytest.mark.parametrize(
@@ -355,11 +381,15 @@ def test_a_split_vote_is_not_waited_out() -> None:
     for other in (2, 3):
         refusal = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 1), False)
         single.answer(VoteRequest, refusal, to=other)
+    before = len(single.sends)
     assert single.core.role == "candidate"
     single.wait(74)
-    assert single.core.role == "candidate"
+    assert single.core.role == "candidate" and single.sends[before:] == []
     single.wait(1)
     assert single.core.role == "prospective"
+    assert single.core.election == ElectionState(EPOCH + 1, -1, key(1)), "the vote is remembered"
+    asked = [send.request for send in single.sends[before:]]
+    assert [r.pre_vote for r in asked if isinstance(r, VoteRequest)] == [True, True]
 
 
 @pytest.mark.parametrize("other", [1, 3, 7])

@@ -46,6 +46,11 @@ def on_vote(s: State, reply_to: int, request: VoteRequest) -> None:
     if not is_my_key(s, request.voter):
         refuse(s, reply_to, request, ErrorCode.INVALID_VOTER_KEY)
         return
+    if request.candidate.id == s.me.id and not request.pre_vote:
+        # Java stops. After a restart the vote could be this node's own, and count once more.
+        s.warn(f"{request.candidate} asks for a vote under this node's own id: refused")
+        refuse(s, reply_to, request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return
     _stop_vouching(s)
     mine = s.log.end
     up_to_date = (request.last_epoch, request.last_offset) >= (mine.epoch, mine.offset)

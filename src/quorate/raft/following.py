@@ -231,7 +231,12 @@ def poll_unattached(s: State, role: Unattached) -> int:
 
 
 def poll_follower(s: State, role: Follower) -> int:
-    """Fetch; as a voter, run for the leader's place when it has been silent for too long."""
+    """Fetch; as a voter, run for the leader's place when it has been silent for too long.
+
+    Better than Kafka: a leader that let a request time out is looked for elsewhere before it is
+    asked anything more. An observer that would join asked a silent one for ever: the period of its
+    request is as long as the request's timeout.
+    """
     if s.shutdown_deadline is not None:
         return NEVER
     voter = s.electable
@@ -241,7 +246,8 @@ def poll_follower(s: State, role: Follower) -> int:
             why = "the leader ended its epoch" if role.ended else "connection to the leader lost"
         become_prospective(s, why, suspicion=role.suspicion)
         return s.now
-    if s.now >= role.update_deadline and s.durable.election:
+    silent = s.requests.timed_out(s.leader_id, s.now)
+    if s.now >= role.update_deadline and s.durable.election and not silent:
         address = s.usable(role.leader_endpoints)
         request = voter_request(s, role)
         if request is None or address is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch
-from quorate.raft.inputs import Answered, Propose, Resign
+from quorate.base.ids import LeaderAndEpoch, ReplicaKey
+from quorate.raft.inputs import Answered, Propose, Resign, Shutdown
 from quorate.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -17,13 +17,15 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.ready import Refused
-from quorate.raft.values import ElectionState
-from quorate.sim.story.names import key
+from quorate.raft.values import ControlState, ElectionState, LeaderChange, RecoveredLog
+from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.conformance.world import (
     LEADER,
     OWN,
+    acknowledge,
     alone,
     committed,
+    control_records,
     empty,
     end,
     led,
@@ -49,10 +51,30 @@ from raft.single import (
     vote,
 )
 
+OWN_AGAIN = LeaderAndEpoch(1, 8)
+
 
 # -- start-up ------------------------------------------------------------------------------------
+def newborn() -> RecoveredLog:
+    """The log of the only voter, just formatted."""
+    return recovered(
+        end_offset=0, epochs=(), batch_ends=(), snapshot_control=ControlState(1, (voter(1),))
+    )
+
+
+def test_initialize_single_member_quorum() -> None:
+    """Also: initializeAsOnlyVoterWithEmptyElectionState. The first epoch is 1."""
+    single = Single(log=newborn(), election=ElectionState())
+    assert state(single) == ("leader", 1, 1)
+    assert single.core.log_end == (3, 1) and single.core.high_watermark == 3
+    assert single.sends == []
+
+
 def test_initialize_as_leader_from_state_store_single_member_quorum() -> None:
-    assert state(alone(election=ElectionState(7, 1))) == ("leader", 8, 1)
+    """Not in the epoch that it led, whose end nobody knows any more."""
+    single = Single(log=newborn(), election=ElectionState(7, 1))
+    assert state(single) == ("leader", 8, 1)
+    assert single.core.leader == OWN_AGAIN and single.core.log_end.epoch == 8
 
 
 def test_initialize_as_resigned_and_only_voter() -> None:
@@ -87,8 +109,51 @@ def test_initialize_as_resigned_leader_from_state_store() -> None:
     single = Single(election=ElectionState(EPOCH, 1))
     assert {s.to for s in sent_since(single, 0, EndQuorumEpochRequest)} == {2, 3}
     assert single.core.leader == LeaderAndEpoch(-1, EPOCH)
-    single.wait(1500)
+    (proposal,) = single.step(Propose(7, EPOCH, 1, 1, "x")).proposals
+    assert isinstance(proposal, Refused) and proposal.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    done = EndQuorumEpochResponse(ErrorCode.NONE, LeaderAndEpoch(1, EPOCH))
+    single.answer(EndQuorumEpochRequest, done, to=2)
+    single.wait(1499)
+    assert state(single) == ("resigned", EPOCH, 1)
+    told = len(single.notes)
+    single.wait(1)
+    assert roles_since(single, told) == ["unattached", "prospective"]
     assert single.core.epoch == EPOCH + 1
+
+
+def test_end_quorum_epoch_retries_while_resigned() -> None:
+    """Who has not answered within the request timeout is asked again, and only that one."""
+    single = Single(
+        election=ElectionState(EPOCH, 1), election_timeout_ms=10_000, request_timeout_ms=5000
+    )
+    done = EndQuorumEpochResponse(ErrorCode.NONE, LeaderAndEpoch(1, EPOCH))
+    ready = single.answer(EndQuorumEpochRequest, done, to=2)
+    assert ready.sends == ()
+    before = len(single.sends)
+    single.wait(4999)
+    assert single.sends[before:] == []
+    single.wait(1)
+    (again,) = single.sends[before:]
+    assert again.to == 3 and isinstance(again.request, EndQuorumEpochRequest)
+    assert (again.request.leader, again.request.preferred_candidates) == (
+        LeaderAndEpoch(1, EPOCH),
+        (),
+    )
+
+
+def test_end_quorum_epoch_sent_based_on_fetch_offset() -> None:
+    """The one that is further on is named first, though it fetched last and has the higher id."""
+    single = committed()
+    single.step(Propose(0, EPOCH + 1, 2, 20, "x"))
+    acknowledge(single, 3)
+    before = len(single.sends)
+    single.step(Shutdown(5000))
+    sent = sent_since(single, before, EndQuorumEpochRequest)
+    assert {s.to for s in sent} == {2, 3}
+    for send in sent:
+        assert isinstance(send.request, EndQuorumEpochRequest)
+        assert send.request.preferred_candidates == (key(3), key(2))
+    assert not single.last.stopped
 
 
 @pytest.mark.parametrize("log", [empty(), recovered()], ids=["empty", "non-empty"])
@@ -114,14 +179,26 @@ def test_reject_votes_from_same_epoch_after_resigning(before: str) -> None:
     answer = single.ask(vote(EPOCH, candidate=2))
     assert isinstance(answer, VoteResponse)
     assert (answer.error, answer.granted) == (ErrorCode.NONE, False)
+    assert answer.leader == LeaderAndEpoch(BEFORE[before].leader_id, EPOCH)
     assert single.core.election == BEFORE[before]
 
 
 @pytest.mark.parametrize("before", list(BEFORE))
 def test_grant_votes_from_higher_epoch_after_resigning(before: str) -> None:
     single = Single(election=BEFORE[before])
-    assert single.ask(vote(EPOCH + 1, candidate=2)).granted is True  # type: ignore[union-attr]
+    answer = single.ask(vote(EPOCH + 1, candidate=2))
+    assert answer == VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 1), True)
+    assert single.core.role == "unattached"
     assert single.core.election == ElectionState(EPOCH + 1, -1, key(2))
+
+
+def test_grant_votes_when_shutting_down() -> None:
+    single = leader()
+    single.step(Shutdown(5000))
+    answer = single.ask(vote(EPOCH + 2, end=END + 9, last_epoch=EPOCH + 1))
+    assert answer == VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 2), True)
+    assert state(single) == ("unattached", EPOCH + 2, -1)
+    assert single.core.election.voted == key(2) and not single.last.stopped
 
 
 # -- from unattached to leader -------------------------------------------------------------------
@@ -137,16 +214,21 @@ def test_initialize_as_unattached_and_become_leader() -> None:
     assert single.core.role == "prospective"
     single.answer(VoteRequest, granted(), to=2)
     assert single.core.election == ElectionState(EPOCH + 1, -1, key(1))
-    single.answer(VoteRequest, granted(EPOCH + 1), to=2)
+    ready = single.answer(VoteRequest, granted(EPOCH + 1), to=2)
     assert state(single) == ("leader", EPOCH + 1, 1)
+    assert control_records(ready)[0] == LeaderChange(1, (1, 2, 3), (1, 2))
+    assert single.core.durable_end_offset == single.core.log_end.offset > END
     assert {s.to for s in sent_since(single, 0, BeginQuorumEpochRequest)} == {2, 3}
 
 
 def test_initialize_as_candidate_and_become_leader_quorum_of_three() -> None:
     single = Single(election=ElectionState(EPOCH, -1, key(1)))
     assert single.core.role == "candidate"
-    single.answer(VoteRequest, granted(), to=3)
+    ready = single.answer(VoteRequest, granted(), to=3)
     assert state(single) == ("leader", EPOCH, 1)
+    assert control_records(ready)[0] == LeaderChange(1, (1, 2, 3), (1, 3))
+    assert single.core.durable_end_offset == single.core.log_end.offset > END
+    assert {s.to for s in sent_since(single, 0, BeginQuorumEpochRequest)} == {2, 3}
     single.answer(VoteRequest, granted(), to=2)
     assert state(single) == ("leader", EPOCH, 1)
 
@@ -171,9 +253,13 @@ def test_candidate_election_timeout() -> None:
     single = candidate()
     single.wait(1499)
     assert single.core.role == "candidate"
+    before = len(single.sends)
     single.wait(1)
     assert state(single) == ("prospective", EPOCH + 1, -1)
     assert single.core.election.voted == single.stored.voted == key(1)
+    asked = sent_since(single, before, VoteRequest)
+    places = {(s.to, s.request.epoch, s.request.pre_vote) for s in asked}  # type: ignore[union-attr]
+    assert places == {(2, EPOCH + 1, True), (3, EPOCH + 1, True)}
     told = len(single.notes)
     single.wait(1499)
     assert roles_since(single, told) == []
@@ -192,32 +278,68 @@ def test_handle_vote_request_as_prospective_with_voted_candidate() -> None:
 
 def test_handle_vote_request_as_observer() -> None:
     single = Single(4, election=ElectionState(EPOCH))
-    assert single.ask(vote(EPOCH + 1)).granted is True  # type: ignore[union-attr]
+    answer = single.ask(vote(EPOCH + 1))
+    assert answer == VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 1), True)
     assert single.core.election == ElectionState(EPOCH + 1, -1, key(2))
 
 
 def test_leader_accept_vote_from_observer() -> None:
     single = leader()
-    older = single.ask(vote(EPOCH, candidate=9, last_epoch=2))
-    same = single.ask(vote(EPOCH + 1, candidate=9))
-    assert older is not None and older.error == ErrorCode.FENCED_LEADER_EPOCH
-    assert isinstance(same, VoteResponse)
-    assert (same.error, same.leader, same.granted) == (ErrorCode.NONE, OWN, False)
+    older = single.ask(vote(EPOCH, candidate=9, last_epoch=0, end=0))
+    same = single.ask(vote(EPOCH + 1, candidate=9, last_epoch=0, end=0))
+    assert older == VoteResponse(ErrorCode.FENCED_LEADER_EPOCH, OWN, False, listeners(1))
+    assert same == VoteResponse(ErrorCode.NONE, OWN, False, listeners(1))
 
 
 def test_vote_response_ignored_after_becoming_follower() -> None:
     single = candidate()
     single.ask(begin(EPOCH + 1, 3))
     assert state(single) == ("follower", EPOCH + 1, 3)
-    single.answer(VoteRequest, granted(EPOCH + 1), to=2)
+    late = {send.to: send.correlation for send in sent_since(single, 0, VoteRequest)}
+    named = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(3, EPOCH + 1), True)
+    single.step(Answered(late[2], granted(EPOCH + 1)), Answered(late[3], named))
     assert state(single) == ("follower", EPOCH + 1, 3)
+    assert single.core.election == ElectionState(EPOCH + 1, 3, key(1))
 
 
 # -- finding the leader --------------------------------------------------------------------------
 def test_unattached_as_observer_does_not_become_prospective_after_election_timeout() -> None:
-    single = Single(4)
-    single.wait(100_000)
-    assert single.core.role == "unattached"
+    single = Single(4, election=ElectionState(EPOCH))
+    for epoch in (EPOCH, EPOCH + 1):
+        before = len(single.sends)
+        single.wait(100_000)
+        assert single.core.role == "unattached"
+        asked = [send.request for send in single.sends[before:]]
+        assert asked and all(isinstance(r, FetchRequest) and r.epoch == epoch for r in asked)
+        if epoch == EPOCH:
+            answer = single.ask(vote(EPOCH + 1))
+            assert answer == VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 1), True)
+    assert single.sent(VoteRequest) is None
+
+
+def test_follower_as_observer_does_not_become_prospective_after_fetch_timeout() -> None:
+    single = Single(4, election=ElectionState(EPOCH, 2))
+    assert state(single) == ("follower", EPOCH, 2)
+    single.wait(2000)
+    assert state(single) == ("follower", EPOCH, 2)
+    answer = single.ask(vote(EPOCH + 1))
+    assert answer == VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH + 1), True)
+    assert state(single) == ("unattached", EPOCH + 1, -1)
+    assert single.sent(VoteRequest) is None
+
+
+def test_voter_become_prospective_after_fetch_timeout() -> None:
+    """The first in line, to the millisecond; it asks with the end of its log."""
+    single = Single(election=ElectionState(EPOCH, 2))
+    assert single.sent(FetchRequest, to=2) is not None
+    single.wait(1999)
+    assert state(single) == ("follower", EPOCH, 2)
+    single.wait(1)
+    assert state(single) == ("prospective", EPOCH, 2)
+    asked = [send.request for send in sent_since(single, 0, VoteRequest)]
+    assert asked == [
+        VoteRequest(CLUSTER_ID, key(i), EPOCH, key(1), LAST_EPOCH, END, True) for i in (2, 3)
+    ]
 
 
 def test_unattached_as_voter_can_become_follower_after_finding_leader() -> None:
@@ -243,7 +365,8 @@ def test_end_quorum_ignored_as_candidate_if_older_epoch() -> None:
 def test_end_quorum_ignored_as_leader_if_older_epoch() -> None:
     single = leader()
     answer = single.ask(end(key(1), epoch=EPOCH))
-    assert answer is not None and answer.error == ErrorCode.FENCED_LEADER_EPOCH
+    assert answer == EndQuorumEpochResponse(ErrorCode.FENCED_LEADER_EPOCH, OWN, listeners(1))
+    single.wait(1999)
     assert state(single) == ("leader", EPOCH + 1, 1)
 
 
@@ -253,6 +376,26 @@ def test_end_quorum_starts_new_election_immediately_if_follower_unattached() -> 
     assert isinstance(answer, EndQuorumEpochResponse)
     assert (answer.error, answer.leader) == (ErrorCode.NONE, LEADER)
     assert state(single) == ("prospective", EPOCH, 2)
+
+
+@pytest.mark.parametrize("preferred", [(key(1),), (key(3), key(1))], ids=["first", "second"])
+def test_handle_end_quorum_request(preferred: tuple[ReplicaKey, ...]) -> None:
+    """Also: ...WithLowerPriorityToBecomeLeader, which fetches on until its turn comes."""
+    single = Single(election=ElectionState(EPOCH, 2))
+    single.answer(FetchRequest, response())
+    answer = single.ask(end(*preferred))
+    assert answer == EndQuorumEpochResponse(ErrorCode.NONE, LEADER, listeners(2))
+    if len(preferred) == 2:
+        before = len(single.sends)
+        single.answer(FetchRequest, response())
+        single.wait(499)
+        assert state(single) == ("follower", EPOCH, 2)
+        assert sent_since(single, before, FetchRequest) == single.sends[before:] != []
+        single.wait(1)
+    assert state(single) == ("prospective", EPOCH, 2)
+    asked = sent_since(single, 0, VoteRequest)
+    places = {(s.to, s.request.epoch, s.request.pre_vote) for s in asked}  # type: ignore[union-attr]
+    assert places == {(2, EPOCH, True), (3, EPOCH, True)}
 
 
 # -- resigning -----------------------------------------------------------------------------------
@@ -301,6 +444,8 @@ def test_election_timeout_after_user_initiated_resign() -> None:
     assert answer.leader == OWN  # type: ignore[union-attr]
     single.wait(1480)
     assert single.core.election == ElectionState(EPOCH + 2)
+    assert single.last.leader == LeaderAndEpoch(-1, EPOCH + 2)
+    assert single.core.role == "prospective", "right away"
 
 
 def take_follower(single: Single) -> None:

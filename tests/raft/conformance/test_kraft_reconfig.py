@@ -33,6 +33,7 @@ from raft.conformance.world import (
     LEADER,
     MOVED,
     OWN,
+    SERVERS,
     SET,
     START,
     STATIC,
@@ -330,6 +331,68 @@ def test_auto_join_asks_until_the_log_says_so(node_id: int, disk: int, kind, don
     assert isinstance(single.sends[-1].request, FetchRequest)
     keep_fetching(single)
     assert len(sent_since(single, 0, kind)) == 2
+
+
+def test_auto_add_new_voter_whose_request_is_lost() -> None:
+    """Nobody answers: the log is fetched, and after a period it is asked again; then it is told."""
+    single = joining(4, bootstrap_servers=SERVERS)
+    first = single.sent(AddVoterRequest)
+    assert first is not None and first.to == 2
+    before = len(single.sends)
+    single.wait(2000)
+    elsewhere = single.sends[before]
+    assert isinstance(elsewhere.request, FetchRequest) and elsewhere.to in (-2, -3)
+    single.wait(20)
+    (again,) = sent_since(single, before, AddVoterRequest)
+    assert (again.to, again.request) == (2, first.request)
+    sent = len(single.sends)
+    single.step(Answered(first.correlation, AddVoterResponse(ErrorCode.NONE)))
+    assert single.sends[sent:] == [], "too late"
+    single.step(Answered(elsewhere.correlation, response(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)))
+    single.step(Answered(again.correlation, AddVoterResponse(ErrorCode.NONE)))
+    send = single.sends[-1]
+    assert send.to == 2 and isinstance(send.request, FetchRequest)
+    voters = (*SET, voter(4))
+    added = Batch(END, END, EPOCH, 10, (Voters(voters),))
+    single.answer(FetchRequest, response(batches=(added,)))
+    assert single.core.voters.voters == voters and single.core.is_voter
+
+
+def test_an_observer_that_would_join_looks_for_another_leader_when_its_own_is_silent() -> None:
+    """Java asks the silent one for ever: its request times out when the next one is due."""
+    single = joining(4, bootstrap_servers=SERVERS)
+    assert single.sent(AddVoterRequest, to=2) is not None
+    for _ in range(3):
+        before = len(single.sends)
+        single.wait(2000)
+        single.wait(20)
+        (elsewhere,) = sent_since(single, before, FetchRequest)
+        assert elsewhere.to in (-2, -3)
+        assert len(sent_since(single, before, AddVoterRequest)) == 1
+    newer = response(error=ErrorCode.FENCED_LEADER_EPOCH, leader=LeaderAndEpoch(3, EPOCH + 1))
+    single.step(Answered(elsewhere.correlation, newer))
+    assert state(single) == ("follower", EPOCH + 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("node_id", "disk", "config"),
+    [
+        (4, 0, {"can_be_voter": False}),
+        (4, 0, {"auto_join": False}),
+        (4, 0, {"log": without_voters(), "static_voters": STATIC}),
+        (3, 1, {"can_be_voter": False}),
+        (3, 1, {"auto_join": False}),
+    ],
+)
+def test_who_does_not_join_fetches_on(node_id: int, disk: int, config: dict[str, object]) -> None:
+    """observersDoNotAutoJoin, observerDoesNotAddItselfWhenAutoJoinDisabled, -WithKRaftVersion0."""
+    fields: dict[str, object] = {"directory_id": directory(node_id, disk), "auto_join": True}
+    single = Single(node_id, **(fields | config))
+    single.ask(begin())
+    before = len(single.sends)
+    keep_fetching(single, 8000)
+    asked = [(send.to, type(send.request)) for send in single.sends[before:]]
+    assert asked == [(2, FetchRequest)] * 16
 
 
 def test_observer_removes_old_voter_and_auto_joins() -> None:

@@ -133,8 +133,12 @@ def test_observer_handle_retry_fetch_to_bootstrap_server() -> None:
     single.wait(2000)
     send = single.sent(FetchRequest)
     assert send is not None and late is not None and send.to in BOOTSTRAP
-    single.answer(FetchRequest, response(batches=(batch(END),)), to=2)
+    same = response(batches=(batch(END),))
+    single.answer(FetchRequest, same, to=2)
     assert single.core.log_end.offset == END, "the answer came after its time"
+    single.answer(FetchRequest, same, to=send.to)
+    assert single.core.log_end.offset == END + 1, "that server is the leader too"
+    assert state(single) == ("follower", EPOCH, 2)
 
 
 def test_observer_handle_retry_fetch_to_leader() -> None:
@@ -142,7 +146,10 @@ def test_observer_handle_retry_fetch_to_leader() -> None:
     single.wait(2000)
     late = single.sent(FetchRequest)
     assert late is not None and late.to in BOOTSTRAP
-    single.wait(2000)
+    before = len(single.sends)
+    single.wait(1999)
+    assert single.sends[before:] == [], "one at a time"
+    single.wait(1)
     send = single.sent(FetchRequest)
     assert send is not None and send.to == 2
     single.answer(FetchRequest, FENCED, to=late.to)
@@ -336,57 +343,70 @@ def test_describe_quorum_non_leader(role: str) -> None:
     assert single.core.describe(single.now) is None
 
 
-def as_tuple(row: ReplicaDescription) -> tuple[ReplicaKey, int, int, int]:
-    return row.key, row.log_end_offset, row.last_fetch_ms, row.last_caught_up_ms
+Times = tuple[int, int, int]
+"""Log end offset, last fetch, last caught up."""
 
 
-def test_describe_quorum_with_only_static_voters() -> None:
-    single = leader(log=without_voters(), static_voters=STATIC)
-    described = single.core.describe(single.now)
-    assert described is not None and described.high_watermark == -1
-    now = single.now
-    rows = [
-        (r.key, r.log_end_offset, r.last_fetch_ms, r.last_caught_up_ms) for r in described.voters
-    ]
-    assert rows == [
-        (ReplicaKey(1), START, now, now),
-        (ReplicaKey(2), -1, -1, -1),
-        (ReplicaKey(3), -1, -1, -1),
-    ]
-    assert described.observers == ()
+def rows(replicas: tuple[ReplicaDescription, ...]) -> dict[ReplicaKey, Times]:
+    return {r.key: (r.log_end_offset, r.last_fetch_ms, r.last_caught_up_ms) for r in replicas}
 
 
-def test_describe_quorum_with_followers() -> None:
-    single = led()
+@pytest.mark.parametrize("known", [True, False], ids=["directories", "static"])
+def test_describe_quorum_with_followers(known: bool) -> None:
+    """A voter whose directory id the set does not hold is described without, fetching with one."""
+    single = led() if known else leader(log=without_voters(), static_voters=STATIC)
+    one, two, three = (key(i) if known else ReplicaKey(i) for i in (1, 2, 3))
+    assert rows(describe(single).voters) == {
+        one: (START, single.now, single.now),
+        two: (-1, -1, -1),
+        three: (-1, -1, -1),
+    }
+    assert (describe(single).high_watermark, describe(single).observers) == (-1, ())
     single.now += 100
     acknowledge(single, 2)
     first = single.now
     single.step(Propose(0, EPOCH + 1, 2, 20, "x"))
     single.now += 100
+    assert rows(describe(single).voters) == {
+        one: (START + 2, single.now, single.now),
+        two: (START, first, first),
+        three: (-1, -1, -1),
+    }
+    assert describe(single).high_watermark == START
     single.ask(fetch(START, EPOCH + 1, replica=key(3)))
-    described = single.core.describe(single.now)
-    assert described is not None
-    assert (described.leader_id, described.epoch, described.high_watermark) == (1, EPOCH + 1, START)
-    rows = {
-        r.key: (r.log_end_offset, r.last_fetch_ms, r.last_caught_up_ms) for r in described.voters
-    }
-    assert rows == {
-        key(1): (START + 2, single.now, single.now),
-        key(2): (START, first, first),
-        key(3): (START, single.now, -1),
-    }
+    behind = single.now
+    assert rows(describe(single).voters)[three] == (START, behind, -1)
+    single.now += 100
+    acknowledge(single, 3)
+    described = describe(single)
+    assert (described.leader_id, described.epoch) == (1, EPOCH + 1)
+    assert described.high_watermark == START + 2
+    assert rows(described.voters)[three] == (START + 2, single.now, single.now)
+    assert rows(described.voters)[two] == (START, first, first)
+    single.wait(3000)
+    assert single.core.describe(single.now) is None, "check quorum"
 
 
 def test_describe_quorum_with_observer() -> None:
-    single = committed()
-    assert [row.key for row in describe(single).observers] == [key(4)]
-    single.ask(fetch(START, EPOCH + 1, replica=ReplicaKey(-1), max_wait_ms=0))
-    assert [row.key for row in describe(single).observers] == [key(4)]
-    row = describe(single).observers[0]
-    assert (row.log_end_offset, row.last_fetch_ms) == (START, single.now)
-    for _ in range(300):
-        single.now += 1000
+    single = led()
+    acknowledge(single, 2)
+    single.now += 100
+    single.ask(fetch(0, 0, replica=key(4), max_wait_ms=0))
+    assert rows(describe(single).observers) == {key(4): (0, single.now, -1)}
+    single.now += 100
+    acknowledge(single, 4)
+    caught_up = single.now
+    assert rows(describe(single).observers) == {key(4): (START, caught_up, caught_up)}
+    single.now += 100
+    single.step(Propose(0, EPOCH + 1, 2, 20, "x"))
+    assert rows(describe(single).observers) == {key(4): (START, caught_up, caught_up)}
+    while single.now < caught_up + 299_999:
+        single.now = min(single.now + 2999, caught_up + 299_999)
         acknowledge(single, 2)
+    assert list(rows(describe(single).observers)) == [key(4)]
+    single.now += 1
+    assert describe(single).observers == ()
+    single.ask(fetch(START, EPOCH + 1, replica=ReplicaKey(-1), max_wait_ms=0))
     assert describe(single).observers == ()
 
 
@@ -434,9 +454,11 @@ UNAUTHORIZED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     ("make", "kind", "answer"),
     [
         (follower_of_two, FetchRequest, FetchResponse(UNAUTHORIZED, LEADER)),
+        (follower_of_two, FetchRequest, FetchResponse(UNAUTHORIZED)),
         (candidate, VoteRequest, VoteResponse(UNAUTHORIZED, LeaderAndEpoch(-1, EPOCH + 1))),
+        (candidate, VoteRequest, VoteResponse(UNAUTHORIZED)),
     ],
-    ids=["fetch", "vote"],
+    ids=["fetch", "fetch (top level)", "vote", "vote (top level)"],
 )
 def test_cluster_authorization_failed(make, kind, answer) -> None:
     """Java stops the node; a peer's bytes must not stop ours: a note, a rest, and again."""
@@ -456,7 +478,7 @@ def test_cluster_authorization_failed(make, kind, answer) -> None:
 
 def test_cluster_authorization_failed_in_begin_quorum_epoch() -> None:
     single = leader()
-    ready = single.answer(BeginQuorumEpochRequest, BeginQuorumEpochResponse(UNAUTHORIZED, OWN))
+    ready = single.answer(BeginQuorumEpochRequest, BeginQuorumEpochResponse(UNAUTHORIZED))
     assert ready.faulted is None and single.core.role == "leader"
     assert any(UNAUTHORIZED.name in note for note in single.notes)
 
@@ -464,7 +486,7 @@ def test_cluster_authorization_failed_in_begin_quorum_epoch() -> None:
 def test_cluster_authorization_failed_in_end_quorum_epoch() -> None:
     single = leader()
     single.step(Resign(EPOCH + 1))
-    ready = single.answer(EndQuorumEpochRequest, EndQuorumEpochResponse(UNAUTHORIZED, OWN))
+    ready = single.answer(EndQuorumEpochRequest, EndQuorumEpochResponse(UNAUTHORIZED))
     assert ready.faulted is None and single.core.role == "resigned"
     assert any(UNAUTHORIZED.name in note for note in single.notes)
 

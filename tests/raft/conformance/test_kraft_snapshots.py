@@ -8,7 +8,7 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
-from quorate.raft.inputs import Answered, Propose, SnapshotCreated, SnapshotInstalled
+from quorate.raft.inputs import Answered, CleanTo, Propose, SnapshotCreated, SnapshotInstalled
 from quorate.raft.messages import (
     FetchRequest,
     FetchResponse,
@@ -19,13 +19,14 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import AbandonSnapshot, Append, InstallSnapshot, SnapshotChunk
 from quorate.raft.values import ControlState
-from quorate.sim.story.names import key, listeners
+from quorate.sim.story.names import CLUSTER_ID, key, listeners
 from raft.conformance.world import (
     LEADER,
     OWN,
     SET,
     SNAPSHOT,
     START,
+    STATIC,
     acknowledge,
     batch,
     chunk,
@@ -38,6 +39,7 @@ from raft.conformance.world import (
     snapshot_request,
     snapshotted,
     state,
+    without_voters,
 )
 from raft.single import (
     BOOTSTRAP,
@@ -48,6 +50,7 @@ from raft.single import (
     fetch,
     fetched,
     follower,
+    leader,
     recovered,
     unattached,
 )
@@ -74,23 +77,99 @@ def test_latest_snapshot_id_missing() -> None:
         ("high watermark 4", (5, LAST_EPOCH)),
         ("no such offset and epoch", (4, EPOCH)),
         ("no such offset and epoch", (4, LAST_EPOCH - 1)),
+        ("no such offset and epoch", (8, LAST_EPOCH)),
+        ("no such offset and epoch", (8, EPOCH + 1)),
+        ("inside a batch", (7, EPOCH)),
     ],
 )
 def test_create_snapshot_as_follower_with_invalid_snapshot_id(
     problem: str, snapshot_id: tuple[int, int]
 ) -> None:
     single = fetched()
-    if problem != "high watermark -1":
+    if problem == "high watermark -1":
+        single = follower()
+    elif snapshot_id[0] < 6:
         single.answer(FetchRequest, response(high_watermark=4))
     else:
-        single = follower()
+        taken = response(batches=(batch(END, count=3),), high_watermark=8)
+        single.answer(FetchRequest, taken)
+        assert single.core.high_watermark == 8
+        assert single.core.snapshot_problem(OffsetAndEpoch(8, EPOCH)) is None
     said = single.core.snapshot_problem(OffsetAndEpoch(*snapshot_id))
     assert said is not None and problem in said
     single.step(SnapshotCreated(OffsetAndEpoch(*snapshot_id)))
     assert single.core.snapshots == (BOOTSTRAP,)
 
 
+def test_create_snapshot_as_leader_with_invalid_snapshot_id() -> None:
+    """No high watermark yet, above it, of another epoch, where that epoch has ended, in a batch."""
+    single = led()
+    said = []
+
+    def problem(offset: int, epoch: int) -> None:
+        said.append(single.core.snapshot_problem(OffsetAndEpoch(offset, epoch)))
+        single.step(SnapshotCreated(OffsetAndEpoch(offset, epoch)))
+
+    problem(4, LAST_EPOCH)
+    acknowledge(single, 2)
+    single.step(Propose(0, EPOCH + 1, 3, 30, "three"))
+    assert (single.core.high_watermark, single.core.log_end.offset) == (START, START + 3)
+    problem(START + 3, EPOCH + 1)
+    problem(START, EPOCH + 2)
+    problem(END + 1, LAST_EPOCH)
+    acknowledge(single, 2)
+    problem(START + 2, EPOCH + 1)
+    assert single.core.snapshots == (BOOTSTRAP,)
+    for text, found in zip(
+        ("above", f"above the high watermark {START}", "no such", "no such", "inside a batch"),
+        said,
+        strict=True,
+    ):
+        assert text in (found or "")
+
+
 # -- the leader answers with a snapshot, or with where the logs part -----------------------------
+def parted(epochs: tuple[tuple[int, int], ...], *, cleaned: bool) -> Single:
+    """Leader whose log has these epochs, ends at 9, and has the snapshot (3, 1) but no other."""
+    log = without_voters(epochs=epochs, end_offset=9, batch_ends=(3, 6, 9))
+    single = leader(log=log, static_voters=STATIC)
+    acknowledge(single, 2)
+    oldest = OffsetAndEpoch(3, 1)
+    single.step(SnapshotCreated(oldest))
+    if cleaned:
+        single.step(CleanTo(oldest))
+    assert single.core.snapshots == (oldest,)
+    assert single.core.log_start_offset == (3 if cleaned else 0)
+    return single
+
+
+LONG, SHORT = ((1, 0), (3, 6)), ((1, 0), (3, 3))
+"""Epoch 1 ends at 6, and at 3."""
+
+
+@pytest.mark.parametrize(
+    ("epochs", "cleaned", "place", "snapshot", "diverging"),
+    [
+        pytest.param(LONG, True, (6, 0), (3, 1), None, id="leaderImmediatelySendsSnapshotId"),
+        pytest.param(LONG, True, (1, 1), (3, 1), None, id="OffsetLessThanLogStart"),
+        pytest.param(LONG, False, (0, 0), (3, 1), None, id="OffsetAtZero"),
+        pytest.param(SHORT, False, (4, 2), None, (3, 1), id="TruncateToLogStart"),
+        pytest.param(LONG, False, (3, 1), None, None, id="AtLogStartOffsetWithValidEpoch"),
+        pytest.param(LONG, True, (3, 1), None, None, id="...WithValidEpoch (cleaned)"),
+        pytest.param(LONG, True, (3, 2), (3, 1), None, id="AtLogStartOffsetWithInvalidEpoch"),
+        pytest.param(LONG, False, (10, 0), (3, 1), None, id="EpochLessThanOldestSnapshot"),
+    ],
+)
+def test_fetch_request(epochs, cleaned: bool, place, snapshot, diverging) -> None:
+    """fetchRequest...: answered at once, though it would wait; the rest of the name is the id."""
+    single = parted(epochs, cleaned=cleaned)
+    answer = single.ask(fetch(*place, max_wait_ms=500, high_watermark=1 << 40))
+    assert isinstance(answer, FetchResponse)
+    assert (answer.error, answer.leader) == (ErrorCode.NONE, OWN)
+    assert (answer.snapshot_id, answer.diverging) == (snapshot, diverging)
+    assert (answer.records is None) is (snapshot is not None or diverging is not None)
+
+
 @pytest.mark.parametrize(
     ("offset", "last_epoch", "diverging"),
     [
@@ -143,9 +222,9 @@ def test_fetch_snapshot_request_in_another_epoch(epoch: int, error: ErrorCode) -
 
 def test_leader_should_resign_if_not_get_fetch_snapshot_request_from_majority_voters() -> None:
     single = snapshotted()
-    for _ in range(3):
+    for node_id in (2, 3, 2):
         single.wait(2900)
-        single.ask(snapshot_request())
+        single.ask(snapshot_request(replica=key(node_id)))
         assert single.core.role == "leader"
     single.wait(2900)
     single.ask(snapshot_request(replica=key(9)))
@@ -173,12 +252,34 @@ def test_fetch_response_with_invalid_snapshot_id(snapshot_id: tuple[int, int]) -
     assert single.core.role == "prospective"
 
 
+@pytest.mark.parametrize(
+    "wrong", [OffsetAndEpoch(-1, LAST_EPOCH), OffsetAndEpoch(20, -1)], ids=["offset", "epoch"]
+)
+def test_fetch_snapshot_response_with_invalid_id(wrong: OffsetAndEpoch) -> None:
+    """The leader does not have it any more: back to the log, at once, as often as need be."""
+    single = follower()
+    for _ in range(2):
+        ready = single.answer(FetchRequest, response(snapshot_id=DOWNLOAD))
+        (send,) = ready.sends
+        assert isinstance(send.request, FetchSnapshotRequest)
+        assert (send.request.snapshot_id, send.request.position) == (DOWNLOAD, 0)
+        ready = single.answer(FetchSnapshotRequest, chunk(0, b"", snapshot_id=wrong))
+        assert ready.writes == (AbandonSnapshot(DOWNLOAD),)
+        (send,) = single.sends[-1:]
+        assert send.to == 2 and isinstance(send.request, FetchRequest)
+        assert (send.request.offset, send.request.last_fetched_epoch) == (END, LAST_EPOCH)
+
+
 def test_fetch_snapshot_response_partial_data() -> None:
-    single = downloading()
+    """Also fetchResponseWithSnapshotId: what is asked for is as the configuration has it."""
+    single = follower(snapshot_max_bytes=4)
+    single.answer(FetchRequest, response(snapshot_id=DOWNLOAD))
     for position in (0, 4, 8):
         send = single.sent(FetchSnapshotRequest)
-        assert send is not None and isinstance(send.request, FetchSnapshotRequest)
-        assert (send.request.snapshot_id, send.request.position) == (DOWNLOAD, position)
+        assert send is not None and send.to == 2
+        assert send.request == FetchSnapshotRequest(
+            CLUSTER_ID, key(1), EPOCH, DOWNLOAD, position, 4
+        )
         ready = single.answer(FetchSnapshotRequest, chunk(position, b"1234"[: 10 - position]))
         assert ready.writes[0] == SnapshotChunk(DOWNLOAD, position, b"1234"[: 10 - position])
         assert (InstallSnapshot(DOWNLOAD) in ready.writes) is (position == 8)
@@ -190,9 +291,9 @@ def test_fetch_snapshot_response_partial_data() -> None:
     assert (send.request.offset, send.request.last_fetched_epoch) == DOWNLOAD
 
 
-@pytest.mark.parametrize("leader_id", [-1, 3])
+@pytest.mark.parametrize("leader_id", [-1, 2, 3])
 def test_fetch_snapshot_response_from_newer_epoch(leader_id: int) -> None:
-    """...NotLeader, ...Leader: the download is given up."""
+    """...NotLeader, ...Leader: the download is given up, also where that leader leads again."""
     single = downloading()
     newer = LeaderAndEpoch(leader_id, EPOCH + 1)
     answer = FetchSnapshotResponse(ErrorCode.FENCED_LEADER_EPOCH, newer)
@@ -200,7 +301,10 @@ def test_fetch_snapshot_response_from_newer_epoch(leader_id: int) -> None:
     assert AbandonSnapshot(DOWNLOAD) in ready.writes
     role = "unattached" if leader_id < 0 else "follower"
     assert state(single) == (role, EPOCH + 1, leader_id)
-    assert not isinstance(single.sends[-1].request, FetchSnapshotRequest)
+    send = single.sends[-1]
+    assert isinstance(send.request, FetchRequest) and (leader_id < 0 or send.to == leader_id)
+    place = (send.request.epoch, send.request.offset, send.request.last_fetched_epoch)
+    assert place == (EPOCH + 1, END, LAST_EPOCH)
 
 
 def test_fetch_snapshot_response_from_older_epoch() -> None:

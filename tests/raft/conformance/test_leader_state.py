@@ -6,7 +6,11 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.raft.inputs import Propose, UpgradeKRaftVersion
-from quorate.raft.messages import VoteResponse
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    VoteResponse,
+)
 from quorate.raft.progress import Progress
 from quorate.raft.ready import Accepted, Refused
 from quorate.raft.values import ControlState, KRaftVersion, Voters
@@ -45,6 +49,10 @@ def test_follower_acknowledgement() -> None:
     assert not book(single).voters[2].acknowledged
     acknowledge(single, 2)
     assert [book(single).voters[i].acknowledged for i in (1, 2, 3)] == [True, True, False]
+    answer = BeginQuorumEpochResponse(ErrorCode.NONE, OWN)
+    single.answer(BeginQuorumEpochRequest, answer, to=3)
+    assert [book(single).voters[i].acknowledged for i in (1, 2, 3)] == [True, True, True]
+    assert single.core.high_watermark == START, "only the Fetch tells how far"
 
 
 def test_non_follower_acknowledgement() -> None:
@@ -83,7 +91,14 @@ def test_update_high_watermark_quorum_size(voters, needed: list[int]) -> None:
         acknowledge(single, node_id)
     assert single.core.high_watermark == START
     propose(single)
-    assert single.core.high_watermark == START
+    propose(single, 3)
+    for end in (START + 1, START + 4):
+        for node_id in needed:
+            assert single.core.high_watermark < end
+            acknowledge(single, node_id, end)
+        assert single.core.high_watermark == end
+    acknowledge(single, needed[0])
+    assert single.core.high_watermark == START + 4
 
 
 def test_idempotent_end_offset_update() -> None:
@@ -152,19 +167,30 @@ def test_update_high_watermark_removing_follower_from_voter_states() -> None:
     assert single.core.high_watermark == START + 1
     acknowledge(single, 2)
     assert single.core.high_watermark == START + 1, "no voter any more"
+    for end in (START, START + 1):
+        acknowledge(single, 3, end)
+        assert single.core.high_watermark == START + 1
+    propose(single)
+    assert single.core.high_watermark == START + 1
+    acknowledge(single, 3, START + 3)
+    assert single.core.high_watermark == START + 3
     acknowledge(single, 3)
-    assert single.core.high_watermark == START + 4
+    assert single.core.high_watermark == START + 5
 
 
 def test_update_high_watermark_quorum_removing_leader_from_voter_states() -> None:
     """A leader that removed itself leads on, but does not count."""
     single = committed()
     single.ask(remove(1))
-    propose(single, 2)
+    propose(single)
+    propose(single)
     acknowledge(single, 2)
-    assert single.core.high_watermark == START
+    for end in (START - 1, START):
+        acknowledge(single, 3, end)
+        assert single.core.high_watermark == START
     acknowledge(single, 3, START + 2)
     assert single.core.high_watermark == START + 2
+    assert single.core.role == "resigned", "the removal is committed"
 
 
 def test_update_voters_from_no_directory_id_to_directory_id() -> None:
@@ -207,8 +233,31 @@ def test_check_quorum_after_voter_set_changes() -> None:
     assert single.core.role == "resigned", "one of two others is no majority without the leader"
 
 
+def test_check_quorum_after_a_voter_was_added() -> None:
+    """Also checkQuorumAfterVoterSetChanges: of four the leader needs two others, not one."""
+    single = committed()
+    single.wait(1500)
+    acknowledge(single, 2)
+    single.ask(add())
+    versions(single)
+    single.wait(2000)
+    acknowledge(single, 2)
+    single.wait(500)
+    acknowledge(single, 2)
+    acknowledge(single, 4)
+    single.wait(2900)
+    acknowledge(single, 2)
+    single.wait(99)
+    assert single.core.role == "leader"
+    single.wait(1)
+    assert single.core.role == "resigned"
+
+
 def test_check_quorum_with_one_voter() -> None:
     single = alone()
+    single.wait(10_000_000)
+    assert single.core.role == "leader"
+    acknowledge(single, 9)
     single.wait(10_000_000)
     assert single.core.role == "leader"
 

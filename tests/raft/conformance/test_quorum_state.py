@@ -15,7 +15,7 @@ from quorate.base.ids import LeaderAndEpoch, Listener
 from quorate.raft import moves
 from quorate.raft.core import RaftCore
 from quorate.raft.inputs import Resign
-from quorate.raft.messages import FetchRequest, VoteRequest
+from quorate.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from quorate.raft.roles import (
     LEGAL_MOVES,
     NEVER,
@@ -24,6 +24,8 @@ from quorate.raft.roles import (
     Leader,
     Prospective,
     Resigned,
+    Role,
+    Unattached,
 )
 from quorate.raft.values import ElectionState
 from quorate.sim.story.names import key, listeners
@@ -363,9 +365,16 @@ def test_an_illegal_transition_is_a_broken_invariant(make, move) -> None:
 
 
 def test_candidate_to_leader_without_granted_vote() -> None:
+    """Not by time, not by a stranger's word; by that of one other of three."""
     single = candidate()
-    single.wait(1499)
-    assert single.core.role == "candidate"
+    single.wait(1400)
+    single.core._state.role.ballot.record(9, True)  # type: ignore[union-attr]
+    single.step()
+    assert state(single) == ("candidate", EPOCH + 1, -1)
+    single.answer(VoteRequest, granted(EPOCH + 1), to=2)
+    assert state(single) == ("leader", EPOCH + 1, 1)
+    described = single.core.describe(single.now)
+    assert described is not None and described.high_watermark == -1
 
 
 def test_cannot_follow_self() -> None:
@@ -398,6 +407,34 @@ def test_initialize_voted(before: ElectionState) -> None:
     assert single.core.election == before
     role = {2: "follower", -1: "unattached", 1: "resigned"}[before.leader_id]
     assert single.core.role == role
+
+
+@pytest.mark.parametrize(
+    ("before", "role", "left"),
+    [
+        (ElectionState(7), Unattached, 1500),
+        (ElectionState(7, -1, key(3)), Unattached, 1500),
+        (ElectionState(7, 9, key(9)), Unattached, 1500),
+        (ElectionState(7, 2), Follower, 2000),
+        (ElectionState(7, 2, key(3)), Follower, 2000),
+        (ElectionState(7, -1, key(1)), Candidate, 1500),
+        (ElectionState(7, 1), Resigned, 1500),
+    ],
+)
+def test_what_a_role_begins_with(before: ElectionState, role: type[Role], left: int) -> None:
+    """initializeAs...: its timer is a whole one, and nobody has said anything yet."""
+    single = Single(election=before)
+    held = single.core._state.role
+    assert type(held) is role and single.core.election == before
+    deadline = held.fetch_deadline if isinstance(held, Follower) else held.election_deadline  # type: ignore[union-attr]
+    assert deadline - single.now == left
+    if isinstance(held, Candidate):
+        assert (held.ballot.granted, held.ballot.refused) == ({1}, set())
+        assert held.ballot.open == [key(2), key(3)]
+    elif isinstance(held, Resigned):
+        assert (held.unacknowledged, held.successors) == ({2, 3}, ())
+    elif isinstance(held, Follower):
+        assert not held.has_fetched
 
 
 def test_initialize_as_unattached_when_missing_endpoints() -> None:
@@ -474,12 +511,21 @@ def test_follower_to_follower_same_epoch_and_more_endpoints() -> None:
     assert state(single) == ("follower", EPOCH, 2)
 
 
-def test_unattached_cannot_add_voted_state_for_self() -> None:
-    """A request that claims to come from this node itself: it grants none to itself twice."""
-    single = unattached()
-    single.ask(vote(EPOCH, candidate=2))
-    answer = single.ask(vote(EPOCH, candidate=1))
-    assert answer is not None and answer.granted is False  # type: ignore[union-attr]
+@pytest.mark.parametrize("disk", [0, 1], ids=["this directory", "another directory"])
+@pytest.mark.parametrize("role", ["unattached", "prospective", "unattached observer"])
+def test_unattached_cannot_add_voted_state_for_self(role: str, disk: int) -> None:
+    """Java stops the node. Kept, such a vote would be this node's own after a restart, and count
+    twice: a quorum-state of version 0 has no directory id."""
+    single = MADE[role]()
+    me = single.config.node_id
+    for rise in (0, 1):
+        epoch = single.core.epoch + rise
+        answer = single.ask(vote(epoch, me, disk=disk, **UP_TO_DATE | {"last_epoch": epoch - 1}))
+        assert isinstance(answer, VoteResponse)
+        assert (answer.error, answer.granted) == (ErrorCode.UNKNOWN_SERVER_ERROR, False)
+        assert single.core.election == ElectionState(epoch)
+        assert single.last.faulted is None
+        assert any("this node's own id" in note for note in single.last.notes)
 
 
 def test_leader_to_follower_same_epoch_is_refused() -> None:
