@@ -144,15 +144,18 @@ def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
         assert told[0] == told[1], table
 
 
-def test_ctrl_c_while_spark_starts_ends_quietly(tmp_path):
-    command = [sys.executable, "-m", "quorate", "pipeline", "history"]
-    command += ["log", "-w", str(tmp_path)]
+@pytest.mark.parametrize("moment", ["starting Spark", "taking records"])
+def test_ctrl_c_ends_a_job_quietly(tmp_path, moment):
+    command = [sys.executable, "-m", "quorate", "pipeline", "ingest", *places("d-divergent")]
+    command += ["-w", str(tmp_path / "home"), "--master", "local[1]"]
     job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     said = job.stderr.readline()
-    while "starting Spark" not in said:
+    while moment not in said:
         assert job.poll() is None, said
         said = job.stderr.readline()
     os.killpg(job.pid, signal.SIGINT)
-    rest = job.stderr.read()
+    rest = job.stderr.read()  # to the end of the JVM, too
     assert job.wait(30) == 130
+    assert "interrupted" in rest
     assert "Traceback" not in rest and "py4j" not in rest.lower(), rest
+    assert "Exception" not in rest and "ERROR" not in rest, rest

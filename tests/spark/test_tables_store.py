@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import resource
 
 import pytest
 
@@ -19,6 +20,7 @@ from quorate.spark.tables.files import (
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.lineage import Span
 from quorate.spark.tables.store import (
+    CannotWrite,
     ConcurrentRun,
     ParquetStore,
     Plan,
@@ -108,6 +110,55 @@ def test_a_run_killed_after_it_counts_is_finished_by_the_next(store, form, monke
     again = open_store(store.root, form)
     assert again.next_run() == 2 and names(again) == ["a"]
     assert again.next_run() == 2 and names(again) == ["a"]
+
+
+def test_two_that_finish_the_same_run_do_not_get_in_each_others_way(store, form, monkeypatch):
+    """A question begins by finishing what was recorded, and so meets the job that is at it."""
+    plan = Plan(store.next_run(), "bronze")
+    plan.add(write(store, plan.run, "orders"))
+    opened, other, finished = DeltaStore._opened, open_store(store.root, form), []
+
+    def meanwhile(self, path, schema):
+        found = opened(self, path, schema)
+        if self is store and path.endswith("topics"):
+            finished.append(other.recover())
+        return found
+
+    moved = ParquetStore._move
+
+    def moved_meanwhile(self, source, target):
+        if self is store and target.endswith(".parquet"):
+            finished.append(other.recover())
+        moved(self, source, target)
+
+    monkeypatch.setattr(DeltaStore, "_opened", meanwhile)
+    monkeypatch.setattr(ParquetStore, "_move", moved_meanwhile)
+    store.commit(plan)
+    assert finished == [True]
+    assert names(open_store(store.root, form)) == ["orders"]
+
+
+@pytest.mark.parametrize("room", [0, 100, 1500])
+def test_a_full_disk_is_told_as_one(tmp_path, room):
+    store = open_store(str(tmp_path / "home"), "delta")
+    for run in (1, 2):
+        plan = Plan(store.next_run(), "bronze")
+        plan.add(write(store, run, f"orders-{run}"))
+        if run == 1:
+            store.commit(plan)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))  # no file may be larger
+    try:
+        with pytest.raises(CannotWrite) as told:
+            store.commit(plan)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    text = str(told.value)
+    assert text.startswith(f"{store.root}: cannot be written: ") and "File too large" in text
+    assert "\n" not in text and "\x1b" not in text
+    again = open_store(store.root, "delta")
+    again.recover()
+    assert names(again) in (["orders-1"], ["orders-1", "orders-2"])
 
 
 def test_a_run_killed_before_it_counts_leaves_files_that_a_sweep_deletes(store, form, tmp_path):

@@ -1,7 +1,8 @@
 """`quorate pipeline`: jobs on Spark over metadata logs. Each job is also a plain function.
 
 Exit codes: 0 all went well, 1 some input was bad (the good part was taken, the rest is in
-quarantine), 2 the command line or a path in it is wrong.
+quarantine), 2 the command line or a path in it is wrong, 70 the job could not be done (a full disk,
+a lost worker).
 """
 
 from __future__ import annotations
@@ -216,6 +217,7 @@ def _job(
     """A session and a progress bar for a job; what Spark raises becomes one line."""
     from quorate.cli.pipeline_progress import progress
     from quorate.spark.session import session
+    from quorate.spark.tables.store import plain_reason
 
     conf = dict(_setting("--conf", text) for text in words["conf"])
     storage = dict(_setting("--storage-option", text) for text in words["storage_option"])
@@ -229,9 +231,15 @@ def _job(
             spark = session(f"quorate {name}", words["master"], storage=storage, **conf)
         bar.watch(spark)
         try:
-            yield spark, bar.tell
+            with _left_at_once(bar.clear):
+                yield spark, bar.tell
         except QuorateError as error:
             raise _wrong(error) from error
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            raise JobFailed(f"{where}{error.strerror or plain_reason(error)}") from error
         except Exception as error:
             if type(error).__module__.startswith(("pyspark", "py4j")):
                 if "PATH_NOT_FOUND" in str(error) or "FileNotFoundError" in str(error):
@@ -245,12 +253,14 @@ def _job(
 
 @contextmanager
 def _left_at_once(tidy: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C end the process while Spark starts: nothing is under way yet, and an exception
-    in the middle of what is said to the JVM ends in pages of its own. PySpark's handler follows.
+    """Let Ctrl-C end the process on the spot. Runs happen as a whole or not at all and the JVM goes
+    with its parent, so there is nothing to clear up; while an exception in the middle of what is
+    said to the JVM, as by PySpark's own handler, ends in pages of tracebacks.
     """
 
     def leave(*_: object) -> None:
         tidy()
+        os.write(2, b"interrupted: what was under way counts for nothing; start it again\n")
         os._exit(INTERRUPTED)
 
     before = signal.signal(signal.SIGINT, leave)
@@ -280,9 +290,11 @@ def _wrong(error: QuorateError) -> QuorateError:
     """Wrong paths and questions are wrong usage."""
     from quorate.spark.files import SourceError
     from quorate.spark.history import NoSuchQuestion
-    from quorate.spark.tables.store import WarehouseError
+    from quorate.spark.tables.store import CannotWrite, WarehouseError
     from quorate.spark.timetravel import NoSuchState
 
+    if isinstance(error, CannotWrite):
+        return error
     if isinstance(error, SourceError | NoSuchQuestion | NoSuchState | WarehouseError):
         error.exit_code = WRONG
     return error

@@ -18,6 +18,7 @@ import pyarrow as pa
 from quorate.spark.tables.layout import TABLES, table_path
 from quorate.spark.tables.store import (
     COMPACT,
+    CannotWrite,
     ConcurrentRun,
     LostCommit,
     Plan,
@@ -78,7 +79,10 @@ class DeltaStore(Store):
         if last is not None:
             plan.before = last.last_runs
         name = f"{plan.run:08d}-{uuid4().hex}.json"
-        self._write_text(self._path(_PLANS, name), plan.to_json())
+        try:
+            self._write_text(self._path(_PLANS, name), plan.to_json())
+        except OSError as error:
+            raise CannotWrite(self.root, error) from None
         self._record(plan, name)
         for table in plan.tables:
             self._apply_to(table, plan)
@@ -146,10 +150,12 @@ class DeltaStore(Store):
                 mode="append",
                 commit_properties=properties,
             )
-        except DeltaError as error:
-            raise ConcurrentRun(
-                f"another run has changed {self.root} at the same time; start again ({error})"
-            ) from None
+        except (DeltaError, OSError) as error:
+            if self.last_run() >= plan.run:
+                raise ConcurrentRun(
+                    f"another run has changed {self.root} at the same time; start again"
+                ) from None
+            raise CannotWrite(self.root, error) from None
 
     def _reached(self) -> dict[str, int]:
         """The last run that changed each table, as the tables tell it."""
@@ -239,6 +245,18 @@ class DeltaStore(Store):
         self._record(parse_plan(self._read_text(f"{folder}/{found[0]}")), found[0])
 
     def _apply_to(self, table: str, plan: Plan) -> bool:
+        """Whether it was still to be done."""
+        from deltalake.exceptions import DeltaError
+
+        try:
+            return self._apply_once(table, plan)
+        except (DeltaError, OSError) as error:
+            opened = self._open(table_path(table))
+            if opened is None or (opened.transaction_version(_APP) or 0) < plan.run:
+                raise CannotWrite(self.root, error) from None
+            return False  # another process that finishes the same run was here first
+
+    def _apply_once(self, table: str, plan: Plan) -> bool:
         from deltalake import CommitProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,7 @@ from quorate.spark.tables.files import DataFile, hidden_name, open_root, told_st
 from quorate.spark.tables.layout import TABLES, table_path
 
 PLANS: Final = "control/_runs"
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 COMPACT: Final = "compact"
 """The job that changes files and no rows."""
 
@@ -47,6 +49,21 @@ class LostCommit(WarehouseError):
 
 class ConcurrentRun(WarehouseError):
     """Another run has changed the warehouse meanwhile."""
+
+
+class CannotWrite(WarehouseError):
+    """The disk or the store has refused: full, read-only, gone."""
+
+    exit_code = 70
+
+    def __init__(self, root: str, error: Exception) -> None:
+        super().__init__(f"{root}: cannot be written: {plain_reason(error)}")
+
+
+def plain_reason(error: Exception) -> str:
+    """What an error of a library says, on one line and without colours."""
+    lines = (line.strip(" \u21b3") for line in _COLOURS.sub("", str(error)).splitlines())
+    return ": ".join(line for line in lines if line)
 
 
 @dataclass(frozen=True)
@@ -248,7 +265,7 @@ class ParquetStore(Store):
     def _apply(self, plan: Plan, path: str) -> None:
         for table in plan.tables:
             self._apply_to(table, plan)
-        self._fs.move(path, path.removesuffix(".json") + ".done.json")
+        self._move(path, path.removesuffix(".json") + ".done.json")
 
     def _apply_to(self, table: str, plan: Plan) -> None:
         base = self._path(table_path(table))
@@ -256,11 +273,19 @@ class ParquetStore(Store):
             final = posixpath.join(base, file.path)
             hidden = hidden_name(final)
             if self._fs.get_file_info(hidden).type == fs.FileType.File:
-                self._fs.move(hidden, final)
+                self._move(hidden, final)
         for gone in plan.removes.get(table, []):
             full = posixpath.join(base, gone)
             if self._fs.get_file_info(full).type == fs.FileType.File:
                 self._fs.delete_file(full)
+
+    def _move(self, source: str, target: str) -> None:
+        """Give a file its name, unless another process that finishes the same run just has."""
+        try:
+            self._fs.move(source, target)
+        except FileNotFoundError:
+            if self._fs.get_file_info(target).type != fs.FileType.File:
+                raise
 
 
 def _name(info: fs.FileInfo) -> str:
