@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.base.errors import BrokenInvariant
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.raft.history import Controls, History
 from quorate.raft.values import ControlState, KRaftVersion, RecoveredLog, Voter, Voters
-from quorate.raft.voters import VoterSet
+from quorate.raft.voters import VoterSet, address_of
 from quorate.sim.story.names import key, listeners, voter
 from raft.single import recovered
 
@@ -30,6 +31,9 @@ def test_voter_nodes() -> None:
     assert ABC.keys == (key(1), key(2), key(3))
     assert ABC.get(2) == voter(2) and ABC.get(4) is None
     assert ABC.listeners(1) == listeners(1) and ABC.listeners(4) == ()
+    assert address_of(ABC.listeners(1), "CONTROLLER") == listeners(1)[0].address
+    assert address_of(ABC.listeners(1), "MISSING") is None
+    assert address_of(ABC.listeners(4), "CONTROLLER") is None
 
 
 def test_add_voter() -> None:
@@ -53,9 +57,13 @@ def test_cannot_remove_to_empty_voter_set() -> None:
 
 
 def test_update_voter() -> None:
-    assert ABC.update(voter(4)) is None
-    assert ABC.update(Voter(key(3, 1), listeners(3))) is None
+    for stranger in (voter(4), Voter(key(3, 1), listeners(3))):
+        assert ABC.update(stranger) is None and not ABC.needs_update(stranger)
+    assert not ABC.needs_update(voter(3))
     moved = Voter(key(3), listeners(9), 0, 1)
+    for other in (moved, Voter(key(3), listeners(3), 1, 1), Voter(key(3), listeners(3), 0, 0)):
+        assert ABC.needs_update(other)
+    assert STATIC.needs_update(Voter(key(3), listeners(3), 0, 0)), "its directory id"
     assert ABC.update(moved) == VoterSet([voter(1), voter(2), moved])
 
 
@@ -63,6 +71,10 @@ def test_update_voter_ignoring_directory_id() -> None:
     assert ABC.update_ignoring_directory(voter(4)) is None
     other = Voter(key(3, 1), listeners(9), 0, 1)
     assert ABC.update_ignoring_directory(other) == VoterSet([voter(1), voter(2), other])
+    known = STATIC.update_ignoring_directory(voter(3))
+    assert known is not None and known.get(3) == voter(3)
+    again = known.update_ignoring_directory(other)
+    assert again == VoterSet([*STATIC.voters[:2], other])
 
 
 @pytest.mark.parametrize(
@@ -71,12 +83,15 @@ def test_update_voter_ignoring_directory_id() -> None:
         (ABC, key(1), True),
         (ABC, key(1, 1), False),
         (ABC, ReplicaKey(1), False),
+        (ABC, ReplicaKey(2, key(1).directory_id), False),
+        (ABC, ReplicaKey(4, key(1).directory_id), False),
         (ABC, key(4), False),
         (ABC, ReplicaKey(4), False),
         (STATIC, key(1), True),
         (STATIC, key(1, 1), True),
         (STATIC, ReplicaKey(1), True),
         (STATIC, key(4), False),
+        (STATIC, ReplicaKey(4), False),
     ],
 )
 def test_is_voter_with_and_without_directory_id(
@@ -88,7 +103,7 @@ def test_is_voter_with_and_without_directory_id(
 def test_is_only_voter() -> None:
     alone = VoterSet([voter(1)])
     assert alone.is_only_voter(key(1))
-    for other in (key(1, 1), ReplicaKey(1), key(2)):
+    for other in (key(1, 1), ReplicaKey(1), key(2), ReplicaKey(4, key(1).directory_id)):
         assert not alone.is_only_voter(other)
     assert not any(ABC.is_only_voter(asked) for asked in (key(1), key(4), ReplicaKey(1)))
 
@@ -107,6 +122,23 @@ def test_is_only_voter() -> None:
 def test_overlapping_majority(ids: tuple[int, ...], overlap: bool) -> None:
     other = VoterSet(voter(i) for i in ids)
     assert ABC.overlaps(other) is other.overlaps(ABC) is overlap
+
+
+def test_overlapping_majority_of_five() -> None:
+    """nonOverlappingMajority; and one that is replaced, which Kafka accepts and this does not."""
+    five = VoterSet(voter(i) for i in range(1, 6))
+    replaced = {i: Voter(key(i, 1), listeners(i), 0, 1) for i in (1, 2)}
+    far = [
+        VoterSet(voter(i) for i in range(1, 8)),
+        VoterSet(voter(i) for i in (3, 4, 5)),
+        VoterSet((*replaced.values(), *five.voters[2:])),
+        VoterSet((replaced[1], *five.voters[1:])),
+    ]
+    near = [five, VoterSet(voter(i) for i in range(1, 7)), VoterSet(five.voters[1:])]
+    for other in far:
+        assert not five.overlaps(other) and not other.overlaps(five)
+    for other in near:
+        assert five.overlaps(other) and other.overlaps(five)
 
 
 def test_supports_version() -> None:
@@ -146,6 +178,8 @@ def test_no_static_voter_set() -> None:
 
 
 def test_add_at() -> None:
+    with pytest.raises(BrokenInvariant):
+        controls((-2, ABC))
     made = controls((100, ABC), (200, sets(1, 2, 3, 4)), (300, ABC))
     assert at(made, 99) is None
     assert at(made, 100) == at(made, 199) == ABC
@@ -157,6 +191,7 @@ def test_bootstrap_add_at() -> None:
     """What the bootstrap snapshot holds stands at offset -1."""
     made = Controls(VoterSet(), recovered(end_offset=0, epochs=(), batch_ends=()))
     assert (made.voters, made.voters_offset, at(made, -1)) == (ABC, -1, ABC)
+    assert at(made, -2) is None
     made.apply(100, Voters(sets(1, 2, 3, 4).voters))
     assert at(made, 99) == ABC and at(made, 100) == sets(1, 2, 3, 4)
     made.apply(200, Voters(ABC.voters))
@@ -262,6 +297,7 @@ def test_control_records_truncate_to() -> None:
     for end, voters, version in expected:
         made.truncate(end)
         assert (made.voters, made.version) == (voters, version)
+        assert made.own is (end > 1), "else the configured voters count, and are told so"
 
 
 def test_control_records_trim_prefix_to() -> None:
@@ -271,4 +307,6 @@ def test_control_records_trim_prefix_to() -> None:
     for start in (1, 2, 3, 99):
         made.compact(start)
         assert (made.voters, made.version) == (sets(1, 2), 1)
+        assert at(made, 1) == (ABC if start < 2 else None)
+        assert made.at(1).kraft_version == 1 and at(made, 2) == sets(1, 2)
     assert made.at(3) == ControlState(1, sets(1, 2).voters)
