@@ -235,7 +235,7 @@ def test_results_of_another_plan_format_are_not_gone_on_with(
 ) -> None:
     list(Campaign(tmp_path).run(range(2), 1))
     monkeypatch.setattr(module, "FORMAT", FORMAT + 1)
-    with pytest.raises(CampaignError, match=r"plan format 3, and this is .* plan format 4"):
+    with pytest.raises(CampaignError, match=r"plan format 4, and this is .* plan format 5"):
         Campaign(tmp_path, resume=True)
 
 

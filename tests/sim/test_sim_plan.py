@@ -35,7 +35,7 @@ def test_a_short_text_says_what_is_not_as_by_default() -> None:
     for seed in SEEDS:
         plan = draw(seed)
         assert parse_plan(plan_text(plan, short=True)) == plan
-    assert plan_text(Plan(), short=True) == "format 3\nseed 0\nvoters 3\nduration_ms 10000\n"
+    assert plan_text(Plan(), short=True) == "format 4\nseed 0\nvoters 3\nduration_ms 10000\n"
 
 
 def test_a_plan_of_format_1_is_one_of_today_without_what_is_new() -> None:
@@ -84,8 +84,8 @@ def test_settings_left_out_have_their_defaults() -> None:
     ("text", "says"),
     [
         (
-            "format 4\ncolour 3",
-            "1: this plan is of format 4, and this version runs formats 1, 2, 3",
+            "format 5\ncolour 3",
+            "1: this plan is of format 5, and this version runs formats 1, 2, 3, 4",
         ),
         ("at 5 crash-inside node=1 what=x step=3", "no operation 'x', but truncate, roll"),
         ("voters", "line 1: a setting is a name and a value"),

@@ -66,7 +66,13 @@ def draw(seed: int) -> Plan:
     if any(deed.kind == "churn" for deed in plan.deeds):
         slices = Chance(seed, "slices").pick((1, 100))
         disk = replace(disk, slice_bytes=slices, tail_bytes=300, retention_bytes=500)
-    return replace(plan, timing=_patient(plan), disk=disk)
+    return _since_format_4(seed, replace(plan, timing=_patient(plan), disk=disk))
+
+
+def _since_format_4(seed: int, plan: Plan) -> Plan:
+    """What format 4 added. Each thing has a stream of its own, `Chance(seed, "its name")`, so that
+    it leaves all that was drawn before as it was; without it a plan is one of format 3."""
+    return plan
 
 
 def _small(luck: Chance, disk: DiskPlan) -> DiskPlan:

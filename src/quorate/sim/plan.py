@@ -18,9 +18,9 @@ from quorate.base.errors import QuorateError
 from quorate.node.applier import SLICE_BYTES
 from quorate.node.tail import TAIL_BYTES
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """How seeds draw plans: it changes whenever some seed draws another plan than before."""
-_READABLE: Final = (1, 2, FORMAT)
+_READABLE: Final = (1, 2, 3, FORMAT)
 """A plan of an older format has what came later at its default, and runs as it ran then."""
 _OTHER_TAIL: Final = (1, 2)
 """What is `disk.tail_bytes` there was in the storage, where it decided nothing."""
