@@ -1,23 +1,18 @@
-"""One test for each sentence about the leader: Fetch, FetchSnapshot, high watermark (5.6, 5.8)."""
+"""One test for each sentence about the leader: Fetch answered, parked, proposed to (5.6, 5.8)."""
 
 from __future__ import annotations
 
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
+from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.inputs import (
-    CleanTo,
     Propose,
     Resign,
     Shutdown,
-    SnapshotCreated,
 )
 from quorate.raft.messages import (
     FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    ReadChunk,
     ReadRange,
     VoteRequest,
 )
@@ -26,10 +21,10 @@ from quorate.raft.ready import (
     Append,
     Refused,
 )
-from quorate.raft.values import Voter, Voters
-from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
+from quorate.raft.values import Voters
+from quorate.sim.story.names import key, listeners, voter
+from raft.leader_stories import OWN, START, committed, led, snapshotted
 from raft.single import (
-    BOOTSTRAP,
     END,
     EPOCH,
     LAST_EPOCH,
@@ -45,26 +40,6 @@ from raft.single import (
     resigned,
     unattached,
 )
-
-OWN = LeaderAndEpoch(1, EPOCH + 1)
-START = END + 1
-"""Log end of a leader whose first batch is a LeaderChange alone."""
-
-
-def led(**config: object) -> Single:
-    """Leader of epoch 5 whose log has a voter set: its first batch is one record."""
-    control = ((4, Voters(tuple(voter(i) for i in (1, 2, 3)))),)
-    single = leader(log=recovered(control_records=control), **config)
-    assert single.core.log_end == (START, EPOCH + 1)
-    return single
-
-
-def committed(**config: object) -> Single:
-    """As `led`, with a high watermark: node 2 has everything."""
-    single = led(**config)
-    single.ask(fetch(START, EPOCH + 1, max_wait_ms=0))
-    assert single.core.high_watermark == START
-    return single
 
 
 # -- the leader's checks -------------------------------------------------------------------------
@@ -112,17 +87,6 @@ def test_a_leader_that_shuts_down_serves_no_more() -> None:
 
 
 # -- the leader's decision -----------------------------------------------------------------------
-def snapshotted(*, cleaned: bool, **config: object) -> Single:
-    """Leader with a snapshot (3, 3), and with `cleaned` a log that starts there."""
-    single = committed(**config)
-    snapshot_id = OffsetAndEpoch(3, LAST_EPOCH)
-    single.step(SnapshotCreated(snapshot_id))
-    if cleaned:
-        single.step(CleanTo(snapshot_id))
-    assert single.core.snapshots[-1] == snapshot_id
-    return single
-
-
 def test_offset_0_gets_the_newest_snapshot_but_never_0_0() -> None:
     assert led().ask(fetch(0, 0, max_wait_ms=0)).snapshot_id is None  # type: ignore[union-attr]
     answer = snapshotted(cleaned=False).ask(fetch(0, 0))
@@ -326,216 +290,6 @@ def test_a_fetch_lingers_no_longer_than_it_may_wait() -> None:
     assert single.ask(fetch(START, EPOCH + 1, high_watermark=-1, max_wait_ms=1)) is None
     single.wait(1)
     assert single.replies[single.asked].high_watermark == START  # type: ignore[union-attr]
-
-
-# -- the row of the replica, the high watermark --------------------------------------------------
-def test_the_high_watermark_needs_a_record_of_the_own_epoch() -> None:
-    single = led()
-    answer = single.ask(fetch(END, LAST_EPOCH))
-    assert answer.high_watermark == -1  # type: ignore[union-attr]
-    answer = single.ask(fetch(START, EPOCH + 1, max_wait_ms=0))
-    assert answer.high_watermark == START  # type: ignore[union-attr]
-
-
-def test_the_leader_counts_only_what_is_durable() -> None:
-    single = committed()
-    single.slow = True
-    single.step(Propose(0, EPOCH + 1, 1, 10, "x"))
-    single.ask(fetch(START + 1, EPOCH + 1, replica=key(2), max_wait_ms=0))
-    assert single.core.high_watermark == START
-    single.ask(fetch(START + 1, EPOCH + 1, replica=key(3), max_wait_ms=0))
-    assert single.core.high_watermark == START + 1
-    single.persist()
-    assert single.core.high_watermark == START + 1
-
-
-def test_observers_and_strangers_do_not_count() -> None:
-    single = led()
-    for replica in (key(9), key(2, 1), ReplicaKey(2), ReplicaKey(-1, ZERO_UUID)):
-        answer = single.ask(fetch(END, LAST_EPOCH, replica=replica, max_wait_ms=0))
-        assert isinstance(answer, FetchResponse) and answer.records is not None
-        single.ask(fetch(START, EPOCH + 1, replica=replica, max_wait_ms=0))
-    assert single.core.high_watermark == -1
-    described = single.core.describe(single.now)
-    assert described is not None
-    assert [row.key for row in described.observers] == [ReplicaKey(2), key(2, 1), key(9)]
-
-
-def test_the_high_watermark_never_falls() -> None:
-    single = committed()
-    single.ask(fetch(END, LAST_EPOCH))
-    assert single.core.high_watermark == START
-
-
-@pytest.mark.parametrize("offset", [START + 1, 0])
-def test_only_a_fetch_at_a_valid_place_counts(offset: int) -> None:
-    single = snapshotted(cleaned=True)
-    single.ask(fetch(offset, EPOCH + 1 if offset else 0, replica=key(3)))
-    rows = single.core.describe(single.now).voters  # type: ignore[union-attr]
-    assert [row.log_end_offset for row in rows] == [START, START, -1]
-
-
-def test_caught_up_is_at_the_end_or_at_the_end_of_the_fetch_before() -> None:
-    single = committed()
-    single.now = 5000
-    single.ask(fetch(START, EPOCH + 1, replica=key(3), high_watermark=START))
-    single.now = 6000
-    single.step(Propose(0, EPOCH + 1, 1, 1, "x"))
-    single.now = 7000
-    single.ask(fetch(START, EPOCH + 1, replica=key(3)))
-    row = single.core.describe(7000).voters[2]  # type: ignore[union-attr]
-    assert (row.last_fetch_ms, row.last_caught_up_ms) == (7000, 5000)
-
-
-def test_who_was_behind_has_caught_up_when_it_reaches_the_end_of_the_fetch_before() -> None:
-    """So a voter of a busy leader, which never fetches at the very end, has caught up all along."""
-    single = led()
-    single.now = 5000
-    single.ask(fetch(END, LAST_EPOCH, replica=key(3)))
-    assert single.core.describe(5000).voters[2].last_caught_up_ms == -1  # type: ignore[union-attr]
-    single.step(Propose(0, EPOCH + 1, 1, 1, "x"))
-    single.now = 7000
-    single.ask(fetch(START, EPOCH + 1, replica=key(3)))
-    row = single.core.describe(7000).voters[2]  # type: ignore[union-attr]
-    assert (row.last_fetch_ms, row.last_caught_up_ms) == (7000, 5000)
-
-
-def test_who_does_not_reach_the_end_of_the_fetch_before_has_not_caught_up() -> None:
-    single = led()
-    single.step(Propose(0, EPOCH + 1, 1, 1, "x"))
-    for offset, last_epoch in ((END, LAST_EPOCH), (START, EPOCH + 1)):
-        single.ask(fetch(offset, last_epoch, replica=key(3)))
-    row = single.core.describe(single.now).voters[2]  # type: ignore[union-attr]
-    assert row.last_caught_up_ms == -1
-
-
-def test_check_quorum() -> None:
-    single = led()
-    elected = single.now
-    single.now = elected + 2900
-    single.ask(fetch(START, EPOCH + 1, replica=key(3)))
-    single.wait(2999)
-    assert single.core.role == "leader"
-    single.wait(1)
-    assert single.core.role == "resigned"
-    assert single.core.leader == LeaderAndEpoch(-1, EPOCH + 1)
-
-
-def test_observers_do_not_hold_the_quorum() -> None:
-    single = led()
-    single.now += 2999
-    single.ask(fetch(START, EPOCH + 1, replica=key(9)))
-    single.wait(1)
-    assert single.core.role == "resigned"
-
-
-STRANGERS = (key(2, 1), key(3, 1), ReplicaKey(2))
-"""Replaced disks, and one that does not tell its directory id: none is the voter (KIP-853)."""
-
-
-@pytest.mark.parametrize("replica", STRANGERS)
-def test_a_voters_id_in_another_directory_does_not_hold_the_quorum(replica: ReplicaKey) -> None:
-    single = led()
-    single.now += 2999
-    single.ask(fetch(START, EPOCH + 1, replica=replica))
-    single.wait(1)
-    assert single.core.role == "resigned"
-
-
-@pytest.mark.parametrize("replica", STRANGERS)
-def test_nor_does_it_by_fetching_a_snapshot(replica: ReplicaKey) -> None:
-    single = snapshotted(cleaned=False)
-    single.now += 2999
-    single.ask(snapshot_request(replica=replica))
-    single.wait(1)
-    assert single.core.role == "resigned"
-
-
-def test_a_voter_whose_directory_nobody_knows_holds_the_quorum_from_any() -> None:
-    """As with kraft.version 0."""
-    known = (voter(1), Voter(ReplicaKey(2), listeners(2)), voter(3))
-    single = leader(log=recovered(control_records=((4, Voters(known)),)))
-    single.now += 2999
-    single.ask(fetch(END, LAST_EPOCH, replica=key(2, 1)))
-    single.wait(1)
-    assert single.core.role == "leader"
-
-
-# -- FetchSnapshot, asked ------------------------------------------------------------------------
-def snapshot_request(**changes: object) -> FetchSnapshotRequest:
-    fields: dict[str, object] = {
-        "cluster_id": CLUSTER_ID,
-        "replica": key(3),
-        "epoch": EPOCH + 1,
-        "snapshot_id": OffsetAndEpoch(3, LAST_EPOCH),
-        "position": 10,
-        "max_bytes": 100,
-    }
-    return FetchSnapshotRequest(**(fields | changes))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
-        ({"epoch": EPOCH}, ErrorCode.FENCED_LEADER_EPOCH),
-        ({"epoch": EPOCH + 2}, ErrorCode.UNKNOWN_LEADER_EPOCH),
-        ({"snapshot_id": OffsetAndEpoch(4, 3)}, ErrorCode.SNAPSHOT_NOT_FOUND),
-        ({"snapshot_id": BOOTSTRAP}, ErrorCode.SNAPSHOT_NOT_FOUND),
-        ({"position": -1}, ErrorCode.POSITION_OUT_OF_RANGE),
-        ({}, ErrorCode.NONE),
-    ],
-)
-def test_fetch_snapshot(changes: dict[str, object], error: ErrorCode) -> None:
-    answer = snapshotted(cleaned=False).ask(snapshot_request(**changes))
-    assert isinstance(answer, FetchSnapshotResponse)
-    assert answer.error == error
-    if error == ErrorCode.NONE:
-        assert answer.chunk == ReadChunk(OffsetAndEpoch(3, LAST_EPOCH), 10, 100)
-        assert (answer.leader, answer.position) == (OWN, 10)
-
-
-@pytest.mark.parametrize(("asked", "sent"), [(-5, 0), (0, 0), (50, 50), (1 << 31, 77)])
-def test_a_chunk_is_no_larger_than_what_the_leader_would_ask_for(asked: int, sent: int) -> None:
-    single = snapshotted(cleaned=False, snapshot_max_bytes=77)
-    answer = single.ask(snapshot_request(max_bytes=asked))
-    assert answer.chunk == ReadChunk(OffsetAndEpoch(3, LAST_EPOCH), 10, sent)  # type: ignore[union-attr]
-
-
-def test_fetch_snapshot_counts_for_check_quorum() -> None:
-    single = snapshotted(cleaned=False)
-    single.now += 2999
-    single.ask(snapshot_request())
-    single.wait(1)
-    assert single.core.role == "leader"
-
-
-# -- own snapshots -------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("snapshot_id", "why"),
-    [
-        ((4, LAST_EPOCH), None),
-        ((START, EPOCH + 1), None),
-        ((START + 1, EPOCH + 1), "high watermark"),
-        ((4, LAST_EPOCH - 1), "no such"),
-        ((4, EPOCH), "no such"),
-        ((3, LAST_EPOCH), "exists"),
-        ((2, LAST_EPOCH), "start"),
-    ],
-)
-def test_when_a_snapshot_may_be_made(snapshot_id: tuple[int, int], why: str | None) -> None:
-    problem = snapshotted(cleaned=True).core.snapshot_problem(OffsetAndEpoch(*snapshot_id))
-    assert problem is None if why is None else why in (problem or "")
-
-
-def test_a_snapshot_ends_at_a_batch_border() -> None:
-    single = committed()
-    single.step(Propose(0, EPOCH + 1, 3, 30, "three"))
-    single.ask(fetch(START + 3, EPOCH + 1, max_wait_ms=0))
-    assert "inside a batch" in (
-        single.core.snapshot_problem(OffsetAndEpoch(START + 1, EPOCH + 1)) or ""
-    )
-    assert single.core.snapshot_problem(OffsetAndEpoch(START + 3, EPOCH + 1)) is None
 
 
 # -- proposing -----------------------------------------------------------------------------------
