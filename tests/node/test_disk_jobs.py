@@ -1,5 +1,7 @@
 """Disk jobs over a storage in memory: order, one sync for all, failures, snapshots."""
 
+from itertools import pairwise
+
 import pytest
 
 from quorate.base.ids import OffsetAndEpoch
@@ -115,6 +117,19 @@ def test_a_snapshot_of_our_own(storage):
     assert result == SnapshotWritten(ID, len(data)) and paused
     read = read_snapshot(data, ID)
     assert read.values == (b"one", b"two") and read.last_contained_log_timestamp == 500
+
+
+def test_there_is_a_pause_every_few_records_of_a_batch(storage):
+    seen = []
+
+    def values():
+        for number in range(1000):  # all of them fit into one batch
+            seen.append(number)
+            yield b"value"
+
+    pauses = []
+    write_snapshot(storage, snapshot_job(values()), lambda: pauses.append(len(seen)))
+    assert len(pauses) > 10 and all(b - a <= 64 for a, b in pairwise([0, *pauses]))
 
 
 def test_a_snapshot_that_cannot_be_written_leaves_nothing(storage, watch):

@@ -2,6 +2,9 @@
 
 import asyncio
 import threading
+from types import SimpleNamespace
+
+import pytest
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import encode_batch
@@ -16,7 +19,7 @@ from quorate.node.jobs import (
     Written,
 )
 from quorate.raft.values import ControlState
-from quorate.server.disk import DiskThread
+from quorate.server.disk import DiskThread, Pace, SnapshotAbandoned
 from quorate.storage.api import AppendedBatch
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 
@@ -131,6 +134,25 @@ def test_closing_performs_what_is_queued():
             assert bench.storage.end_offset == 10
 
     asyncio.run(run())
+
+
+def test_who_writes_a_snapshot_rests_twice_as_long_as_it_works(monkeypatch):
+    class Closing(threading.Event):
+        def wait(self, timeout=None):
+            rests.append(timeout)
+            return self.is_set()
+
+    rests, worked = [], [0.0]
+    monkeypatch.setattr("quorate.server.disk.time", SimpleNamespace(thread_time=lambda: worked[0]))
+    closing = Closing()
+    pace = Pace(closing)
+    for work in (0.0004, 0.0004, 0.0004, 0.004, 3.0):
+        worked[0] += work
+        pace.rest()
+    assert rests == pytest.approx([0.0024, 0.008, 0.05])
+    closing.set()
+    with pytest.raises(SnapshotAbandoned, match="closing"):
+        pace.rest()
 
 
 def test_a_snapshot_is_written_beside_the_log():

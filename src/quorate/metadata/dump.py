@@ -9,6 +9,7 @@ a loss.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from quorate.formats.records import (
     AccessControlEntryRecord,
@@ -245,8 +246,11 @@ def _configs(image: Image) -> Iterator[RecordAndVersion]:
 
 
 def _client_quotas(image: Image) -> Iterator[RecordAndVersion]:
-    for entity in in_order(image.client_quotas, key=_entity_sort_key):
-        values = image.client_quotas[entity]
+    quotas = image.client_quotas
+    named = in_order(entity for entity in quotas if not _has_default(entity))
+    defaults = in_order(filter(_has_default, quotas), key=_entity_sort_key)
+    for entity in chain(named, defaults):
+        values = quotas[entity]
         for key in sorted(values):
             record = ClientQuotaRecord(
                 entity=[
@@ -258,6 +262,11 @@ def _client_quotas(image: Image) -> Iterator[RecordAndVersion]:
                 remove=False,
             )
             yield record, 0
+
+
+def _has_default(entity: QuotaEntity) -> bool:
+    """Whether it is about a default: None, that cannot be compared with a name."""
+    return None in [name for _, name in entity]
 
 
 def _entity_sort_key(entity: QuotaEntity) -> list[tuple[str, bool, str]]:

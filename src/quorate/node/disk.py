@@ -6,7 +6,7 @@ Owned by one thread of the server, or called by a simulator. Snapshots of our ow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from quorate.base.errors import QuorateError
@@ -43,6 +43,7 @@ from quorate.raft.ready import (
 from quorate.storage.api import CorruptLog, Storage, StorageError
 
 _HEAD: Final = 1024 * 1024
+_RECORDS_IN_A_ROW: Final = 64
 
 
 class Disk:
@@ -148,7 +149,7 @@ def write_snapshot(
     job: WriteSnapshot,
     pause: Callable[[], None] = lambda: None,
 ) -> SnapshotWritten | SnapshotFailed:
-    """Write a whole snapshot; `pause` is called between batches, to let others run.
+    """Write a whole snapshot; `pause` is called every few records, to let others run.
 
     What `job.values` raises, other than a QuorateError, comes through; no file is left then either.
     """
@@ -160,12 +161,11 @@ def write_snapshot(
             job.snapshot_id,
             job.control,
             job.last_contained_log_timestamp,
-            job.values,
+            _with_pauses(job.values, pause),
             job.now_ms,
         ):
             writer.append(data)
             size += len(data)
-            pause()
         writer.freeze()
     except Exception as error:
         if writer is not None:
@@ -174,3 +174,10 @@ def write_snapshot(
             raise
         return SnapshotFailed(job.snapshot_id, str(error))
     return SnapshotWritten(job.snapshot_id, size)
+
+
+def _with_pauses(values: Iterable[bytes], pause: Callable[[], None]) -> Iterator[bytes]:
+    for number, value in enumerate(values):
+        if number % _RECORDS_IN_A_ROW == 0:
+            pause()
+        yield value

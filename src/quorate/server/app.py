@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 SHUTDOWN_TIMEOUT_MS: Final = 5_000
 FAULT_EXIT_CODE: Final = 1
-_TURN_S: Final = 0.001
-"""How long the loop waits at most for the interpreter while a snapshot is written beside it; five
+_TURN_S: Final = 0.0002
+"""How long the loop waits at most for the interpreter while a snapshot is written beside it; 25
 times as long by default, several times for each message."""
 
 

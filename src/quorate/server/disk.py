@@ -28,10 +28,33 @@ from quorate.storage.api import Storage
 
 _PATIENCE_S: Final = 10.0
 """How long an ending node waits for a disk that does not answer."""
+_STRETCH_S: Final = 0.001
+"""Of processor time, that a snapshot takes in a row."""
+_REST: Final = 2
+_LONGEST_REST_S: Final = 0.05
+"""Sorting a large state is one long stretch, and over when this comes."""
 
 
 class SnapshotAbandoned(QuorateError):
     """The node closes while a snapshot is being written; it is thrown away."""
+
+
+class Pace:
+    """How fast a thread writes a snapshot: nobody waits for it, and commits want the processor."""
+
+    def __init__(self, closing: threading.Event) -> None:
+        """closing: the node ends, and the work with it."""
+        self._closing = closing
+        self._rested_at = time.thread_time()
+
+    def rest(self) -> None:
+        """After some work rest for twice as long. Raises SnapshotAbandoned when the node closes."""
+        worked = time.thread_time() - self._rested_at
+        if worked >= _STRETCH_S:
+            self._closing.wait(min(_REST * worked, _LONGEST_REST_S))
+            self._rested_at = time.thread_time()
+        if self._closing.is_set():
+            raise SnapshotAbandoned("the node is closing")
 
 
 class DiskThread:
@@ -116,13 +139,7 @@ class DiskThread:
         thread.start()
 
     def _write_snapshot(self, job: WriteSnapshot) -> None:
-        self._report([attempt_snapshot(self._storage, job, self._yield_to_the_loop)])
-
-    def _yield_to_the_loop(self) -> None:
-        """Give up the interpreter between batches; stop when the node closes."""
-        if self._closing.is_set():
-            raise SnapshotAbandoned("the node is closing")
-        time.sleep(0.001)
+        self._report([attempt_snapshot(self._storage, job, Pace(self._closing).rest)])
 
     def _report(self, results: Sequence[Result]) -> None:
         if results and not self._loop.is_closed():
