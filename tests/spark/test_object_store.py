@@ -171,7 +171,7 @@ def test_the_tables_of_a_warehouse_in_s3(s3):
     paths = [file.path for file in again.files("epochs")]
     batches = [batch for path in paths for batch in read_batches(home, "epochs", path)]
     assert sorted(row["epoch"] for batch in batches for row in batch.to_pylist()) == [1, 2]
-    left_behind = TableWriter(home, "epochs", file_name("epochs", 3))
+    left_behind = TableWriter(home, "epochs", file_name("epochs", 2))
     left_behind.add(("c", 3, 0, 1, 0, 0))
     left_behind.close()
     assert again.sweep(0) >= 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import resource
+from pathlib import Path
 
 import pytest
 
+from quorate.cli import main
 from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.delta import RUNS, DeltaStore
 from quorate.spark.tables.files import (
@@ -22,6 +24,7 @@ from quorate.spark.tables.lineage import Span
 from quorate.spark.tables.store import (
     CannotWrite,
     ConcurrentRun,
+    FilesGone,
     ParquetStore,
     Plan,
     WarehouseError,
@@ -161,17 +164,66 @@ def test_a_full_disk_is_told_as_one(tmp_path, room):
     assert names(again) in (["orders-1"], ["orders-1", "orders-2"])
 
 
-def test_a_run_killed_before_it_counts_leaves_files_that_a_sweep_deletes(store, form, tmp_path):
+def on_disk(store):
+    return sorted(path.name for path in Path(store.root, "gold/topics").rglob("*.parquet"))
+
+
+def test_a_run_killed_before_it_counts_leaves_files_that_a_sweep_deletes(store, form):
     run(store, 1, "a")
-    write(store, 2, "b")
-    on_disk = list((tmp_path / "home/gold/topics").rglob("*.parquet"))
-    assert len(on_disk) == 2 and names(store) == ["a"]
+    left = write(store, 2, "b")
+    assert len(on_disk(store)) == 2 and names(store) == ["a"]
     again = open_store(store.root, form)
-    assert again.next_run() == 2
+    run(again, again.next_run(), "c")
     assert again.sweep(keep_hours=1) == 0
     assert again.sweep(keep_hours=0) >= 1
-    assert len(list((tmp_path / "home/gold/topics").rglob("*.parquet"))) == 1
-    assert names(again) == ["a"]
+    assert len(on_disk(store)) == 2 and not any(left.path.endswith(n) for n in on_disk(store))
+    assert names(again) == ["a", "c"]
+
+
+def test_a_sweep_leaves_the_files_of_a_job_that_is_at_work(store, form):
+    run(store, 1, "a")
+    plan = Plan(store.next_run(), "bronze")
+    plan.add(write(store, plan.run, "b"))
+    open_store(store.root, form).sweep(keep_hours=0)
+    store.commit(plan)
+    assert store.missing() == {} and names(store) == ["a", "b"]
+
+
+def test_a_sweep_leaves_what_is_recorded_while_it_looks(store, form, monkeypatch):
+    """A run that another job has recorded, but not applied to the tables yet."""
+    run(store, 1, "a")
+    other, plan = open_store(store.root, form), Plan(2, "bronze")
+    plan.add(write(other, 2, "b"))
+
+    def recorded(found):
+        with monkeypatch.context() as patch:
+            patch.setattr(FORMS[form], "_apply_to", lambda *_: None)
+            patch.setattr(ParquetStore, "_move", lambda *_: None)
+            other.commit(plan)
+        return found
+
+    recover = store.recover
+    monkeypatch.setattr(store, "recover", lambda: recorded(recover()))
+    store.sweep(keep_hours=0)
+    again = open_store(store.root, form)
+    assert again.next_run() == 3
+    assert again.missing() == {} and names(again) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("option", "odd"), [("--keep-hours", "-5"), ("--least-files", "1")])
+def test_a_bound_of_compact_must_make_sense(option, odd, capsys):
+    assert main.run(["pipeline", "compact", "-w", "w", option, odd]) == 2
+    assert f"{odd} is not in the range" in capsys.readouterr().err
+
+
+def test_a_run_whose_files_are_gone_is_refused(store, form):
+    plan = Plan(store.next_run(), "bronze")
+    plan.add(write(store, 1, "a"))
+    for path in Path(store.root, "gold/topics").rglob("*.parquet"):
+        path.unlink()
+    with pytest.raises(FilesGone, match=r"00000-00000001-.* is gone, which this job wrote"):
+        store.commit(plan)
+    assert open_store(store.root, form).next_run() == 1
 
 
 def test_a_warehouse_has_one_format(store, form):

@@ -27,6 +27,7 @@ from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from quorate.cli.pipeline_progress import Bar
     from quorate.spark.audit import Report
     from quorate.spark.tables.summary import Summary
 
@@ -80,21 +81,6 @@ def job_options(command: Any) -> Any:
     return command
 
 
-limit_option = click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=50,
-    show_default=True,
-    help="Rows to print at most.",
-)
-
-
-def tell_of_more(found: int, limit: int) -> None:
-    """Say that there are more rows than were asked for."""
-    if found > limit:
-        click.echo(f"... more rows: --limit (only {limit} are shown)", err=True)
-
-
 @pipeline.command()
 @click.argument("paths", nargs=-1, required=True)
 @job_options
@@ -138,8 +124,20 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
 
 @pipeline.command()
 @job_options
-@click.option("--keep-hours", default=168, show_default=True, help="Delete files unused so long.")
-@click.option("--least-files", default=4, show_default=True, help="Join when there are so many.")
+@click.option(
+    "--keep-hours",
+    type=click.IntRange(min=0),
+    default=168,
+    show_default=True,
+    help="Delete files unused so long; questions that still run may need those of fewer hours.",
+)
+@click.option(
+    "--least-files",
+    type=click.IntRange(min=2),
+    default=4,
+    show_default=True,
+    help="Join when there are so many.",
+)
 def compact(**words: Any) -> int:
     """Join small files, and delete those that no table has any more."""
     with _job("compact", words) as (spark, tell):
@@ -211,9 +209,7 @@ def report(clusters: tuple[str, ...], **words: Any) -> int:
 
 
 @contextmanager
-def _job(
-    name: str, words: Mapping[str, Any]
-) -> Iterator[tuple[SparkSession, Callable[[str], None]]]:
+def _job(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSession, Bar]]:
     """A session and a progress bar for a job; what Spark raises becomes one line."""
     from quorate.cli.pipeline_progress import progress
     from quorate.spark.session import session
@@ -232,7 +228,7 @@ def _job(
         bar.watch(spark)
         try:
             with _left_at_once(bar.clear):
-                yield spark, bar.tell
+                yield spark, bar
         except QuorateError as error:
             raise _wrong(error) from error
         except BrokenPipeError:
@@ -321,7 +317,7 @@ def _local(path: str) -> str:
 
 def _print(told: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
     if as_json:
-        click.echo(json.dumps(told, default=str, ensure_ascii=False))
+        click.echo(json.dumps(told, default=str, ensure_ascii=False, allow_nan=False))
     else:
         for line in lines():
             click.echo(line)

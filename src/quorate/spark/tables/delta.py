@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from quorate.spark.tables.files import run_of
 from quorate.spark.tables.layout import TABLES, table_path
 from quorate.spark.tables.store import (
     COMPACT,
@@ -78,6 +79,7 @@ class DeltaStore(Store):
         last = self._last_plan()
         if last is not None:
             plan.before = last.last_runs
+        self._check_files(plan)
         name = f"{plan.run:08d}-{uuid4().hex}.json"
         try:
             self._write_text(self._path(_PLANS, name), plan.to_json())
@@ -111,26 +113,29 @@ class DeltaStore(Store):
             done.append("commits that were lost are made again, by the plans of their runs")
         return done
 
-    def sweep(self, keep_hours: int) -> int:
-        gone = 0
+    def _unused(self, keep_hours: int, happened: int) -> list[str]:
+        found = []
         for table in TABLES:
             opened = self._open(table_path(table))
             if opened is not None:
-                gone += len(
-                    opened.vacuum(
-                        keep_hours, dry_run=False, enforce_retention_duration=False, full=True
-                    )
+                old = map(
+                    unquote, opened.vacuum(keep_hours, enforce_retention_duration=False, full=True)
                 )
-        return gone + self._sweep_plans(keep_hours)
+                found += [
+                    self._path(table_path(table), path)
+                    for path in old
+                    if path.endswith(".parquet") and run_of(path) <= happened
+                ]
+        return found + self._old_plans(keep_hours, happened)
 
-    def _sweep_plans(self, keep_hours: int) -> int:
-        """Plans are of use until their run is finished: all but the last are."""
-        plans = sorted(self._listing(self._path(_PLANS)), key=lambda info: info.path)
-        last = f"{self.last_run():08d}-"
-        old = [i for i in plans if not i.base_name.startswith(last) and age_hours(i) > keep_hours]
-        for info in old:
-            self._fs.delete_file(info.path)
-        return len(old)
+    def _old_plans(self, keep_hours: int, happened: int) -> list[str]:
+        """Plans are of use until their run is finished: those before the last are old."""
+        plans = self._listing(self._path(_PLANS))
+        return [
+            info.path
+            for info in plans
+            if int(info.base_name[:8]) < happened and age_hours(info) > keep_hours
+        ]
 
     def _record(self, plan: Plan, name: str) -> None:
         """The moment from which on the run has happened."""

@@ -25,6 +25,7 @@ from quorate.spark.tables.layout import TABLES, table_path
 BUFFER_ROWS: Final = 20_000
 """Rows that a writer keeps before it writes a row group."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
+_RUN: Final = re.compile(r"-(\d{8,})-[0-9a-f]{32}\.parquet$")
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,14 @@ def safe_name(text: str) -> str:
 
 
 def file_name(prefix: str, run: int) -> str:
-    """A name that no other file has."""
+    """A name that no other file has; `run` is the one that will name the file in its plan."""
     return f"{prefix}-{run:08d}-{uuid4().hex}.parquet"
+
+
+def run_of(path: str) -> int:
+    """The run that a file was written for, 0 where its name is not one of `file_name`."""
+    found = _RUN.search(path)
+    return 0 if found is None else int(found[1])
 
 
 def hidden_name(path: str) -> str:

@@ -13,14 +13,15 @@ import posixpath
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyarrow import fs
 
 from quorate.base.errors import QuorateError
-from quorate.spark.tables.files import DataFile, hidden_name, open_root, told_stats
+from quorate.spark.tables.files import DataFile, hidden_name, open_root, run_of, told_stats
 from quorate.spark.tables.layout import TABLES, table_path
 
 PLANS: Final = "control/_runs"
@@ -49,6 +50,17 @@ class LostCommit(WarehouseError):
 
 class ConcurrentRun(WarehouseError):
     """Another run has changed the warehouse meanwhile."""
+
+
+class FilesGone(WarehouseError):
+    """Files that a run has written were taken away before it could name them."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        many = "is gone" if len(paths) == 1 else f"and {len(paths) - 1} more files are gone"
+        super().__init__(
+            f"{paths[0]} {many}, which this job wrote: what it took counts for nothing; start it "
+            "again, and let nothing delete files of the warehouse but `compact`"
+        )
 
 
 class CannotWrite(WarehouseError):
@@ -161,7 +173,10 @@ class Store(ABC):
 
     @abstractmethod
     def commit(self, plan: Plan) -> None:
-        """Record the run, then change the tables. Raises ConcurrentRun when it is not the next."""
+        """Record the run, then change the tables.
+
+        Raises ConcurrentRun when it is not the next, and FilesGone.
+        """
 
     @abstractmethod
     def recover(self) -> bool:
@@ -182,14 +197,44 @@ class Store(ABC):
                 found[table] = gone
         return found
 
-    @abstractmethod
     def sweep(self, keep_hours: int) -> int:
-        """Delete files that no table has had for so long; how many. Call after recover."""
+        """Delete files that no table has had for so long; how many.
+
+        Those of a run that has not happened yet stay: a job may be at work on it.
+        """
+        happened = self.last_run()
+        self.recover()  # so the tables name all that runs up to this one have written
+        old = self._unused(keep_hours, happened)
+        for path in old:
+            with suppress(FileNotFoundError):  # another sweep was here first
+                self._fs.delete_file(path)
+        return len(old)
+
+    @abstractmethod
+    def _unused(self, keep_hours: int, happened: int) -> list[str]:
+        """Paths of files of runs up to this one that nobody has needed for so long."""
 
     def next_run(self) -> int:
         """Finish what was left behind, and give the number of the next run."""
         self.recover()
         return self.last_run() + 1
+
+    def _check_files(self, plan: Plan) -> None:
+        """See that all files are there before the run counts. Raises FilesGone."""
+        places = [
+            posixpath.join(self._path(table_path(table)), file.path)
+            for table, files in plan.adds.items()
+            for file in files
+        ]
+        written = [hidden_name(place) for place in places] if self.hidden else places
+        found = self._fs.get_file_info(written) if written else []
+        gone = [
+            place
+            for place, info in zip(places, found, strict=True)
+            if info.type != fs.FileType.File
+        ]
+        if gone:
+            raise FilesGone(gone)
 
     def _path(self, *parts: str) -> str:
         return posixpath.join(self._base, *parts)
@@ -233,6 +278,7 @@ class ParquetStore(Store):
     def commit(self, plan: Plan) -> None:
         if plan.run != self.last_run() + 1:
             raise ConcurrentRun(f"run {plan.run} of {self.root} has happened already")
+        self._check_files(plan)
         final = self._path(PLANS, f"{plan.run:08d}.json")
         self._write_text(final + ".part", plan.to_json())
         self._fs.move(final + ".part", final)
@@ -244,16 +290,15 @@ class ParquetStore(Store):
             self._apply(parse_plan(self._read_text(path)), path)
         return bool(pending)
 
-    def sweep(self, keep_hours: int) -> int:
-        old = [
+    def _unused(self, keep_hours: int, happened: int) -> list[str]:
+        return [
             info.path
             for table in TABLES
             for info in self._listing(self._path(table_path(table)))
-            if _name(info).startswith(".") and age_hours(info) > keep_hours
+            if _name(info).startswith(".")
+            and run_of(info.path) <= happened
+            and age_hours(info) > keep_hours
         ]
-        for path in old:
-            self._fs.delete_file(path)
-        return len(old)
 
     def _plans(self) -> list[tuple[int, str]]:
         return [
