@@ -105,6 +105,21 @@ def test_who_does_not_reach_the_end_of_the_fetch_before_has_not_caught_up() -> N
     assert row.last_caught_up_ms == -1
 
 
+def test_a_fetch_counts_when_it_comes_not_again_when_it_is_answered() -> None:
+    """Java counts it twice: a follower that hangs would look alive until its answer left."""
+    single = committed()
+    parked = fetch(START, EPOCH + 1, replica=key(3), max_wait_ms=5000, high_watermark=START)
+    assert single.ask(parked) is None
+    asked = single.now
+    single.wait(2000)
+    single.step(Propose(0, EPOCH + 1, 1, 1, "x"))
+    assert single.replies[single.asked].records is not None  # type: ignore[union-attr]
+    row = single.core.describe(single.now).voters[2]  # type: ignore[union-attr]
+    assert (row.last_fetch_ms, row.last_caught_up_ms) == (asked, asked)
+    single.wait(1000)
+    assert single.core.role == "resigned"
+
+
 def test_check_quorum() -> None:
     single = led()
     elected = single.now
