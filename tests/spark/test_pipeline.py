@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from interop.process import wait_for
+from interop.process import HOST, free_port, wait_for
 from quorate.cli import main
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS
@@ -159,3 +159,12 @@ def test_ctrl_c_ends_a_job_quietly(tmp_path, moment):
     assert "interrupted" in rest
     assert "Traceback" not in rest and "py4j" not in rest.lower(), rest
     assert "Exception" not in rest and "ERROR" not in rest, rest
+
+
+def test_a_stream_that_nobody_answers_ends_with_one_line(tmp_path):
+    command = [sys.executable, "-m", "quorate", "pipeline", "stream", "-b", f"{HOST}:{free_port()}"]
+    command += ["-w", str(tmp_path / "home"), "--master", "local[1]", "--once", "--timeout", "1"]
+    done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = [line for line in done.stderr.splitlines() if "incubator modules" not in line]  # Java's
+    assert len(said) == 1 and "no leader answered within 1000 ms" in said[0], done.stderr

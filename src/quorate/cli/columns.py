@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-def table_lines(names: list[str], rows: list[dict[str, Any]]) -> list[str]:
-    """Columns side by side; a cell is as wide as it must be."""
-    cells = [[cell(row[name]) for name in names] for row in rows]
+def table_lines(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> list[str]:
+    """Columns side by side; a cell is as wide as it must be. Rows are plain values, as of JSON."""
+    cells = [list(map(cell, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
-    lines = [names, ["-" * width for width in widths], *cells]
+    lines = [list(names), ["-" * width for width in widths], *cells]
     return [
         "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines
     ]
@@ -19,8 +19,6 @@ def table_lines(names: list[str], rows: list[dict[str, Any]]) -> list[str]:
 def cell(value: Any) -> str:
     if value is None:
         return "-"
-    if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%d %H:%M:%S.") + f"{value.microsecond // 1000:03d}"
     if isinstance(value, list):
         return "[" + ", ".join(map(cell, value)) + "]"
     if isinstance(value, dict):

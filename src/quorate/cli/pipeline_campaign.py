@@ -177,8 +177,7 @@ _RARE: Final = 3
 def _report_lines(versions: list[Version]) -> list[str]:
     from quorate.campaign.compare import HEADS, cells, told
 
-    rows = [dict(zip(HEADS, cells(one), strict=True)) for one in versions]
-    lines = table_lines(list(HEADS), rows)
+    lines = table_lines(HEADS, map(cells, versions))
     for one in versions:
         if one.change is not None:
             lines += ["", f"{one.directory} against {versions[0].directory}:"]

@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quorate.cli.columns import cell, table_lines
-from quorate.cli.pipeline import (
-    _job,
-    _local,
-    _print,
-    job_options,
-    limit_option,
-    pipeline,
-    tell_of_more,
-)
+from quorate.cli.columns import table_lines
+from quorate.cli.pipeline import _job, _local, _print, job_options, pipeline
+from quorate.cli.pipeline_rows import json_texts, limit_option, print_array, shown_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,28 +27,39 @@ if TYPE_CHECKING:
 def history(question: str | None, **words: Any) -> int:
     """Answer QUESTION from the warehouse; without one, list the questions.
 
-    QUESTION is the name of a view, of a table, or SQL over them. With --at (an offset, or a time
-    like 2026-11-17T09:00:00Z) it is a kind: topics, partitions, brokers, configs, ...
+    QUESTION is the name of a view, of a table, or a query in SQL over them. With --at (an offset,
+    or a time like 2026-11-17T09:00:00Z) it is a kind: topics, partitions, brokers, configs, ...
+
+    Times are UTC, in the answer and in SQL. --json prints an array of all rows, a line for each;
+    bytes are base64, numbers that JSON does not know are texts.
     """
+    if question is None:
+        return _list_questions(words["as_json"])
+    with _job("history", words) as (spark, bar):
+        from quorate.spark.session import beside
+
+        bar.tell("asking the tables")
+        answer = _answer(beside(spark), question, words)
+        if words["as_json"]:
+            print_array(json_texts(answer, words["limit"], bar.clear))
+        else:
+            names = answer.columns  # maybe some twice
+            numbered = answer.toDF(*map(str, range(len(names))))
+            rows = shown_rows(numbered, words["limit"], bar.clear)
+            for line in table_lines(names, (row.values() for row in rows)):
+                click.echo(line)
+    return 0
+
+
+def _list_questions(as_json: bool) -> int:
     from quorate.spark.session import SparkMissing
 
-    if question is None:
-        try:
-            from quorate.spark.views import VIEWS
-        except ImportError as error:
-            raise SparkMissing(f"{error}: pip install 'quorate[spark]'") from None
-        for name, view in VIEWS.items():
-            click.echo(f"{name:<28}{view.question}")
-        return 0
-    with _job("history", words) as (spark, tell):
-        tell("asking the tables")
-        answer = _answer(spark, question, words)
-        rows = [row.asDict(recursive=True) for row in answer.take(words["limit"] + 1)]
-        names = answer.columns
-    shown = rows[: words["limit"]]
-    _print(shown, words["as_json"], lambda: table_lines(names, shown))
-    if not words["as_json"]:
-        tell_of_more(len(rows), words["limit"])
+    try:
+        from quorate.spark.views import VIEWS
+    except ImportError as error:
+        raise SparkMissing(f"{error}: pip install 'quorate[spark]'") from None
+    told = [{"name": name, "question": view.question} for name, view in VIEWS.items()]
+    _print(told, as_json, lambda: ["{name:<28}{question}".format(**one) for one in told])
     return 0
 
 
@@ -77,7 +81,8 @@ def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> Dat
     if "instant" in then:
         end = log_ends(store, words["cluster"])
         if end < then["instant"]:
-            click.echo(f"the log at hand ends at {cell(end)} UTC: this is the state then", err=True)
+            ended = end.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            click.echo(f"the log at hand ends at {ended}: this is the state then", err=True)
     return narrowed(answer, None, words["where"], words["order_by"])
 
 

@@ -33,6 +33,8 @@ class Bar:
         elif not self._quiet:
             print(f"{self._name}: {text}", file=sys.stderr, flush=True)
 
+    __call__ = tell
+
     def watch(self, spark: SparkSession) -> None:
         """Count the tasks of the stages that run."""
         if self._shown is not None:
@@ -46,7 +48,7 @@ class Bar:
             self._watcher.join()
 
     def clear(self) -> None:
-        """Leave the terminal as it was: the process ends now."""
+        """Leave the terminal as it was: the process ends now, or prints its answer."""
         if self._shown is not None:
             self._shown.stop()
 

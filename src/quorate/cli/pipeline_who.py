@@ -13,20 +13,21 @@ from quorate.cli.pipeline import (
     BAD_INPUT,
     _job,
     _local,
-    _print,
     job_options,
-    limit_option,
     pipeline,
-    tell_of_more,
 )
+from quorate.cli.pipeline_rows import json_texts, limit_option, shown_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from quorate.spark.who import Answer
 
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _ASKED: Final = "caused_by IN ('request', 'unknown')"
+_SHOWN: Final = (
+    *("time", "offset", "event", "what", "who", "confidence", "request", "host", "client_id"),
+)
 _LOGS: Final = {
     "authorizer": "kafka-authorizer.log, of the controllers and the brokers.",
     "request": "kafka-request.log: with the requests' bodies, the strongest evidence.",
@@ -90,35 +91,39 @@ def who(**words: Any) -> int:
     a pattern, or a directory in which files have Kafka's names (rotated and compressed ones too). A
     name is only given where a line is there for it.
 
-    --json prints a line for each change, and a last one with the summary. Exit code 1: some lines
-    could not be read.
+    Times are UTC in the answer and in --where, whatever the logs are written in (--tz). --json
+    prints a line for each change, and a last one with the summary. Exit code 1: some lines could
+    not be read.
     """
     given = {kind: [_local(path) for path in words[f"{kind}_log"]] for kind in _LOGS}
     if not any(given.values()):
         raise click.UsageError("give at least one log: --authorizer-log PATH")
-    with _job("who", words) as (spark, tell):
+    with _job("who", words) as (session, bar):
+        from quorate.spark.session import beside
         from quorate.spark.who import LogPaths
         from quorate.spark.who import who as job
         from quorate.spark.who.job import keep, open_warehouse
         from quorate.spark.who.layout import KAFKA
         from quorate.spark.who.logs import Reading
 
+        spark = beside(session)
         reading = Reading(words["pattern"] or KAFKA, words["tz"], words["window"], words["skew"])
         store = open_warehouse(_local(words["warehouse"]), words["table_format"])
         condition = _condition(spark, words)
         answer = job(
-            spark, store, LogPaths(**given), cluster_id=words["cluster"], reading=reading, tell=tell
+            spark, store, LogPaths(**given), cluster_id=words["cluster"], reading=reading, tell=bar
         )
         try:
             rows = answer.rows.where(condition).orderBy("offset", "event", "partition")
             kept = keep(spark, store, answer) if words["out"] else None
             summary = answer.summary() | {"kept_rows": kept}
             if words["as_json"]:
-                for row in rows.toLocalIterator():
-                    click.echo(_json(row.asDict(recursive=True)))
-                click.echo(_json({"summary": summary}))
+                for text in json_texts(rows, words["limit"], bar.clear):
+                    print(text)
+                told = {"summary": summary}
+                print(json.dumps(told, default=str, ensure_ascii=False, allow_nan=False))
             else:
-                _show(rows, summary, words["limit"])
+                _show(shown_rows(rows, words["limit"], bar.clear), summary)
         finally:
             answer.close()
     for line in _warnings(answer):
@@ -138,12 +143,11 @@ def _condition(spark: SparkSession, words: dict[str, Any]) -> str:
     return str(condition)
 
 
-def _show(rows: DataFrame, summary: dict[str, Any], limit: int) -> None:
-    found = [row.asDict(recursive=True) for row in rows.take(limit + 1)]
-    names = ["time", "offset", "event", "what", "who", "confidence", "request", "host", "client_id"]
-    cells = [row | {"what": what(row), "who": doer(row)} for row in found[:limit]]
-    _print(None, False, lambda: table_lines(names, cells) if cells else ["no such change"])
-    tell_of_more(len(found), limit)
+def _show(rows: list[dict[str, Any]], summary: dict[str, Any]) -> None:
+    cells = [row | {"what": what(row), "who": doer(row)} for row in rows]
+    lines = table_lines(_SHOWN, ([row[name] for name in _SHOWN] for row in cells))
+    for line in lines if cells else ["no such change"]:
+        click.echo(line)
     causes, sure = (
         ", ".join(f"{count} {name}" for name, count in summary[column].items())
         for column in ("caused_by", "confidence")
@@ -190,7 +194,3 @@ def _warnings(answer: Answer) -> list[str]:
                 f"{text!r}"
             )
     return found
-
-
-def _json(told: Any) -> str:
-    return json.dumps(told, default=str, ensure_ascii=False)

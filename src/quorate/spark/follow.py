@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 
 from quorate.base.errors import QuorateError
 from quorate.spark.files import SourceError
-from quorate.spark.session import reason
+from quorate.spark.session import reason, register
 from quorate.spark.source import FORMAT
 from quorate.spark.stream_options import END, parse_stream_options
 from quorate.spark.tables.bronze import BODY
@@ -85,6 +85,7 @@ def follow(
     committed = bool(told.controllers) or told.up_to != END
     sink = _Sink(spark, store, told.rows.fail_fast, committed, tell)
     words = {name: word for name, word in options.items() if name.lower() != "failfast"}
+    register(spark)
     frame = spark.readStream.format(FORMAT).options(columns=",".join(BODY), **words).load()
     writer = frame.writeStream.foreachBatch(sink.take).option(
         "checkpointLocation", f"{store.root}/{CHECKPOINT}"

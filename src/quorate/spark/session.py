@@ -29,6 +29,16 @@ DEFAULTS: Final = {
 """What the pipeline needs, and no web page unless it is asked for."""
 
 
+_PLAIN: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.caseSensitive": "false",
+}
+"""What SQL means here: as in Spark where nothing was set, but in UTC."""
+
 STORE_VARIABLES: Final = (
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"),
     *("AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP", "AWS_PROFILE"),
@@ -86,6 +96,20 @@ def session(
     return spark
 
 
+def beside(spark: SparkSession) -> SparkSession:
+    """A session beside this one, on the same cluster, in which SQL always means the same.
+
+    It has the views and functions that the other has now, but not its time zone, nor its ways with
+    case and overflow; views that are made in one do not appear in the other.
+    """
+    from pyspark.sql import SparkSession
+
+    found = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    for name, value in _PLAIN.items():
+        found.conf.set(name, value)
+    return found
+
+
 def _equip(spark: SparkSession) -> None:
     """Send this package to executors that have none; raises SparkMissing for other packages."""
     context = spark.sparkContext
@@ -125,7 +149,11 @@ def reason(error: BaseException) -> str:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the sources known to a session, and let filters be pushed down to them."""
+    """Make the sources known to a session, and let filters be pushed down to them.
+
+    `session`, `read_metadata` and the jobs do it; `spark.read.format("quorate-metadata")` on a
+    session of your own needs it.
+    """
     from quorate.spark.source import MetadataLogSource
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

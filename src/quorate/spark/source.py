@@ -29,6 +29,7 @@ from quorate.spark.files import SourceError
 from quorate.spark.filters import in_microseconds
 from quorate.spark.plan import Options, Pieces, parse_options, partitions
 from quorate.spark.read import read_partition
+from quorate.spark.session import register
 from quorate.spark.stream import MetadataStreamReader
 from quorate.spark.stream_options import is_stream_option, parse_stream_options
 from quorate.spark.typed import VIEWS, source_type, view_type
@@ -98,6 +99,7 @@ def read_metadata(spark: SparkSession, *paths: str, **options: str) -> DataFrame
     Spark to wrap the message.
     """
     partitions(parse_options({**options, "paths": json.dumps(paths)}))
+    register(spark)
     return spark.read.format(FORMAT).options(**options).load(list(paths))
 
 

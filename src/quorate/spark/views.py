@@ -4,7 +4,8 @@
     spark.sql("SELECT * FROM leader_timeline WHERE topic_name = 'orders' AND partition = 0").show()
 
 Every table of the warehouse is a view of its name too, and `<kind>_now` is a kind's state as of
-now. The views show the warehouse as it is when they are registered.
+now. The views show the warehouse as it is when they are registered. Days and hours are those of
+UTC, whatever zone the session has.
 """
 
 from __future__ import annotations
@@ -78,11 +79,12 @@ VIEWS: Final[dict[str, View]] = {
     "election_causes": View(
         "Why did partitions get new leaders, day by day?",
         """
-        SELECT cluster_id, date(time) AS day, cause, count(*) AS elections,
+        SELECT cluster_id, day, cause, count(*) AS elections,
                count(DISTINCT topic_id, partition) AS partitions,
                min(time) AS first_time, max(time) AS last_time
-        FROM changes WHERE event IN ('leader changed', 'leader confirmed')
-        GROUP BY cluster_id, date(time), cause
+        FROM (SELECT *, date_from_unix_date(int(floor(unix_millis(time) / 86400000))) AS day
+              FROM changes WHERE event IN ('leader changed', 'leader confirmed'))
+        GROUP BY cluster_id, day, cause
         """,
     ),
     "broker_flapping": View(
@@ -90,20 +92,21 @@ VIEWS: Final[dict[str, View]] = {
         """
         WITH steps AS (
             SELECT cluster_id, node_id AS broker_id, time, offset, event,
+                   timestamp_millis(unix_millis(time) - pmod(unix_millis(time), 3600000)) AS hour,
                    lead(time) OVER w AS next_time, lead(event) OVER w AS next_event
             FROM changes
             WHERE event IN ('broker fenced', 'broker unfenced', 'broker registered',
                             'broker unregistered')
             WINDOW w AS (PARTITION BY cluster_id, node_id ORDER BY offset, event)
         )
-        SELECT cluster_id, broker_id, date_trunc('HOUR', time) AS hour,
+        SELECT cluster_id, broker_id, hour,
                count_if(event = 'broker fenced') AS fenced,
                count_if(event = 'broker unfenced') AS unfenced,
                count_if(event = 'broker registered') AS registered,
                sum(CASE WHEN event <> 'broker unfenced' AND next_event = 'broker unfenced'
                         THEN unix_millis(next_time) - unix_millis(time) END) / 1000
                    AS seconds_until_unfenced
-        FROM steps GROUP BY cluster_id, broker_id, date_trunc('HOUR', time)
+        FROM steps GROUP BY cluster_id, broker_id, hour
         """,
     ),
     "config_drift": View(

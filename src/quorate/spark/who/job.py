@@ -240,7 +240,7 @@ def _span(files: Sequence[FileTold]) -> tuple[int | None, int | None]:
 
 
 def _at(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _sums(rows: Sequence[Mapping[str, Any]], column: str) -> dict[str, int]:

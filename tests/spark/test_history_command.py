@@ -1,0 +1,174 @@
+"""What `quorate pipeline history` prints: for people and for programs, wherever they are."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from quorate.cli import main
+from quorate.formats.batch import encode_batch, encode_control_batch
+from quorate.raft.values import LeaderChange
+from quorate.spark.history import history, json_rows
+from quorate.spark.tables.ingest import ingest
+from quorate.spark.views import VIEWS
+from spark.logs import START_MS, log_directory, topic
+from spark.shared import SESSIONS
+
+TOPICS = 60
+RECORDS = TOPICS + 1
+BEGAN = "2027-01-15T08:00:00.000Z"
+
+
+@pytest.fixture(scope="module")
+def home(spark, tmp_path_factory):
+    """A warehouse with more rows than a person is shown."""
+    folder = tmp_path_factory.mktemp("history")
+    leader = encode_control_batch(0, 1, START_MS, [LeaderChange(1, (1,), (1,))])
+    values = [topic(number) for number in range(TOPICS)]
+    log_directory(folder / "node1", {0: leader + encode_batch(1, 1, START_MS + 1, values)})
+    ingest(spark, [str(folder / "node1")], str(folder / "warehouse"))
+    return str(folder / "warehouse")
+
+
+@pytest.fixture
+def ask(pipeline, home):
+    return lambda *words: pipeline("history", "-w", home, "--quiet", *words)
+
+
+@pytest.fixture
+def in_berlin(monkeypatch):
+    """A machine whose clock is on Berlin's time."""
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def strictly(text: str):
+    """JSON as the standard has it: Python takes Infinity and NaN too."""
+
+    def refuse(word: str):
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_programs_get_the_whole_answer_and_people_fifty_rows(ask):
+    code, out, err = ask("log", "--json")
+    assert (code, len(strictly(out)), err) == (0, RECORDS, "")
+    code, out, err = ask("log")
+    assert (code, len(out.splitlines())) == (0, 2 + 50) and "only 50 are shown" in err
+    code, out, err = ask("log", "--json", "--limit", "3", "--order-by", "offset")
+    assert code == 0 and "only 3 are shown" in err
+    assert [row["offset"] for row in strictly(out)] == [0, 1, 2]
+    code, out, err = ask("log", "--limit", str(RECORDS), "--json")
+    assert (code, len(strictly(out)), err) == (0, RECORDS, "")
+    code, out, err = ask("SELECT * FROM log WHERE offset < 0", "--json")
+    assert (code, strictly(out), err) == (0, [], "")
+
+
+def test_times_are_utc_and_say_so_wherever_the_machine_is(ask, in_berlin):
+    question = ("SELECT time, array(time) AS many, date(time) AS day FROM log WHERE offset = 0",)
+    row = {"time": BEGAN, "many": [BEGAN], "day": "2027-01-15"}
+    assert strictly(ask(*question, "--json")[1]) == [row]
+    cells = ask(*question)[1].splitlines()[-1].split()
+    assert cells == [BEGAN, f"[{BEGAN}]", "2027-01-15"]
+    # and what is printed can be asked for
+    found = strictly(ask("log", "--where", f"time = '{BEGAN}'", "--json")[1])
+    assert [(one["offset"], one["time"]) for one in found] == [(0, BEGAN)]
+    state = ("topics", "--at", "2027-01-15T09:00:00Z", "--cluster", "cluster-a", "--limit", "1")
+    code, out, err = ask(*state, "--json")
+    assert code == 0 and "the log at hand ends at 2027-01-15T08:00:00.001Z: this is" in err
+    assert strictly(out)[0]["topic_name"].startswith("topic-")
+    own = ("--conf", "spark.sql.session.timeZone=America/New_York")
+    assert strictly(ask(*question, "--json", *own)[1]) == [row]
+
+
+def test_json_is_json(ask):
+    sql = (
+        "SELECT double('Infinity') AS a, float('NaN') AS b, X'00ff' AS bytes, 1.50 AS price, "
+        "9007199254740993 AS big, map('at', timestamp'2026-01-02 03:04:05') AS map, 'ü\"\n' AS t, "
+        "null AS nothing, timestamp'+12345-01-01 00:00:00' AS far"
+    )
+    code, out, err = ask(sql, "--json")
+    assert code == 0, err
+    [row] = strictly(out)
+    assert base64.b64decode(row.pop("bytes")) == b"\0\xff"
+    assert row == {
+        "a": "Infinity",
+        "b": "NaN",
+        "price": 1.5,
+        "big": 9007199254740993,
+        "map": {"at": "2026-01-02T03:04:05.000Z"},
+        "t": 'ü"\n',
+        "nothing": None,
+        "far": "+12345-01-01T00:00:00.000Z",
+    }
+    code, out, _ = ask(sql)
+    assert code == 0 and "Infinity  NaN  AP8=   1.50" in out
+
+
+def test_the_list_of_questions_is_json_too(monkeypatch, capsys):
+    monkeypatch.setattr(SESSIONS, "session", None)
+    assert main.run(["pipeline", "history", "-w", "w", "--json"]) == 0
+    told = strictly(capsys.readouterr().out)
+    assert [one["name"] for one in told] == list(VIEWS)
+    assert told[0]["question"].startswith("Who led each partition")
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ("DROP TABLE log", "'DROP TABLE log' is no question: only a query"),
+        ("CREATE TABLE x (a int)", "only a query"),
+        ("FROM log INSERT INTO quarantine SELECT *", "only a query"),
+        ("SET spark.sql.ansi.enabled=false", "only a query"),
+        ("SHOW TABLES", "only a query"),
+        ("CACHE TABLE log", "only a query"),
+        ("SELECT 1) UNION (SELECT 2", "Syntax error at or near ')'"),
+        ("SELECT 1/0", "[DIVIDE_BY_ZERO] Division by zero."),
+        ("SELECT 1 / (offset - 3) FROM log", "[DIVIDE_BY_ZERO] Division by zero."),
+        ("SELECT CAST(type AS INT) FROM log", "[CAST_INVALID_INPUT]"),
+        ("SELECT (SELECT offset FROM log)", "[SCALAR_SUBQUERY_TOO_MANY_ROWS]"),
+        ("SELECT raise_error('no')", "[USER_RAISED_EXCEPTION] no"),
+    ],
+)
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])
+def test_what_is_no_good_question_is_exit_code_2(ask, tmp_path, monkeypatch, question, says, form):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = ask(question, *form)
+    assert (code, out) == (2, ""), err
+    assert says in err and len(err.splitlines()) == 1, err
+    assert not list(Path(tmp_path).iterdir())
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT\toffset\nFROM\tlog;",
+        "FROM log |> SELECT offset -- all",
+        "TABLE log ; ",
+        "VALUES (1)",
+    ],
+)
+def test_queries_of_every_form_are_answered(ask, question):
+    code, out, err = ask(question, "--json")
+    assert code == 0, err
+    assert len(strictly(out)) in (1, RECORDS)
+
+
+def test_columns_of_one_name_are_kept_apart(ask):
+    code, out, _ = ask("SELECT 1 AS a, 2 AS a")
+    assert code == 0 and [line.split() for line in out.splitlines()][2] == ["1", "2"]
+    code, out, err = ask("SELECT 1 AS a, 2 AS a", "--json")
+    assert (code, out) == (2, "") and "two columns are called 'a'" in err
+
+
+def test_a_program_in_python_gets_the_same_texts(spark, home):
+    answer = history(spark, home, "SELECT time FROM log WHERE offset = 0")
+    assert list(json_rows(answer)) == [f'{{"time":"{BEGAN}"}}']
