@@ -202,8 +202,9 @@ def recover(storage: DiskStorage, operation: Operation) -> None:
     storage.close()
 
 
+@pytest.mark.parametrize("loose_names", [False, True], ids=["names in order", "any names"])
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
-def test_a_power_cut_at_every_step_leaves_what_was_synced(operation):
+def test_a_power_cut_at_every_step_leaves_what_was_synced(operation, loose_names):
     steps = steps_of(operation)
     assert steps >= 2
     for stop_at in range(steps):
@@ -213,8 +214,8 @@ def test_a_power_cut_at_every_step_leaves_what_was_synced(operation):
             storage.disk.watch = Steps(stop_at)
             with pytest.raises(PowerCut):
                 operation.run(storage)
-            after = storage.crash(chance.Random(seed).random if seed else None)
-            recover(after, operation)
+            random = chance.Random(seed).random if seed else None
+            recover(storage.crash(random, loose_names=loose_names), operation)
 
 
 def unsynced(home: Path) -> OsDisk:
@@ -298,9 +299,10 @@ def test_a_snapshot_that_fails_at_any_step_leaves_nothing_half_made():
         assert [name for name in storage.disk.names() if name.endswith(".part")] == [], stop_at
 
 
+@pytest.mark.parametrize("loose_names", [False, True], ids=["names in order", "any names"])
 @pytest.mark.parametrize("newer", [None, NEW, INSIDE], ids=["torn", "newer", "inside"])
 @pytest.mark.parametrize("seed", range(4))
-def test_recovery_itself_may_be_interrupted_at_every_step(seed, newer):
+def test_recovery_itself_may_be_interrupted_at_every_step(seed, newer, loose_names):
     """A torn tail, a snapshot newer than the log, stale files: repaired in the end."""
     random = chance.Random(seed)
     storage = MemoryStorage(options=SMALL)
@@ -315,7 +317,7 @@ def test_recovery_itself_may_be_interrupted_at_every_step(seed, newer):
     if newer:
         disk.put(snapshot_name(newer), snapshot_bytes(newer))
     disk.put("leader-epoch-checkpoint", b"")
-    disk = disk.crash(random.random)
+    disk = disk.crash(random.random, loose_names=loose_names)
     stop_at = 0
     while True:
         disk.watch = Steps(stop_at)
@@ -323,7 +325,7 @@ def test_recovery_itself_may_be_interrupted_at_every_step(seed, newer):
         try:
             found = storage.open()
         except PowerCut:
-            disk = disk.crash(random.random)
+            disk = disk.crash(random.random, loose_names=loose_names)
             stop_at += 1
             continue
         break

@@ -21,7 +21,7 @@ from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, encode_leader_epochs,
 from quorate.storage.api import AppendedBatch, StorageError
 from quorate.storage.disk import Disk, replace_file
 from quorate.storage.scan import CHUNK, batches
-from quorate.storage.segment import Segment, remove_derived
+from quorate.storage.segment import Segment, remove_derived, remove_segments
 
 _LOOK_AHEAD: Final = 64 * 1024
 _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
@@ -162,10 +162,7 @@ class Log:
         with self._lock:
             dropped = self._segments[keep:]
             del self._segments[keep:], self._bases[keep:]
-        for segment in reversed(dropped):
-            segment.remove(self._disk)
-        if dropped:
-            self._disk.sync()
+        remove_segments(self._disk, reversed(dropped))
         self._cut_last(end_offset)
         self._set_epochs([entry for entry in self._epochs if entry[1] < self.end_offset])
 
@@ -194,10 +191,7 @@ class Log:
             del self._segments[:count], self._bases[:count]
             self.start_offset = start_offset
             self._sum_up()
-        for segment in dropped:
-            segment.remove(self._disk)
-        if dropped:
-            self._disk.sync()
+        remove_segments(self._disk, dropped)
         self._set_epochs(epochs_from(self._epochs, self._bases[0], self.end_offset))
 
     def reset(self, start_offset: int) -> None:
@@ -206,9 +200,7 @@ class Log:
         The last segments go first, so that every step leaves a whole log or none; with none,
         recovery begins at the newest snapshot.
         """
-        dropped = self._segments
-        for segment in reversed(dropped):
-            segment.remove(self._disk)
+        remove_segments(self._disk, reversed(self._segments))
         self._set_epochs([])
         fresh = create_segment(self._disk, start_offset, self._options)
         with self._lock:

@@ -76,6 +76,15 @@ def _up_to(random: Random, most: int) -> int:
     return int(random() * (most + 1))
 
 
+class ShortWrite(StorageError):
+    """Raised by a Watch before a write: the first bytes of it reach the file all the same."""
+
+    def __init__(self, message: str, part: float) -> None:
+        super().__init__(message)
+        self.part = part
+        """Of the write's bytes, in [0, 1)."""
+
+
 class MemoryFile:
     """An open file of a MemoryDisk; lives on when its name is removed."""
 
@@ -91,7 +100,12 @@ class MemoryFile:
         return bytes(self._content.now[position : position + size])
 
     def write_at(self, position: int, data: bytes) -> None:
-        self._disk.step("write", self.name)
+        try:
+            self._disk.step("write", self.name)
+        except ShortWrite as short:
+            if done := int(len(data) * short.part):
+                self._content.do(position, data[:done])
+            raise
         self._content.do(position, data)
 
     def truncate(self, size: int) -> None:
@@ -114,7 +128,7 @@ class MemoryFile:
 class MemoryDisk:
     """One directory. A name is durable when `sync` returned, bytes when the file's did.
 
-    Names reach the medium in order, as in a journal (ext4, XFS, APFS); bytes as `crash` says.
+    Names and bytes reach the medium as `crash` says.
     """
 
     def __init__(
@@ -183,16 +197,24 @@ class MemoryDisk:
         _rename(self._files, goes, comes, content)
         self._pending.append((goes, comes, content))
 
-    def crash(self, random: Random | None = None, *, reorder: bool = False) -> MemoryDisk:
+    def crash(
+        self, random: Random | None = None, *, reorder: bool = False, loose_names: bool = False
+    ) -> MemoryDisk:
         """Cut the power: this disk is dead, the new one holds what the medium had.
 
         Without `random` nothing unsynced survives. With it the first of the unsynced changes
         of the directory, and of each file, survive, the next one in part; with `reorder` any of
-        a file's writes, in which case recovery may have to refuse the log.
+        a file's writes, in which case recovery may have to refuse the log. Changes of the
+        directory survive in order, as in a journal (ext4, XFS, APFS); with `loose_names` any of
+        them, which is all that POSIX promises.
         """
         names = dict(self._durable)
-        survive = 0 if random is None else _up_to(random, len(self._pending))
-        for goes, comes, content in self._pending[:survive]:
+        pending = self._pending
+        if random is not None and loose_names:
+            survivors = [change for change in pending if random() < 0.5]
+        else:
+            survivors = pending[: 0 if random is None else _up_to(random, len(pending))]
+        for goes, comes, content in survivors:
             _rename(names, goes, comes, content)
         left = MemoryDisk(where=self.where)
         for name, content in names.items():
@@ -234,6 +256,9 @@ class MemoryStorage(DiskStorage):
         self.disk = disk or MemoryDisk()
         super().__init__(self.disk, options or LogOptions())
 
-    def crash(self, random: Random | None = None, *, reorder: bool = False) -> MemoryStorage:
+    def crash(
+        self, random: Random | None = None, *, reorder: bool = False, loose_names: bool = False
+    ) -> MemoryStorage:
         """A new storage, not yet open, over what a power cut leaves; this one is dead."""
-        return MemoryStorage(self.disk.crash(random, reorder=reorder), self._options)
+        left = self.disk.crash(random, reorder=reorder, loose_names=loose_names)
+        return MemoryStorage(left, self._options)

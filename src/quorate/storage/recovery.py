@@ -36,7 +36,7 @@ from quorate.storage.api import CorruptLog, Recovered, SnapshotInfo
 from quorate.storage.disk import Disk, File, read_file, replace_file
 from quorate.storage.log import Log, LogOptions, create_segment
 from quorate.storage.scan import CHUNK, Damage, LogScan, find_sound_batch, scan_snapshot
-from quorate.storage.segment import DERIVED_SUFFIXES, Segment, last_indexed
+from quorate.storage.segment import DERIVED_SUFFIXES, Segment, last_indexed, remove_segments
 
 _ANEW: Final = (
     "if this disk cannot be trusted any more, remove this replica from the voters "
@@ -314,8 +314,7 @@ def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:
         last = found.segments[-1]
         last.file.truncate(last.size)  # synced below
     if found.superseded:
-        for segment in reversed(found.segments):
-            segment.remove(disk)
+        remove_segments(disk, reversed(found.segments))
         found.segments = []
         found.scan = LogScan(found.start_offset)
     if not found.segments:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -138,6 +138,17 @@ class Segment:
         """
         disk.remove(segment_name(self.base_offset, LOG_SUFFIX))
         remove_derived(disk, self.base_offset)
+
+
+def remove_segments(disk: Disk, segments: Iterable[Segment]) -> None:
+    """Remove segments one after the other; durable on return.
+
+    Each is gone for good before the next one is: names that are not synced may reach the medium
+    in any order, and a power cut must not leave a hole in the log.
+    """
+    for segment in segments:
+        segment.remove(disk)
+        disk.sync()
 
 
 def last_indexed(index: bytes, base_offset: int) -> int | None:

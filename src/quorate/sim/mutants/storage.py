@@ -51,10 +51,8 @@ STORAGE = (
         "truncates-forwards",
         "a truncation removes the first of its segments first: a power cut leaves a hole",
         "storage.log",
-        "        for segment in reversed(dropped):\n            segment.remove(self._disk)\n"
-        "        if dropped:",
-        "        for segment in dropped:\n            segment.remove(self._disk)\n"
-        "        if dropped:",
+        "        remove_segments(self._disk, reversed(dropped))\n",
+        "        remove_segments(self._disk, dropped)\n",
     ),
     Mutant(
         "segment-not-synced-when-it-is-full",
