@@ -112,7 +112,7 @@ def test_files_are_joined_and_the_rows_stay(pipeline, tmp_path):
     store = open_store(str(home))
     assert {table: sorted(map(str, rows_of(store, table))) for table in tables} == before
     assert len(store.files("log")) == 1 < files["log"]
-    on_disk = list(Path(store.place("log")).rglob("*.parquet"))
+    on_disk = list(Path(store.place("log")).rglob("*-*.parquet"))
     assert len(on_disk) == 1
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from quorate.spark.repair import repair
+from quorate.spark.tables.control import Progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.files import TableWriter, file_name
 from quorate.spark.tables.ingest import ingest
@@ -101,6 +102,68 @@ def test_what_cannot_be_known_is_refused(tmp_path):
         store.mend()
 
 
+def week_later(home: Path) -> None:
+    """As `compact` once left a warehouse: without the plans, and with no checkpoint."""
+    for plan in sorted((home / "control/_plans").iterdir())[:-1]:
+        plan.unlink()
+
+
+def test_a_commit_that_nothing_tells_is_refused_with_all_others_in_place(tmp_path):
+    home = tmp_path / "home"
+    store = DeltaStore(str(home))
+    for number in range(1, RUNS + 1):
+        plan = Plan(store.next_run(), "test")
+        plan_progress(store, plan, {"a": Progress("a", run=number)})
+        store.commit(plan)
+    week_later(home)
+    lost = commits(home, "control/clusters")[2]
+    whole, saved = sorted(lost.parent.iterdir()), lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(WarehouseError, match=f"{lost} is lost or torn, .*no plan .*a backup"):
+        DeltaStore(str(home)).mend()
+    assert sorted(lost.parent.iterdir()) == [path for path in whole if path != lost]
+    lost.write_bytes(saved)
+    assert DeltaStore(str(home)).next_run() == RUNS + 1
+    assert DeltaStore(str(home)).mend() == []
+
+
+def test_what_an_older_repair_set_aside_counts_again_when_the_lost_commit_is_back(tmp_path):
+    home = tmp_path / "home"
+    before = {file.path for file in filled(home).files("topics")}
+    week_later(home)
+    for path in commits(home, TOPICS)[3:]:
+        path.rename(f"{path}.lost")
+    with pytest.raises(WarehouseError):
+        DeltaStore(str(home)).next_run()
+    assert DeltaStore(str(home)).mend()
+    store = DeltaStore(str(home))
+    assert store.next_run() == RUNS + 1
+    assert {file.path for file in store.files("topics")} == before
+    assert store.mend() == []
+
+
+@pytest.mark.parametrize("which", [1, 3])
+def test_a_commit_is_found_without_the_plans_that_compact_has_swept(tmp_path, which):
+    """Its checkpoints stand for all that was before; whatever comes later has its plan."""
+    home = tmp_path / "home"
+    store = filled(home)
+    assert store.sweep(0) == RUNS - 1
+    for number in (RUNS + 1, RUNS + 2):
+        plan = Plan(store.next_run(), "test")
+        writer = TableWriter(store.root, "topics", f"current/a/{file_name('00000', number)}")
+        writer.add(("a", f"id-{number}", f"topic-{number}", 1, None, 1000, None, True, False))
+        plan.add(writer.close())
+        store.commit(plan)
+    before = {file.path for file in store.files("topics")}
+    commits(home, TOPICS)[-which].unlink()
+    commits(home, TOLD)[-2].unlink()
+    again = DeltaStore(str(home))
+    assert again.mend()
+    assert again.next_run() == RUNS + 3
+    assert {file.path for file in DeltaStore(str(home)).files("topics")} == before
+    assert DeltaStore(str(home)).mend() == []
+
+
 def test_bounds_that_are_no_json_are_taken_out_of_a_commit(tmp_path):
     """As quotas without a limit were once written: delta-rs reads no table with such a commit."""
     store = DeltaStore(str(tmp_path / "home"))
@@ -128,6 +191,30 @@ def state(spark, home: Path) -> dict[str, list[str]]:
         table: sorted(map(str, read_table(spark, store, table).collect()))
         for table in ("partitions", "brokers", "changes")
     }
+
+
+@pytest.mark.parametrize("which", [0, 2, -1])
+def test_state_whose_commits_nothing_tells_is_told_anew(spark, tmp_path, monkeypatch, which):
+    home = tmp_path / "home"
+    for part in ("a-first/node1", "b-failover/node2", "e-truncated/node2"):
+        ingest(spark, places(part), str(home))
+    before = state(spark, home)
+    week_later(home)
+    commits(home, "gold/partitions")[which].unlink()
+    commits(home, "silver/changes")[2].unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr("quorate.spark.repair.load_progress", dies)
+        with pytest.raises(KeyboardInterrupt):
+            repair(spark, str(home))
+    with pytest.raises(LostCommit, match="a repair was not finished: quorate pipeline repair"):
+        DeltaStore(str(home)).next_run()
+    assert repair(spark, str(home)).told_anew == [DYNAMIC]
+    assert state(spark, home) == before
+    assert repair(spark, str(home)).told_anew == []
+
+
+def dies(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_data_files_that_are_gone_are_told_anew_or_forgotten(spark, pipeline, tmp_path):

@@ -10,7 +10,8 @@ import pytest
 
 from quorate.cli import main
 from quorate.spark.tables.control import Progress, load_progress, plan_progress
-from quorate.spark.tables.delta import RUNS, DeltaStore
+from quorate.spark.tables.delta import DeltaStore
+from quorate.spark.tables.delta_log import RUNS
 from quorate.spark.tables.files import (
     TableWriter,
     arrow_rows,
@@ -165,7 +166,7 @@ def test_a_full_disk_is_told_as_one(tmp_path, room):
 
 
 def on_disk(store):
-    return sorted(path.name for path in Path(store.root, "gold/topics").rglob("*.parquet"))
+    return sorted(path.name for path in Path(store.root, "gold/topics").rglob("*-*.parquet"))
 
 
 def test_a_run_killed_before_it_counts_leaves_files_that_a_sweep_deletes(store, form):
@@ -305,3 +306,24 @@ def test_names_of_folders_are_safe_and_unlike():
 def test_a_root_may_be_a_uri(tmp_path):
     _, base = open_root(tmp_path.as_uri())
     assert base == str(tmp_path)
+
+
+ODD_NAMES = ["with blanks", "{a,b}", "a*?", "é 日本", "100%", "#1", "a:b", "~20~"]
+NOT_IN_DELTA = ["%41", "100%25", "[1]", "a\\b", "a|b", "a^"]
+
+
+@pytest.mark.parametrize("name", [*ODD_NAMES, *NOT_IN_DELTA])
+def test_a_warehouse_stays_in_its_folder_however_that_is_named(form, tmp_path, name):
+    if form == "delta" and name in NOT_IN_DELTA:
+        with pytest.raises(WarehouseError, match=r"leads Delta Lake elsewhere: give the folder"):
+            open_store(str(tmp_path / name), form)
+        return
+    store = open_store(str(tmp_path / name), form)
+    run(store, 1, "a")
+    [first] = store.files("topics")
+    run(store, 2, "b", remove=[first.path])
+    again = open_store((tmp_path / name).as_uri(), form)
+    assert again.next_run() == 3 and names(again) == ["b"]
+    again.sweep(keep_hours=0)
+    assert again.mend() == [] and again.missing() == {} and again.root == str(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]

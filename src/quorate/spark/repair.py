@@ -19,7 +19,7 @@ from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.errands import write_rows
 from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
 from quorate.spark.tables.ingest import catch_up
-from quorate.spark.tables.kinds import KINDS
+from quorate.spark.tables.layout import STATE
 from quorate.spark.tables.lineage import Span, union, without
 from quorate.spark.tables.store import NoWarehouse, Plan, Store, Stored, WarehouseError, open_store
 from quorate.spark.tables.summary import Summary
@@ -27,7 +27,6 @@ from quorate.spark.tables.summary import Summary
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_STATE: Final = ("changes", *KINDS)
 _CONTROL: Final = ("clusters", "epochs")
 
 
@@ -66,17 +65,27 @@ def repair(
     if store.next_run() == 1:
         raise NoWarehouse(warehouse)
     tell("looking for data files that are gone")
-    missing = store.missing()
-    if missing:
-        _forget(store, missing, summary)
+    missing, robbed = store.missing(), store.robbed()
+    if missing or robbed:
+        _forget(store, missing, summary, everything=bool(robbed))
+        store.told_anew()
         tell("telling the state anew")
         catch_up(spark, store, Summary(store.root))
     summary.seconds = round(time.monotonic() - began, 3)
     return summary
 
 
-def _forget(store: Store, missing: Mapping[str, list[Stored]], summary: RepairSummary) -> None:
-    """One run: the missing files leave their tables, with all that must be told anew."""
+def _forget(
+    store: Store,
+    missing: Mapping[str, list[Stored]],
+    summary: RepairSummary,
+    *,
+    everything: bool,
+) -> None:
+    """One run: the missing files leave their tables, with all that must be told anew.
+
+    everything: tell the state of all clusters anew; else of those whose files are missing
+    """
     summary.missing = {table: [file.path for file in gone] for table, gone in missing.items()}
     for table in _CONTROL:
         if table in missing:
@@ -88,14 +97,14 @@ def _forget(store: Store, missing: Mapping[str, list[Stored]], summary: RepairSu
     progress = load_progress(store)
     for table in ("log", "snapshots", "quarantine"):
         plan.remove(table, summary.missing.get(table, ()))
-    gone = [path for table in _STATE for path in summary.missing.get(table, ())]
+    gone = [path for table in STATE for path in summary.missing.get(table, ())]
     for id, known in sorted(progress.items()):
         folder = safe_name(id)
         lost = _lost_offsets(store, folder, missing.get("log", ()))
         if lost:
             summary.forgotten[id] = lost
             known = replace(known, spans=tuple(_cut(known.spans, lost)))
-        if any(folder in path.split("/") for path in gone):
+        if everything or any(folder in path.split("/") for path in gone):
             summary.told_anew.append(id)
             known = _untold(store, plan, folder, known)
         progress[id] = replace(known, run=plan.run)
@@ -130,7 +139,7 @@ def _cut(spans: Iterable[Span], lost: Sequence[tuple[int, int]]) -> Iterable[Spa
 
 def _untold(store: Store, plan: Plan, folder: str, known: Progress) -> Progress:
     """Let a cluster's silver, gold and misfits go: they will be told anew."""
-    for table in _STATE:
+    for table in STATE:
         mine = [file.path for file in store.files(table) if folder in file.path.split("/")]
         plan.remove(table, mine)
     gone = set(plan.removes.get("quarantine", ()))

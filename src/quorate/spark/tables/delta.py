@@ -7,14 +7,17 @@ says which run changed each table last, and the tables say how far they have com
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa
 
+from quorate.spark.tables.delta_log import APP, RUNS
 from quorate.spark.tables.files import run_of
 from quorate.spark.tables.layout import TABLES, table_path
 from quorate.spark.tables.store import (
@@ -32,20 +35,10 @@ from quorate.spark.tables.store import (
 
 _PLANS: Final = "control/_plans"
 _RUNS: Final = "control/runs"
-_APP: Final = "quorate"
-_LOST: Final = ".lost"
-"""What files of a table's log are renamed to that are no good."""
-
-RUNS: Final = pa.schema(
-    [
-        ("run", pa.int64()),
-        ("job", pa.string()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("plan", pa.string()),
-        ("summary", pa.string()),
-    ]
-)
-"""The runs that have happened; `plan` is the file in control/_plans that tells what they did."""
+_ODD: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]\\^|\x00-\x1f]")
+"""delta-rs 1.6 decodes paths once too often, and takes them for a host's name in passing."""
+_ROBBED: Final = "control/_robbed.json"
+"""Tables that a repair is about to tell anew, while it is not done."""
 
 
 class DeltaStore(Store):
@@ -53,7 +46,14 @@ class DeltaStore(Store):
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
         super().__init__(root)
+        odd = _ODD.search(self.root)
+        if odd is not None:
+            raise WarehouseError(
+                f"{root}: {odd[0]!r} in the path of a warehouse leads Delta Lake elsewhere: give "
+                "the folder another name, or keep plain files (--format parquet)"
+            )
         self._options = dict(storage_options or {})
+        self._repairing = False
 
     def files(self, table: str) -> list[Stored]:
         opened = self._open(table_path(table))
@@ -73,7 +73,7 @@ class DeltaStore(Store):
 
     def last_run(self) -> int:
         runs = self._open(_RUNS)
-        return 0 if runs is None else runs.transaction_version(_APP) or 0
+        return 0 if runs is None else runs.transaction_version(APP) or 0
 
     def commit(self, plan: Plan) -> None:
         last = self._last_plan()
@@ -82,7 +82,7 @@ class DeltaStore(Store):
         self._check_files(plan)
         name = f"{plan.run:08d}-{uuid4().hex}.json"
         try:
-            self._write_text(self._path(_PLANS, name), plan.to_json())
+            self.write_text(self.path(_PLANS, name), plan.to_json())
         except OSError as error:
             raise CannotWrite(self.root, error) from None
         self._record(plan, name)
@@ -90,6 +90,8 @@ class DeltaStore(Store):
             self._apply_to(table, plan)
 
     def recover(self) -> bool:
+        if not self._repairing and self.robbed():
+            raise LostCommit(f"{self.root}/{_ROBBED}: a repair was not finished", self.root)
         last, reached = self._last_plan(), self._reached()
         newest, told = max(reached.values(), default=0), 0 if last is None else last.run
         if newest > told:
@@ -104,14 +106,27 @@ class DeltaStore(Store):
         return changed
 
     def mend(self) -> list[str]:
-        done = [text for path in self._table_paths() for text in self._cut_log(path)]
-        last = self.last_run()
-        for run in range(last + 1, max(self._reached().values(), default=0) + 1):
-            self._record_again(run)
-            done.append(f"{_RUNS}: run {run} is recorded again")
+        from quorate.spark.tables.mending import mend
+
+        done = mend(self)
+        self._repairing = True
         if self.recover():
             done.append("commits that were lost are made again, by the plans of their runs")
         return done
+
+    def robbed(self) -> set[str]:
+        try:
+            return set(json.loads(self.read_text(self.path(_ROBBED))))
+        except FileNotFoundError:
+            return set()
+
+    def mark_robbed(self, tables: Iterable[str]) -> None:
+        """Let nobody take these for whole before `told_anew`, even if this process is killed."""
+        self.write_text(self.path(_ROBBED), json.dumps(sorted(tables)))
+
+    def told_anew(self) -> None:
+        with suppress(FileNotFoundError):
+            self.fs.delete_file(self.path(_ROBBED))
 
     def _unused(self, keep_hours: int, happened: int) -> list[str]:
         found = []
@@ -122,7 +137,7 @@ class DeltaStore(Store):
                     unquote, opened.vacuum(keep_hours, enforce_retention_duration=False, full=True)
                 )
                 found += [
-                    self._path(table_path(table), path)
+                    self.path(table_path(table), path)
                     for path in old
                     if path.endswith(".parquet") and run_of(path) <= happened
                 ]
@@ -130,12 +145,19 @@ class DeltaStore(Store):
 
     def _old_plans(self, keep_hours: int, happened: int) -> list[str]:
         """Plans are of use until their run is finished: those before the last are old."""
-        plans = self._listing(self._path(_PLANS))
-        return [
-            info.path
-            for info in plans
-            if int(info.base_name[:8]) < happened and age_hours(info) > keep_hours
-        ]
+        older = {name for run, n in self.plan_names().items() if run < happened for name in n}
+        plans = self.listing(self.path(_PLANS))
+        old = [i.path for i in plans if i.base_name in older and age_hours(i) > keep_hours]
+        if old:
+            self._make_checkpoints()
+        return old
+
+    def _make_checkpoints(self) -> None:
+        """What tables hold, in one file each: commits before it need no plans to be mended."""
+        for path in (_RUNS, *map(table_path, TABLES)):
+            opened = self._open(path)
+            if opened is not None:
+                opened.create_checkpoint()
 
     def _record(self, plan: Plan, name: str) -> None:
         """The moment from which on the run has happened."""
@@ -145,9 +167,9 @@ class DeltaStore(Store):
         at = pa.scalar(time.time_ns() // 1000, pa.timestamp("us", "UTC"))
         columns = [[plan.run], [plan.job], [at.as_py()], [name], [json.dumps(plan.summary)]]
         runs = self._opened(_RUNS, RUNS)
-        if plan.run != (runs.transaction_version(_APP) or 0) + 1:
+        if plan.run != (runs.transaction_version(APP) or 0) + 1:
             raise ConcurrentRun(f"run {plan.run} of {self.root} has happened already")
-        properties = CommitProperties(app_transactions=[Transaction(_APP, plan.run)])
+        properties = CommitProperties(app_transactions=[Transaction(APP, plan.run)])
         try:
             write_deltalake(
                 runs,
@@ -166,28 +188,20 @@ class DeltaStore(Store):
         """The last run that changed each table, as the tables tell it."""
         opened = {table: self._open(table_path(table)) for table in TABLES}
         return {
-            table: found.transaction_version(_APP) or 0
+            table: found.transaction_version(APP) or 0
             for table, found in opened.items()
             if found is not None
         }
 
     def _last_plan(self) -> Plan | None:
         run = self.last_run()
-        return None if run == 0 else self._plan_of(run)
+        return None if run == 0 else self.plan_of(run)
 
-    def _plan_of(self, run: int) -> Plan:
-        runs = self._open(_RUNS)
-        assert runs is not None
+    def plan_of(self, run: int) -> Plan:
+        """What a run did. Raises WarehouseError."""
+        path = self.path(_PLANS, self.plan_name(run))
         try:
-            told = runs.to_pyarrow_table(columns=["run", "plan"], filters=[("run", "=", run)])
-        except FileNotFoundError as error:
-            raise WarehouseError(
-                f"{self._uri(_RUNS)}: a data file is missing: put it back, or take the logs into a "
-                f"new warehouse ({_first_line(error)})"
-            ) from None
-        path = self._path(_PLANS, told["plan"][0].as_py())
-        try:
-            return parse_plan(self._read_text(path))
+            return parse_plan(self.read_text(path))
         except FileNotFoundError:
             raise WarehouseError(
                 f"{path}: the plan of run {run} is missing: the warehouse was not copied whole. "
@@ -204,50 +218,51 @@ class DeltaStore(Store):
         found: list[Plan] = []
         run = last.last_runs[table]
         while run > reached:
-            plan = last if run == last.run else self._plan_of(run)
+            plan = last if run == last.run else self.plan_of(run)
             found.append(plan)
             run = plan.before.get(table, 0)
         return found[::-1]
 
-    def _table_paths(self) -> list[str]:
-        return [_RUNS, *map(table_path, TABLES)]
+    def record_again(self, run: int) -> None:
+        """Record a run whose own record is lost."""
+        name = self.plan_name(run)
+        self._record(parse_plan(self.read_text(self.path(_PLANS, name))), name)
 
-    def _cut_log(self, path: str) -> Iterator[str]:
-        """Let the log of a table end before its first commit that is lost or torn."""
-        folder = self._path(path, "_delta_log")
-        names = [info.base_name for info in self._listing(folder)]
-        commits = sorted(int(n[:20]) for n in names if n.endswith(".json") and n[:20].isdigit())
-        due = max((int(name[:20]) for name in names if ".checkpoint." in name), default=-1) + 1
-        for version in commits:
-            if version == due and self._is_sound(version, f"{folder}/{version:020}.json"):
-                due += 1
-        left = [version for version in commits if version >= due]
-        for version in left:
-            name = f"{folder}/{version:020}.json"
-            self._fs.move(name, name + _LOST)
-        if left:
-            yield f"{path}: version {due} is lost or torn; what stood from there on is set aside"
+    def plan_names(self) -> dict[int, list[str]]:
+        """The plans that there are, by run: also those of jobs that another one overtook."""
+        found: dict[int, list[str]] = {}
+        for info in self.listing(self.path(_PLANS)):
+            number = info.base_name.partition("-")[0]
+            if number.isdigit():
+                found.setdefault(int(number), []).append(info.base_name)
+        return found
 
-    def _is_sound(self, version: int, path: str) -> bool:
-        """Whether a commit can be read; an empty one says nothing, but the first must."""
-        try:
-            lines = [json.loads(line) for line in self._read_text(path).splitlines()]
-            for line in lines:
-                json.loads(line.get("add", {}).get("stats") or "{}", parse_constant=_refuse)
-        except ValueError:
-            return False
-        return bool(lines) or version > 0
-
-    def _record_again(self, run: int) -> None:
-        folder = self._path(_PLANS)
-        names = [info.base_name for info in self._listing(folder)]
-        found = [name for name in names if name.startswith(f"{run:08d}-")]
+    def plan_name(self, run: int) -> str:
+        """The file of a run's plan. Raises WarehouseError when it is not known."""
+        told = self._told_name(run)
+        if told is not None:
+            return told
+        found = self.plan_names().get(run, [])
         if len(found) != 1:
             raise WarehouseError(
-                f"{folder}: there are {len(found)} plans of run {run}, so what it did is not "
-                "known: put the folder back, or take the logs into a new warehouse"
+                f"{self.path(_PLANS)}: there are {len(found)} plans of run {run}, so what it did "
+                "is not known: put the folder back, or take the logs into a new warehouse"
             )
-        self._record(parse_plan(self._read_text(f"{folder}/{found[0]}")), found[0])
+        return found[0]
+
+    def _told_name(self, run: int) -> str | None:
+        """As the runs tell it."""
+        runs = self._open(_RUNS)
+        if runs is None:
+            return None
+        try:
+            told = runs.to_pyarrow_table(columns=["run", "plan"], filters=[("run", "=", run)])
+        except FileNotFoundError as error:
+            raise WarehouseError(
+                f"{self._uri(_RUNS)}: a data file is missing: put it back, or take the logs into a "
+                f"new warehouse ({_first_line(error)})"
+            ) from None
+        return told["plan"][0].as_py() if told.num_rows else None
 
     def _apply_to(self, table: str, plan: Plan) -> bool:
         """Whether it was still to be done."""
@@ -257,7 +272,7 @@ class DeltaStore(Store):
             return self._apply_once(table, plan)
         except (DeltaError, OSError) as error:
             opened = self._open(table_path(table))
-            if opened is None or (opened.transaction_version(_APP) or 0) < plan.run:
+            if opened is None or (opened.transaction_version(APP) or 0) < plan.run:
                 raise CannotWrite(self.root, error) from None
             return False  # another process that finishes the same run was here first
 
@@ -266,7 +281,7 @@ class DeltaStore(Store):
         from deltalake.transaction import AddAction, RemoveAction
 
         opened = self._opened(table_path(table), TABLES[table])
-        if (opened.transaction_version(_APP) or 0) >= plan.run:
+        if (opened.transaction_version(APP) or 0) >= plan.run:
             return False
         now, change = int(time.time() * 1000), plan.job != COMPACT
         adds = [
@@ -279,7 +294,7 @@ class DeltaStore(Store):
             "append",
             TABLES[table],
             commit_properties=CommitProperties(
-                {"job": plan.job}, app_transactions=[Transaction(_APP, plan.run)]
+                {"job": plan.job}, app_transactions=[Transaction(APP, plan.run)]
             ),
         )
         return True
@@ -303,17 +318,13 @@ class DeltaStore(Store):
         found = self._open(path)
         if found is not None:
             return found
-        self._fs.create_dir(self._path(path), recursive=True)
+        self.fs.create_dir(self.path(path), recursive=True)
         return DeltaTable.create(
             self._uri(path), schema, mode="ignore", storage_options=self._options or None
         )
 
     def _uri(self, path: str) -> str:
         return f"{self.root}/{path}"
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _first_line(error: Exception) -> str:

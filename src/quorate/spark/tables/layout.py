@@ -197,6 +197,8 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "epochs": EPOCHS,
     "clusters": CLUSTERS,
 }
+STATE: Final = ("changes", *KINDS)
+"""Tables that can be told anew from bronze."""
 FOLDERS: Final = {
     **dict.fromkeys(("log", "snapshots", "quarantine"), "bronze"),
     "changes": "silver",

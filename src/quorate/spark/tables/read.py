@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -13,6 +14,9 @@ from quorate.spark.tables.store import Store, Stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_WILD: Final = re.compile(r"[][{}*?\\]")
+"""What Hadoop takes for a pattern unless it is escaped."""
 
 
 def read_table(
@@ -32,7 +36,7 @@ def read_table(
     place = store.place(table)
     if not hadoop_reads(spark, place):
         return _by_tasks(spark, store, table, files, schema)
-    paths = [f"{place}/{file.path}" for file in files]
+    paths = [_WILD.sub(r"\\\g<0>", f"{place}/{file.path}") for file in files]
     return spark.read.schema(schema).parquet(*paths)
 
 

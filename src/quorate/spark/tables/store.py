@@ -156,8 +156,9 @@ class Store(ABC):
     """Whether tasks write new files under a hidden name, to be renamed by the run."""
 
     def __init__(self, root: str) -> None:
-        self.root = root.rstrip("/")
-        self._fs, self._base = open_root(self.root)
+        self.fs, self._base = open_root(root.rstrip("/"))
+        local = isinstance(self.fs, fs.LocalFileSystem)
+        self.root = self._base if local else root.rstrip("/")
 
     def place(self, table: str) -> str:
         """The folder of a table, for Spark."""
@@ -186,12 +187,19 @@ class Store(ABC):
         """Put right what `recover` refuses; what was done, in words. Raises WarehouseError."""
         return []
 
+    def robbed(self) -> set[str]:
+        """Tables that `mend` could make readable, but not what they were: to be told anew."""
+        return set()
+
+    def told_anew(self) -> None:  # noqa: B027 - a store without logs has no such tables
+        """The robbed tables have been emptied: what they held will be told from bronze."""
+
     def missing(self) -> dict[str, list[Stored]]:
         """The live files of each table that are not there."""
         found: dict[str, list[Stored]] = {}
         for table in TABLES:
-            base = self._path(table_path(table))
-            there = {info.path for info in self._listing(base)}
+            base = self.path(table_path(table))
+            there = {info.path for info in self.listing(base)}
             gone = [f for f in self.files(table) if posixpath.join(base, f.path) not in there]
             if gone:
                 found[table] = gone
@@ -207,7 +215,7 @@ class Store(ABC):
         old = self._unused(keep_hours, happened)
         for path in old:
             with suppress(FileNotFoundError):  # another sweep was here first
-                self._fs.delete_file(path)
+                self.fs.delete_file(path)
         return len(old)
 
     @abstractmethod
@@ -222,12 +230,12 @@ class Store(ABC):
     def _check_files(self, plan: Plan) -> None:
         """See that all files are there before the run counts. Raises FilesGone."""
         places = [
-            posixpath.join(self._path(table_path(table)), file.path)
+            posixpath.join(self.path(table_path(table)), file.path)
             for table, files in plan.adds.items()
             for file in files
         ]
         written = [hidden_name(place) for place in places] if self.hidden else places
-        found = self._fs.get_file_info(written) if written else []
+        found = self.fs.get_file_info(written) if written else []
         gone = [
             place
             for place, info in zip(places, found, strict=True)
@@ -236,22 +244,25 @@ class Store(ABC):
         if gone:
             raise FilesGone(gone)
 
-    def _path(self, *parts: str) -> str:
+    def path(self, *parts: str) -> str:
+        """Where something is on the file system `fs`."""
         return posixpath.join(self._base, *parts)
 
-    def _write_text(self, path: str, text: str) -> None:
-        self._fs.create_dir(posixpath.dirname(path), recursive=True)
-        with self._fs.open_output_stream(path) as out:
+    def write_text(self, path: str, text: str) -> None:
+        """Write a file, and the folders that it needs."""
+        self.fs.create_dir(posixpath.dirname(path), recursive=True)
+        with self.fs.open_output_stream(path) as out:
             out.write(text.encode())
 
-    def _read_text(self, path: str) -> str:
-        with self._fs.open_input_stream(path) as source:
+    def read_text(self, path: str) -> str:
+        with self.fs.open_input_stream(path) as source:
             data: bytes = source.read()
             return data.decode()
 
-    def _listing(self, path: str) -> list[fs.FileInfo]:
+    def listing(self, path: str) -> list[fs.FileInfo]:
+        """All files below a folder, none where it is not there."""
         selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
-        found: list[fs.FileInfo] = self._fs.get_file_info(selector)
+        found: list[fs.FileInfo] = self.fs.get_file_info(selector)
         return [info for info in found if info.type == fs.FileType.File]
 
 
@@ -264,9 +275,9 @@ class ParquetStore(Store):
     hidden = True
 
     def files(self, table: str) -> list[Stored]:
-        base = self._path(table_path(table))
+        base = self.path(table_path(table))
         found = []
-        for info in self._listing(base):
+        for info in self.listing(base):
             path = posixpath.relpath(info.path, base)
             if path.endswith(".parquet") and not posixpath.basename(path).startswith("."):
                 found.append(Stored(path, -1, {}, {}, info.size))
@@ -279,22 +290,22 @@ class ParquetStore(Store):
         if plan.run != self.last_run() + 1:
             raise ConcurrentRun(f"run {plan.run} of {self.root} has happened already")
         self._check_files(plan)
-        final = self._path(PLANS, f"{plan.run:08d}.json")
-        self._write_text(final + ".part", plan.to_json())
-        self._fs.move(final + ".part", final)
+        final = self.path(PLANS, f"{plan.run:08d}.json")
+        self.write_text(final + ".part", plan.to_json())
+        self.fs.move(final + ".part", final)
         self._apply(plan, final)
 
     def recover(self) -> bool:
         pending = [path for _, path in self._plans() if not path.endswith(".done.json")]
         for path in sorted(pending):
-            self._apply(parse_plan(self._read_text(path)), path)
+            self._apply(parse_plan(self.read_text(path)), path)
         return bool(pending)
 
     def _unused(self, keep_hours: int, happened: int) -> list[str]:
         return [
             info.path
             for table in TABLES
-            for info in self._listing(self._path(table_path(table)))
+            for info in self.listing(self.path(table_path(table)))
             if _name(info).startswith(".")
             and run_of(info.path) <= happened
             and age_hours(info) > keep_hours
@@ -303,7 +314,7 @@ class ParquetStore(Store):
     def _plans(self) -> list[tuple[int, str]]:
         return [
             (int(posixpath.basename(info.path).partition(".")[0]), info.path)
-            for info in self._listing(self._path(PLANS))
+            for info in self.listing(self.path(PLANS))
             if info.path.endswith(".json")
         ]
 
@@ -313,23 +324,23 @@ class ParquetStore(Store):
         self._move(path, path.removesuffix(".json") + ".done.json")
 
     def _apply_to(self, table: str, plan: Plan) -> None:
-        base = self._path(table_path(table))
+        base = self.path(table_path(table))
         for file in plan.adds.get(table, []):
             final = posixpath.join(base, file.path)
             hidden = hidden_name(final)
-            if self._fs.get_file_info(hidden).type == fs.FileType.File:
+            if self.fs.get_file_info(hidden).type == fs.FileType.File:
                 self._move(hidden, final)
         for gone in plan.removes.get(table, []):
             full = posixpath.join(base, gone)
-            if self._fs.get_file_info(full).type == fs.FileType.File:
-                self._fs.delete_file(full)
+            if self.fs.get_file_info(full).type == fs.FileType.File:
+                self.fs.delete_file(full)
 
     def _move(self, source: str, target: str) -> None:
         """Give a file its name, unless another process that finishes the same run just has."""
         try:
-            self._fs.move(source, target)
+            self.fs.move(source, target)
         except FileNotFoundError:
-            if self._fs.get_file_info(target).type != fs.FileType.File:
+            if self.fs.get_file_info(target).type != fs.FileType.File:
                 raise
 
 
