@@ -265,6 +265,20 @@ def test_what_cannot_be_written_out_is_said(native_source, found, problem):
 
 
 # -- sources that have changed ---------------------------------------------------------------------
+def test_what_changes_while_it_is_compiled_is_stale(elsewhere, monkeypatch):
+    """A build takes minutes; who edits meanwhile must not be answered by the code of before."""
+    source = elsewhere.PACKAGE / "one.py"
+    source.write_text("x = 2\n")
+
+    def compile_slowly(command, **_):
+        source.write_text("x = 3\n")
+
+    monkeypatch.setattr(elsewhere.subprocess, "run", compile_slowly)
+    monkeypatch.setitem(elsewhere.BUILD, "build", lambda folder: None)
+    assert elsewhere.build(("one.py",)) == ["wire/_native.c", "one.py"]
+    assert changed_sources(str(elsewhere.PACKAGE)) == ["one.py"]
+
+
 def test_only_what_has_really_changed_is_stale(elsewhere):
     source = elsewhere.PACKAGE / "one.py"
     os.utime(elsewhere.MANIFEST, (1, 1))
