@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from quorate.spark.repair import repair
-from quorate.spark.tables.control import Progress, plan_progress
+from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.files import TableWriter, file_name
 from quorate.spark.tables.ingest import ingest
+from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.store import LostCommit, Plan, WarehouseError, open_store
 from spark.fleet import DYNAMIC, places
@@ -108,23 +109,58 @@ def week_later(home: Path) -> None:
         plan.unlink()
 
 
-def test_a_commit_that_nothing_tells_is_refused_with_all_others_in_place(tmp_path):
-    home = tmp_path / "home"
+def with_rows(home: Path, table: str) -> None:
+    """Five runs, each with a row more in the tables of progress and a file in another."""
     store = DeltaStore(str(home))
     for number in range(1, RUNS + 1):
         plan = Plan(store.next_run(), "test")
         plan_progress(store, plan, {"a": Progress("a", run=number)})
+        writer = TableWriter(store.root, table, f"a/{file_name('00000', number)}")
+        writer.add(("a", *(None for _ in range(len(TABLES[table]) - 1))))
+        plan.add(writer.close())
         store.commit(plan)
+
+
+def test_a_commit_that_nothing_tells_is_refused_with_all_others_in_place(tmp_path):
+    home = tmp_path / "home"
+    with_rows(home, "snapshots")
     week_later(home)
-    lost = commits(home, "control/clusters")[2]
+    lost = commits(home, "bronze/snapshots")[2]
+    commits(home, "control/clusters")[1].unlink()
     whole, saved = sorted(lost.parent.iterdir()), lost.read_bytes()
     lost.unlink()
+    before = sorted(home.rglob("*.json"))
     with pytest.raises(WarehouseError, match=f"{lost} is lost or torn, .*no plan .*a backup"):
         DeltaStore(str(home)).mend()
-    assert sorted(lost.parent.iterdir()) == [path for path in whole if path != lost]
+    assert sorted(home.rglob("*.json")) == before
     lost.write_bytes(saved)
+    assert sorted(lost.parent.iterdir()) == whole
+    assert DeltaStore(str(home)).mend()
     assert DeltaStore(str(home)).next_run() == RUNS + 1
     assert DeltaStore(str(home)).mend() == []
+
+
+@pytest.mark.parametrize("which", [1, 3, -1])
+def test_progress_is_found_where_nothing_tells_its_commit(tmp_path, which):
+    home = tmp_path / "home"
+    with_rows(home, "snapshots")
+    week_later(home)
+    lost = commits(home, "control/clusters")[which]
+    if which == -1:
+        runs_later(home)
+    lost.unlink()
+    assert DeltaStore(str(home)).mend()
+    store = DeltaStore(str(home))
+    assert store.next_run() > RUNS
+    assert load_progress(store) == {"a": Progress("a", run=RUNS)}
+    assert store.mend() == []
+
+
+def runs_later(home: Path) -> None:
+    """A run that changes nothing of before, so that the plan of the last that did can go."""
+    store = DeltaStore(str(home))
+    store.commit(Plan(store.next_run(), "test"))
+    week_later(home)
 
 
 def test_what_an_older_repair_set_aside_counts_again_when_the_lost_commit_is_back(tmp_path):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
@@ -19,15 +19,13 @@ from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.errands import write_rows
 from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
 from quorate.spark.tables.ingest import catch_up
-from quorate.spark.tables.layout import STATE
+from quorate.spark.tables.layout import CONTROL, STATE
 from quorate.spark.tables.lineage import Span, union, without
 from quorate.spark.tables.store import NoWarehouse, Plan, Store, Stored, WarehouseError, open_store
 from quorate.spark.tables.summary import Summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_CONTROL: Final = ("clusters", "epochs")
 
 
 @dataclass
@@ -87,7 +85,7 @@ def _forget(
     everything: tell the state of all clusters anew; else of those whose files are missing
     """
     summary.missing = {table: [file.path for file in gone] for table, gone in missing.items()}
-    for table in _CONTROL:
+    for table in CONTROL:
         if table in missing:
             raise WarehouseError(
                 f"{store.place(table)}/{missing[table][0].path} is missing: it says how far each "

@@ -47,6 +47,7 @@ class Commit:
     run: int
     """0 where it is of no run: the table was made or swept."""
     adds: frozenset[str]
+    removes: frozenset[str]
 
 
 class Log:
@@ -117,6 +118,14 @@ class Log:
         """Every file that the table has had since the checkpoint, or has in it."""
         return self.checkpoint_adds.union(*(one.adds for one in self.commits.values()))
 
+    def live(self, version: int) -> frozenset[str]:
+        """The files that the table had before a version, as far as that can be read."""
+        found = self.checkpoint_adds
+        for at, one in sorted(self.commits.items()):
+            if at < version:
+                found = (found | one.adds) - one.removes
+        return found
+
     def run_before(self, version: int) -> int:
         """The last run that the table has heard of before a version."""
         runs = (one.run for at, one in self.commits.items() if at < version)
@@ -137,8 +146,11 @@ class Log:
         except (ValueError, AttributeError):
             return None
         runs = [line["txn"]["version"] for line in lines if line.get("txn", {}).get("appId") == APP]
-        adds = frozenset(unquote(line["add"]["path"]) for line in lines if "add" in line)
-        return Commit(name, max(runs, default=0), adds) if lines else None
+        adds, removes = (
+            frozenset(unquote(line[what]["path"]) for line in lines if what in line)
+            for what in ("add", "remove")
+        )
+        return Commit(name, max(runs, default=0), adds, removes) if lines else None
 
     def _read_checkpoint(self, name: str) -> bool:
         try:

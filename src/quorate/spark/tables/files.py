@@ -157,6 +157,15 @@ def read_batches(root: str, table: str, path: str) -> Iterator[pa.RecordBatch]:
             yield from found.cast(TABLES[table]).to_batches()
 
 
+def found_file(root: str, table: str, path: str) -> DataFile:
+    """A file that lies there, as whoever wrote it told of it."""
+    system, base = open_root(root)
+    full = posixpath.join(base, table_path(table), path)
+    metadata = pq.read_metadata(full, filesystem=system)
+    size = system.get_file_info(full).size
+    return DataFile(table, path, size, metadata.num_rows, _stats(metadata))
+
+
 def _stats(metadata: pq.FileMetaData) -> str:
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}

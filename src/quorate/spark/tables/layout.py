@@ -199,11 +199,13 @@ TABLES: Final[dict[str, pa.Schema]] = {
 }
 STATE: Final = ("changes", *KINDS)
 """Tables that can be told anew from bronze."""
+CONTROL: Final = ("clusters", "epochs")
+"""Tables that every run that changes them writes as a whole."""
 FOLDERS: Final = {
     **dict.fromkeys(("log", "snapshots", "quarantine"), "bronze"),
     "changes": "silver",
     **dict.fromkeys((*KINDS, "who"), "gold"),
-    **dict.fromkeys(("epochs", "clusters"), "control"),
+    **dict.fromkeys(CONTROL, "control"),
 }
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 
 from quorate.spark.tables.delta_log import ASIDE, RUNS, Log, commit_text, creation_text
-from quorate.spark.tables.files import DataFile
-from quorate.spark.tables.layout import STATE, TABLES, table_path
+from quorate.spark.tables.files import DataFile, found_file, run_of
+from quorate.spark.tables.layout import CONTROL, STATE, TABLES, table_path
 from quorate.spark.tables.store import Plan, WarehouseError
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class _Mender:
         last = max(newest, recorded)
         due = self._store.plan_of(last).last_runs if last else {}
         gaps = {table: list(self._gaps(table, logs[table], due)) for table in TABLES}
+        for table in CONTROL:
+            gaps[table] = [self._replaced(gap, logs[table]) for gap in gaps[table]]
         unknown = [gap for found in gaps.values() for gap in found if gap.plans is None]
         hopeless = [gap.words(self._store) for gap in unknown if gap.table not in STATE]
         if hopeless:
@@ -74,6 +77,21 @@ class _Mender:
         if last > reached:
             tail = range(log.top + 1, max(log.top + 2, 2))
             yield Gap(table, tail, self._chain(table, reached, last), last)
+
+    def _replaced(self, gap: Gap, log: Log) -> Gap:
+        """The same of a table whose every run replaces all of it: it has the files of the last."""
+        if gap.plans is not None:
+            return gap
+        plan = Plan(gap.last or log.run_before(gap.versions.start), REPAIR)
+        plan.remove(gap.table, log.live(gap.versions.start))
+        if gap.last:
+            base = self._store.path(table_path(gap.table))
+            places = (posixpath.relpath(info.path, base) for info in self._store.listing(base))
+            found = [path for path in places if run_of(path) == gap.last]
+            if len(found) != 1:
+                return gap
+            plan.add(found_file(self._store.root, gap.table, found[0]))
+        return replace(gap, plans=[plan], last=0)
 
     def _lost(self, table: str, log: Log, hole: range, due: dict[str, int]) -> list[Plan] | None:
         """The plans, in order, of the runs of a hole; None where one is gone."""
@@ -170,15 +188,16 @@ class _Mender:
         self._store.fs.move(posixpath.join(folder, name), posixpath.join(folder, to))
 
 
+@dataclass(frozen=True)
 class Gap:
     """Versions of a table's log that are lost."""
 
-    def __init__(
-        self, table: str, versions: range, plans: Sequence[Plan] | None, last: int = 0
-    ) -> None:
-        """plans: of the runs that wrote them, None where they are not known;
-        last: of the end of a log the run that it should have come to."""
-        self.table, self.versions, self.plans, self.last = table, versions, plans, last
+    table: str
+    versions: range
+    plans: Sequence[Plan] | None
+    """Of the runs that wrote them; None where they are not known."""
+    last: int = 0
+    """Of the end of a log the run that it should have come to."""
 
     def words(self, store: DeltaStore) -> str:
         """What is missing, and what to do."""
