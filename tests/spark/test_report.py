@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from metadata.samples import DATA
 from quorate.spark.audit import audit_here
 from quorate.spark.report import ReportError, report
+from quorate.spark.report import gather as gathering
 from quorate.spark.report.gather import COLUMNS, Cluster
 from quorate.spark.report.page import page
 from quorate.spark.report.svg import LABELS, WIDTH, Bar, bands, heat, lines
 from quorate.spark.tables.store import WarehouseError
-from spark.fleet import DYNAMIC, STATIC, warehouses
+from quorate.spark.views import register_views
+from spark.fleet import DYNAMIC, STATIC, rows_of, warehouses
 
 SPAN = (1_000_000, 2_000_000)
 
@@ -73,6 +75,24 @@ def test_a_hostile_name_is_only_text():
     assert "<b>" not in page([one])
 
 
+def test_what_the_audit_found_is_told_of_clusters_without_pictures_too():
+    spot = {"file": "/x/0.log", "position": 5, "offset": 7, "epoch": 1}
+    found = {"what": "split brain at offset 7", "spot": spot, "advice": "Stop node 4."}
+
+    def verdict(name, state, *findings):
+        replica = {"node_id": 4, "state": state, "findings": list(findings)}
+        return {"cluster_id": name, "committed_end": 3, "replicas": [replica]}
+
+    clusters = [Cluster(f"cluster-{n}", SPAN, problem="it waits", quarantined=n) for n in range(3)]
+    clusters[0].churn = {("topics", 1): 3}
+    audit = [verdict("cluster-1", "sound"), verdict("cluster-2", "unsafe", found)]
+    text = page(clusters, {"clusters": audit})
+    assert text.count("split brain at offset 7 [/x/0.log, byte 5, offset 7") == 1
+    heads = [part.partition("</h2>")[0] for part in text.split("<h2>")[1:]]
+    assert heads == ["cluster-0", "cluster-2"]
+    assert "it waits; 2 in quarantine" in text
+
+
 class Links(HTMLParser):
     """Everything that a page would load, and whether its tags are balanced."""
 
@@ -90,6 +110,20 @@ class Links(HTMLParser):
 
     def handle_startendtag(self, tag, attrs):
         self.loaded += [value for name, value in attrs if name in ("src", "href")]
+
+
+@pytest.mark.slow
+def test_what_is_in_quarantine_is_counted_for_clusters_without_pictures_too(
+    spark, tmp_path_factory, monkeypatch
+):
+    store, _ = warehouses(spark, tmp_path_factory)["delta"]
+    register_views(spark, store)
+    monkeypatch.setattr(gathering, "MOST_CLUSTERS", 0)
+    rows = rows_of(store, "quarantine")
+    assert rows
+    for one in gathering.gather(spark):
+        mine = [row for row in rows if row["cluster_id"] == one.cluster_id]
+        assert (one.quarantined, one.churn) == (len(mine), {})
 
 
 @pytest.mark.slow

@@ -51,6 +51,7 @@ _FLEET: Final = """
     FROM clusters c JOIN epochs e USING (cluster_id)
     GROUP BY ALL ORDER BY c.records DESC, c.cluster_id
 """
+_QUARANTINED: Final = "SELECT cluster_id, count(*) AS rows FROM quarantine GROUP BY cluster_id"
 _SPANS: Final = """
     WITH spans AS (SELECT cluster_id, unix_millis(min(first_time)) AS first,
                           unix_millis(max(last_time)) AS last
@@ -130,6 +131,10 @@ def gather(spark: SparkSession, only: Sequence[str] = ()) -> list[Cluster]:
         for row in _ask(spark, _FLEET)
         if not only or row["cluster_id"] in only
     ]
+    known = {one.cluster_id: one for one in clusters}
+    for row in _ask(spark, _QUARANTINED):
+        if row["cluster_id"] in known:
+            known[row["cluster_id"]].quarantined = row["rows"]
     shown = {one.cluster_id: one for one in clusters[:MOST_CLUSTERS]}
     if not shown:
         return clusters
@@ -145,10 +150,6 @@ def gather(spark: SparkSession, only: Sequence[str] = ()) -> list[Cluster]:
         shown[row["cluster_id"]].leaders.append(row)
     for name, sql in (("topics", _GROWTH), ("partitions", _GROWTH_PARTITIONS)):
         _grow(spark, shown, name, sql)
-    counts = "SELECT cluster_id, count(*) AS rows FROM quarantine GROUP BY cluster_id"
-    for row in _ask(spark, counts):
-        if row["cluster_id"] in shown:
-            shown[row["cluster_id"]].quarantined = row["rows"]
     return clusters
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ def page(clusters: Sequence[Cluster], audit: Mapping[str, Any] | None = None) ->
     verdicts = {} if audit is None else {one["cluster_id"]: one for one in audit["clusters"]}
     title = clusters[0].cluster_id if len(clusters) == 1 else f"{len(clusters)} clusters"
     parts = [f"<h1>Metadata of {escape(title)}</h1>", _fleet(clusters, verdicts)]
-    parts += [_cluster(one, verdicts.get(one.cluster_id)) for one in clusters if one.churn]
+    parts += [_section(one, verdicts.get(one.cluster_id)) for one in clusters]
     known = {one.cluster_id for one in clusters}
     parts += [
         f"<h2>{escape(name)}</h2><p>Audited, but not in the warehouse.</p>{_verdict(verdict)}"
@@ -57,10 +57,26 @@ def _fleet(clusters: Sequence[Cluster], verdicts: Mapping[str, Any]) -> str:
                 str(one.records),
                 f"{moment(one.span[0])} to {moment(one.span[1])}",
                 ", ".join(sorted(states)) or "not audited",
-                one.problem or (f"{one.quarantined} in quarantine" if one.quarantined else ""),
+                "; ".join(_remarks(one)),
             )
         )
     return table(("cluster", "records", "time (UTC)", "audit", "remarks"), rows)
+
+
+def _remarks(one: Cluster) -> Iterator[str]:
+    if one.problem:
+        yield one.problem
+    if one.quarantined:
+        yield f"{one.quarantined} in quarantine"
+
+
+def _section(one: Cluster, verdict: Mapping[str, Any] | None) -> str:
+    """What the audit found is told of every cluster, pictures are shown of some."""
+    if one.churn:
+        return _cluster(one, verdict)
+    if verdict is None or not any(replica["findings"] for replica in verdict["replicas"]):
+        return ""
+    return f"<h2>{escape(one.cluster_id)}</h2>{_verdict(verdict)}"
 
 
 def _cluster(one: Cluster, verdict: Mapping[str, Any] | None) -> str:
