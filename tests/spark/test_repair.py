@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from quorate.spark.repair import repair
+from quorate.spark.repair import RepairSummary, _forget, repair
 from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
-from quorate.spark.tables.files import TableWriter, file_name
+from quorate.spark.tables.files import DataFile, TableWriter, file_name
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.layout import TABLES
+from quorate.spark.tables.lineage import Span
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.store import LostCommit, Plan, WarehouseError, open_store
-from spark.fleet import DYNAMIC, places
+from spark.fleet import DYNAMIC, places, rows_of
 
 RUNS = 5
 
@@ -161,6 +162,59 @@ def runs_later(home: Path) -> None:
     store = DeltaStore(str(home))
     store.commit(Plan(store.next_run(), "test"))
     week_later(home)
+
+
+def log_file(store: DeltaStore, run: int, *ranges: tuple[int, int, int]) -> DataFile:
+    """A file of a cluster's log: (epoch, first offset, end) of its records."""
+    writer = TableWriter(store.root, "log", f"a/{file_name('00000000', run)}")
+    for epoch, start, end in ranges:
+        for offset in range(start, end):
+            writer.add(("a", offset, epoch, *(None for _ in range(len(TABLES["log"]) - 3))))
+    return writer.close()
+
+
+def log_of_six_runs(store: DeltaStore) -> None:
+    """Records, a tail that is taken back, more records, and some of them joined."""
+    taken = [((1, 0, 10),), ((1, 10, 20), (2, 20, 25)), ((2, 20, 22),), ((3, 22, 30),), (), ()]
+    spans = [Span(1, 0, 20), Span(2, 20, 22), Span(3, 22, 30)]
+    files = []
+    for number, ranges in enumerate(taken, 1):
+        plan = Plan(store.next_run(), "test")
+        if number == 3:  # the tail of epoch 2 goes
+            ranges = ((1, 10, 20), (2, 20, 22))
+            plan.remove("log", [files[1].path])
+        if number == 5:
+            ranges = ((1, 0, 20), (2, 20, 22))
+            plan.remove("log", [files[0].path, files[2].path])
+        files.append(log_file(store, number, *ranges))
+        plan.add(files[-1])
+        plan_progress(store, plan, {"a": Progress("a", tuple(spans), run=number)})
+        store.commit(plan)
+
+
+@pytest.mark.parametrize("swept", [False, True])
+@pytest.mark.parametrize("which", [1, 2, 3, 4, 5])
+def test_the_log_is_made_again_of_the_files_that_are_there(tmp_path, which, swept):
+    home = tmp_path / "home"
+    store = DeltaStore(str(home))
+    log_of_six_runs(store)
+    week_later(home)
+    if swept:
+        live = {file.path for file in store.files("log")}
+        for path in (home / "bronze/log/a").glob("*.parquet"):
+            if f"a/{path.name}" not in live:
+                path.unlink()
+    lost = commits(home, "bronze/log")[which]
+    lost.unlink()
+    store = DeltaStore(str(home))
+    assert store.mend() and store.robbed() == {"log"}
+    summary = RepairSummary(str(home))
+    _forget(store, store.missing(), summary, store.robbed())
+    store.told_anew()
+    again = DeltaStore(str(home))
+    rows = sorted((row["offset"], row["epoch"]) for row in rows_of(again, "log"))
+    assert rows == [(n, 1 if n < 20 else 2 if n < 22 else 3) for n in range(30)]
+    assert not summary.forgotten and again.missing() == {} and again.mend() == []
 
 
 def test_what_an_older_repair_set_aside_counts_again_when_the_lost_commit_is_back(tmp_path):

@@ -8,7 +8,7 @@ forgotten, so that the next `ingest` of a log that has them takes them again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,9 @@ from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.errands import write_rows
 from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
 from quorate.spark.tables.ingest import catch_up
-from quorate.spark.tables.layout import CONTROL, STATE
+from quorate.spark.tables.layout import BRONZE, CONTROL, STATE
 from quorate.spark.tables.lineage import Span, union, without
+from quorate.spark.tables.relog import plan_log_again
 from quorate.spark.tables.store import NoWarehouse, Plan, Store, Stored, WarehouseError, open_store
 from quorate.spark.tables.summary import Summary
 
@@ -65,7 +66,7 @@ def repair(
     tell("looking for data files that are gone")
     missing, robbed = store.missing(), store.robbed()
     if missing or robbed:
-        _forget(store, missing, summary, everything=bool(robbed))
+        _forget(store, missing, summary, robbed)
         store.told_anew()
         tell("telling the state anew")
         catch_up(spark, store, Summary(store.root))
@@ -77,12 +78,11 @@ def _forget(
     store: Store,
     missing: Mapping[str, list[Stored]],
     summary: RepairSummary,
-    *,
-    everything: bool,
+    robbed: Collection[str] = (),
 ) -> None:
     """One run: the missing files leave their tables, with all that must be told anew.
 
-    everything: tell the state of all clusters anew; else of those whose files are missing
+    robbed: tables of which it is not known what is missing: the state of all clusters is told anew
     """
     summary.missing = {table: [file.path for file in gone] for table, gone in missing.items()}
     for table in CONTROL:
@@ -93,16 +93,20 @@ def _forget(
             )
     plan = Plan(store.next_run(), "repair")
     progress = load_progress(store)
-    for table in ("log", "snapshots", "quarantine"):
+    remade = plan_log_again(store, plan, progress) if "log" in robbed else None
+    for table in ("snapshots", "quarantine") if remade is not None else BRONZE:
         plan.remove(table, summary.missing.get(table, ()))
     gone = [path for table in STATE for path in summary.missing.get(table, ())]
     for id, known in sorted(progress.items()):
         folder = safe_name(id)
-        lost = _lost_offsets(store, folder, missing.get("log", ()))
+        if remade is None:
+            lost = _lost_offsets(store, folder, missing.get("log", ()))
+        else:
+            lost = remade[id]
         if lost:
             summary.forgotten[id] = lost
             known = replace(known, spans=tuple(_cut(known.spans, lost)))
-        if everything or any(folder in path.split("/") for path in gone):
+        if robbed or any(folder in path.split("/") for path in gone):
             summary.told_anew.append(id)
             known = _untold(store, plan, folder, known)
         progress[id] = replace(known, run=plan.run)

@@ -199,10 +199,11 @@ TABLES: Final[dict[str, pa.Schema]] = {
 }
 STATE: Final = ("changes", *KINDS)
 """Tables that can be told anew from bronze."""
+BRONZE: Final = ("log", "snapshots", "quarantine")
 CONTROL: Final = ("clusters", "epochs")
 """Tables that every run that changes them writes as a whole."""
 FOLDERS: Final = {
-    **dict.fromkeys(("log", "snapshots", "quarantine"), "bronze"),
+    **dict.fromkeys(BRONZE, "bronze"),
     "changes": "silver",
     **dict.fromkeys((*KINDS, "who"), "gold"),
     **dict.fromkeys(CONTROL, "control"),

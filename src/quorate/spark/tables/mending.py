@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from quorate.spark.tables.delta import DeltaStore
 
 RUNS_PATH: Final = "control/runs"
+_TOLD_ANEW: Final = (*STATE, "log")
 REPAIR: Final = "repair"
 _BACKUP: Final = "put it back from a backup, or take the logs into a new warehouse"
 
@@ -52,7 +53,7 @@ class _Mender:
         for table in CONTROL:
             gaps[table] = [self._replaced(gap, logs[table]) for gap in gaps[table]]
         unknown = [gap for found in gaps.values() for gap in found if gap.plans is None]
-        hopeless = [gap.words(self._store) for gap in unknown if gap.table not in STATE]
+        hopeless = [gap.words(self._store) for gap in unknown if gap.table not in _TOLD_ANEW]
         if hopeless:
             raise WarehouseError("; ".join(hopeless))
         if unknown:

@@ -1,0 +1,108 @@
+"""Bronze's table of the log made again from the files that lie in its folder.
+
+Spans tell which epoch wrote which offsets, and two records of one epoch and offset are the same. So
+any file that has a record of the spans is as good as another: those that the table still names come
+first, and of the others what is not held yet.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quorate.spark.tables.bronze import Place
+from quorate.spark.tables.control import Progress
+from quorate.spark.tables.errands import write_rows
+from quorate.spark.tables.files import DataFile, file_name, found_file, read_file, run_of, safe_name
+from quorate.spark.tables.layout import table_path
+from quorate.spark.tables.lineage import Span, union, without
+from quorate.spark.tables.store import Plan, Store
+
+Ranges = list[tuple[int, int]]
+LOG: Final = "log"
+
+
+def plan_log_again(store: Store, plan: Plan, progress: Mapping[str, Progress]) -> dict[str, Ranges]:
+    """Let the run give the table every record that is there; by cluster the offsets that are not.
+
+    Offsets are ranges, end exclusive.
+    """
+    live = {file.path for file in store.files(LOG)}
+    there = set(_there(store, plan.run))
+    plan.remove(LOG, sorted(live - there))
+    lost = {}
+    for cluster_id, known in progress.items():
+        mine = [path for path in there if path.startswith(f"{safe_name(cluster_id)}/")]
+        held: Ranges = []
+        for path in sorted(mine, key=lambda path: (path not in live, path)):
+            held = _take(store, plan, path, path in live, known.spans, held)
+        lost[cluster_id] = [p for s in known.spans for p in without(held, s.start, s.end)]
+    return lost
+
+
+def _there(store: Store, run: int) -> Iterator[str]:
+    """The files of runs before this one."""
+    base = store.path(table_path(LOG))
+    for info in store.listing(base):
+        path = posixpath.relpath(info.path, base)
+        if path.endswith(".parquet") and 0 < run_of(path) < run:
+            yield path
+
+
+def _take(
+    store: Store, plan: Plan, path: str, is_live: bool, spans: Sequence[Span], held: Ranges
+) -> Ranges:
+    """Let the table have what of a file is right and not held yet; what is held then."""
+    found = list(_ranges(store, path))
+    right = [
+        piece
+        for span in spans
+        for epoch, start, end in found
+        if epoch == span.epoch and max(start, span.start) < min(end, span.end)
+        for piece in without(held, max(start, span.start), min(end, span.end))
+    ]
+    if _count(right) == _count((start, end) for _, start, end in found):
+        if not is_live:
+            plan.add(found_file(store.root, LOG, path))
+        return union([*held, *right])
+    if is_live:
+        plan.remove(LOG, [path])
+    if right:
+        rows = read_file(store.root, LOG, path)
+        offsets = rows.column("offset").to_numpy()
+        kept = rows.filter(pa.array(_within(offsets, right)))
+        place = Place(store.root, plan.run, store.hidden)
+        folder = path.rpartition("/")[0]
+        for file in write_rows(place, LOG, f"{folder}/{file_name('held', plan.run)}", kept):
+            plan.add(DataFile(**file))
+    return union([*held, *right])
+
+
+def _ranges(store: Store, path: str) -> Iterator[tuple[int, int, int]]:
+    """Epoch, first and last offset (exclusive) of each part of a file without a hole."""
+    full = posixpath.join(store.path(table_path(LOG)), path)
+    rows = pq.read_table(full, filesystem=store.fs, columns=["offset", "epoch"], partitioning=None)
+    if not rows.num_rows:
+        return
+    rows = rows.sort_by("offset")
+    offsets, epochs = (rows.column(name).to_numpy() for name in ("offset", "epoch"))
+    breaks = np.flatnonzero((np.diff(offsets) != 1) | (np.diff(epochs) != 0)) + 1
+    firsts = [0, *breaks.tolist()]
+    for first, last in zip(firsts, [*firsts[1:], len(offsets)], strict=True):
+        yield int(epochs[first]), int(offsets[first]), int(offsets[last - 1]) + 1
+
+
+def _within(offsets: np.ndarray, ranges: Ranges) -> np.ndarray:
+    found = np.zeros(len(offsets), np.bool_)
+    for start, end in ranges:
+        found |= (offsets >= start) & (offsets < end)
+    return found
+
+
+def _count(ranges: Iterable[tuple[int, int]]) -> int:
+    return sum(end - start for start, end in ranges)
