@@ -25,6 +25,8 @@ ReadSmall = Callable[[File], bytes]
 
 UNKNOWN_CLUSTER: Final = "unknown"
 UNKNOWN_NODE: Final = -1
+UNFOUNDED: Final = "the log starts at offset"
+"""How `LogDirectory.unfounded` begins."""
 _OTHER_TOPIC: Final = re.compile(r"(.+)-\d+(\.[0-9a-f]{32}-(delete|future|stray))?")
 
 
@@ -53,7 +55,7 @@ class LogDirectory:
         if start == 0 or any(found.offset >= start for found, _ in self.snapshots):
             return None
         return (
-            f"the log starts at offset {start} and no snapshot of {start} or later stands beside "
+            f"{UNFOUNDED} {start} and no snapshot of {start} or later stands beside "
             "it: the state before it is not known. Copy the .checkpoint files too"
         )
 

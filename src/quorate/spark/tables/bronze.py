@@ -26,17 +26,19 @@ Rows = Callable[[Sequence[str]], "DataFrame"]
 
 HEADER: Final = (
     *("cluster_id", "node_id", "file", "kind", "snapshot_offset", "snapshot_epoch"),
-    *("offset", "epoch", "timestamp", "is_control", "crc_ok"),
+    *("offset", "epoch", "timestamp", "is_control", "crc_ok", "position", "batch_length"),
 )
 BODY: Final = (
     *HEADER,
-    *("position", "batch_length", "base_offset", "type", "type_id", "version", "topic_name"),
+    *("base_offset", "type", "type_id", "version", "topic_name"),
     *("topic_id", "partition", "broker_id", "leader", "resource", "record", "raw", "problem"),
 )
 _TOGETHER: Final = ("cluster_id", "kind", "chunk", "snapshot_offset")
 """Rows that are alike in these are worked on together."""
 _REPLICA: Final = r"^(.*)[/!][^/!]*$"
 """Of a file's name what its replica is named by: the directory it stands in."""
+NOTE: Final = "offset IS NULL AND position = 0 AND batch_length = 0"
+"""A row that tells no piece of a file, but something about the log."""
 _SOUND: Final = "crc_ok AND offset IS NOT NULL"
 _CREATIONS: Final = frozenset(
     ("TopicRecord", "PartitionRecord", "ConfigRecord", "AccessControlEntryRecord")
@@ -62,6 +64,9 @@ class Survey:
     snapshots: list[SnapshotFile] = field(default_factory=list)
     damaged: int = 0
     """Pieces that cannot be read."""
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    """(cluster, file) where something is said of a whole log, at the beginning of its first file;
+    counted as damaged."""
 
 
 def survey(rows: DataFrame) -> Survey:
@@ -84,6 +89,7 @@ def survey(rows: DataFrame) -> Survey:
             F.max(F.unix_micros("timestamp")).alias("latest"),
             F.max_by("is_control", "offset").alias("control"),
             F.max("node_id").alias("node"),
+            F.max(F.when(F.expr(NOTE), F.col("file"))).alias("note"),
         )
         .collect()
     )
@@ -92,6 +98,7 @@ def survey(rows: DataFrame) -> Survey:
     for row in found:
         if not row.sound:
             told.damaged += row["count"]
+            told.notes += [] if row.note is None else [(row.cluster_id, row.note)]
         elif row.kind == "log":
             where = (row.replica, row.epoch, row.chunk, row.first, row.last, row.latest)
             group = Group(*where, row.node)

@@ -28,6 +28,7 @@ from quorate.spark.tables.bronze import (
 from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.files import DataFile, safe_name
 from quorate.spark.tables.following import apply_log, stored_snapshots
+from quorate.spark.tables.founded import without_founded
 from quorate.spark.tables.lineage import (
     Group,
     Intake,
@@ -114,8 +115,9 @@ def ingest_rows(
     tell("looking over the input")
     told = survey(rows(HEADER))
     named = Named() if committed else named_voters(rows(VOTER_COLUMNS))
-    summary.damaged_pieces = told.damaged
     progress = load_progress(store)
+    rows, told = without_founded(rows, told, progress)
+    summary.damaged_pieces = told.damaged
     others = strangers(spark, store, rows, told, progress)
     if others:
         rows, told = without_strangers(rows, told, others)

@@ -1,0 +1,73 @@
+"""Where a warehouse lies, and where a log begins that it has the beginning of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quorate.formats.batch import encode_batch
+from quorate.spark.tables.ingest import ingest
+from quorate.spark.tables.store import open_store
+from spark.fleet import rows_of
+from spark.logs import NO_OP, START_MS, end_offset, log_directory
+
+
+def batches() -> list[bytes]:
+    return [encode_batch(offset, 1, START_MS + offset, [NO_OP] * 5) for offset in range(0, 30, 5)]
+
+
+@pytest.fixture
+def halves():
+    """A log's first and second half."""
+    return b"".join(batches()[:3]), b"".join(batches()[3:])
+
+
+def test_a_segment_that_goes_on_where_the_warehouse_ends_is_taken_without_a_word(
+    spark, tmp_path, halves
+):
+    first, second = halves
+    start = end_offset(first)
+    one = log_directory(tmp_path / "one", {0: first})
+    two = log_directory(tmp_path / "two", {start: second})
+    home = str(tmp_path / "home")
+    early = ingest(spark, [str(two)], str(tmp_path / "other"))
+    assert early.damaged_pieces == 1 and early.bad
+    ingest(spark, [str(one)], home)
+    for records in (end_offset(second) - start, 0):
+        summary = ingest(spark, [str(two)], home)
+        assert summary.records == records and not summary.bad, summary
+    assert rows_of(open_store(home), "quarantine") == []
+    broken = log_directory(tmp_path / "three", {start: b"\0" * 40 + second})
+    assert ingest(spark, [str(broken)], home).damaged_pieces >= 1
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "like_it"),
+    [("parquet", "[w] {x} %41 *", "w {x} %41 all"), ("delta", "w {x} é 5% *", "w {x} é 5% all")],
+)
+def test_a_warehouse_lies_in_a_folder_of_any_name(
+    pipeline, spark, tmp_path, halves, form, name, like_it
+):
+    first, second = halves
+    paths = [log_directory(tmp_path / "one", {0: first}), tmp_path / "two"]
+    log_directory(paths[1], {0: first + second})
+    other, home = tmp_path / like_it, tmp_path / name
+    ingest(spark, [str(paths[0])], str(other), table_format=form)
+    for path in paths:
+        ingest(spark, [str(path)], str(home), table_format=form)
+    options = ("-w", home, "--format", form)
+    code, out, err = pipeline("compact", *options, "--least-files", "2", "--keep-hours", "0")
+    assert code == 0 and "joined: 2" in out, err
+    code, out, err = pipeline("history", "SELECT count(*) AS n FROM log", *options)
+    assert (code, out.split()[-1]) == (0, str(end_offset(second))), err
+    code, out, _ = pipeline("repair", *options)
+    assert code == 0 and "nothing is missing" in out
+    assert {path.name for path in Path(tmp_path).iterdir()} == {"one", "two", name, like_it}
+
+
+def test_a_path_that_delta_would_take_for_another_is_refused(pipeline, tmp_path):
+    log = log_directory(tmp_path / "one", {0: b"".join(batches())})
+    code, out, err = pipeline("ingest", log, "-w", tmp_path / "w %41")
+    assert (code, out) == (2, "") and "'%41' in the path of a warehouse" in err
+    assert not (tmp_path / "w %41").exists() and not (tmp_path / "w A").exists()
