@@ -14,7 +14,16 @@ from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.node.jobs import AppendBatches, Installed, Write
 from quorate.node.replica import Answer, Effects
 from quorate.raft.inputs import Received
-from quorate.raft.messages import FetchRequest, Request, Response, VoteRequest, VoteResponse
+from quorate.raft.messages import (
+    AddVoterRequest,
+    FetchRequest,
+    RemoveVoterRequest,
+    Request,
+    Response,
+    UpdateVoterRequest,
+    VoteRequest,
+    VoteResponse,
+)
 from quorate.raft.ready import InstallSnapshot, SaveElection, Send, Truncate
 from quorate.raft.roles import Unattached
 from quorate.raft.values import (
@@ -82,7 +91,15 @@ class Node:
             election=self.disk_election or ElectionState(),
             epoch=0,
             now=0,
-            config=SimpleNamespace(fetch_timeout_ms=2000, election_timeout_ms=1000),
+            config=SimpleNamespace(
+                fetch_timeout_ms=2000,
+                election_timeout_ms=1000,
+                request_timeout_ms=2000,
+                listeners=(),
+                min_kraft_version=0,
+                max_kraft_version=1,
+            ),
+            durable=SimpleNamespace(election=False),
             electable=False,
             high_watermark=self.snapshot.offset or -1,
             role=Unattached(0),
@@ -137,8 +154,31 @@ class Node:
         return AppendedBatch(self.end, self.end + len(values or (b"",)) - 1, epoch, data)
 
     def control(self, *records: ControlRecord) -> AppendedBatch:
+        """Voters come and go because somebody has asked for it."""
+        for record in records:
+            if isinstance(record, Voters):
+                self._be_asked_for(record.voters)
         data = encode_control_batch(self.end, self.epoch, 0, records)
         return AppendedBatch(self.end, self.end + len(records) - 1, self.epoch, data)
+
+    def _be_asked_for(self, new: tuple[Voter, ...]) -> None:
+        checks = self.fake.checks
+        twin = checks.twins[self.id]
+        requests: list[Any] = [
+            RemoveVoterRequest(None, voter.key)
+            for voter in twin.voters
+            if voter.key.id not in {other.key.id for other in new}
+        ]
+        for voter in new:
+            key, at = voter.key, voter.listeners
+            if key.id not in {other.key.id for other in twin.voters}:
+                requests.append(AddVoterRequest(None, key, at))
+            elif voter not in twin.voters:
+                low, high = voter.min_kraft_version, voter.max_kraft_version
+                requests.append(UpdateVoterRequest(None, self.epoch, key, at, low, high))
+        for request in requests:
+            self.replies += 1
+            checks.changes.asked(twin, self.replies, request, self.state)
 
     def truncate(self, end: int) -> None:
         while self.batches and self.batches[-1].last_offset >= end:

@@ -314,7 +314,7 @@ def test_the_date_picks_the_seeds(
         ("today:0", 2, "a day has seeds for 1 to 1000000 worlds, not for 0"),
         ("today:1000001", 2, "a day has seeds for 1 to 1000000 worlds"),
         ("tomorrow", 2, "is neither a seed nor A..B"),
-        ("4:1..9", 2, "is a seed of plan format 4"),
+        ("5:1..9", 2, "is a seed of plan format 5"),
     ],
 )
 def test_seeds_that_cannot_be(

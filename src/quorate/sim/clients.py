@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.node.replica import Committed, Submit
 from quorate.raft.ready import Refused
 from quorate.sim.chance import Chance
-from quorate.sim.machine import encode_op
+from quorate.sim.machine import encode_nothing, encode_op
 from quorate.sim.network import OUTSIDE
 from quorate.sim.observe import ClientOp, Violation
 from quorate.sim.process import Process
@@ -27,14 +27,16 @@ _NOBODY: Final = -1
 class Client:
     """`op` is what it waits for; `attempt` numbers its requests, so that old answers are known."""
 
-    __slots__ = ("attempt", "id", "luck", "op", "record", "sequence", "target")
+    __slots__ = ("attempt", "beside", "id", "luck", "op", "records", "sequence", "target")
 
     def __init__(self, seed: int, client_id: int, target: int) -> None:
         self.id = client_id
         self.luck = Chance(seed, "client", client_id)
+        self.beside = Chance(seed, "beside", client_id)
+        """For what it sends along."""
         self.target = target
         self.op: ClientOp | None = None
-        self.record = b""
+        self.records: tuple[bytes, ...] = ()
         self.sequence = 0
         self.attempt = 0
 
@@ -53,6 +55,8 @@ class Clients:
         self._token = 0
         self._waiting: dict[int, tuple[Client, ClientOp, int, Process]] = {}
         """By token of a Submit: who asked, for what, in which attempt, and whom."""
+        self._barriers: set[int] = set()
+        """Tokens of Submits without values: the checks look at what is said to them."""
         self._value = 0
         self._may_begin = True
 
@@ -91,9 +95,20 @@ class Clients:
                 expected = world.glance(key, luck)
         op = ClientOp(client.id, client.sequence, kind, key, value, expected, world.now_us)  # type: ignore[arg-type]
         client.op = op
-        client.record = encode_op(op, luck.below(plan.padding + 1) if plan.padding else 0)
+        record = encode_op(op, luck.below(plan.padding + 1) if plan.padding else 0)
+        client.records = self._among(client, record)
         world.invoked(op)
         self._try(client)
+
+    def _among(self, client: Client, record: bytes) -> tuple[bytes, ...]:
+        """The record with some beside it that do nothing, each of them another one."""
+        if self._plan.lists == 1:
+            return (record,)
+        luck = client.beside
+        others = range(luck.below(self._plan.lists))
+        records = [encode_nothing(client.id, client.sequence, i) for i in others]
+        records.insert(luck.below(len(records) + 1), record)
+        return tuple(records)
 
     def _try(self, client: Client) -> None:
         op, world = client.op, self._world
@@ -103,12 +118,15 @@ class Clients:
         op.attempts += 1
         attempt = client.attempt
         to = client.target
-        world.network.carry(OUTSIDE, to, self._arrive, client, op, client.record, attempt, to)
+        world.network.carry(OUTSIDE, to, self._arrive, client, op, client.records, attempt, to)
+        if client.beside.happens(self._plan.barriers):
+            later = world.now_us + int(client.beside.random() * self._plan.think_ms * 1000)
+            world.push(later, self._wait_too, client, to)
         timeout = world.now_us + self._plan.timeout_ms * 1000
         world.push(timeout, self._time_out, client, attempt)
 
     def _arrive(
-        self, client: Client, op: ClientOp, record: bytes, attempt: int, target: int
+        self, client: Client, op: ClientOp, records: tuple[bytes, ...], attempt: int, target: int
     ) -> None:
         """Even when the client waits for it no more."""
         process = self._world.processes[target]
@@ -116,9 +134,26 @@ class Clients:
             if process.reachable:
                 self._reply(target, client, attempt, "refused", _NOBODY)
             return
+        before = self._barrier(client)
         self._token += 1
         self._waiting[self._token] = (client, op, attempt, process)
-        process.post(Submit(self._token, (record,)))
+        process.post(*before, Submit(self._token, records), *self._barrier(client))
+
+    def _wait_too(self, client: Client, to: int) -> None:
+        """A Submit without values, by itself."""
+        process = self._world.processes[to]
+        if self._may_begin and process.replica is not None:
+            self._token += 1
+            self._barriers.add(self._token)
+            process.post(Submit(self._token, ()))
+
+    def _barrier(self, client: Client) -> list[Submit]:
+        """Now and then, one that only waits."""
+        if not client.beside.happens(self._plan.barriers):
+            return []
+        self._token += 1
+        self._barriers.add(self._token)
+        return [Submit(self._token, ())]
 
     def _reply(
         self, source: int, client: Client, attempt: int, what: str, hint: int, result: object = None
@@ -132,7 +167,9 @@ class Clients:
         """The replica says what became of a Submit."""
         waiting = self._waiting.pop(outcome.token, None)
         if waiting is None:
-            self._world.operators.settle(outcome)
+            if outcome.token not in self._barriers:
+                self._world.operators.settle(outcome)
+            self._barriers.discard(outcome.token)
             return
         client, op, attempt, _ = waiting
         if isinstance(outcome, Refused):

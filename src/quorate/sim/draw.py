@@ -16,6 +16,7 @@ from quorate.node.tail import TAIL_BYTES
 from quorate.sim.chance import Chance
 from quorate.sim.plan import (
     LEADER,
+    MISTAKES,
     OPERATIONS,
     ClientPlan,
     ClockPlan,
@@ -72,7 +73,37 @@ def draw(seed: int) -> Plan:
 def _since_format_4(seed: int, plan: Plan) -> Plan:
     """What format 4 added. Each thing has a stream of its own, `Chance(seed, "its name")`, so that
     it leaves all that was drawn before as it was; without it a plan is one of format 3."""
-    return plan
+    times = _WORLDS_IN_ONE if Chance(seed, "fierce").happens(_FIERCE) else 1
+    clients = replace(
+        plan.clients,
+        lists=Chance(seed, "lists").pick((1, 2, 5)),
+        barriers=Chance(seed, "barriers").pick((0.0, 0.1, 0.5)),
+    )
+    mistakes = _mistakes(Chance(seed, "mistakes"), plan, times)
+    deeds = sorted((*plan.deeds, *mistakes), key=lambda deed: (deed.at_ms, str(deed)))
+    old, young = _software(Chance(seed, "software"), plan)
+    return replace(plan, clients=clients, deeds=tuple(deeds), old=old, young=young, thorough=True)
+
+
+def _mistakes(luck: Chance, plan: Plan, times: int) -> list[Deed]:
+    """What operators get wrong."""
+    count, found = plan.voters + plan.observers, []
+    for _ in range(times):
+        if luck.happens(0.4):
+            for _ in range(1 + luck.skewed(0, 10)):
+                at, node = luck.below(plan.duration_ms), 1 + luck.below(count)
+                found.append(Deed(at, "err", (node, luck.below(len(MISTAKES)))))
+    return found
+
+
+def _software(luck: Chance, plan: Plan) -> tuple[int, int]:
+    """Nodes that know no kraft.version 1, and nodes that know no kraft.version 0. A node of the
+    first kind is no voter where kraft.version is 1 from the beginning."""
+    some, count = luck.happens(0.5), plan.voters + plan.observers
+    first = 1 if plan.static else plan.voters + 1
+    old = sum(1 << node for node in range(first, count + 1) if luck.happens(0.3))
+    young = sum(1 << node for node in range(1, count + 1) if luck.happens(0.2))
+    return (old, 0 if plan.static else young & ~old) if some else (0, 0)
 
 
 def _small(luck: Chance, disk: DiskPlan) -> DiskPlan:

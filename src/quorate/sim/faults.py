@@ -392,7 +392,7 @@ class Faults:
 
 _OF_LEADERS: Final = frozenset({"churn", "fork"})
 _OF_OPERATORS: Final = frozenset(
-    {"add", "remove", "alter", "upgrade", "snapshot", "clean", "resign"}
+    {"add", "remove", "alter", "upgrade", "snapshot", "clean", "resign", "err"}
 )
 _OF_WORLD: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
     {

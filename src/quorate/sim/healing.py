@@ -97,6 +97,22 @@ class Healing:
         gone = self._gone(leader)
         if gone is not None:
             return f"voter {gone} has lost its disk and is still a voter"
+        return self._mistaken(leader) if world.plan.thorough else None
+
+    def _mistaken(self, leader: Process) -> str | None:
+        """A voter that stands in the voter set with what is not so (any more)."""
+        world = self._world
+        voters = leader.core.voters
+        if voters.kraft_version == 0:
+            return None
+        for voter in voters.voters or ():
+            process = world.processes[voter.key.id]
+            if process.replica is None:
+                continue
+            config = process.replica.config
+            real = (process.listeners, config.min_kraft_version, config.max_kraft_version)
+            if (voter.listeners, voter.min_kraft_version, voter.max_kraft_version) != real:
+                return f"voter {voter.key} is in the voter set as {voter}, and it is {real}"
         return None
 
     def _may_be_down(self, process: Process) -> bool:

@@ -19,6 +19,7 @@ from quorate.sim.observe import ClientOp
 
 _OP: Final = Struct(">BHIHqq")
 """kind, client, sequence, key, value, expected."""
+_BESIDE: Final = Struct(">HIB")
 _KEY: Final = Struct(">BHq")
 _SESSION: Final = Struct(">BHIq")
 _HISTORY: Final = Struct(">BI")
@@ -38,6 +39,11 @@ def encode_op(op: ClientOp, padding: int = 0) -> bytes:
     return _OP.pack(KINDS[op.kind], op.client, op.sequence, op.key, value, expected) + bytes(
         padding
     )
+
+
+def encode_nothing(client: int, sequence: int, number: int) -> bytes:
+    """A record that does nothing, and is no other's."""
+    return NOTHING + _BESIDE.pack(client, sequence, number)
 
 
 class KeyValueMachine:
@@ -71,7 +77,7 @@ class KeyValueMachine:
         self.trail.append((end, history, self.digest))
 
     def _do(self, record: bytes) -> None:
-        if record == NOTHING:
+        if record[0] == 0:
             return
         kind, client, sequence, key, value, expected = _OP.unpack_from(record)
         known = self.sessions.get(client)

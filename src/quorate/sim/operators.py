@@ -19,12 +19,12 @@ from quorate.raft.messages import (
     AddVoterResponse,
     RemoveVoterRequest,
     RemoveVoterResponse,
-    Request,
     Response,
 )
 from quorate.raft.ready import Refused
 from quorate.sim.chance import Chance
-from quorate.sim.plan import LEADER
+from quorate.sim.mistakes import make
+from quorate.sim.plan import LEADER, MISTAKES
 from quorate.sim.process import CLUSTER_ID, Process
 
 if TYPE_CHECKING:
@@ -112,6 +112,27 @@ class Operators:
         if process is not None and process.replica is not None:
             process.post(Resign(process.core.epoch))
 
+    def err(self, node_id: int, how: int) -> None:
+        """Ask for what is wrong, once."""
+        mistake = make(self._world, MISTAKES[how], node_id)
+        if mistake is None:
+            return
+        request, to = mistake
+        if self.may_ask(request):
+            self._ask(to, request, lambda response: None)
+
+    def may_ask(self, request: AddVoterRequest | RemoveVoterRequest) -> bool:
+        """Could the quorum go on if this were done?"""
+        world, ledger = self._world, self._world.ledger
+        adds = isinstance(request, AddVoterRequest)
+        number = ledger.begin("add" if adds else "remove", request.voter)
+        fine = all(ledger.may_become(keys) for keys in ledger.sets())
+        process = world.processes.get(request.voter.id)
+        if isinstance(request, AddVoterRequest) and process is not None:
+            fine = fine and (request.listeners == process.listeners or ledger.may_lose(process))
+        ledger.settle(number)
+        return fine
+
     def settle(self, outcome: Committed | Refused) -> None:
         """What became of an upgrade."""
         if isinstance(outcome, Committed):
@@ -148,16 +169,25 @@ class Operators:
 
     def take(self, leader: Process, step: Step, done: Callable[[Response | None], None]) -> None:
         """Ask for one step; `done` hears the answer, None when there was none."""
-        world, ledger = self._world, self._world.ledger
         key = step.voter
-        request: Request
+        request: AddVoterRequest | RemoveVoterRequest
         if isinstance(step, AddStep):
-            number = ledger.begin("add", key)
-            listeners = world.processes[key.id].listeners
+            listeners = self._world.processes[key.id].listeners
             request = AddVoterRequest(CLUSTER_ID, key, listeners, _ANSWER_MS)
         else:
-            number = ledger.begin("remove", key)
             request = RemoveVoterRequest(CLUSTER_ID, key)
+        self._world.fault("asked", (str(step), leader.id))
+        self._ask(leader.id, request, done)
+
+    def _ask(
+        self,
+        to: int,
+        request: AddVoterRequest | RemoveVoterRequest,
+        done: Callable[[Response | None], None],
+    ) -> None:
+        world, ledger = self._world, self._world.ledger
+        adds = isinstance(request, AddVoterRequest)
+        number = ledger.begin("add" if adds else "remove", request.voter)
 
         def answered(response: Response | None) -> None:
             assert response is None or isinstance(response, AddVoterResponse | RemoveVoterResponse)
@@ -168,8 +198,7 @@ class Operators:
                 world.push(world.now_us + _LATE_US, ledger.settle, number)
             done(response)
 
-        world.fault("asked", (str(step), leader.id))
-        world.network.ask(leader.id, request, _ANSWER_MS, answered)
+        world.network.ask(to, request, _ANSWER_MS, answered)
 
 
 def _voter(leader: Process, node_id: int) -> ReplicaKey | None:

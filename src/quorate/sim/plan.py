@@ -34,6 +34,22 @@ OPERATIONS: Final = ("truncate", "roll", "clean", "reset", "publish", "replace",
 """What a storage does in more than one step: `reset` is the log's when a snapshot takes its place,
 `publish` gives a snapshot its name, `replace` writes a small file anew, `repair` is recovery's."""
 
+MISTAKES: Final = (
+    "add-stale",
+    "add-again",
+    "add-elsewhere",
+    "add-nowhere",
+    "add-unnamed",
+    "add-nameless",
+    "remove-stale",
+    "remove-stranger",
+    "remove-nameless",
+    "another-cluster",
+    "not-the-leader",
+    "too-early",
+)
+"""What an operator may get wrong about a node (`sim.mistakes`)."""
+
 
 class PlanError(QuorateError):
     """A plan that cannot be read or run: the reason, and the line (from 1; 0: none of them)."""
@@ -123,6 +139,10 @@ class ClientPlan:
     reads: float = 0.4
     compares: float = 0.2
     padding: int = 0
+    lists: int = 1
+    """Most records of a Submit: what a client asks for stands somewhere among them."""
+    barriers: float = 0.0
+    """Of the Submits, so many have one without values before or behind them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +204,11 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "snapshot": ("node",),
         "clean": ("node",),
         "resign": ("node",),
+        "err": ("node", "how"),
     }
 )
 """Kinds of deeds, and the names of their arguments. `nodes` is a bit mask: bit i is node i;
-`what` one of OPERATIONS, by its place."""
+`what` one of OPERATIONS, `how` one of MISTAKES, by its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +224,12 @@ class Plan:
     auto_join: bool = False
     wire: bool = False
     """Messages pass through Kafka's encodings, at versions that differ from node to node."""
+    old: int = 0
+    """Nodes whose software knows no kraft.version 1, as a bit mask."""
+    young: int = 0
+    """Nodes whose software knows no kraft.version 0."""
+    thorough: bool = False
+    """At the end it is owed, too, that every voter stands in the voter set as it is."""
     duration_ms: int = 10_000
     """Before the healing; the most that a scenario may take."""
     network: NetworkPlan = NetworkPlan()
@@ -222,6 +249,12 @@ _PARTS: Final[Mapping[str, type[Any]]] = {
 }
 _PLAIN: Final = tuple(f.name for f in fields(Plan) if f.name not in (*_PARTS, "deeds"))
 _ALWAYS: Final = ("format", "seed", "voters", "duration_ms")
+_NONE: Final = "none"
+_NAMED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
+    {"what": ("operation", OPERATIONS), "how": ("mistake", MISTAKES)}
+)
+"""Arguments of deeds that are one of so many names."""
+_MASKS: Final = frozenset({"old", "young"})
 _DEFAULT: Final = Plan()
 
 
@@ -231,7 +264,7 @@ def plan_text(plan: Plan, *, short: bool = False) -> str:
     `short`: settings that are as by default are left out, but for the first few.
     """
     lines = [
-        f"{name} {_say(getattr(plan, name))}"
+        f"{name} {_nodes(getattr(plan, name)) if name in _MASKS else _say(getattr(plan, name))}"
         for name in _PLAIN
         if getattr(plan, name) != getattr(_DEFAULT, name)
         or name in _ALWAYS
@@ -304,7 +337,7 @@ def _parse_setting(
         raise ValueError(f"there is no setting '{name}'")
     if key in target:
         raise ValueError(f"'{name}' is set twice")
-    target[key] = _read(value, str(known[key].type))
+    target[key] = _mask(value) if name in _MASKS else _read(value, str(known[key].type))
     if name == "format" and target[key] not in _READABLE:
         raise ValueError(
             f"this plan is of format {value}, and this version runs formats "
@@ -352,13 +385,20 @@ def _parse_deed(words: list[str]) -> Deed:
 
 
 def _value(name: str, word: str) -> int:
-    if name == "what":
-        if word not in OPERATIONS:
-            raise ValueError(f"there is no operation '{word}', but {', '.join(OPERATIONS)}")
-        return OPERATIONS.index(word)
+    if name in _NAMED:
+        kind, names = _NAMED[name]
+        if word not in names:
+            raise ValueError(f"there is no {kind} '{word}', but {', '.join(names)}")
+        return names.index(word)
     if name != "nodes":
         return LEADER if name == "node" and word == "leader" else _number(word)
+    return _mask(word)
+
+
+def _mask(word: str) -> int:
     mask = 0
+    if word == _NONE:
+        return mask
     for node in map(_number, word.split(",")):
         if node > _MOST_NODES:
             raise ValueError(f"there is no node {node}: there are at most {_MOST_NODES}")
@@ -368,11 +408,15 @@ def _value(name: str, word: str) -> int:
 
 def argument_text(name: str, value: int) -> str:
     """The argument of a deed, as a plan says it."""
-    if name == "what":
-        return OPERATIONS[value]
+    if name in _NAMED:
+        return _NAMED[name][1][value]
     if name == "nodes":
-        return ",".join(str(node) for node in members(value))
+        return _nodes(value)
     return "leader" if name == "node" and value == LEADER else str(value)
+
+
+def _nodes(mask: int) -> str:
+    return ",".join(str(node) for node in members(mask)) or _NONE
 
 
 def _say(value: object) -> str:

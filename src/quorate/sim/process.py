@@ -45,6 +45,8 @@ class Process:
         self.world = world
         self.id = node_id
         self.directory_id = Uuid(Chance(plan.seed, "directory", node_id, 0).bytes(16))
+        self.former_id: Uuid | None = None
+        """The directory id of its last disk but this."""
         self.disks = 1
         """How many disks it has had."""
         self.listen(9000 + node_id)
@@ -321,6 +323,7 @@ class Process:
         assert self.replica is None
         luck = Chance(self.world.plan.seed, "directory", self.id, self.disks)
         self.disks += 1
+        self.former_id = self.directory_id
         self.directory_id = Uuid(luck.bytes(16))
         self.drive.replace()
         self.damage = self.foreign = None

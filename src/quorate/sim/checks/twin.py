@@ -60,6 +60,10 @@ class Twin:
         """Batches made as a leader whose election is not durable: nobody may know of them."""
         self.changes: list[Entry] = []
         """Voter changes made in this step."""
+        self.written: list[Entry] = []
+        """Entries with a voter set that it made in this step, as a leader."""
+        self.led = False
+        """Did it lead at the end of its last step?"""
         self.high_watermark = -1
         self.high = history.root
         """The entry that ends at the high watermark."""
@@ -178,7 +182,8 @@ class Twin:
             at = at.parent
         self.high = at
         self.leading = None
-        self.hears = False
+        self.hears = self.led = False
+        self.written.clear()
 
     def forget_writes(self) -> None:
         self.installing = None
@@ -247,6 +252,8 @@ class Twin:
         else:
             self.history.add(entry, self)
         check_made(self, entry)
+        if entry.voters_entry is entry:
+            self.written.append(entry)
         return entry
 
     def _truncate(self, end: int) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from quorate.base.errors import ErrorCode
 from quorate.node.jobs import Installed, InstallRefused, WriteSnapshot
+from quorate.node.replica import Submit
 from quorate.raft.inputs import Received
 from quorate.raft.messages import (
     AddVoterRequest,
     AddVoterResponse,
+    BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
@@ -17,33 +20,40 @@ from quorate.raft.messages import (
     RemoveVoterRequest,
     RemoveVoterResponse,
     UpdateVoterRequest,
+    UpdateVoterResponse,
     VoteRequest,
     VoteResponse,
 )
 from quorate.raft.roles import Follower, Leader
+from quorate.sim.checks.changes import Changes
 from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
 from quorate.sim.checks.duties import Duties
 from quorate.sim.checks.elections import Elections
+from quorate.sim.checks.goodbyes import Goodbyes
 from quorate.sim.checks.history import History
 from quorate.sim.checks.machines import Machines
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
+from quorate.sim.checks.submits import Submits
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import check_changes, keys, names
-from quorate.sim.checks.words import control_words, vote_words, voter_changes
+from quorate.sim.checks.words import control_words, message_words, vote_words, voter_changes
 from quorate.sim.observe import ClientOp, Observer, Violation
 
 if TYPE_CHECKING:
-    from quorate.node.replica import Effects, Input
+    from quorate.node.replica import Answer, Effects, Input
+    from quorate.raft.messages import Request
     from quorate.raft.state import State
     from quorate.raft.values import Voter
     from quorate.sim.process import Process
     from quorate.sim.world import World
     from quorate.storage.api import Recovered
 
+_ANY_EPOCH: Final = 1 << 31
 _Asked = VoteRequest | AddVoterRequest | RemoveVoterRequest
 _ASKED: Final = frozenset((VoteRequest, AddVoterRequest, RemoveVoterRequest))
 _HEARD: Final = frozenset((FetchRequest, FetchSnapshotRequest, UpdateVoterRequest))
+_CHANGES: Final = frozenset((AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest))
 
 
 class Checks(Observer):
@@ -57,12 +67,17 @@ class Checks(Observer):
         self.duties = Duties()
         self.machines = Machines(self.history)
         self.clients = Clients(self.history)
+        self.submits = Submits()
+        self.changes = Changes()
+        self.goodbyes = Goodbyes()
         self._states: dict[int, State] = {}
         """What each running core has in memory: read, never written."""
         self._asked: dict[tuple[int, int], _Asked] = {}
         """By node and reply_to: requests whose answer is checked against them."""
         self._sheltered: set[tuple[int, int]] = set()
         """Of these, pre-votes asked of a replica that led or heard a leader before it was asked."""
+        self._fenced: set[tuple[int, int]] = set()
+        """By node and reply_to: requests of an epoch that was over when they came."""
         self._disks = 0
 
     # -- lives --------------------------------------------------------------------------------
@@ -81,6 +96,9 @@ class Checks(Observer):
         twin.own_voters = (first and first.voters) or core._state.controls.static_voters.voters
         twin.start(process, recovered)
         self.elections.recovered(twin)
+        self.submits.began(twin)
+        self.changes.began(twin, core._state.config)
+        self.goodbyes.began(twin)
 
     def restored(self, process: Process) -> None:
         """An old copy may have less, and the world sees to it that nobody misses it."""
@@ -100,7 +118,7 @@ class Checks(Observer):
         twin = self.twins[node_id]
         state = self._states[node_id]
         for item in happened:
-            if isinstance(item, Received | Installed | InstallRefused):
+            if isinstance(item, Received | Installed | InstallRefused | Submit):
                 self._look_at(twin, item, effects, state)
         before = twin.tip
         if effects.jobs:
@@ -121,9 +139,12 @@ class Checks(Observer):
         if isinstance(role, Leader):
             if not effects.stopped:
                 self.duties.leads(twin, state)
-            twin.hears = True
+            twin.hears = twin.led = True
         else:
             twin.hears = isinstance(role, Follower) and role.has_fetched
+            twin.led = False
+        self.goodbyes.look(twin, effects, state)
+        self.changes.look(twin, effects, state)
         self._machine_leads(twin, process, state)
 
     def _machine_leads(self, twin: Twin, process: Process, state: State) -> None:
@@ -138,6 +159,12 @@ class Checks(Observer):
         """What must be known of the messages that the step took."""
         if isinstance(item, Received):
             request = item.request
+            if _epoch_of(request) < twin.election.epoch:
+                self._fenced.add((twin.id, item.reply_to))
+                if type(request) in _HEARD:
+                    return
+            if type(request) in _CHANGES:
+                self.changes.asked(twin, item.reply_to, request, state)  # type: ignore[arg-type]
             if type(request) in _ASKED:
                 self._asked[twin.id, item.reply_to] = request  # type: ignore[assignment]
                 if twin.hears and isinstance(request, VoteRequest) and request.pre_vote:
@@ -150,6 +177,8 @@ class Checks(Observer):
                     self.duties.told_goodbye(twin, request, state)
         elif isinstance(item, Installed):
             twin.installed(item.snapshot_id)
+        elif isinstance(item, Submit):
+            self.submits.asked(twin, item, state.now)
         else:
             twin.installing = None
 
@@ -160,6 +189,9 @@ class Checks(Observer):
             self.machines.applied(twin, trail)
         if effects.outcomes:
             self.clients.told(twin, effects.outcomes)
+            replica = process.replica
+            assert replica is not None
+            self.submits.told(twin, effects.outcomes, replica.applied.offset)
         for job in effects.jobs:
             if isinstance(job, WriteSnapshot):
                 self._snapshot(twin, job)
@@ -180,6 +212,10 @@ class Checks(Observer):
 
     def _voters_changed(self, twin: Twin, state: State) -> None:
         """The newest Voters record of the log rules, and none that was cut off."""
+        newest = twin.tip.voters_entry
+        if newest is not None and newest in twin.written:
+            self.changes.made(twin, newest)
+        twin.written.clear()
         check_changes(twin)
         control = state.controls.state
         wanted = twin.voters
@@ -199,6 +235,8 @@ class Checks(Observer):
                 check(twin, send.request)
         for answer in effects.answers:
             response = answer.response
+            if self._fenced and (twin.id, answer.reply_to) in self._fenced:
+                self._check_fence(twin, answer)
             if isinstance(response, FetchResponse):
                 check_fetch_answer(twin, response)
                 continue
@@ -215,6 +253,19 @@ class Checks(Observer):
             elif isinstance(response, AddVoterResponse | RemoveVoterResponse):
                 assert isinstance(asked, AddVoterRequest | RemoveVoterRequest)
                 self.clients.told_operator(twin, asked, response)
+                self.changes.told(twin, answer.reply_to, response, state)
+            elif isinstance(response, UpdateVoterResponse):
+                self.changes.told(twin, answer.reply_to, response, state)
+
+    def _check_fence(self, twin: Twin, answer: Answer) -> None:
+        """What is asked in the name of an epoch that is over is not served (KIP-595)."""
+        self._fenced.discard((twin.id, answer.reply_to))
+        if answer.response.error == ErrorCode.NONE:
+            raise Violation(
+                "fencing",
+                f"{twin} is in epoch {twin.election.epoch} and answers a request of an older one: "
+                f"{message_words(answer.response)}",
+            )
 
     def _granted(self, twin: Twin, asked: VoteRequest, state: State, sheltered: bool) -> None:
         """The promise of a vote is on the disk; one who hears a leader helps nobody against it.
@@ -245,6 +296,11 @@ class Checks(Observer):
     def invoked(self, op: ClientOp) -> None:
         self.clients.ops.append(op)
 
+    def _finish_submits(self, world: World) -> None:
+        for process in world.processes.values():
+            if process.replica is not None:
+                self.submits.finish(self.twins[process.id], self._states[process.id].now)
+
     def finished(self, world: World) -> None:
         committed = self.history.committed
         for process in world.processes.values():
@@ -257,9 +313,19 @@ class Checks(Observer):
                         "durable majority", f"at the end {committed} is not held by a majority"
                     )
                 if process.replica.applied.offset == committed.end:
+                    self._finish_submits(world)
                     self.clients.finish(process.machine.values, world.now_us)
                     return
         raise Violation("liveness", f"at the end nobody has applied {committed}")
+
+
+def _epoch_of(request: Request) -> int:
+    """The epoch in whose name it is asked; of an operator's request, any."""
+    if isinstance(request, FetchRequest | VoteRequest | FetchSnapshotRequest | UpdateVoterRequest):
+        return request.epoch
+    if isinstance(request, BeginQuorumEpochRequest | EndQuorumEpochRequest):
+        return request.leader.epoch
+    return _ANY_EPOCH
 
 
 def _difference(expected: Sequence[Voter] | None, found: Sequence[Voter] | None) -> str:

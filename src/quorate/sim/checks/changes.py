@@ -1,0 +1,287 @@
+"""Voter changes, held against who asked for them: every request is answered in time and with the
+error that it deserves, every change in the log was asked for, and who was refused changed nothing.
+
+The order of errors is that of AddVoterHandler, RemoveVoterHandler and UpdateVoterHandler; of
+conditions that pass while a step goes on, both what was and what is then count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import ZERO_UUID, Listeners, ReplicaKey
+from quorate.raft.messages import (
+    AddVoterRequest,
+    AddVoterResponse,
+    RemoveVoterRequest,
+    RemoveVoterResponse,
+    UpdateVoterRequest,
+    UpdateVoterResponse,
+)
+from quorate.raft.roles import Leader
+from quorate.raft.values import Voter
+from quorate.sim.checks.history import Entry
+from quorate.sim.checks.twin import Twin
+from quorate.sim.checks.voters import matches, names
+from quorate.sim.checks.words import message_words
+from quorate.sim.observe import Violation
+from quorate.sim.process import CLUSTER_ID, LISTENER
+
+if TYPE_CHECKING:
+    from quorate.node.replica import Effects
+    from quorate.raft.state import State
+    from quorate.raft.values import RaftConfig
+
+Change = AddVoterRequest | RemoveVoterRequest | UpdateVoterRequest
+Told = AddVoterResponse | RemoveVoterResponse | UpdateVoterResponse
+ASKED_FOR = "a voter change was asked for"
+DESERVED = "a voter change is answered as it deserves"
+IN_TIME = "an operator is answered"
+REFUSED = "a refused change changes nothing"
+_FENCES = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
+_OPEN = frozenset(
+    {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE}
+)
+"""After these it may have been done, or be done yet."""
+_NOTHING, _ANYTHING = (1, 0), (0, 1)
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a replica stands: does it lead, in what epoch, with which voters in force?"""
+
+    leads: bool
+    epoch: int
+    version: int
+    voters: tuple[Voter, ...]
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request, what the replica was when it came, and the entry that did what it asks."""
+
+    request: Change
+    at_ms: int
+    before: Place
+    able: tuple[int, int]
+    """The kraft.versions that the voter can run."""
+    made: Entry | None = None
+
+
+class Changes:
+    """Watches what each replica is asked, writes and says about voters."""
+
+    def __init__(self) -> None:
+        self._asked: dict[int, dict[int, Asked]] = {}
+        """By node and reply_to: what is not answered yet, in this life."""
+        self._able: dict[ReplicaKey, tuple[Listeners, tuple[int, int]]] = {}
+        """Where each replica listens in this life, and the kraft.versions that it can run."""
+
+    def began(self, twin: Twin, config: RaftConfig) -> None:
+        self._asked[twin.id] = {}
+        able = (config.min_kraft_version, config.max_kraft_version)
+        self._able[twin.key] = (config.listeners, able)
+
+    def _range(self, request: Change) -> tuple[int, int]:
+        """What the replica that is meant can run; of one that cannot be asked, nothing is known."""
+        if isinstance(request, UpdateVoterRequest):
+            return request.min_kraft_version, request.max_kraft_version
+        if isinstance(request, AddVoterRequest):
+            listeners, able = self._able.get(request.voter, ((), _NOTHING))
+            return able if listeners == request.listeners else _NOTHING
+        return _ANYTHING
+
+    def asked(self, twin: Twin, reply_to: int, request: Change, state: State) -> None:
+        before = Place(twin.led, twin.election.epoch, twin.tip.kraft_version, twin.voters)
+        self._asked[twin.id][reply_to] = Asked(request, state.now, before, self._range(request))
+
+    # -- in the log ---------------------------------------------------------------------------
+    def made(self, twin: Twin, entry: Entry) -> None:
+        """A leader wrote a voter set."""
+        parent = entry.parent
+        assert parent is not None and entry.voters is not None
+        old = twin.own_voters if parent.voters is None else parent.voters
+        if entry.kraft_version > parent.kraft_version:
+            _check_ranges(twin, entry)
+        if parent.epoch != entry.epoch or parent.kraft_version < 1:
+            _check_own(twin, entry, old)
+            return
+        for asked in self._asked[twin.id].values():
+            if asked.made is None and _does(asked.request, old, entry.voters):
+                asked.made = entry
+                _check_able(twin, entry, asked)
+                return
+        raise Violation(
+            ASKED_FOR,
+            f"{twin} writes {entry} with {names(entry.voters)} after {names(old)}; it was asked "
+            f"for {[message_words(asked.request) for asked in self._asked[twin.id].values()]}",
+        )
+
+    # -- answers ------------------------------------------------------------------------------
+    def told(self, twin: Twin, reply_to: int, response: Told, state: State) -> None:
+        asked = self._asked[twin.id].pop(reply_to, None)
+        if asked is None:
+            return
+        leads = isinstance(state.role, Leader)
+        now = Place(leads, state.election.epoch, twin.tip.kraft_version, twin.voters)
+        error, request = response.error, asked.request
+        if asked.made is not None and error is not ErrorCode.NONE and error not in _OPEN:
+            raise Violation(
+                REFUSED, f"{twin} answers {error.name} to {message_words(request)}, and did it"
+            )
+        if error is ErrorCode.NONE:
+            self._check_done(twin, asked, now)
+        if problem := misjudged(asked, now, error):
+            raise Violation(
+                DESERVED, f"{twin} answers {error.name} to {message_words(request)}: {problem}"
+            )
+
+    def _check_done(self, twin: Twin, asked: Asked, now: Place) -> None:
+        """What is said to be done is in the log; at kraft.version 0 there is no place for it."""
+        if asked.made is not None or min(asked.before.version, now.version) < 1:
+            return
+        entry = twin.tip.voters_entry
+        while entry is not None and entry.epoch == now.epoch and entry.parent is not None:
+            old = entry.parent.voters or twin.own_voters
+            if _does(asked.request, old, entry.voters or ()):
+                return
+            entry = entry.parent.voters_entry
+        raise Violation(
+            "acknowledged means done",
+            f"{twin} answers NONE to {message_words(asked.request)}, and has not written it",
+        )
+
+    def look(self, twin: Twin, effects: Effects, state: State) -> None:
+        """Nobody waits for longer than a request may take, and of who leads no more, nobody.
+
+        Answers wait for a new epoch to become durable.
+        """
+        waiting = self._asked[twin.id]
+        if not waiting or not state.durable.election:
+            return
+        if effects.stopped or effects.faulted is not None:
+            return
+        patience = state.config.request_timeout_ms if isinstance(state.role, Leader) else -1
+        for asked in waiting.values():
+            if state.now - asked.at_ms > patience:
+                raise Violation(
+                    IN_TIME,
+                    f"{twin} was asked {message_words(asked.request)} {state.now - asked.at_ms} ms "
+                    "ago and has not answered",
+                )
+
+
+def _does(request: Change, old: tuple[Voter, ...], new: tuple[Voter, ...]) -> bool:
+    """Is this the set that comes of the request?"""
+    if isinstance(request, RemoveVoterRequest):
+        return new == tuple(voter for voter in old if voter.key != request.voter)
+    rest = [voter for voter in old if voter.key.id != request.voter.id]
+    mine = [voter for voter in new if voter.key.id == request.voter.id]
+    if len(mine) != 1 or [voter for voter in new if voter is not mine[0]] != rest:
+        return False
+    if mine[0].key != request.voter or mine[0].listeners != request.listeners:
+        return False
+    if isinstance(request, AddVoterRequest):
+        return len(new) == len(old) + 1
+    ranges = (mine[0].min_kraft_version, mine[0].max_kraft_version)
+    return ranges == (request.min_kraft_version, request.max_kraft_version)
+
+
+def _check_able(twin: Twin, entry: Entry, asked: Asked) -> None:
+    """Who was asked for can run what rules, by what it says and in truth."""
+    if not isinstance(asked.request, RemoveVoterRequest):
+        voter = next(v for v in entry.voters or () if v.key == asked.request.voter)
+        _check_range(twin, entry, voter)
+        if asked.able not in (_NOTHING, (voter.min_kraft_version, voter.max_kraft_version)):
+            raise Violation(
+                "voter range", f"{twin} writes {entry}: {voter.key} can run {asked.able}"
+            )
+
+
+def _check_ranges(twin: Twin, entry: Entry) -> None:
+    """The kraft.version rises: every voter can run it."""
+    for voter in entry.voters or ():
+        _check_range(twin, entry, voter)
+
+
+def _check_range(twin: Twin, entry: Entry, voter: Voter) -> None:
+    version = entry.kraft_version
+    if not voter.min_kraft_version <= version <= voter.max_kraft_version:
+        raise Violation("voter range", f"{twin} writes {entry}: {voter.key} cannot run {version}")
+
+
+def _check_own(twin: Twin, entry: Entry, old: tuple[Voter, ...]) -> None:
+    """The first of an epoch, or of kraft.version 1: nobody has come or gone."""
+    if entry.parent is None or entry.parent.kraft_version < 1:
+        return
+    others = [voter for voter in entry.voters or () if not matches(voter.key, twin.key)]
+    if others != [voter for voter in old if not matches(voter.key, twin.key)]:
+        raise Violation(
+            ASKED_FOR,
+            f"{twin} begins its epoch with {names(entry.voters or ())} after {names(old)}",
+        )
+
+
+# -- which error is right ----------------------------------------------------------------------
+def misjudged(asked: Asked, now: Place, error: ErrorCode) -> str | None:
+    """Why this is not what the request deserves; None: it is."""
+    request, before = asked.request, asked.before
+    if (error is ErrorCode.INCONSISTENT_CLUSTER_ID) is not _is_foreign(request):
+        return f"it is for the cluster {request.cluster_id}"
+    if error in (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.BROKER_NOT_AVAILABLE):
+        return None
+    stays = before.epoch == now.epoch
+    leads = before.leads and now.leads and stays
+    if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return "it leads" if leads else None
+    if isinstance(request, UpdateVoterRequest) and error in _FENCES:
+        same = stays and request.epoch == now.epoch
+        return f"it is in epoch {now.epoch}" if same else None
+    if leads and _is_malformed(request):
+        return None if error is ErrorCode.INVALID_REQUEST else "it is malformed"
+    if error is ErrorCode.REQUEST_TIMED_OUT:
+        return None
+    if error is ErrorCode.NONE:
+        return _overlooked(asked, now) if leads else None
+    places = (before, now)
+    return None if any(_justified(asked, place, error) for place in places) else "it is not so"
+
+
+def _is_foreign(request: Change) -> bool:
+    return request.cluster_id not in (None, CLUSTER_ID)
+
+
+def _is_malformed(request: Change) -> bool:
+    if request.voter.id < 0 or request.voter.directory_id == ZERO_UUID:
+        return True
+    if isinstance(request, RemoveVoterRequest):
+        return False
+    return all(listener.name != LISTENER for listener in request.listeners)
+
+
+def _overlooked(asked: Asked, now: Place) -> str | None:
+    """Said to be done, though it could not be."""
+    if isinstance(asked.request, UpdateVoterRequest) or max(asked.before.version, now.version) > 0:
+        return None
+    return "kraft.version is 0"
+
+
+def _justified(asked: Asked, place: Place, error: ErrorCode) -> bool:
+    """Is the error true of this place?"""
+    request, voters = asked.request, place.voters
+    key = request.voter
+    if error is ErrorCode.UNSUPPORTED_VERSION:
+        return place.version < 1 and not isinstance(request, UpdateVoterRequest)
+    if error is ErrorCode.DUPLICATE_VOTER:
+        taken = any(voter.key.id == key.id for voter in voters)
+        return taken and isinstance(request, AddVoterRequest)
+    if error is ErrorCode.VOTER_NOT_FOUND:
+        if isinstance(request, UpdateVoterRequest):
+            return not any(matches(voter.key, key) for voter in voters)
+        return len(voters) == 1 or all(voter.key != key for voter in voters)
+    if error is ErrorCode.INVALID_REQUEST:
+        low, high = asked.able
+        return _is_malformed(request) or not low <= place.version <= high
+    return False

@@ -1,0 +1,363 @@
+"""Voter changes, submissions, fences and goodbyes: each promise broken once by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, Listener, ReplicaKey
+from quorate.node.jobs import AppendBatches
+from quorate.node.replica import Answer, Committed, Submit
+from quorate.raft.messages import (
+    AddVoterRequest,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    RemoveVoterRequest,
+    RemoveVoterResponse,
+    UpdateVoterRequest,
+    UpdateVoterResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.raft.ready import Refused, SaveElection
+from quorate.raft.roles import Follower, Resigned
+from quorate.raft.values import ElectionState, LeaderChange, Voter, Voters
+from quorate.sim.checks.changes import Asked, Place, misjudged
+from quorate.sim.process import CLUSTER_ID, LISTENER
+from sim.fake import Fake, Node, key, voters
+from sim.test_checks_core import A_LEADER, broken
+from sim.test_checks_duties import leading
+
+pytestmark = pytest.mark.interpreted
+HERE = (Listener(LISTENER, "host", 9093),)
+
+
+# -- what is submitted ----------------------------------------------------------------------------
+def submitted(*values: bytes, token: int = 1) -> Node:
+    """A leader was asked to append, and did; the batch is committed and applied."""
+    fake, leader = leading()
+    leader.step([Submit(token, values)])
+    if values:
+        leader.append(leader.made(*values))
+        leader.persist()
+        fake.replicate(leader, 2, 3)
+        leader.commit(leader.end)
+    leader.apply(leader.end)
+    return leader
+
+
+def told(leader: Node, *outcomes: Any) -> None:
+    leader.step(outcomes=list(outcomes))
+
+
+def test_records_that_are_where_they_are_said_to_be() -> None:
+    leader = submitted(b"a", b"b")
+    told(leader, Committed(1, leader.end - 2, leader.end))
+
+
+@pytest.mark.parametrize("shift", [(0, -1), (1, 0), (-1, 0)])
+def test_records_that_are_elsewhere(shift: tuple[int, int]) -> None:
+    leader = submitted(b"a", b"b")
+    base, end = leader.end - 2 + shift[0], leader.end + shift[1]
+    with broken("a submission is answered", "2 records are"):
+        told(leader, Committed(1, base, end))
+
+
+def test_a_submission_that_is_answered_before_it_is_applied() -> None:
+    leader = submitted(b"a", b"b")
+    leader.replica.applied = leader.replica.applied._replace(offset=leader.end - 1)
+    with broken("a submission is answered", "and has applied"):
+        told(leader, Committed(1, leader.end - 2, leader.end))
+
+
+def test_one_that_only_waits_waits_for_what_there_was() -> None:
+    leader = submitted()
+    told(leader, Committed(1, leader.end, leader.end))
+    leader = submitted()
+    with broken("a submission is answered", "waits for all up to 3"):
+        told(leader, Committed(1, 0, 0))
+
+
+def test_a_submission_that_is_passed_over() -> None:
+    leader = submitted()
+    leader.step([Submit(2, ())])
+    with broken("a submission is answered", "has not answered 1"):
+        told(leader, Committed(2, leader.end, leader.end))
+
+
+def test_a_refusal_may_overtake() -> None:
+    leader = submitted()
+    leader.step([Submit(2, ())])
+    told(leader, Refused(2, ErrorCode.NOT_CONTROLLER, ""), Committed(1, leader.end, leader.end))
+
+
+def test_a_submission_that_is_never_answered() -> None:
+    fake, leader = leading()
+    leader.step([Submit(1, ())])
+    leader.apply(leader.end)
+    world = SimpleNamespace(processes=fake.nodes, now_us=0)
+    leader.state.now = 2000
+    fake.checks.finished(world)  # type: ignore[arg-type]
+    leader.state.now = 2001
+    with broken("a submission is answered", "never answers 1"):
+        fake.checks.finished(world)  # type: ignore[arg-type]
+
+
+# -- voter changes in the log ---------------------------------------------------------------------
+def writes(leader: Node, *voter: Voter) -> None:
+    """A voter set that nobody has asked for, unless the test has."""
+    leader._be_asked_for = lambda new: None  # type: ignore[method-assign]
+    leader.fake.rule(leader, *(v.key.id for v in voter))
+    leader.append(leader.control(Voters(voter)))
+
+
+def test_a_change_that_nobody_asked_for() -> None:
+    _, leader = leading()
+    with broken("a voter change was asked for", "it was asked for []"):
+        writes(leader, *voters(1, 2))
+
+
+def test_a_change_of_another_voter_than_was_asked_for() -> None:
+    _, leader = leading()
+    leader.receive(RemoveVoterRequest(None, key(2)))
+    with broken("a voter change was asked for"):
+        writes(leader, *voters(1, 2))
+
+
+def test_endpoints_that_nobody_told() -> None:
+    _, leader = leading()
+    leader.receive(AddVoterRequest(None, key(4), HERE))
+    with broken("a voter change was asked for"):
+        writes(leader, *voters(1, 2, 3, 4))
+
+
+def test_an_update_writes_what_was_told() -> None:
+    _, leader = leading()
+    reply_to = leader.receive(UpdateVoterRequest(None, 1, key(2), HERE, 0, 1))
+    one, _, three = voters(1, 2, 3)
+    writes(leader, one, Voter(key(2), HERE, 0, 1), three)
+    leader.answer(UpdateVoterResponse(ErrorCode.NONE), reply_to)
+
+
+def test_an_update_that_is_acknowledged_and_not_written() -> None:
+    _, leader = leading()
+    reply_to = leader.receive(UpdateVoterRequest(None, 1, key(2), HERE, 0, 1))
+    with broken("acknowledged means done", "UpdateVoterRequest"):
+        leader.answer(UpdateVoterResponse(ErrorCode.NONE), reply_to)
+
+
+def test_a_refused_change_that_is_in_the_log() -> None:
+    _, leader = leading()
+    reply_to = leader.receive(RemoveVoterRequest(None, key(3)))
+    writes(leader, *voters(1, 2))
+    with broken("a refused change changes nothing", "VOTER_NOT_FOUND"):
+        leader.answer(RemoveVoterResponse(ErrorCode.VOTER_NOT_FOUND), reply_to)
+
+
+def test_a_change_that_is_made_after_it_was_refused() -> None:
+    _, leader = leading()
+    reply_to = leader.receive(RemoveVoterRequest(None, key(3)))
+    leader.answer(RemoveVoterResponse(ErrorCode.REQUEST_TIMED_OUT), reply_to)
+    with broken("a voter change was asked for"):
+        writes(leader, *voters(1, 2))
+
+
+def test_a_new_voter_that_cannot_run_what_rules() -> None:
+    _, leader = leading()
+    leader.receive(AddVoterRequest(None, key(4), ()))
+    with broken("voter range", "cannot run 1"):
+        writes(leader, *voters(1, 2, 3), Voter(key(4), (), 0, 0))
+
+
+def test_a_new_voter_with_a_range_that_is_not_its_own() -> None:
+    _, leader = leading()
+    leader.receive(AddVoterRequest(None, key(4), ()))
+    with broken("voter range", "can run (0, 1)"):
+        writes(leader, *voters(1, 2, 3), Voter(key(4), (), 1, 1))
+
+
+def test_a_new_leader_that_changes_another_voter() -> None:
+    fake, _ = leading()
+    second = fake[2]
+    fake[3].grant(2, 1, pre_vote=True)
+    second.save(2, -1, 2)
+    second.persist()
+    fake[3].grant(2, 2)
+    second.state.election = ElectionState(2, 2)
+    second._be_asked_for = lambda new: None  # type: ignore[method-assign]
+    batch = second.control(LeaderChange(2, (1, 2, 3), (2, 3)), Voters(voters(1, 2)))
+    with broken("a voter change was asked for", "begins its epoch"):
+        second.write(SaveElection(second.state.election, 1), AppendBatches((batch,)))
+
+
+# -- answers --------------------------------------------------------------------------------------
+def durable(node: Node) -> None:
+    node.state.durable.election = True
+    node.step(sends=[SimpleNamespace(request=begin(node))])  # type: ignore[list-item]
+
+
+def begin(node: Node) -> BeginQuorumEpochRequest:
+    return BeginQuorumEpochRequest(None, None, leader_of(node))
+
+
+def leader_of(node: Node) -> Any:
+    return LeaderAndEpoch(node.id, node.epoch)
+
+
+def test_an_operator_that_waits_for_too_long() -> None:
+    _, leader = leading()
+    durable(leader)
+    leader.receive(RemoveVoterRequest(None, key(3)))
+    leader.state.now += 2000
+    leader.step()
+    leader.state.now += 1
+    with broken("an operator is answered", "2001 ms ago"):
+        leader.step()
+
+
+def test_an_operator_is_answered_by_who_leads_no_more() -> None:
+    _, leader = leading()
+    durable(leader)
+    leader.receive(RemoveVoterRequest(None, key(3)))
+    leader.state.role = Follower((), 0, 0)
+    with broken("an operator is answered", " 0 ms ago"):
+        leader.step()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ErrorCode.VOTER_NOT_FOUND, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID],
+)
+def test_an_error_that_is_not_deserved(error: ErrorCode) -> None:
+    _, leader = leading()
+    reply_to = leader.receive(RemoveVoterRequest(None, key(3)))
+    with broken("a voter change is answered as it deserves", error.name):
+        leader.answer(RemoveVoterResponse(error), reply_to)
+
+
+LEADS = Place(True, 5, 1, voters(1, 2, 3))
+STATIC = Place(True, 5, 0, voters(1, 2, 3))
+FOLLOWS = Place(False, 5, 1, voters(1, 2, 3))
+ADD = AddVoterRequest(CLUSTER_ID, key(4), HERE)
+REMOVE = RemoveVoterRequest(CLUSTER_ID, key(3))
+UPDATE = UpdateVoterRequest(CLUSTER_ID, 5, key(3), HERE, 0, 1)
+NAMELESS = ReplicaKey(4, ZERO_UUID)
+E = ErrorCode
+
+
+@pytest.mark.parametrize(
+    ("request_", "place", "able", "error", "is_right"),
+    [
+        (ADD, LEADS, (0, 1), E.NONE, True),
+        (ADD, STATIC, (0, 1), E.NONE, False),
+        (ADD, STATIC, (0, 1), E.UNSUPPORTED_VERSION, True),
+        (ADD, LEADS, (0, 1), E.UNSUPPORTED_VERSION, False),
+        (ADD, LEADS, (0, 1), E.DUPLICATE_VOTER, False),
+        (replace(ADD, voter=key(3)), LEADS, (0, 1), E.DUPLICATE_VOTER, True),
+        (replace(REMOVE, voter=key(3)), LEADS, (0, 1), E.DUPLICATE_VOTER, False),
+        (ADD, FOLLOWS, (0, 1), E.NOT_LEADER_OR_FOLLOWER, True),
+        (ADD, LEADS, (0, 0), E.INVALID_REQUEST, True),
+        (ADD, LEADS, (0, 1), E.INVALID_REQUEST, False),
+        (replace(ADD, voter=NAMELESS), LEADS, (0, 1), E.INVALID_REQUEST, True),
+        (replace(ADD, voter=NAMELESS), LEADS, (0, 1), E.REQUEST_TIMED_OUT, False),
+        (replace(ADD, listeners=()), LEADS, (0, 1), E.REQUEST_TIMED_OUT, False),
+        (replace(ADD, cluster_id="x"), LEADS, (0, 1), E.REQUEST_TIMED_OUT, False),
+        (replace(ADD, cluster_id="x"), LEADS, (0, 1), E.INCONSISTENT_CLUSTER_ID, True),
+        (ADD, LEADS, (0, 1), E.INCONSISTENT_CLUSTER_ID, False),
+        (REMOVE, LEADS, (0, 1), E.VOTER_NOT_FOUND, False),
+        (replace(REMOVE, voter=key(4)), LEADS, (0, 1), E.VOTER_NOT_FOUND, True),
+        (UPDATE, LEADS, (0, 1), E.VOTER_NOT_FOUND, False),
+        (replace(UPDATE, voter=key(4)), LEADS, (0, 1), E.VOTER_NOT_FOUND, True),
+        (UPDATE, LEADS, (0, 1), E.FENCED_LEADER_EPOCH, False),
+        (replace(UPDATE, epoch=4), LEADS, (0, 1), E.FENCED_LEADER_EPOCH, True),
+        (UPDATE, LEADS, (0, 0), E.INVALID_REQUEST, True),
+        (ADD, LEADS, (0, 1), E.BROKER_NOT_AVAILABLE, True),
+    ],
+)
+def test_what_a_request_deserves(
+    request_: Any, place: Place, able: tuple[int, int], error: ErrorCode, is_right: bool
+) -> None:
+    asked = Asked(request_, 0, place, able)
+    assert (misjudged(asked, place, error) is None) is is_right
+
+
+# -- fences ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("request_", "kind"),
+    [
+        (FetchRequest(None, key(2), 0, 0, 0, 0, 0, -1), FetchResponse),
+        (VoteRequest(None, key(1), 0, key(2), 0, 0, True), VoteResponse),
+        (BeginQuorumEpochRequest(None, None, (2, 0)), BeginQuorumEpochResponse),  # type: ignore[arg-type]
+    ],
+)
+def test_a_request_of_an_epoch_that_is_over(request_: Any, kind: Any) -> None:
+    if isinstance(request_, BeginQuorumEpochRequest):
+        request_ = replace(request_, leader=LeaderAndEpoch(2, 0))
+    _, leader = leading()
+    reply_to = leader.receive(request_)
+    leader.answer(kind(ErrorCode.FENCED_LEADER_EPOCH), reply_to)
+    reply_to = leader.receive(request_)
+    with broken("fencing", "node 1 (life 1) is in epoch 1"):
+        leader.step(answers=[Answer(reply_to, kind(ErrorCode.NONE))])
+
+
+def test_a_fetch_of_an_epoch_that_is_over_is_no_sign_of_life() -> None:
+    fake, leader = leading()
+    leader.state.now = 5000
+    leader.receive(FetchRequest(None, key(2), 0, 0, 0, 0, 0, -1))
+    leader.receive(FetchSnapshotRequest(None, key(2), 0, (0, 0), 0, 0))  # type: ignore[arg-type]
+    assert fake.checks.twins[1].heard[key(2)] == 0
+
+
+# -- comings and goings ---------------------------------------------------------------------------
+def known(*ids: int) -> tuple[Voter, ...]:
+    return tuple(Voter(key(i), HERE, 0, 1) for i in ids)
+
+
+def quorum() -> tuple[Fake, Node]:
+    """A leader of voters that have endpoints; two of them have not fetched."""
+    fake = Fake(3)
+    leader = fake[1]
+    twin = fake.checks.twins[1]
+    twin.own_voters = known(1, 2, 3)
+    leader.state.durable.election = True
+    return fake, leader
+
+
+def test_a_leader_that_does_not_say_that_it_leads() -> None:
+    _, leader = quorum()
+    leader.state.role = A_LEADER
+    with broken("a leader says when it comes and goes", "begins epoch 0"):
+        leader.step()
+
+
+def test_a_leader_that_does_not_say_that_it_goes() -> None:
+    _, leader = quorum()
+    leader.state.role = Resigned(0, {2, 3})
+    with broken("a leader says when it comes and goes", "ends epoch 0"):
+        leader.step()
+
+
+def test_a_leader_that_says_so_once() -> None:
+    _, leader = quorum()
+    leader.state.role = Resigned(0, {2, 3})
+    goodbye = EndQuorumEpochRequest(None, leader_of(leader), ())
+    send = SimpleNamespace(request=goodbye)
+    leader.fake.checks.twins[1].vote = replace(leader.state.election, leader_id=1)
+    leader.step(sends=[send])  # type: ignore[list-item]
+    leader.step()
+
+
+def test_who_is_heard_need_not_be_told() -> None:
+    fake, leader = quorum()
+    fake.checks.twins[1].heard = {key(2): 0, key(3): 0}
+    leader.state.role = A_LEADER
+    leader.step()
