@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -37,16 +36,6 @@ def home(spark, tmp_path_factory):
 @pytest.fixture
 def ask(pipeline, home):
     return lambda *words: pipeline("history", "-w", home, "--quiet", *words)
-
-
-@pytest.fixture
-def in_berlin(monkeypatch):
-    """A machine whose clock is on Berlin's time."""
-    with monkeypatch.context() as there:
-        there.setenv("TZ", "Europe/Berlin")
-        time.tzset()
-        yield
-    time.tzset()
 
 
 def strictly(text: str):

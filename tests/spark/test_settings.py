@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import SparkSession
 
 from quorate.spark.follow import follow
 from quorate.spark.history import history, json_rows
@@ -93,6 +94,7 @@ def test_a_question_leaves_their_views_alone(theirs, both):
     theirs.createDataFrame([(1,)], "mine int").createOrReplaceTempView("log")
     assert history(theirs, both[1][1], "SELECT count(*) AS n FROM log").first().n > 100
     assert theirs.table("log").columns == ["mine"]
+    assert SparkSession.getActiveSession()._jsparkSession.equals(theirs._jsparkSession)
     theirs.catalog.dropTempView("log")
 
 

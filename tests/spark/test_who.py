@@ -150,7 +150,7 @@ def command(pipeline, warehouse):
 
 
 def test_the_command_tells_people_and_programs_and_keeps_a_table(
-    command, spark, warehouse, tmp_path
+    command, spark, warehouse, tmp_path, in_berlin
 ):
     home = tmp_path / "warehouse"
     shutil.copytree(warehouse, home)
@@ -159,13 +159,17 @@ def test_the_command_tells_people_and_programs_and_keeps_a_table(
     words = ("--authorizer-log", logs, "--tz", "Europe/Berlin", "--out")
     code, out, err = command(*words, "--where", "event = 'topic deleted'", home=home)
     assert code == 1, err
-    assert "topic deleted orders.eu User:alice likely DeleteTopics" in " ".join(out.split())
+    told = " ".join(out.split())
+    assert "Z 166 topic deleted orders.eu User:alice likely DeleteTopics" in told
     assert "75 rows kept as table who" in out and "75 changes of" in out
     assert "1 lines could not be read; the first, at byte 15794: 'torn'" in err
     code, out, _ = command(*words, "--json", "--quiet", home=home)
     *rows, last = map(json.loads, out.splitlines())
     assert code == 1 and last["summary"]["kept_rows"] == 75
     assert {row["caused_by"] for row in rows} == {"request"}
+    assert rows[0]["time"] == "2026-11-22T02:31:04.555Z" and len(rows) == len(DONE)
+    code, out, err = command(*words[:-1], "--json", "--limit", "2", home=home)
+    assert len(out.splitlines()) == 3 and "only 2 are shown" in err
     kept = read_table(spark, open_store(str(home)), "who")
     assert kept.count() == 75, "the same again is there once"
     assert kept.where("who = 'User:bob'").count() == 2

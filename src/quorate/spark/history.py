@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
-from quorate.spark.session import beside
+from quorate.spark.session import active, beside
 from quorate.spark.tables.store import NoWarehouse, open_store
 from quorate.spark.views import VIEWS, register_views
 
@@ -56,7 +56,8 @@ def history(
     if store.last_run() == 0:
         raise NoWarehouse(warehouse)
     own = beside(spark)
-    names = register_views(own, store)
+    with active(own):
+        names = register_views(own, store)
     if question in names:
         return narrowed(own.table(question), where=where)
     if re.fullmatch(r"[\w-]+", question.strip()):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import quorate
@@ -110,6 +111,25 @@ def beside(spark: SparkSession) -> SparkSession:
     return found
 
 
+@contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """Let Spark take this session for the thread's own, and then again the one that was it."""
+    from pyspark.sql import SparkSession
+
+    jvm: Any = spark.sparkContext._jvm
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    known, here = SparkSession._activeSession, sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = known
+        if here.isDefined():
+            sessions.setActiveSession(here.get())
+        else:
+            sessions.clearActiveSession()
+
+
 def _equip(spark: SparkSession) -> None:
     """Send this package to executors that have none; raises SparkMissing for other packages."""
     context = spark.sparkContext
@@ -157,4 +177,5 @@ def register(spark: SparkSession) -> None:
     from quorate.spark.source import MetadataLogSource
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(MetadataLogSource)
+    with active(spark):  # Spark looks there whether the name is taken
+        spark.dataSource.register(MetadataLogSource)
