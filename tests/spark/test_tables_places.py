@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from quorate.formats.batch import encode_batch
+from quorate.spark.tables.bronze import Survey
+from quorate.spark.tables.control import Progress
+from quorate.spark.tables.founded import without_founded
 from quorate.spark.tables.ingest import ingest
+from quorate.spark.tables.lineage import Span
 from quorate.spark.tables.store import open_store
 from spark.fleet import rows_of
 from spark.logs import NO_OP, START_MS, end_offset, log_directory
@@ -40,6 +44,19 @@ def test_a_segment_that_goes_on_where_the_warehouse_ends_is_taken_without_a_word
     assert rows_of(open_store(home), "quarantine") == []
     broken = log_directory(tmp_path / "three", {start: b"\0" * 40 + second})
     assert ingest(spark, [str(broken)], home).damaged_pieces >= 1
+
+
+@pytest.mark.parametrize(
+    ("start", "known"),
+    [(10, True), (20, True), (21, False), (39, False), (40, True), (50, True), (51, False)],
+)
+def test_a_beginning_is_known_where_the_state_is(start, known):
+    """The log up to 20, then a snapshot at 40 and what follows it."""
+    spans = (Span(1, 0, 20), Span(1, 40, 50))
+    told = Survey(damaged=1, notes=[("a", f"/n/{start:020}.log")])
+    progress = {"a": Progress("a", spans, applied_end=50, unknown=((20, 40),))}
+    assert (without_founded(None, told, progress)[1].damaged == 0) is known
+    assert without_founded(None, told, {})[1].damaged == 1
 
 
 @pytest.mark.parametrize(

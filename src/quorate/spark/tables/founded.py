@@ -57,4 +57,5 @@ def _is_founded(file: str, known: Progress | None, snapshots: Iterable[SnapshotF
     if any(offset >= start for offset in beside):
         return False
     whole = any(first == 0 and end >= start for first, end in covered(known.spans))
-    return whole or (known.applied_end or 0) >= start
+    is_gap = any(low < start < high for low, high in known.unknown)
+    return whole or ((known.applied_end or 0) >= start and not is_gap)
