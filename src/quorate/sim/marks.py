@@ -1,9 +1,10 @@
 """Was it hard enough? What the seeds of a campaign have met, seen from outside.
 
-Four kinds of marks, each a counter: `fault: ...` for every kind of fault, `interrupted: ...` for
-every operation of a disk that was left in its middle, `role: ...` for every legal move between
-roles, and sentences for situations that are worth meeting. A campaign that
-leaves one of `ALL_MARKS` cold has not tested what it seems to.
+Five kinds of marks, each a counter: `fault: ...` for every kind of fault, `interrupted: ...` for
+every operation of a disk that was left in its middle, `mistake: ...` for every kind of request that
+an operator gets wrong, `role: ...` for every legal move between roles, and sentences for situations
+that are worth meeting. A campaign that leaves one of `ALL_MARKS` cold has not tested what it seems
+to.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from quorate.raft.roles import (
 )
 from quorate.sim.observe import ClientOp, Observer
 from quorate.sim.operations import INTERRUPTED
-from quorate.sim.plan import DEEDS
+from quorate.sim.plan import DEEDS, MISTAKES
 
 if TYPE_CHECKING:
     from quorate.node.replica import Answer, Effects, Input
@@ -123,6 +124,9 @@ _REFUSALS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.VOTER_NOT_FOUND: "a voter was removed that was none",
     ErrorCode.SNAPSHOT_NOT_FOUND: "a snapshot was asked for that was gone",
     ErrorCode.BROKER_NOT_AVAILABLE: "a replica was asked while it was stopping",
+    ErrorCode.UNSUPPORTED_VERSION: "a voter change was asked for at kraft.version 0",
+    ErrorCode.INVALID_REQUEST: "a voter change was asked for that cannot be",
+    ErrorCode.INCONSISTENT_CLUSTER_ID: "another cluster was meant",
 }
 _SEEN: Final = (
     "a snapshot came too late to count",
@@ -133,6 +137,7 @@ _SEEN: Final = (
     "a leader led outside its own voter set",
     "a replica ran that is not in its newest voter set",
     "a proposal was left in doubt",
+    "an upgrade was refused that a voter cannot run",
     "several batches were written under one sync",
     "a snapshot was installed while another one was loaded",
     "a snapshot was installed while the log was read to be applied",
@@ -164,6 +169,7 @@ _SEEN: Final = (
 ALL_MARKS: Final[tuple[str, ...]] = (
     *(f"fault: {kind}" for kind in (*DEEDS, *_CHANCE)),
     *(f"interrupted: {operation}" for operation in INTERRUPTED),
+    *(f"mistake: {mistake}" for mistake in MISTAKES),
     *(f"role: {a.__name__} to {b.__name__}" for a, b in LEGAL_MOVES),
     *dict.fromkeys(_NAMES),
     *_RECOVERED.values(),
@@ -281,10 +287,16 @@ class Marks(Observer):
                 self._refused(answer, state)
         if effects.outcomes:
             for outcome in effects.outcomes:
-                if isinstance(outcome, Refused) and outcome.in_doubt:
-                    self.marks["a proposal was left in doubt"] += 1
+                if isinstance(outcome, Refused):
+                    self._proposal_refused(outcome)
         if effects.jobs:
             self._jobs(process, role, effects)
+
+    def _proposal_refused(self, outcome: Refused) -> None:
+        if outcome.in_doubt:
+            self.marks["a proposal was left in doubt"] += 1
+        elif "not all of the voters support it" in outcome.message:
+            self.marks["an upgrade was refused that a voter cannot run"] += 1
 
     def _notes(self, node_id: int, notes: Sequence[str], state: State) -> None:
         marks = self.marks
@@ -398,6 +410,8 @@ class Marks(Observer):
             self.marks[f"interrupted: {details[1]}"] += 1
             return
         self.marks[f"fault: {kind}"] += 1
+        if kind == "err":
+            self.marks[f"mistake: {MISTAKES[details[1]]}"] += 1  # type: ignore[call-overload]
 
     def finished(self, world: World) -> None:
         self.marks["everything healed"] += 1
