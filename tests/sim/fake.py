@@ -111,7 +111,11 @@ class Node:
         self.machine = SimpleNamespace(trail=[], values={})
         tail = SimpleNamespace(start_offset=0)
         self.replica = SimpleNamespace(
-            leading_epoch=None, applied=self.snapshot, _tail=tail, _reads={}
+            leading_epoch=None,
+            applied=self.snapshot,
+            _tail=tail,
+            _reads={},
+            _policy=SimpleNamespace(clean_interval_ms=60_000),
         )
         log = RecoveredLog(
             self.start_offset,

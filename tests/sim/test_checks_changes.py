@@ -1,4 +1,4 @@
-"""Voter changes, submissions, fences and goodbyes: each promise broken once by hand."""
+"""Voter changes, submissions, fences, goodbyes, retention: each promise broken once by hand."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, Listener, ReplicaKey
-from quorate.node.jobs import AppendBatches
+from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey
+from quorate.node.jobs import AppendBatches, Survey, WriteSnapshot
 from quorate.node.replica import Answer, Committed, Submit
 from quorate.raft.messages import (
     AddVoterRequest,
@@ -29,7 +29,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused, SaveElection
 from quorate.raft.roles import Follower, Resigned
-from quorate.raft.values import ElectionState, LeaderChange, Voter, Voters
+from quorate.raft.values import ControlState, ElectionState, LeaderChange, Voter, Voters
 from quorate.sim.checks.changes import Asked, Place, misjudged
 from quorate.sim.process import CLUSTER_ID, LISTENER
 from sim.fake import Fake, Node, key, voters
@@ -260,6 +260,9 @@ E = ErrorCode
         (ADD, STATIC, (0, 1), E.NONE, False),
         (ADD, STATIC, (0, 1), E.UNSUPPORTED_VERSION, True),
         (ADD, LEADS, (0, 1), E.UNSUPPORTED_VERSION, False),
+        (ADD, STATIC, (0, 1), E.REQUEST_TIMED_OUT, False),
+        (ADD, replace(STATIC, settled=False), (0, 1), E.REQUEST_TIMED_OUT, True),
+        (UPDATE, STATIC, (0, 1), E.REQUEST_TIMED_OUT, True),
         (ADD, LEADS, (0, 1), E.DUPLICATE_VOTER, False),
         (replace(ADD, voter=key(3)), LEADS, (0, 1), E.DUPLICATE_VOTER, True),
         (replace(REMOVE, voter=key(3)), LEADS, (0, 1), E.DUPLICATE_VOTER, False),
@@ -361,3 +364,25 @@ def test_who_is_heard_need_not_be_told() -> None:
     fake.checks.twins[1].heard = {key(2): 0, key(3): 0}
     leader.state.role = A_LEADER
     leader.step()
+
+
+# -- retention ------------------------------------------------------------------------------------
+def test_a_disk_that_nobody_looks_at() -> None:
+    _, leader = quorum()
+    leader.step()
+    leader.state.now = 59_999
+    leader.step()
+    leader.state.now = 60_000
+    leader.step(jobs=[Survey()])
+    leader.state.now = 119_999
+    leader.step()
+    leader.state.now = 120_000
+    with broken("retention", "within 60000 ms"):
+        leader.step()
+
+
+def test_a_snapshot_that_is_older_than_it_says() -> None:
+    _, leader = leading()
+    job = WriteSnapshot(OffsetAndEpoch(3, 1), 1, ControlState(1, voters(1, 2, 3)), (), 0)
+    with broken("age of a snapshot", "the newest batch in it is of 0 ms"):
+        leader.step(jobs=[job])

@@ -56,6 +56,8 @@ class Place:
     epoch: int
     version: int
     voters: tuple[Voter, ...]
+    settled: bool = True
+    """Does it know something of its epoch to be committed?"""
 
 
 @dataclass(slots=True)
@@ -94,7 +96,7 @@ class Changes:
         return _ANYTHING
 
     def asked(self, twin: Twin, reply_to: int, request: Change, state: State) -> None:
-        before = Place(twin.led, twin.election.epoch, twin.tip.kraft_version, twin.voters)
+        before = _place(twin, twin.led, twin.election.epoch)
         self._asked[twin.id][reply_to] = Asked(request, state.now, before, self._range(request))
 
     # -- in the log ---------------------------------------------------------------------------
@@ -124,8 +126,7 @@ class Changes:
         asked = self._asked[twin.id].pop(reply_to, None)
         if asked is None:
             return
-        leads = isinstance(state.role, Leader)
-        now = Place(leads, state.election.epoch, twin.tip.kraft_version, twin.voters)
+        now = _place(twin, isinstance(state.role, Leader), state.election.epoch)
         error, request = response.error, asked.request
         if asked.made is not None and error is not ErrorCode.NONE and error not in _OPEN:
             raise Violation(
@@ -171,6 +172,11 @@ class Changes:
                     f"{twin} was asked {message_words(asked.request)} {state.now - asked.at_ms} ms "
                     "ago and has not answered",
                 )
+
+
+def _place(twin: Twin, leads: bool, epoch: int) -> Place:
+    settled = twin.high.epoch == epoch
+    return Place(leads, epoch, twin.tip.kraft_version, twin.voters, settled)
 
 
 def _does(request: Change, old: tuple[Voter, ...], new: tuple[Voter, ...]) -> bool:
@@ -242,7 +248,8 @@ def misjudged(asked: Asked, now: Place, error: ErrorCode) -> str | None:
     if leads and _is_malformed(request):
         return None if error is ErrorCode.INVALID_REQUEST else "it is malformed"
     if error is ErrorCode.REQUEST_TIMED_OUT:
-        return None
+        busy = isinstance(request, UpdateVoterRequest) or max(before.version, now.version) > 0
+        return None if busy or not (leads and before.settled) else "kraft.version is 0"
     if error is ErrorCode.NONE:
         return _overlooked(asked, now) if leads else None
     places = (before, now)

@@ -34,6 +34,7 @@ from quorate.sim.checks.goodbyes import Goodbyes
 from quorate.sim.checks.history import History
 from quorate.sim.checks.machines import Machines
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
+from quorate.sim.checks.retention import Retention, check_age
 from quorate.sim.checks.submits import Submits
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import check_changes, keys, names
@@ -70,6 +71,7 @@ class Checks(Observer):
         self.submits = Submits()
         self.changes = Changes()
         self.goodbyes = Goodbyes()
+        self.retention = Retention()
         self._states: dict[int, State] = {}
         """What each running core has in memory: read, never written."""
         self._asked: dict[tuple[int, int], _Asked] = {}
@@ -99,6 +101,7 @@ class Checks(Observer):
         self.submits.began(twin)
         self.changes.began(twin, core._state.config)
         self.goodbyes.began(twin)
+        self.retention.began(twin)
 
     def restored(self, process: Process) -> None:
         """An old copy may have less, and the world sees to it that nobody misses it."""
@@ -145,12 +148,13 @@ class Checks(Observer):
             twin.led = False
         self.goodbyes.look(twin, effects, state)
         self.changes.look(twin, effects, state)
-        self._machine_leads(twin, process, state)
+        self._replica(twin, process, effects, state)
 
-    def _machine_leads(self, twin: Twin, process: Process, state: State) -> None:
+    def _replica(self, twin: Twin, process: Process, effects: Effects, state: State) -> None:
         replica = process.replica
         if replica is None:
             return
+        self.retention.look(twin, effects, replica, state.now)
         leading = replica.leading_epoch
         if leading != twin.leading or (leading is not None and not isinstance(state.role, Leader)):
             self.machines.leads(twin, leading, replica.applied.offset, state.role)
@@ -199,6 +203,7 @@ class Checks(Observer):
     def _snapshot(self, twin: Twin, job: WriteSnapshot) -> None:
         """A snapshot is of committed state, with the voters that ruled there."""
         entry = twin.committed_snapshot(job.snapshot_id)
+        check_age(twin, entry, job)
         version, voters = job.control.kraft_version, job.control.voters
         expected = entry.voters
         wrong = expected is not None and (voters is None or keys(voters) != keys(expected))
