@@ -12,14 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from effort import examples
 from quorate.base.errors import BrokenInvariant
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
-from quorate.raft import progress as progress_of_the_leader
 from quorate.raft.durable import Durable
 from quorate.raft.history import Controls, History
-from quorate.raft.log_index import BORDER_WINDOW, Diverging, LogIndex, NeedsSnapshot
-from quorate.raft.progress import OBSERVER_SESSION_MS, Progress
+from quorate.raft.log_index import Diverging, LogIndex, NeedsSnapshot
+from quorate.raft.progress import Progress
 from quorate.raft.requests import Requests
 from quorate.raft.roles import LEGAL_MOVES, Ballot, Role
-from quorate.raft.values import ControlState, KRaftVersion, RecoveredLog, Voter, Voters
+from quorate.raft.values import ControlState, KRaftVersion, Limits, RecoveredLog, Voter, Voters
 from quorate.raft.voters import VoterSet, matches
 from quorate.sim.story.names import key, listeners, voter
 from raft.single import fetch, recovered
@@ -126,29 +125,26 @@ def test_no_row_is_lost_when_the_voters_change(
     assert progress.own in rows
 
 
-def crowded(monkeypatch, most: int, fetched_at: int) -> Progress:
+def crowded(most: int, fetched_at: int) -> Progress:
     """As many observers as there may be, all of which fetched at that time."""
-    monkeypatch.setattr(progress_of_the_leader, "MAX_OBSERVERS", most)
-    progress = Progress(key(1), VoterSet([voter(1)]))
+    progress = Progress(key(1), VoterSet([voter(1)]), Limits(max_observers=most))
     for i in range(most):
         progress.row(key(i + 10), fetched_at).last_fetch_ms = fetched_at
     assert len(progress.observers) == most
     return progress
 
 
-@pytest.mark.interpreted
-def test_an_observer_too_many_takes_no_others_row(monkeypatch):
-    progress = crowded(monkeypatch, 20, fetched_at=1_000)
+def test_an_observer_too_many_takes_no_others_row():
+    progress = crowded(20, fetched_at=1_000)
     before = dict(progress.observers)
     for i in range(100, 140):
         assert progress.row(key(i), 2_000 + i).key == key(i)
     assert progress.observers == before
 
 
-@pytest.mark.interpreted
-def test_silent_observers_make_room(monkeypatch):
-    progress = crowded(monkeypatch, 20, fetched_at=1_000)
-    now = 1_000 + OBSERVER_SESSION_MS
+def test_silent_observers_make_room():
+    progress = crowded(20, fetched_at=1_000)
+    now = 1_000 + Limits().observer_session_ms
     row = progress.row(key(100), now)
     assert progress.row(key(100), now) is row
     assert set(progress.observers) == {key(100)}
@@ -374,11 +370,12 @@ def recovered_empty() -> RecoveredLog:
 
 
 def test_only_a_window_of_borders_is_remembered():
-    log = LogIndex(recovered_empty())
-    count = 2 * BORDER_WINDOW + 10
+    window = 100
+    log = LogIndex(recovered_empty(), window)
+    count = 2 * window + 10
     for i in range(count):
         log.append(2 * i, 2 * i + 2, 1)
-    assert len(log._borders) <= 2 * BORDER_WINDOW
+    assert len(log._borders) <= 2 * window
     assert not log.is_border(2 * count - 3) and log.is_border(2 * count - 4)
     assert log.is_border(2), "too long ago to be known"
 

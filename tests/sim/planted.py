@@ -30,6 +30,7 @@ from quorate.raft import (
     state,
 )
 from quorate.raft.durable import Durable
+from quorate.raft.inputs import Propose
 from quorate.raft.log_index import Diverging, LogIndex
 from quorate.raft.outbox import Outbox
 from quorate.raft.progress import Progress
@@ -309,7 +310,12 @@ def let_the_leaders_high_watermark_fall(patch: pytest.MonkeyPatch) -> None:
 
 def propose_without_limit(patch: pytest.MonkeyPatch) -> None:
     """KAFKA-14204."""
-    patch.setattr(leading, "MAX_BATCH_BYTES", 1 << 40)
+    true_propose = leading.on_propose
+
+    def on_propose(s: State, event: Propose) -> None:
+        true_propose(s, replace(event, size=min(event.size, 1)))
+
+    patch.setattr(leading, "on_propose", on_propose)
 
 
 # -- voter changes ---------------------------------------------------------------------------------

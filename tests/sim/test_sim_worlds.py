@@ -108,6 +108,15 @@ CRASHES = [
     Deed(4000, "full-disk", (LEADER, 900)),
     Deed(4000, "rot", (2, 700)),
     Deed(4000, "misdirect", (2, 700)),
+    Deed(4000, "blackout-reorder", (0b1110, 900)),
+    Deed(4000, "misplace", (2, 0, 700)),
+    Deed(4000, "misplace", (2, 512, 700)),
+    Deed(4000, "rot-epoch", (2, 700)),
+    Deed(4000, "lose-segment", (2, 700)),
+    Deed(4000, "lose-log", (2, 700)),
+    Deed(4000, "lose-snapshot", (2, 700)),
+    Deed(4000, "lose-vote", (2, 700)),
+    Deed(4000, "lose-epochs", (2, 700)),
     Deed(4000, "wipe", (2, 700)),
     Deed(4000, "replace", (2, 700)),
     Deed(4000, "old-copy", (2, 1500, 700)),
@@ -146,6 +155,7 @@ TROUBLES = [
     Deed(4000, "snapshot", (LEADER,)),
     Deed(6000, "clean", (LEADER,)),
     Deed(4000, "resign", (LEADER,)),
+    Deed(4000, "err", (2, 0)),
 ]
 
 

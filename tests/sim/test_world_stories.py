@@ -65,7 +65,7 @@ def test_the_file_of_an_outcome_tells_it_again() -> None:
         ("format 1\ncolour 3", 2, "there is no setting 'colour'"),
         ("# old\nformat 0\ncolour 3", 2, "this plan is of format 0, and this version"),
         ("format 1\nat 5 explode", 2, "there is no deed 'explode'"),
-        ("format 1\nvoters 9", 0, "a world has 1 to 7 voters"),
+        ("format 1\nvoters 9", 2, "a world has 1 to 7 voters"),
         ("format 1\n----\n----", 3, "a second ----"),
         ("format 1\n\nsettle\n----\nok", 3, "a setting is a name and a value"),
         ("dynamic 1 2 3\nexplode", 2, "there is no command 'explode'"),
@@ -106,6 +106,7 @@ def test_replay_runs_a_world_of_a_file(tmp_path: Path, capsys: pytest.CaptureFix
         ("run --seeds 9..3", 2, "has no seeds"),
         ("run --seeds a..b", 2, "is neither a seed nor A..B"),
         ("run --seeds 1..", 2, "is neither a seed nor A..B"),
+        ("run --seeds 0..99999999999999999999999", 2, "is too large: seeds are numbers from 0 to"),
     ],
 )
 def test_seeds_and_files_that_cannot_be(

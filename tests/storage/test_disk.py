@@ -21,7 +21,6 @@ from quorate.storage.disk import OsDisk
 from quorate.storage.disk_storage import DiskStorage
 from quorate.storage.files import FileStorage
 from quorate.storage.log import LogOptions
-from quorate.storage.snapshots import SYNC_EVERY
 from storage.builders import (
     ALL,
     CONTROL,
@@ -397,7 +396,7 @@ def test_a_long_snapshot_is_synced_while_it_is_written(tmp_path):
         writer.append(batch)
         synced = any(operation == "sync" for operation, _ in steps.done)
         unsynced = 0 if synced else unsynced + len(batch)
-        assert unsynced < SYNC_EVERY
+        assert unsynced < LogOptions().sync_every
     writer.freeze()
     assert storage.snapshot_size(id) > 20 << 20
     storage.close()

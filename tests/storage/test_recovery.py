@@ -91,6 +91,16 @@ def test_a_missing_vote_is_warned_of_where_there_is_a_log():
     assert notes == ()
 
 
+def test_a_missing_vote_is_refused_where_every_epoch_was_saved_before_its_records():
+    disk = disk_with()
+    disk.remove("quorum-state")
+    says = "quorum-state is missing, but the log reaches epoch 4: it held this replica's vote"
+    with pytest.raises(CorruptLog, match=says):
+        MemoryStorage(disk, LogOptions(needs_vote=True)).open()
+    _, notes = opened(MemoryDisk())
+    assert notes == ()
+
+
 def test_a_large_torn_tail_is_searched_quickly_for_sound_batches():
     late = data(7, 4).data
     for gap in (4 * 1024 * 1024 - 30, 8 * 1024 * 1024, 9_000_001):

@@ -104,7 +104,7 @@ async def serve(given: argparse.Namespace) -> None:
     faults = DiskFaults(forgets_log=given.plant == "forget")
 
     def storage_of(config: NodeConfig) -> Storage:
-        options = LogOptions(config.segment_bytes, config.metadata_log_segment_ms)
+        options = LogOptions(config.segment_bytes, config.metadata_log_segment_ms, needs_vote=True)
         chance = (lambda: 1.0) if faults.forgets_log else random.Random(given.seed).random
         return DiskStorage(LossyDisk(Path(config.metadata_log_dir), faults, chance), options)
 

@@ -16,7 +16,6 @@ from quorate.raft.ready import Accepted, Refused
 
 _RECORD_OVERHEAD: Final = 24
 """Most bytes that a record needs in a batch beside its value."""
-_ROOM: Final = MAX_BATCH_SIZE - HEADER_SIZE
 _NOBODY: Final = -1
 """Token of the machine's own batches: nobody waits for them."""
 _ENOUGH: Final = 1024 * 1024
@@ -53,7 +52,8 @@ class Proposals:
     has acknowledged, so nothing is won by appending sooner, and one batch costs less than many.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, batch_bytes: int = MAX_BATCH_SIZE) -> None:
+        self._room = batch_bytes - HEADER_SIZE
         self._submitted: list[Submit] = []
         self._records = 0
         self._bytes = 0
@@ -116,16 +116,17 @@ class Proposals:
 
     def _groups(self, outcomes: list[Outcome]) -> Iterator[list[Submit]]:
         group: list[Submit] = []
-        room = _ROOM
+        room = self._room
         for item in self._submitted:
             size = sum(map(len, item.values)) + len(item.values) * _RECORD_OVERHEAD
-            if size > _ROOM:
-                text = f"{size} bytes of records do not fit one batch of {MAX_BATCH_SIZE}"
+            if size > self._room:
+                most = self._room + HEADER_SIZE
+                text = f"{size} bytes of records do not fit one batch of {most}"
                 outcomes.append(Refused(item.token, ErrorCode.RECORD_LIST_TOO_LARGE, text))
                 continue
             if size > room:
                 yield group
-                group, room = [], _ROOM
+                group, room = [], self._room
             group.append(item)
             room -= size
         if group:

@@ -115,7 +115,7 @@ class Replica:
         self._high_watermark = 0
         self._token = 0
         self._elected: tuple[int, int] | None = None
-        self._proposals = Proposals()
+        self._proposals = Proposals(config.limits.batch_bytes)
         self._wall_ms = 0
         self._reads: dict[int, Reply] = {}
         self._applier = Applier(machine, slice_bytes)

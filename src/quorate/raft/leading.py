@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.answers import bare_refusal, leader_error, refuse, wrong_cluster
@@ -26,9 +24,6 @@ from quorate.raft.roles import Leader, Parked
 from quorate.raft.state import State
 from quorate.raft.values import Batch
 
-MAX_BATCH_BYTES: Final = 8 * 1024 * 1024
-"""KafkaRaftClient.MAX_BATCH_SIZE_BYTES: all records of one proposal make one batch."""
-
 
 # -- appending ---------------------------------------------------------------------------------
 def on_propose(s: State, event: Propose) -> None:
@@ -40,10 +35,11 @@ def on_propose(s: State, event: Propose) -> None:
         error = Refused(event.token, ErrorCode.NOT_LEADER_OR_FOLLOWER, text)
         s.out.proposals.append(error)
         return
-    if event.count < 1 or event.size > MAX_BATCH_BYTES:
+    most = s.config.limits.batch_bytes
+    if event.count < 1 or event.size > most:
         code = ErrorCode.INVALID_REQUEST if event.count < 1 else ErrorCode.RECORD_LIST_TOO_LARGE
         text = f"{event.count} records of {event.size} bytes: a batch has at least one record and "
-        text += f"at most {MAX_BATCH_BYTES} bytes"
+        text += f"at most {most} bytes"
         s.out.proposals.append(Refused(event.token, code, text))
         return
     base = s.log.end_offset

@@ -10,11 +10,10 @@ from quorate.base.check import check
 from quorate.base.errors import QuorateError
 from quorate.base.frozen import frozen
 from quorate.base.ids import OffsetAndEpoch
-from quorate.raft.values import RecoveredLog
+from quorate.raft.values import Limits, RecoveredLog
 
 BOOTSTRAP_SNAPSHOT: Final = OffsetAndEpoch(0, 0)
-BORDER_WINDOW: Final = 65_536
-"""How many of the newest batch ends are remembered (8 bytes each)."""
+_USUAL: Final = Limits()
 
 
 @frozen
@@ -39,6 +38,7 @@ class LogIndex:
         "_epochs",
         "_known_from",
         "_starts",
+        "_window",
         "end_offset",
         "snapshots",
         "start_offset",
@@ -50,14 +50,15 @@ class LogIndex:
     snapshots: list[OffsetAndEpoch]
     """Ascending; (0, 0) is the bootstrap snapshot."""
 
-    def __init__(self, log: RecoveredLog) -> None:
+    def __init__(self, log: RecoveredLog, border_window: int = _USUAL.border_window) -> None:
         """Raises QuorateError where start, end and snapshots do not fit together."""
+        self._window = border_window
         self.start_offset = log.start_offset
         self.end_offset = log.end_offset
         self.snapshots = sorted(log.snapshots)
         self._epochs = [epoch for epoch, _ in log.epochs]
         self._starts = [start for _, start in log.epochs]
-        self._borders = array("q", log.batch_ends[-BORDER_WINDOW:])
+        self._borders = array("q", log.batch_ends[-border_window:])
         self._known_from = self._borders[0] if self._borders else log.end_offset
         """From this border on, `_borders` has every one."""
         newest = self.snapshots[-1] if self.snapshots else None
@@ -175,8 +176,8 @@ class LogIndex:
             check(epoch == self._epochs[-1], "batch epoch", epoch, self._epochs[-1])
         self.end_offset = end_offset
         self._borders.append(end_offset)
-        if len(self._borders) > 2 * BORDER_WINDOW:
-            del self._borders[:BORDER_WINDOW]
+        if len(self._borders) > 2 * self._window:
+            del self._borders[: self._window]
             self._known_from = self._borders[0]
 
     def truncate(self, end_offset: int) -> None:

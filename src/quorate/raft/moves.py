@@ -155,7 +155,7 @@ def become_leader(s: State, granting: set[int]) -> None:
         volatile = s.voters.update_ignoring_directory(s.own_voter)
     role = Leader(
         epoch_start=s.log.end_offset,
-        progress=Progress(s.me, s.voters),
+        progress=Progress(s.me, s.voters, s.config.limits),
         check_deadline=s.now + int(s.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR),
         begin_deadline=s.now,
         volatile_voters=volatile,

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.ids import ReplicaKey
+from quorate.raft.values import Limits
 from quorate.raft.voters import VoterSet, matches
 
-OBSERVER_SESSION_MS: Final = 300_000
-MAX_OBSERVERS: Final = 100_000
-"""Anybody may fetch under any directory id: Kafka keeps a row of each for five minutes."""
 SWEEP_MS: Final = 1_000
-CAUGHT_UP_WITHIN_MS: Final = 3_600_000
+_USUAL: Final = Limits()
 
 
 @dataclass(slots=True)
@@ -41,11 +39,15 @@ class Row:
 
 
 class Progress:
-    """Rows of voters by id and of observers by key; the leader's own row is among them."""
+    """Rows of voters by id and of observers by key; the leader's own row is among them.
 
-    __slots__ = ("_check_quorum", "_swept_ms", "me", "observers", "own", "voters")
+    Anybody may fetch under any directory id: Kafka keeps a row of each for five minutes.
+    """
 
-    def __init__(self, me: ReplicaKey, voters: VoterSet) -> None:
+    __slots__ = ("_check_quorum", "_limits", "_swept_ms", "me", "observers", "own", "voters")
+
+    def __init__(self, me: ReplicaKey, voters: VoterSet, limits: Limits = _USUAL) -> None:
+        self._limits = limits
         self.me = me
         self.own = Row(me, acknowledged=True)
         self.voters: dict[int, Row] = {}
@@ -137,27 +139,29 @@ class Progress:
         return tuple(row.key for row in rows)
 
     def is_caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
-        """Has this observer caught up at least once, and fetched within the last hour?"""
+        """Has this observer caught up at least once, and fetched lately?"""
         row = self.observers.get(key)
         return (
             row is not None
             and row.last_caught_up_ms >= 0
             and row.last_fetch_ms >= 0
-            and row.last_fetch_ms > now_ms - CAUGHT_UP_WITHIN_MS
+            and row.last_fetch_ms > now_ms - self._limits.caught_up_within_ms
         )
 
     def drop_silent_observers(self, now_ms: int) -> None:
-        """Forget observers that have not fetched for five minutes."""
+        """Forget observers whose session is over."""
+        session = self._limits.observer_session_ms
         gone = [
             key
             for key, row in self.observers.items()
-            if row is not self.own and now_ms - row.last_fetch_ms >= OBSERVER_SESSION_MS
+            if row is not self.own and now_ms - row.last_fetch_ms >= session
         ]
         for key in gone:
             del self.observers[key]
 
     def _has_room(self, now_ms: int) -> bool:
-        if len(self.observers) >= MAX_OBSERVERS and now_ms - self._swept_ms >= SWEEP_MS:
+        most = self._limits.max_observers
+        if len(self.observers) >= most and now_ms - self._swept_ms >= SWEEP_MS:
             self._swept_ms = now_ms
             self.drop_silent_observers(now_ms)
-        return len(self.observers) < MAX_OBSERVERS
+        return len(self.observers) < most

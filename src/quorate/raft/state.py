@@ -64,7 +64,7 @@ class State:
         self.listener = config.listeners[0].name if config.listeners else None
         self.random = random
         self.now = 0
-        self.log = LogIndex(log)
+        self.log = LogIndex(log, config.limits.border_window)
         self.controls = Controls(VoterSet(config.static_voters), log)
         self.durable = Durable(log.end_offset)
         self.out = Outbox(self.durable)

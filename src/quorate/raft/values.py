@@ -95,6 +95,26 @@ class RecoveredLog:
 
 
 @frozen
+class Limits:
+    """Of memory and of patience, where only another number than Kafka's would be another rule.
+
+    No cluster needs other ones; a simulated world does, to reach them.
+    """
+
+    border_window: int = 65_536
+    """How many of the newest batch ends are remembered at the least (8 bytes each)."""
+    batch_bytes: int = 8 * 1024 * 1024
+    """KafkaRaftClient.MAX_BATCH_SIZE_BYTES: all records of one proposal make one batch."""
+    observer_session_ms: int = 300_000
+    """LeaderState.OBSERVER_SESSION_TIMEOUT_MS: an observer that is silent for so long is forgotten
+    when there are many."""
+    max_observers: int = 100_000
+    """Of so many a leader knows how far they are."""
+    caught_up_within_ms: int = 3_600_000
+    """A voter may become who has caught up once and has fetched within this time."""
+
+
+@frozen
 class RaftConfig:
     """Times in ms, sizes in bytes; defaults are Kafka's (QuorumConfig)."""
 
@@ -126,3 +146,4 @@ class RaftConfig:
     """How long a leader keeps the news from a voter that the high watermark moved, when it has
     no records for it: those that come meanwhile take it along. Kafka tells at once."""
     auto_join: bool = False
+    limits: Limits = Limits()

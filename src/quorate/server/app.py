@@ -88,6 +88,7 @@ def open_storage(config: NodeConfig) -> Storage:
     options = LogOptions(
         segment_bytes=config.segment_bytes,
         segment_ms=config.metadata_log_segment_ms,
+        needs_vote=True,
     )
     return FileStorage(Path(config.metadata_log_dir), options)
 

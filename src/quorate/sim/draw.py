@@ -22,6 +22,7 @@ from quorate.sim.plan import (
     ClockPlan,
     Deed,
     DiskPlan,
+    LimitsPlan,
     NetworkPlan,
     Plan,
     TimingPlan,
@@ -35,6 +36,19 @@ _WORLDS_IN_ONE: Final = 8
 _CALM_MS: Final = 1500
 """A fetch timeout in which a slow node can still follow."""
 _WEEK_MS: Final = 604_800_000
+_BAD_MEDIA: Final = (
+    "misplace",
+    "misplace",
+    "rot-epoch",
+    "lose-segment",
+    "lose-log",
+    "lose-snapshot",
+    "lose-vote",
+    "lose-epochs",
+)
+_OF_A_BATCH: Final = 61
+_OF_A_RECORD: Final = 200
+"""Most bytes of a client's record beside the padding."""
 
 
 def draw(seed: int) -> Plan:
@@ -82,7 +96,8 @@ def _since_format_4(seed: int, plan: Plan) -> Plan:
     mistakes = _mistakes(Chance(seed, "mistakes"), plan, times)
     deeds = sorted((*plan.deeds, *mistakes), key=lambda deed: (deed.at_ms, str(deed)))
     old, young = _software(Chance(seed, "software"), plan)
-    return replace(plan, clients=clients, deeds=tuple(deeds), old=old, young=young, thorough=True)
+    plan = replace(plan, clients=clients, deeds=tuple(deeds), old=old, young=young, thorough=True)
+    return _bad_media(seed, plan)
 
 
 def _mistakes(luck: Chance, plan: Plan, times: int) -> list[Deed]:
@@ -104,6 +119,55 @@ def _software(luck: Chance, plan: Plan) -> tuple[int, int]:
     old = sum(1 << node for node in range(first, count + 1) if luck.happens(0.3))
     young = sum(1 << node for node in range(1, count + 1) if luck.happens(0.2))
     return (old, 0 if plan.static else young & ~old) if some else (0, 0)
+
+
+def _bad_media(seed: int, plan: Plan) -> Plan:
+    """What a medium does to whole batches, sectors and files; constants that a world can reach."""
+    luck = Chance(seed, "media")
+    times = _WORLDS_IN_ONE if Chance(seed, "fierce").happens(_FIERCE) else 1
+    count, duration = plan.voters + plan.observers, plan.duration_ms
+    found = list(plan.deeds)
+    for _ in range(times):
+        if luck.happens(0.25):
+            for _ in range(1 + luck.skewed(0, 3)):
+                found.append(_bad_medium(luck, luck.below(duration), 1 + luck.below(count)))
+        if luck.happens(0.15):
+            everybody = (1 << count + 1) - 2
+            args = everybody, luck.between(10, 2000)
+            found.append(Deed(luck.below(duration), "blackout-reorder", args))
+    disk = replace(
+        plan.disk,
+        loose_names=luck.happens(0.5),
+        short_writes=luck.happens(0.5),
+        sync_every=luck.pick((1 << 22, 1 << 22, 100)),
+    )
+    limits = _limits(Chance(seed, "limits"), plan)
+    done = (deed for deed in found if deed.at_ms < duration)
+    deeds = tuple(sorted(done, key=lambda deed: (deed.at_ms, str(deed))))
+    return replace(plan, disk=disk, limits=limits, deeds=deeds)
+
+
+def _bad_medium(luck: Chance, at: int, node: int) -> Deed:
+    kind, down = luck.pick(_BAD_MEDIA), luck.between(10, 2000)
+    if kind == "misplace":
+        return Deed(at, kind, (node, luck.pick((0, 0, 512, 4096)), down))
+    return Deed(at, kind, (node, down))
+
+
+def _limits(luck: Chance, plan: Plan) -> LimitsPlan:
+    """As they are, or so small that they are reached."""
+    usual = LimitsPlan()
+    if luck.happens(0.4):
+        return usual
+    record = plan.clients.padding + _OF_A_RECORD
+    largest = _OF_A_BATCH + plan.clients.lists * record
+    return LimitsPlan(
+        border_window=luck.pick((usual.border_window, 1, 8)),
+        batch_bytes=luck.pick((usual.batch_bytes, largest, 2 * largest)),
+        observer_session_ms=luck.pick((usual.observer_session_ms, 1000)),
+        max_observers=luck.pick((usual.max_observers, 3)),
+        caught_up_within_ms=luck.pick((usual.caught_up_within_ms, 3000)),
+    )
 
 
 def _small(luck: Chance, disk: DiskPlan) -> DiskPlan:

@@ -20,7 +20,7 @@ from quorate.sim.operations import Operations, WatchedStorage
 from quorate.sim.seams import PowerCut, dark_after, untroubled
 from quorate.storage.api import Recovered, StorageError
 from quorate.storage.log import LogOptions
-from quorate.storage.memory import MemoryDisk
+from quorate.storage.memory import MemoryDisk, ShortWrite
 
 if TYPE_CHECKING:
     from quorate.sim.process import Process
@@ -38,7 +38,11 @@ class Drive:
         self._process = process
         self._world = process.world
         self._plan = plan.disk
-        self._options = LogOptions(plan.disk.segment_bytes, plan.disk.segment_ms)
+        disk = plan.disk
+        self._options = LogOptions(
+            disk.segment_bytes, disk.segment_ms, needs_vote=True, sync_every=disk.sync_every
+        )
+        self._short_luck = Chance(plan.seed, "short writes", process.id)
         self._snapshot_luck = Chance(plan.seed, "snapshots", process.id)
         self.memory = MemoryDisk(where=f"node-{process.id}")
         self.operations = Operations(self._interrupted)
@@ -95,7 +99,9 @@ class Drive:
 
     def cut_power(self, luck: Chance, *, torn: bool, reorder: bool = False) -> None:
         """What was not synced is lost, or survives in part."""
-        self.memory = self.memory.crash(luck.random if torn else None, reorder=reorder)
+        self.memory = self.memory.crash(
+            luck.random if torn else None, reorder=reorder, loose_names=self._plan.loose_names
+        )
         self._set_watch()
 
     def become(self, copy: Mapping[str, bytes]) -> None:
@@ -139,7 +145,11 @@ class Drive:
     def _watch(self, deed: str, name: str) -> None:
         if self.full and deed in ("write", "create"):
             self.expects_failure = True
-            raise StorageError(f"cannot {deed} {name}: the disk is full")
+            said = f"cannot {deed} {name}: the disk is full"
+            if deed == "write" and self._plan.short_writes:
+                self._world.fault("short write", (self._process.id, name))
+                raise ShortWrite(said, self._short_luck.random())
+            raise StorageError(said)
         if self._fail_in > 0:
             self._fail_in -= 1
             if self._fail_in == 0:

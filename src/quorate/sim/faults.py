@@ -18,6 +18,8 @@ from quorate.storage.memory import MemoryDisk
 if TYPE_CHECKING:
     from quorate.sim.world import World
 
+_How = Callable[[MemoryDisk, Chance], str | None]
+"""Damages a disk, and says how."""
 _MS: Final = 1000
 _AGAIN_MS: Final = 700
 """When a process is started again that ended by itself, or could not be."""
@@ -167,10 +169,19 @@ class Faults:
         self.start_later(process, down_ms)
 
     def _blackout(self, luck: Chance, nodes: int, down_ms: int) -> None:
+        self._darken(luck, nodes, down_ms, self._power)
+
+    def _blackout_reorder(self, luck: Chance, nodes: int, down_ms: int) -> None:
+        """The writes of those without which a majority can do reach the disk in any order."""
+        self._darken(luck, nodes, down_ms, self._power_reorder)
+
+    def _darken(
+        self, luck: Chance, nodes: int, down_ms: int, how: Callable[[Chance, Process, int], None]
+    ) -> None:
         for node in members(nodes):
             process = self._world.processes.get(node)
             if process is not None:
-                self._power(luck, process, down_ms + luck.below(500))
+                how(luck, process, down_ms + luck.below(500))
 
     def _stop(self, luck: Chance, process: Process, down_ms: int) -> None:
         """Shut down in good order."""
@@ -271,34 +282,67 @@ class Faults:
         self._later(for_ms, process.drive.fill, False)
 
     def _rot(self, luck: Chance, process: Process, down_ms: int) -> None:
-        self._spoil(luck, process, damage.rot)
-        if process.replica is not None and process.damage is not None:
-            self._power_off(process, luck)
-            self.start_later(process, down_ms)
+        self._spoil_and_restart(luck, process, down_ms, damage.rot)
 
     def _rot_live(self, luck: Chance, process: Process) -> None:
         self._spoil(luck, process, damage.rot)
 
     def _misdirect(self, luck: Chance, process: Process, down_ms: int) -> None:
-        self._spoil(luck, process, damage.misdirect)
+        self._spoil_and_restart(luck, process, down_ms, damage.misdirect)
+
+    def _misplace(self, luck: Chance, process: Process, size: int, down_ms: int) -> None:
+        self._spoil_and_restart(
+            luck, process, down_ms, lambda disk, luck: damage.misplace(disk, luck, size)
+        )
+
+    def _rot_epoch(self, luck: Chance, process: Process, down_ms: int) -> None:
+        self._spoil_and_restart(luck, process, down_ms, damage.rot_epoch)
+
+    def _lose_segment(self, luck: Chance, process: Process, down_ms: int) -> None:
+        self._lose(luck, process, down_ms, "segment")
+
+    def _lose_log(self, luck: Chance, process: Process, down_ms: int) -> None:
+        self._lose(luck, process, down_ms, "log")
+
+    def _lose_snapshot(self, luck: Chance, process: Process, down_ms: int) -> None:
+        self._lose(luck, process, down_ms, "snapshot")
+
+    def _lose_vote(self, luck: Chance, process: Process, down_ms: int) -> None:
+        self._lose(luck, process, down_ms, "vote")
+
+    def _lose_epochs(self, luck: Chance, process: Process, down_ms: int) -> None:
+        self._lose(luck, process, down_ms, "epochs")
+
+    def _lose(self, luck: Chance, process: Process, down_ms: int, what: str) -> None:
+        """While the process is down: what it had under way is over."""
+        if process.damage == "rotten" or not self._may_spoil(process):
+            self._world.fault("not spoiled", (process.id,))
+            return
+        self._power_off(process, luck)
+        self._tell(process, damage.lose(process.drive.memory, luck, what))
+        self.start_later(process, down_ms)
+
+    def _spoil_and_restart(self, luck: Chance, process: Process, down_ms: int, how: _How) -> None:
+        self._spoil(luck, process, how)
         if process.replica is not None and process.damage is not None:
             self._power_off(process, luck)
             self.start_later(process, down_ms)
 
-    def _spoil(
-        self, luck: Chance, process: Process, how: Callable[[MemoryDisk, Chance], str | None]
-    ) -> None:
+    def _may_spoil(self, process: Process) -> bool:
+        return process.replica is not None and self._world.ledger.may_lose(process)
+
+    def _spoil(self, luck: Chance, process: Process, how: _How) -> None:
         """Damage bytes that the disk had promised to keep, where a majority can do without."""
-        world = self._world
-        spoiled = process.damage == "rotten"
-        if spoiled or process.replica is None or not world.ledger.may_lose(process):
-            world.fault("not spoiled", (process.id,))
+        if process.damage == "rotten" or not self._may_spoil(process):
+            self._world.fault("not spoiled", (process.id,))
             return
-        what = how(process.drive.memory, luck)
+        self._tell(process, how(process.drive.memory, luck))
+
+    def _tell(self, process: Process, what: str | None) -> None:
         if what is not None:
             process.damage = "rotten"
             process.drive.expects_failure = True
-            world.fault("spoiled", (process.id, what))
+            self._world.fault("spoiled", (process.id, what))
 
     # -- the network --------------------------------------------------------------------------
     def _separate(self, one: list[int], other: list[int], for_ms: int, *, both: bool) -> None:
@@ -397,6 +441,7 @@ _OF_OPERATORS: Final = frozenset(
 _OF_WORLD: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
     {
         "blackout": Faults._blackout,
+        "blackout-reorder": Faults._blackout_reorder,
         "partition": Faults._partition,
         "partition-one-way": Faults._partition_one_way,
         "flap": Faults._flap,
@@ -425,6 +470,13 @@ _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "rot": Faults._rot,
         "rot-live": Faults._rot_live,
         "misdirect": Faults._misdirect,
+        "misplace": Faults._misplace,
+        "rot-epoch": Faults._rot_epoch,
+        "lose-segment": Faults._lose_segment,
+        "lose-log": Faults._lose_log,
+        "lose-snapshot": Faults._lose_snapshot,
+        "lose-vote": Faults._lose_vote,
+        "lose-epochs": Faults._lose_epochs,
         "isolate": Faults._isolate,
         "churn": Faults._churn,
         "fork": Faults._fork,

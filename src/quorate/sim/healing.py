@@ -171,6 +171,7 @@ class Healing:
         ids = {voter.key.id for voter in voters.voters or ()}
         for process in self._world.running:
             if process.id not in ids and process.core.epoch > core.epoch:
+                self._world.fault("stranded observer wiped", (process.id,))
                 self._world.faults.kill(process)
                 process.wipe()
                 self._world.wiped(process)

@@ -51,6 +51,8 @@ _CHANCE: Final = (
     "spoiled",
     "reset by chance",
     "corrupted",
+    "short write",
+    "stranded observer wiped",
 )
 _ROLES: Final[Mapping[str, type[Role]]] = {
     "unattached": Unattached,

@@ -10,13 +10,14 @@ Times are ms of the world, or microseconds (`_us`); rates are probabilities.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from quorate.base.errors import QuorateError
 from quorate.node.applier import SLICE_BYTES
 from quorate.node.tail import TAIL_BYTES
+from quorate.raft.values import Limits
 
 FORMAT: Final = 4
 """How seeds draw plans: it changes whenever some seed draws another plan than before."""
@@ -126,6 +127,12 @@ class DiskPlan:
     retention_ms: int = 604_800_000
     clean_ms: int = 60_000
     """How often a node looks what its log has too much of."""
+    loose_names: bool = False
+    """Names that were not synced survive a power cut in any order; else as in a journal."""
+    short_writes: bool = False
+    """What a full disk refuses is written in part."""
+    sync_every: int = 4_194_304
+    """A snapshot in the making is synced whenever so much of it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,17 @@ class ClientPlan:
     """Most records of a Submit: what a client asks for stands somewhere among them."""
     barriers: float = 0.0
     """Of the Submits, so many have one without values before or behind them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsPlan:
+    """As `raft.values.Limits`."""
+
+    border_window: int = Limits().border_window
+    batch_bytes: int = Limits().batch_bytes
+    observer_session_ms: int = Limits().observer_session_ms
+    max_observers: int = Limits().max_observers
+    caught_up_within_ms: int = Limits().caught_up_within_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +183,7 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "power": ("node", "down_ms"),
         "power-reorder": ("node", "down_ms"),
         "blackout": ("nodes", "down_ms"),
+        "blackout-reorder": ("nodes", "down_ms"),
         "stop": ("node", "down_ms"),
         "pause": ("node", "for_ms"),
         "slow-cpu": ("node", "step_us", "for_ms"),
@@ -181,6 +200,13 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "rot": ("node", "down_ms"),
         "rot-live": ("node",),
         "misdirect": ("node", "down_ms"),
+        "misplace": ("node", "bytes", "down_ms"),
+        "rot-epoch": ("node", "down_ms"),
+        "lose-segment": ("node", "down_ms"),
+        "lose-log": ("node", "down_ms"),
+        "lose-snapshot": ("node", "down_ms"),
+        "lose-vote": ("node", "down_ms"),
+        "lose-epochs": ("node", "down_ms"),
         # the network
         "partition": ("nodes", "for_ms"),
         "partition-one-way": ("nodes", "for_ms"),
@@ -236,6 +262,7 @@ class Plan:
     timing: TimingPlan = TimingPlan()
     clock: ClockPlan = ClockPlan()
     disk: DiskPlan = DiskPlan()
+    limits: LimitsPlan = LimitsPlan()
     clients: ClientPlan = ClientPlan()
     deeds: tuple[Deed, ...] = ()
 
@@ -245,6 +272,7 @@ _PARTS: Final[Mapping[str, type[Any]]] = {
     "timing": TimingPlan,
     "clock": ClockPlan,
     "disk": DiskPlan,
+    "limits": LimitsPlan,
     "clients": ClientPlan,
 }
 _PLAIN: Final = tuple(f.name for f in fields(Plan) if f.name not in (*_PARTS, "deeds"))
@@ -256,6 +284,50 @@ _NAMED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
 """Arguments of deeds that are one of so many names."""
 _MASKS: Final = frozenset({"old", "young"})
 _DEFAULT: Final = Plan()
+_DAY_MS: Final = 86_400_000
+_HOUR_MS: Final = 3_600_000
+_MINUTE_US: Final = 60_000_000
+_BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {
+        "duration_ms": (1, _DAY_MS),
+        "timing.election_timeout_ms": (10, _HOUR_MS),
+        "timing.fetch_timeout_ms": (10, _HOUR_MS),
+        "timing.election_backoff_max_ms": (1, _HOUR_MS),
+        "timing.request_timeout_ms": (1, _HOUR_MS),
+        "timing.retry_backoff_ms": (1, _HOUR_MS),
+        "timing.fetch_max_wait_ms": (0, _HOUR_MS),
+        "timing.fetch_max_bytes": (1, MOST),
+        "timing.snapshot_max_bytes": (1, MOST),
+        "disk.segment_bytes": (1, MOST),
+        "disk.segment_ms": (1, MOST),
+        "disk.slice_bytes": (1, MOST),
+        "disk.clean_ms": (1, MOST),
+        "disk.sync_us": (1, _MINUTE_US),
+        "disk.slow_ms": (0, _HOUR_MS),
+        "network.delay_us": (0, _MINUTE_US),
+        "network.jitter_us": (0, _MINUTE_US),
+        "timing.cpu_us": (1, _MINUTE_US),
+        "disk.sync_every": (1, MOST),
+        "clients.count": (0, 1000),
+        "clients.keys": (1, MOST),
+        "clients.think_ms": (1, _HOUR_MS),
+        "clients.timeout_ms": (1, _HOUR_MS),
+        "limits.border_window": (1, MOST),
+        "limits.batch_bytes": (1, 1 << 30),
+        "limits.max_observers": (1, MOST),
+    }
+)
+"""From least to most: a world of other numbers stands still or never ends."""
+_OF_DEEDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {
+        "step_us": (1, _MINUTE_US),
+        "sync_ms": (0, 60_000),
+        "period_ms": (1, _DAY_MS),
+        "count": (0, 10_000),
+        "times": (0, 10_000),
+    }
+)
+"""The same of their arguments."""
 
 
 def plan_text(plan: Plan, *, short: bool = False) -> str:
@@ -289,6 +361,7 @@ def parse_plan(text: str) -> Plan:
     plain: dict[str, object] = {}
     parts: dict[str, dict[str, Any]] = {name: {} for name in _PARTS}
     deeds: list[Deed] = []
+    lines: dict[str | Deed, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
@@ -296,31 +369,59 @@ def parse_plan(text: str) -> Plan:
         try:
             if words[0] == "at":
                 deeds.append(_parse_deed(words[1:]))
+                lines.setdefault(deeds[-1], number)
             else:
                 _parse_setting(words, plain, parts)
+                lines[words[0]] = number
         except ValueError as error:
             raise PlanError(f"{error}: {line.strip()!r}", number) from None
-    if plain.get("format", FORMAT) in _OTHER_TAIL:
+    found_format = plain.get("format", FORMAT)
+    if found_format in _OTHER_TAIL:
         parts["disk"].pop("tail_bytes", None)
     plain["format"] = FORMAT
     made = {name: kind(**parts[name]) for name, kind in _PARTS.items()}
     plan = Plan(**plain, **made, deeds=tuple(deeds))  # type: ignore[arg-type]
-    check_plan(plan)
-    return plan
+    check_plan(plan, lines)
+    if found_format == FORMAT:
+        _check_ends(plan, lines)
+        return plan
+    return replace(plan, deeds=tuple(d for d in plan.deeds if d.at_ms < plan.duration_ms))
 
 
-def check_plan(plan: Plan) -> None:
-    """Raise PlanError where a world of this plan cannot be."""
+def check_plan(plan: Plan, lines: Mapping[str | Deed, int] = MappingProxyType({})) -> None:
+    """Raise PlanError where a world of this plan cannot be, or would never end.
+
+    `lines`: where a setting, by its name, or a deed stands.
+    """
     if not 1 <= plan.voters <= 7 or not 0 <= plan.observers <= 7:
-        raise PlanError("a world has 1 to 7 voters and at most 7 observers")
-    if plan.duration_ms < 1 or plan.timing.election_timeout_ms < 10:
-        raise PlanError("duration_ms is at least 1, election_timeout_ms at least 10")
+        wrong = "observers" if 1 <= plan.voters <= 7 else "voters"
+        reason = "a world has 1 to 7 voters and at most 7 observers"
+        raise PlanError(reason, lines.get(wrong, 0))
+    for name, (least, most) in _BOUNDS.items():
+        part, dot, field_name = name.rpartition(".")
+        value = getattr(getattr(plan, part) if dot else plan, field_name)
+        if not least <= value <= most:
+            reason = f"{name} is from {least} to {most}, and not {value}"
+            raise PlanError(reason, lines.get(name, 0))
     count = plan.voters + plan.observers
     for deed in plan.deeds:
+        line = lines.get(deed, 0)
         for name, value in zip(DEEDS[deed.kind], deed.args, strict=True):
-            least = 1 if name in ("from", "to") else 0
-            if name in ("node", "from", "to") and not least <= value <= count:
-                raise PlanError(f"there is no node {value} in '{deed}'; there are {count}")
+            lowest = 1 if name in ("from", "to") else 0
+            if name in ("node", "from", "to") and not lowest <= value <= count:
+                raise PlanError(f"there is no node {value} in '{deed}'; there are {count}", line)
+            least, most = _OF_DEEDS.get(name, (0, MOST))
+            if not least <= value <= most:
+                reason = f"{name} is from {least} to {most}, and not {value}"
+                raise PlanError(f"{reason}: '{deed}'", line)
+
+
+def _check_ends(plan: Plan, lines: Mapping[str | Deed, int]) -> None:
+    """Raise PlanError for a deed that is never done. Before format 4 some were drawn."""
+    for deed in plan.deeds:
+        if deed.at_ms >= plan.duration_ms:
+            reason = f"'{deed}' is never done: all faults end at {plan.duration_ms} ms"
+            raise PlanError(reason, lines.get(deed, 0))
 
 
 def _parse_setting(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.values import RaftConfig
+from quorate.raft.values import Limits, RaftConfig
+from quorate.sim.plan import LimitsPlan
 
 if TYPE_CHECKING:
     from quorate.sim.process import Process
@@ -34,4 +35,15 @@ def raft_config(process: Process, cluster_id: str) -> RaftConfig:
         snapshot_max_bytes=timing.snapshot_max_bytes,
         high_watermark_linger_ms=timing.high_watermark_linger_ms,
         auto_join=world.plan.auto_join and process.can_be_voter,
+        limits=_limits(world.plan.limits),
+    )
+
+
+def _limits(plan: LimitsPlan) -> Limits:
+    return Limits(
+        plan.border_window,
+        plan.batch_bytes,
+        plan.observer_session_ms,
+        plan.max_observers,
+        plan.caught_up_within_ms,
     )

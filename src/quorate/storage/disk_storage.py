@@ -46,7 +46,7 @@ class DiskStorage:
         except BaseException:
             self._disk.unlock()
             raise
-        self._maybe_snapshots = SnapshotStore(self._disk, found.snapshots)
+        self._maybe_snapshots = SnapshotStore(self._disk, found.snapshots, self._options.sync_every)
         self._gate.shut = None
         return recovered(found)
 

@@ -36,6 +36,11 @@ class LogOptions:
     segment_bytes: int = 1_073_741_824
     segment_ms: int = 604_800_000
     index_interval: int = 4096
+    needs_vote: bool = False
+    """The owner saves an epoch before it writes a record of it: a log without quorum-state has lost
+    that, and with it a vote."""
+    sync_every: int = 4_194_304
+    """A snapshot in the making is synced whenever so much of it was written."""
 
 
 class Log:

@@ -231,6 +231,11 @@ class MemoryDisk:
         """Files and bytes as a power cut would leave them now, were nothing unsynced to survive."""
         return {name: bytes(content.durable) for name, content in self._durable.items()}
 
+    def lose(self, name: str) -> None:
+        """A file is gone from the medium, whoever has it open."""
+        self._files.pop(name, None)
+        self._durable.pop(name, None)
+
     def put(self, name: str, data: bytes) -> None:
         """Set a file's bytes behind the storage's back, durably: a restored backup."""
         self._files[name] = self._durable[name] = _Content(data)

@@ -78,7 +78,7 @@ def survey(disk: Disk, options: LogOptions) -> Survey:
     _read_segments(disk, found, options)
     _check_epochs(disk, found)
     _check_together(disk, found)
-    _miss_election(disk, found)
+    _miss_election(disk, found, options)
     return found
 
 
@@ -113,14 +113,17 @@ def _election(disk: Disk, found: Survey) -> ElectionState | None:
         ) from None
 
 
-def _miss_election(disk: Disk, found: Survey) -> None:
+def _miss_election(disk: Disk, found: Survey, options: LogOptions) -> None:
     epoch = found.scan.last_epoch
-    if QUORUM_STATE not in found.names and epoch > 0:
-        text = (
-            f"{disk.where}/{QUORUM_STATE} is missing, but the log reaches epoch {epoch}: if this "
-            "replica voted in a later epoch, that is forgotten"
+    if QUORUM_STATE in found.names or epoch == 0:
+        return
+    missing = f"{disk.where}/{QUORUM_STATE} is missing, but the log reaches epoch {epoch}: "
+    if options.needs_vote:
+        raise CorruptLog(
+            f"{missing}it held this replica's vote, in that epoch or a later one, which must not "
+            f"be forgotten: restore the file, or {_ANEW}"
         )
-        found.notes.append(Warn(text))
+    found.notes.append(Warn(f"{missing}if this replica voted in a later epoch, that is forgotten"))
 
 
 def _read_snapshots(disk: Disk, found: Survey) -> None:

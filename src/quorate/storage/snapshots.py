@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from quorate.base.check import check
 from quorate.base.errors import BrokenInvariant
@@ -20,16 +19,17 @@ from quorate.formats.errors import FormatError
 from quorate.formats.files import PART_SUFFIX, snapshot_name
 from quorate.storage.api import CorruptLog, SnapshotInfo, StorageError
 from quorate.storage.disk import Disk, File
+from quorate.storage.log import LogOptions
 from quorate.storage.scan import Damage, scan_snapshot
-
-SYNC_EVERY: Final = 4 * 1024 * 1024
-"""Bytes of a snapshot in the making. Were all synced at its end, syncs of the log would wait."""
 
 
 class SnapshotStore:
     """Reads and own snapshots may come from any thread; the rest belongs to the log's owner."""
 
-    def __init__(self, disk: Disk, infos: Iterable[SnapshotInfo]) -> None:
+    def __init__(
+        self, disk: Disk, infos: Iterable[SnapshotInfo], sync_every: int = LogOptions().sync_every
+    ) -> None:
+        self._sync_every = sync_every
         self._disk = disk
         self._lock = threading.Lock()
         self._infos = {info.id: info for info in infos}
@@ -63,7 +63,8 @@ class SnapshotStore:
     def create(self, snapshot_id: OffsetAndEpoch) -> OwnSnapshot:
         with self._lock:
             check(snapshot_id not in self._infos, "a snapshot that exists already", snapshot_id)
-        return OwnSnapshot(self._disk, snapshot_id, self._part_name(snapshot_id), self._publish)
+        part = self._part_name(snapshot_id)
+        return OwnSnapshot(self._disk, snapshot_id, part, self._publish, self._sync_every)
 
     def _part_name(self, snapshot_id: OffsetAndEpoch) -> str:
         with self._lock:
@@ -173,7 +174,9 @@ class OwnSnapshot:
         snapshot_id: OffsetAndEpoch,
         part: str,
         publish: Callable[[str, SnapshotInfo], None],
+        sync_every: int,
     ) -> None:
+        self._sync_every = sync_every
         self._disk = disk
         self._id = snapshot_id
         self._part = part
@@ -198,7 +201,8 @@ class OwnSnapshot:
             raise BrokenInvariant(f"bytes for a snapshot are not sound: {error}") from None
         file.write_at(self._size, data)
         self._size += len(data)
-        if self._size - self._synced >= SYNC_EVERY:
+        if self._size - self._synced >= self._sync_every:
+            # Were all synced at its end, syncs of the log would wait for it.
             file.sync()
             self._synced = self._size
 

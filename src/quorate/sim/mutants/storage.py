@@ -176,4 +176,11 @@ STORAGE = (
         "            results.append(DiskFailed(str(error)))\n",
         "            results.extend([] if self._unsynced is None else [Written(self._unsynced)])\n",
     ),
+    Mutant(
+        "missing-log-unnoticed",
+        "a directory whose segments are gone starts with an empty log",
+        "storage.recovery",
+        "        _miss_log(disk, found, newest or OffsetAndEpoch(0, 0))\n",
+        "",
+    ),
 )
