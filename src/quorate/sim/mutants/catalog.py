@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from quorate.sim.mutants.answers import ANSWERS
 from quorate.sim.mutants.elections import ELECTIONS
 from quorate.sim.mutants.margins import MARGINS
 from quorate.sim.mutants.mutant import Mutant
 from quorate.sim.mutants.replication import REPLICATION
 from quorate.sim.mutants.storage import STORAGE
 
-MUTANTS: tuple[Mutant, ...] = (*ELECTIONS, *REPLICATION, *STORAGE, *MARGINS)
+MUTANTS: tuple[Mutant, ...] = (*ELECTIONS, *REPLICATION, *STORAGE, *MARGINS, *ANSWERS)
