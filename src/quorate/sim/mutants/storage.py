@@ -183,4 +183,32 @@ STORAGE = (
         "        _miss_log(disk, found, newest or OffsetAndEpoch(0, 0))\n",
         "",
     ),
+    Mutant(
+        "segments-removed-in-any-order",
+        "several segments are removed under one sync of the directory (POSIX: in any order)",
+        "storage.segment",
+        "        segment.remove(disk)\n        disk.sync()\n",
+        "        segment.remove(disk)\n    disk.sync()\n",
+    ),
+    Mutant(
+        "missing-vote-unnoticed",
+        "a log without quorum-state starts with a warning, and votes again",
+        "storage.recovery",
+        "    if options.needs_vote:\n",
+        "    if False:\n",
+    ),
+    Mutant(
+        "epochs-unchecked-at-recovery",
+        "epochs of the log are not held against leader-epoch-checkpoint",
+        "storage.recovery",
+        "    _check_epochs(disk, found)\n    _check_together",
+        "    _check_together",
+    ),
+    Mutant(
+        "snapshot-name-not-synced",
+        "a snapshot is published without a sync of the directory",
+        "storage.snapshots",
+        "        self._disk.rename(part, snapshot_name(info.id))\n        self._disk.sync()\n",
+        "        self._disk.rename(part, snapshot_name(info.id))\n",
+    ),
 )
