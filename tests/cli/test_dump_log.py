@@ -261,6 +261,24 @@ def test_what_cannot_be_dumped(quorate, tmp_path):
     assert usage.code == 1 and "--files" in usage.err
 
 
+def test_options_may_be_cut_short_and_have_one_dash_as_kafkas(quorate, log):
+    path = log(encode_batch(0, 1, 5, [TOPIC]))
+    whole = quorate("dump-log", DECODE, "--skip-record-metadata", "--files", path)
+    assert whole.code == 0
+    assert quorate("dump-log", "--cluster", "--skip-rec", f"--fi={path}") == whole
+    assert quorate("dump-log", "-cluster-metadata-decoder", "--skip-r", "-files", path) == whole
+    unclear = quorate("dump-log", "--max", "5", "--files", path)
+    assert unclear.code == 1 and "--max" in unclear.err
+
+
+def test_files_are_given_once(quorate, log):
+    """The second one silently took the place of the first."""
+    path = log(encode_batch(0, 1, 5, [TOPIC]))
+    twice = quorate("dump-log", "--files", path, "--files", path)
+    assert (twice.code, twice.out) == (1, "")
+    assert "Found multiple arguments for option files, but you asked for only one" in twice.err
+
+
 def test_a_batch_larger_than_what_is_read_at_once(quorate, log):
     big = encode_record(ConfigRecord(name="k", value="v" * 30_000), 0)
     path = log(encode_batch(0, 1, 5, [big] * 200), encode_batch(200, 1, 5, [NO_OP]))
@@ -382,6 +400,8 @@ def test_an_offset_index_is_printed_and_checked(quorate, log):
     assert insane.code == 1 and "neither positive nor a multiple of 8" in insane.err
     index.write_bytes(struct.pack(">ii", 3, 99999))
     assert "where the log has no batch" in quorate("dump-log", "--files", index).err
+    index.write_bytes(struct.pack(">ii", 3, 7))  # inside the first batch
+    assert "byte 7, where the log has no batch" in quorate("dump-log", "--files", index).err
 
 
 def test_a_time_index_is_printed_and_checked(quorate, log):

@@ -108,6 +108,22 @@ def test_status(tool):
     )
 
 
+def test_options_may_be_cut_short_as_kafkas(quorate, tool, node):
+    whole = tool("describe", "--status")
+    assert tool("describe", "--stat") == whole
+    assert quorate("metadata-quorum", "--bootstrap-c", node.address, "describe", "--st") == whole
+    unclear = quorate("metadata-quorum", "--bootstrap", node.address, "describe", "--status")
+    assert unclear.code == 1 and "--bootstrap" in unclear.err
+
+
+def test_a_number_that_is_no_int32_is_refused_before_anybody_is_asked(quorate):
+    outcome = quorate(
+        *("metadata-quorum", "--bootstrap-controller", "127.0.0.1:1", "remove-controller"),
+        *("-i", "99999999999", "-d", "JEXY6aqzQY-32P5TStzaFg"),
+    )
+    assert outcome.code == 1 and "'-i'" in outcome.err and "2147483647" in outcome.err
+
+
 def test_the_status_of_one_voter_without_directory_or_listeners(tool, node):
     lone = replica(1, 100, 5000, 5000, Uuid(bytes(16)))
     node.answers["DescribeQuorumRequest"] = [quorum([lone], listeners=False)]

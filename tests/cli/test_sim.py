@@ -6,7 +6,7 @@ import pytest
 
 from quorate.sim.draw import draw
 from quorate.sim.observe import Observer, Violation
-from quorate.sim.plan import plan_text
+from quorate.sim.plan import FORMAT, plan_text
 from quorate.sim.run import run_seed
 
 SMALL = 5
@@ -83,7 +83,7 @@ def test_replay_ends_with_the_hash_of_the_trace(quorate):
     assert outcome.code == 0
     lines = outcome.out.splitlines()
     assert lines[-1] == f"trace {run_seed(SMALL).trace_hash}"
-    assert lines[0].startswith(f"# quorate trace 1, plan format 3, seed {SMALL}, version ")
+    assert lines[0].startswith(f"# quorate trace 1, plan format {FORMAT}, seed {SMALL}, version ")
     assert "starts its life 1" in lines[1] and any("leader" in line for line in lines)
     quiet = quorate("sim", "replay", str(SMALL), "--quiet").out.splitlines()
     assert quiet == lines[-2:]

@@ -144,6 +144,13 @@ REFUSALS = [
     (DYNAMIC, (), "Because controller.quorum.voters is not set on this controller, you must"),
     (DYNAMIC, ("-s", "-N"), "--no-initial-controllers/-N: not allowed with argument --standalone"),
     (DYNAMIC, ("-s", "-r", "9.9"), "Unknown metadata.version '9.9'. Supported metadata.version"),
+    (DYNAMIC, ("-s", "-r", ""), "Unknown metadata.version ''. Supported metadata.version are"),
+    (DYNAMIC, ("-s", "-S", "SCRAM-SHA-256=[name=alice,password=]"), "Empty key"),
+    (
+        DYNAMIC,
+        ("-s", "-S", "SCRAM-SHA-256=[name=alice,salt=N3E=,saltedpassword=]"),
+        "Empty key",
+    ),
     (DYNAMIC, ("-s", "-r", "4.4-IV0"), "Unknown metadata.version '4.4-IV0'"),
     (DYNAMIC, ("-s", "-f", "metadata.version=31"), "metadata.version 4.4-IV0 is not yet stable."),
     (DYNAMIC, ("-s", "-f", "metadata.version=99"), "No MetadataVersion with feature level 99."),
@@ -184,6 +191,18 @@ def test_a_refusal_says_why_and_writes_nothing(node, base, arguments, message):
     assert (outcome.code, outcome.out) == (1, "")
     assert message in outcome.err
     assert not node.a.exists()
+
+
+def test_directories_that_cannot_be_read_are_named_though_none_is_left(node):
+    node.configure(DYNAMIC)
+    for directory in (node.a, node.b):
+        directory.write_text("a file")
+    outcome = node.format("-s")
+    assert outcome.code == 1 and outcome.err.startswith("No available log directories to format.")
+    assert outcome.out.splitlines() == [
+        f"I/O error trying to read log directory {directory}. Ignoring..."
+        for directory in (node.a, node.b)
+    ]
 
 
 def test_a_formatted_directory_is_left_alone(node):

@@ -3,11 +3,12 @@
 import json
 import re
 import socket
+import subprocess
 
 import pytest
 
 from interop.kafka import describe_quorum, new_uuid, wait_for
-from interop.process import HOST, QuorateNode
+from interop.process import HOST, QUORATE, QuorateNode
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +42,19 @@ def test_an_unformatted_directory(tmp_path):
     node = QuorateNode(1, tmp_path / "node1")
     node.config["controller.quorum.bootstrap.servers"] = node.address
     assert_refuses_to_start(node, "meta.properties", node.data)
+
+
+@pytest.mark.parametrize("properties", ["node.id=1\n", "", None])
+def test_who_reads_json_reads_why_it_did_not_start(tmp_path, properties):
+    """The last line was for people whatever --log-format said."""
+    path = tmp_path / "server.properties"
+    if properties is not None:
+        path.write_text(properties)
+    command = [*QUORATE, "server-start", path, "--log-format", "json"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    *_, last = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert ended.returncode == 1 and last["level"] == "ERROR"
+    assert str(path) in last["message"] or "process.roles" in last["message"]
 
 
 def test_a_directory_of_another_node(node):

@@ -32,7 +32,7 @@ from quorate.cli.dump_index import (
     dump_index,
     dump_time_index,
 )
-from quorate.cli.options import CONTEXT, json_option
+from quorate.cli.options import CONTEXT, Tool, json_option
 from quorate.formats.dump import DumpError, DumpOptions
 from quorate.formats.files import (
     BOOTSTRAP_CHECKPOINT,
@@ -125,7 +125,18 @@ class Dump:
             )
 
 
+class _OneDash(Tool):
+    """Kafka's parser of this tool takes `-files`, too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        names = {param.opts[0][1:] for param in self.get_params(ctx)}
+        return super().parse_args(
+            ctx, [f"-{arg}" if arg.partition("=")[0] in names else arg for arg in args]
+        )
+
+
 @click.command(
+    cls=_OneDash,
     context_settings=CONTEXT,
     epilog="""\b
 Examples:
@@ -133,7 +144,11 @@ Examples:
   quorate dump-log --cluster-metadata-decoder --json --files a.log,b.checkpoint""",
 )
 @click.option(
-    "--files", required=True, metavar="FILE,...", help="Logs, snapshots and indexes to print."
+    "--files",
+    required=True,
+    multiple=True,
+    metavar="FILE,...",
+    help="Logs, snapshots and indexes to print.",
 )
 @click.option(
     "--cluster-metadata-decoder", "decode", is_flag=True, help="Records are cluster metadata."
@@ -163,8 +178,13 @@ Examples:
     help="Largest batch that an index entry may point at.",
 )
 @json_option
-def dump_log(files: str, as_json: bool, **flags: Any) -> None:
+def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Print the batches and records of log segments and snapshots (Kafka's kafka-dump-log)."""
+    if len(files) > 1:
+        raise click.UsageError(
+            "Found multiple arguments for option files, but you asked for only one: "
+            "--files FILE,FILE"
+        )
     print_data = flags["decode"] or flags["print_data_log"]
     options = Options(
         BatchOptions(
@@ -177,7 +197,7 @@ def dump_log(files: str, as_json: bool, **flags: Any) -> None:
         ),
         flags["max_bytes"],
     )
-    Dump(options, Output(sys.stdout.buffer)).run(files.split(","))
+    Dump(options, Output(sys.stdout.buffer)).run(files[0].split(","))
 
 
 def _title(path: str, name: str, suffix: str) -> tuple[str, dict[str, object]]:

@@ -8,7 +8,14 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Listener, ReplicaKey, uuid_from_text, uuid_to_text
-from quorate.cli.options import CONTEXT, OrderedGroup, connection_options, json_option, open_admin
+from quorate.cli.options import (
+    CONTEXT,
+    INT32,
+    OrderedGroup,
+    connection_options,
+    json_option,
+    open_admin,
+)
 
 if TYPE_CHECKING:
     from quorate.client.admin import Admin, Quorum
@@ -271,7 +278,7 @@ def _listeners_of(settings: Settings, hint: str) -> list[Listener]:
 
 
 @metadata_quorum.command("remove-controller", context_settings=CONTEXT)
-@click.option("--controller-id", "-i", type=int, required=True, help="The controller's node id.")
+@click.option("--controller-id", "-i", type=INT32, required=True, help="The controller's node id.")
 @click.option(
     "--controller-directory-id", "-d", required=True, metavar="UUID", help="Its directory id."
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,11 +14,46 @@ if TYPE_CHECKING:
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+INT32: Final = click.IntRange(-(1 << 31), (1 << 31) - 1)
+
+
+class Tool(click.Command):
+    """A command whose long options may be cut short, as Kafka's may, while it is clear which."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, spelled_out(args, _long_options(self, ctx)))
+
+
 class OrderedGroup(click.Group):
-    """A group of commands, listed in the order in which they were added."""
+    """A group of such commands, listed in the order in which they were added."""
+
+    command_class = Tool
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        mine = next((n for n, arg in enumerate(args) if arg in self.commands), len(args))
+        mine_whole = spelled_out(args[:mine], _long_options(self, ctx))
+        return super().parse_args(ctx, [*mine_whole, *args[mine:]])
+
+
+def _long_options(command: click.Command, ctx: click.Context) -> list[str]:
+    options = [name for param in command.get_params(ctx) for name in param.opts]
+    return [name for name in options if name.startswith("--")]
+
+
+def spelled_out(args: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Arguments with every unambiguous beginning of a long option in full; none behind `--`."""
+    found: list[str] = []
+    for number, arg in enumerate(args):
+        if arg == "--":
+            return [*found, *args[number:]]
+        name, equals, value = arg.partition("=")
+        meant = [option for option in known if option.startswith(name)]
+        is_cut = name.startswith("--") and name not in known and len(meant) == 1
+        found.append(f"{meant[0]}{equals}{value}" if is_cut else arg)
+    return found
 
 
 def json_option(command: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from quorate.base.errors import QuorateError
+
 
 @click.command(name="server-start", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("properties", type=click.Path(dir_okay=False))
@@ -42,11 +44,19 @@ def server_start(
         from quorate.server import logs
         from quorate.server.app import run
 
-        config = load_config(properties, overrides)
-        logs.configure(
-            config.node_id, "json" if log_format == "json" else "human", log_level.upper()
-        )
-        run(config)
+        if log_format == "human":
+            config = load_config(properties, overrides)
+            logs.configure(config.node_id, "human", log_level.upper())
+            run(config)
+            return
+        try:
+            logs.configure(None, "json", log_level.upper())
+            config = load_config(properties, overrides)
+            logs.configure(config.node_id, "json", log_level.upper())
+            run(config)
+        except QuorateError as error:  # who reads JSON reads the last line, too
+            logs.LOG.error("%s", error)
+            raise click.exceptions.Exit(error.exit_code) from error
     except early.LeftEarly as signal:
         from quorate.server.logs import LOG
 

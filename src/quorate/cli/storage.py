@@ -136,19 +136,23 @@ def format_(config_path: str, cluster_id: str, as_json: bool, **options: Any) ->
     release = options["release_version"]
     request = formatter.Request(
         cluster_id=cluster_id,
-        release_version=release and parse_metadata_version(release, unstable),
+        release_version=None if release is None else parse_metadata_version(release, unstable),
         feature_levels=dict(map(name_and_level, options["features"])),
         initial_controllers=_initial_controllers(config, options),
         scram=options["add_scram"],
         ignore_formatted=options["ignore_formatted"],
     )
-    plan = formatter.plan(config, request)
+    try:
+        plan = formatter.plan(config, request)
+    except formatter.NoDirectories as error:
+        if not as_json:
+            _tell_unreadable(error.unreadable)
+        raise
     if as_json:
         formatter.write(plan)
         click.echo(json.dumps(_plan_facts(plan), indent=2))
         return
-    for path in plan.unreadable:
-        click.echo(f"I/O error trying to read log directory {path}. Ignoring...")
+    _tell_unreadable(plan.unreadable)
     if not plan.directories:
         click.echo("All of the log directories are already formatted.")
         return
@@ -160,6 +164,11 @@ def format_(config_path: str, cluster_id: str, as_json: bool, **options: Any) ->
             f"{plan.metadata_version}."
         ),
     )
+
+
+def _tell_unreadable(paths: Sequence[str]) -> None:
+    for path in paths:
+        click.echo(f"I/O error trying to read log directory {path}. Ignoring...")
 
 
 def _check_exclusive(options: dict[str, Any]) -> None:

@@ -53,6 +53,14 @@ class FormatterError(QuorateError):
     """Formatting is refused; nothing was written."""
 
 
+class NoDirectories(FormatterError):
+    """None of the directories can be read."""
+
+    def __init__(self, text: str, unreadable: tuple[str, ...]) -> None:
+        super().__init__(text)
+        self.unreadable = unreadable
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the caller wants beside what the configuration says."""
@@ -204,7 +212,9 @@ def _refuse_formatted(ensemble: Ensemble, request: Request) -> None:
         )
     if ensemble.failed and not ensemble.empty and not ensemble.found:
         reasons = "; ".join(ensemble.failed.values())
-        raise FormatterError(f"No available log directories to format. ({reasons})")
+        raise NoDirectories(
+            f"No available log directories to format. ({reasons})", tuple(ensemble.failed)
+        )
 
 
 def _directories(config: NodeConfig, request: Request, ensemble: Ensemble) -> tuple[Directory, ...]:

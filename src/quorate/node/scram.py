@@ -68,6 +68,8 @@ def parse_scram(argument: str) -> UserScramCredentialRecord:
         salted = hashlib.pbkdf2_hmac(mechanism.hash, password.encode(), salt, iterations)
     else:
         salted = _base64(salted_text or "", "saltedPassword")
+    if password == "" or not salted:
+        raise ScramError("Empty key: the password of a SCRAM credential must not be empty")
     client_key = hmac.digest(salted, b"Client Key", mechanism.hash)
     return UserScramCredentialRecord(
         name=name,

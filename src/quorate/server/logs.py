@@ -62,12 +62,12 @@ class Sparing:
 class _Human(logging.Formatter):
     """`2026-11-21 07:48:10,123 INFO node 1: what happened`."""
 
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int | None) -> None:
         super().__init__(f"%(asctime)s %(levelname)s node {node_id}: %(message)s")
 
 
 class _Json(logging.Formatter):
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int | None) -> None:
         super().__init__()
         self._node_id = node_id
 
@@ -88,8 +88,8 @@ class _Json(logging.Formatter):
         return f"{whole}.{int(record.msecs):03d}Z"
 
 
-def configure(node_id: int, style: Format = "human", level: str = "INFO") -> None:
-    """Send everything at `level` and above to stderr, in `style`."""
+def configure(node_id: int | None, style: Format = "human", level: str = "INFO") -> None:
+    """Send everything at `level` and above to stderr, in `style`; None: no node is known yet."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json(node_id) if style == "json" else _Human(node_id))
     for logger in (LOG, logging.getLogger("asyncio")):
