@@ -15,6 +15,7 @@ from quorate.base.errors import QuorateError
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _COMMA: Final = re.compile(r"\s*,\s*")
+_MALFORMED: Final = "Malformed \\uxxxx encoding."
 _TYPE_NAMES: Final = {32: "INT", 64: "LONG"}
 
 
@@ -144,6 +145,10 @@ def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
             raise ConfigError(f"--override {override}: must have the form key=value")
         values[key] = value
         places[key] = f"--override {override}"
+    if "config.providers" in values:
+        from quorate.node.providers import resolved
+
+        values = resolved(values, places)
     return Settings(values, places, source)
 
 
@@ -159,7 +164,8 @@ def parse_properties(data: bytes, source: str) -> dict[str, str]:
         properties.load(BytesIO(data), "iso-8859-1")
     except ParseError as error:
         where = f"{source}, line {error.line_number}"
-        raise ConfigError(f"Not a properties file: {error.message}", where=where) from None
+        reason = error.message if error.message and "int()" not in error.message else _MALFORMED
+        raise ConfigError(f"Not a properties file: {reason}", where=where) from None
     return dict(properties.properties)
 
 

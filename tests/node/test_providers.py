@@ -1,0 +1,102 @@
+"""`${provider:path:key}` in a properties file: Kafka's config providers."""
+
+import pytest
+
+from quorate.node.config import load_config
+from quorate.node.settings import ConfigError, read_settings
+
+PACKAGE = "org.apache.kafka.common.config.provider."
+ENV = f"config.providers=env\nconfig.providers.env.class={PACKAGE}EnvVarConfigProvider\n"
+FILES = f"""\
+config.providers=file, dir
+config.providers.file.class={PACKAGE}FileConfigProvider
+config.providers.dir.class={PACKAGE}DirectoryConfigProvider
+"""
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROOT", "/srv/kafka")
+    monkeypatch.delenv("NOWHERE", raising=False)
+
+    def read(text, *overrides):
+        path = tmp_path / "server.properties"
+        path.write_text(text)
+        return read_settings(path, overrides)
+
+    return read
+
+
+def refusal(read, *args):
+    with pytest.raises(ConfigError) as caught:
+        read(*args)
+    return str(caught.value)
+
+
+def test_a_value_of_the_environment(read):
+    text = f"{ENV}log.dirs=${{env:ROOT}}/a,${{env:ROOT}}/b\n"
+    assert read(text).items("log.dirs") == ("/srv/kafka/a", "/srv/kafka/b")
+    assert read(ENV, "log.dirs=${env:ROOT}").text("log.dirs") == "/srv/kafka"
+
+
+def test_a_value_of_a_file_and_a_file_as_a_value(read, tmp_path):
+    (tmp_path / "secrets").write_text("id=7\nnested=${env:ROOT}\n")
+    (tmp_path / "port").write_text("9093")
+    settings = read(
+        f"{FILES}node.id=${{file:{tmp_path}/secrets:id}}\nport=${{dir:{tmp_path}:port}}\n"
+        f"nested=${{file:{tmp_path}/secrets:nested}}\n"
+    )
+    assert (settings.integer("node.id", None), settings.text("port")) == (7, "9093")
+    assert settings.text("nested") == "${env:ROOT}"  # once is enough
+
+
+def test_without_such_a_provider_it_is_a_text_as_for_kafka(read):
+    assert read("log.dirs=${env:ROOT}\n").text("log.dirs") == "${env:ROOT}"
+    assert read(f"{ENV}log.dirs=${{file:/x:y}}\n").text("log.dirs") == "${file:/x:y}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{ENV}log.dirs=${{env:NOWHERE}}\n", "log.dirs: there is nothing for ${env:NOWHERE} ("),
+        (f"{ENV}log.dirs=${{env:/etc:ROOT}}\n", "Path is not supported for EnvVarConfigProvider"),
+        (f"{FILES}log.dirs=${{file:/none:x}}\n", "Could not read properties from file /none: No"),
+        (f"{FILES}log.dirs=${{dir:/none:x}}\n", "there is nothing for ${dir:/none:x}"),
+        (f"{FILES}log.dirs=${{dir:/etc:../etc/passwd}}\n", "there is nothing for"),
+        ("config.providers=vault\n", "config.providers.vault.class is missing"),
+        (
+            "config.providers=v\nconfig.providers.v.class=com.example.Vault\n",
+            "the class com.example.Vault cannot be used; there are org.apache.kafka.common.config."
+            "provider.EnvVarConfigProvider, ",
+        ),
+        (
+            f"{ENV}config.providers.env.param.allowlist.pattern=KAFKA_.*\nx=${{env:ROOT}}\n",
+            "there is nothing for ${env:ROOT}",
+        ),
+        (
+            f"{FILES}config.providers.file.param.allowed.paths=/srv,/run\nx=${{file:/etc/a:x}}\n",
+            "/etc/a is not below allowed.paths (/srv, /run)",
+        ),
+    ],
+)
+def test_what_is_not_there_is_refused(read, text, said):
+    """As a text it would become the name of a directory."""
+    message = refusal(read, text)
+    assert said in message and "server.properties, line" in message
+
+
+def test_a_node_takes_them_without_a_warning(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROOT", "/srv/kafka")
+    path = tmp_path / "server.properties"
+    path.write_text(
+        f"{ENV}process.roles=controller\nnode.id=1\nlisteners=CONTROLLER://localhost:9093\n"
+        "controller.listener.names=CONTROLLER\n"
+        "controller.quorum.bootstrap.servers=localhost:9093\nlog.dirs=${env:ROOT}\n"
+    )
+    config = load_config(path)
+    assert config.log_dirs == ("/srv/kafka",) and config.warnings == ()
+
+
+def test_a_malformed_escape_is_told_as_by_kafka(read):
+    for escape in ("\\u12", "\\uzzzz"):
+        assert "Malformed \\uxxxx encoding." in refusal(read, f"log.dirs=/d/{escape}\n")
