@@ -20,7 +20,7 @@ from quorate.node.jobs import (
 )
 from quorate.raft.values import ControlState
 from quorate.server.disk import DiskThread, Pace, SnapshotAbandoned
-from quorate.storage.api import AppendedBatch
+from quorate.storage.api import AppendedBatch, StorageError
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 
 
@@ -100,6 +100,21 @@ def test_the_loop_goes_on_while_the_disk_hangs():
                 await asyncio.sleep(0)
                 turns += 1
             assert turns == 100 and bench.results == []
+
+    asyncio.run(run())
+
+
+def test_a_directory_that_is_gone_ends_it_though_nothing_is_written(monkeypatch):
+    monkeypatch.setattr("quorate.server.disk._LOOK_S", 0.01)
+
+    async def run():
+        async with Bench() as bench:
+            monkeypatch.setattr(bench.storage, "look", gone)
+            await bench.wait_for(DiskFailed)
+            assert "is gone" in bench.results[-1].reason
+
+    def gone():
+        raise StorageError("the directory is gone")
 
     asyncio.run(run())
 

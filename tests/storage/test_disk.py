@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -278,6 +279,28 @@ fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 print("locked", flush=True)
 sys.stdin.read()
 """
+
+
+@pytest.mark.parametrize("deed", ["moved", "removed", "replaced"])
+def test_a_directory_that_is_gone_is_noticed(tmp_path, deed):
+    """Files that are open take writes and syncs as before, and no restart finds them."""
+    storage = FileStorage(tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    storage.open()
+    storage.look()
+    if deed == "removed":
+        shutil.rmtree(tmp_path / "data")
+    else:
+        (tmp_path / "data").rename(tmp_path / "gone")
+    if deed == "replaced":
+        (tmp_path / "data" / PARTITION).mkdir(parents=True)
+    said = "another directory than the one that was opened" if deed == "replaced" else "cannot find"
+    with pytest.raises(StorageError, match=said) as told:
+        storage.look()
+    assert str(tmp_path / "data" / PARTITION) in str(told.value)
+    with pytest.raises(StorageError):
+        storage.append(log_of(1))
+    storage.close()
 
 
 def test_a_directory_locked_by_another_process_is_refused(tmp_path):

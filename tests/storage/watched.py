@@ -20,6 +20,7 @@ class WatchedDisk:
         self._watch = watch
         self.where = disk.where
         self.lock, self.unlock, self.names = disk.lock, disk.unlock, disk.names
+        self.look = disk.look
 
     def open(self, name: str, *, create: bool = False) -> File:
         if create and name not in self._disk.names():

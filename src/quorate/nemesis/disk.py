@@ -85,6 +85,9 @@ class LossyDisk:
     def set_read_only(self, name: str) -> None:
         self._disk.set_read_only(name)
 
+    def look(self) -> None:
+        self._disk.look()
+
     def sync(self) -> None:
         self.meet("sync", self.where)
         self._disk.sync()

@@ -79,6 +79,17 @@ class Disk:
             raise
         return results
 
+    def look(self) -> list[Result]:
+        """DiskFailed when the directory is gone: what is written there is for nobody."""
+        if self._failed:
+            return []
+        try:
+            self._storage.look()
+        except StorageError as error:
+            self._failed = True
+            return [DiskFailed(str(error))]
+        return []
+
     def _perform(self, job: Job, results: list[Result]) -> None:
         storage = self._storage
         match job:

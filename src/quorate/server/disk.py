@@ -9,8 +9,9 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import inf
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Final
 
 from quorate.base.errors import QuorateError
@@ -28,6 +29,8 @@ from quorate.storage.api import Storage
 
 _PATIENCE_S: Final = 10.0
 """How long an ending node waits for a disk that does not answer."""
+_LOOK_S: Final = 1.0
+"""How often it is asked whether the directory is still there."""
 _STRETCH_S: Final = 0.001
 """Of processor time, that a snapshot takes in a row."""
 _REST: Final = 2
@@ -102,8 +105,14 @@ class DiskThread:
 
     def _run(self) -> None:
         closing = False
+        looked_at = time.monotonic()
         while not closing:
-            taken = [self._queue.get()]
+            taken: list[list[Job] | None] = []
+            with suppress(Empty):
+                taken.append(self._queue.get(timeout=_LOOK_S))
+            if time.monotonic() - looked_at >= _LOOK_S:
+                self._report(self._disk.look())
+                looked_at = time.monotonic()
             while not self._queue.empty():
                 taken.append(self._queue.get())
             closing = None in taken

@@ -78,6 +78,9 @@ class Storage(Protocol):
     def close(self) -> None:
         """Release the lock; does not sync."""
 
+    def look(self) -> None:
+        """Is it still there? StorageError when a restart would not find what is written now."""
+
     # -- the log --------------------------------------------------------------------------
     def append(self, batches: Iterable[AppendedBatch]) -> None:
         """Append in order; the first base offset is the log's end offset."""

@@ -77,6 +77,9 @@ class Disk(Protocol):
     def sync(self) -> None:
         """Make creations, renames and removals durable."""
 
+    def look(self) -> None:
+        """Raise StorageError unless the name still leads to the directory that was locked."""
+
 
 def storage_error(error: OSError, what: str, path: str) -> StorageError:
     """What a person reads: the deed, the file, the system's word, the way out."""
@@ -183,6 +186,11 @@ _locked: Final[set[str]] = set()
 """Lock files held by this process: POSIX locks keep out other processes only."""
 
 
+def _identity(path: Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
 class OsDisk:
     """`__cluster_metadata-0` inside `directory`, with `.lock` beside it, as Kafka has them.
 
@@ -203,6 +211,7 @@ class OsDisk:
         self._sync_directory = sync_directory
         self._lock_fd = -1
         self._lock_key = ""
+        self._identity: tuple[int, int] | None = None
 
     def lock(self) -> None:
         if not self._parent.is_dir():
@@ -215,6 +224,7 @@ class OsDisk:
                 os.mkdir(self._path)
             # Also where it is there: a process that was killed may have made it.
             _sync_directory(self._parent, self._sync_directory)
+            self._identity = _identity(self._path)
         except OSError as error:
             self.unlock()
             _raise(error, "create", self.where)
@@ -251,6 +261,17 @@ class OsDisk:
         if fd >= 0:
             os.close(fd)
             _locked.discard(self._lock_key)
+
+    def look(self) -> None:
+        try:
+            now = _identity(self._path)
+        except OSError as error:
+            raise storage_error(error, "find", self.where) from error
+        if now != self._identity:
+            raise StorageError(
+                f"{self.where} is another directory than the one that was opened: it was replaced, "
+                "or a file system was mounted over it; put the old one back before the next start"
+            )
 
     def names(self) -> list[str]:
         try:

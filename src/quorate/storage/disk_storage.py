@@ -50,6 +50,10 @@ class DiskStorage:
         self._gate.shut = None
         return recovered(found)
 
+    def look(self) -> None:
+        with self._gate:
+            self._disk.look()
+
     def close(self) -> None:
         log, snapshots = self._maybe_log, self._maybe_snapshots
         if log is None or snapshots is None:

@@ -188,6 +188,9 @@ class MemoryDisk:
     def set_read_only(self, name: str) -> None:
         self.step("set read-only", name)
 
+    def look(self) -> None:
+        """A directory in memory stays where it is."""
+
     def sync(self) -> None:
         self.step("sync directory", "")
         self._durable = dict(self._files)
