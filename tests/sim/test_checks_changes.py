@@ -243,6 +243,14 @@ def test_an_error_that_is_not_deserved(error: ErrorCode) -> None:
         leader.answer(RemoveVoterResponse(error), reply_to)
 
 
+def test_who_stops_leads_no_more() -> None:
+    """Seed 1169 of plan format 4: a leader was shut down with an AddRaftVoter under way."""
+    _, leader = leading()
+    reply_to = leader.receive(RemoveVoterRequest(None, key(3)))
+    refusal = RemoveVoterResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    leader.step(answers=[Answer(reply_to, refusal)], stopped=True)
+
+
 LEADS = Place(True, 5, 1, voters(1, 2, 3))
 STATIC = Place(True, 5, 0, voters(1, 2, 3))
 FOLLOWS = Place(False, 5, 1, voters(1, 2, 3))

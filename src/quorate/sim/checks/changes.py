@@ -122,11 +122,15 @@ class Changes:
         )
 
     # -- answers ------------------------------------------------------------------------------
-    def told(self, twin: Twin, reply_to: int, response: Told, state: State) -> None:
+    def told(
+        self, twin: Twin, reply_to: int, response: Told, state: State, *, is_over: bool = False
+    ) -> None:
+        """`is_over`: the replica stops with this step, and leads no more."""
         asked = self._asked[twin.id].pop(reply_to, None)
         if asked is None:
             return
-        now = _place(twin, isinstance(state.role, Leader), state.election.epoch)
+        leads = isinstance(state.role, Leader) and not is_over
+        now = _place(twin, leads, state.election.epoch)
         error, request = response.error, asked.request
         if asked.made is not None and error is not ErrorCode.NONE and error not in _OPEN:
             raise Violation(

@@ -258,9 +258,9 @@ class Checks(Observer):
             elif isinstance(response, AddVoterResponse | RemoveVoterResponse):
                 assert isinstance(asked, AddVoterRequest | RemoveVoterRequest)
                 self.clients.told_operator(twin, asked, response)
-                self.changes.told(twin, answer.reply_to, response, state)
+                self.changes.told(twin, answer.reply_to, response, state, is_over=effects.stopped)
             elif isinstance(response, UpdateVoterResponse):
-                self.changes.told(twin, answer.reply_to, response, state)
+                self.changes.told(twin, answer.reply_to, response, state, is_over=effects.stopped)
 
     def _check_fence(self, twin: Twin, answer: Answer) -> None:
         """What is asked in the name of an epoch that is over is not served (KIP-595)."""
