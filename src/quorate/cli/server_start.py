@@ -39,25 +39,20 @@ def server_start(
     from quorate.server import early
 
     early.watch()
+    from quorate.node.config import load_config
+    from quorate.server import logs
+    from quorate.server.app import run
+
+    if log_format == "human":
+        config = load_config(properties, overrides)
+        logs.configure(config.node_id, "human", log_level.upper())
+        run(config)
+        return
     try:
-        from quorate.node.config import load_config
-        from quorate.server import logs
-        from quorate.server.app import run
-
-        if log_format == "human":
-            config = load_config(properties, overrides)
-            logs.configure(config.node_id, "human", log_level.upper())
-            run(config)
-            return
-        try:
-            logs.configure(None, "json", log_level.upper())
-            config = load_config(properties, overrides)
-            logs.configure(config.node_id, "json", log_level.upper())
-            run(config)
-        except QuorateError as error:  # who reads JSON reads the last line, too
-            logs.LOG.error("%s", error)
-            raise click.exceptions.Exit(error.exit_code) from error
-    except early.LeftEarly as signal:
-        from quorate.server.logs import LOG
-
-        LOG.info("Received %s before the start was over: stopped", signal)
+        logs.configure(None, "json", log_level.upper())
+        config = load_config(properties, overrides)
+        logs.configure(config.node_id, "json", log_level.upper())
+        run(config)
+    except QuorateError as error:  # who reads JSON reads the last line, too
+        logs.LOG.error("%s", error)
+        raise click.exceptions.Exit(error.exit_code) from error
