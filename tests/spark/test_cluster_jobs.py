@@ -97,7 +97,7 @@ def test_ingest(disturbed, whole, logs, driver):
 
 def test_history_and_time_travel(driver, spark, disturbed, whole):
     cluster = rows_of(whole, "clusters")[0]["cluster_id"]
-    lost = driver.run_and_lose_a_worker(jobs.answers, disturbed.root, cluster, 4_500)
+    lost = driver.run_and_lose_a_worker(jobs.answers, disturbed.root, cluster, 4_500, tries=5)
     assert lost == jobs.answers(spark, whole.root, cluster, 4_500)
     assert all(lost.values())
 
