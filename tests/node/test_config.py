@@ -211,6 +211,10 @@ REFUSALS = [
     ),
     ({"listener.security.protocol.map": "nonsense"}, "is not of the form NAME:PROTOCOL"),
     (
+        {"inter.broker.listener.name": "CONTROLLER"},
+        "must not contain an explicitly set inter.broker.listener.name configuration value",
+    ),
+    (
         {"advertised.listeners": "CONTROLLER://0.0.0.0:1"},
         "cannot use the nonroutable meta-address 0.0.0.0",
     ),
@@ -238,6 +242,11 @@ REFUSALS = [
 @pytest.mark.parametrize(("change", "message"), REFUSALS, ids=[str(c) for c, _ in REFUSALS])
 def test_a_wrong_value_is_refused_with_what_is_right(load, change, message):
     assert message in refusal(load, GOOD | change)
+
+
+def test_a_comma_at_the_end_of_the_protocols_says_nothing(load):
+    config = load(GOOD | {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT,"})
+    assert config.security_protocols == {"CONTROLLER": "PLAINTEXT"}
 
 
 BROKER_REFUSALS = [

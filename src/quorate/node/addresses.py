@@ -34,7 +34,7 @@ def security_protocols(settings: Settings) -> dict[str, str]:
     if text is None:
         return _default_protocols(settings)
     protocols = {}
-    for entry in re.split(r"\s*,\s*", text) if text else ():
+    for entry in filter(None, re.split(r"\s*,\s*", text)):
         name, colon, protocol = entry.rpartition(":")
         if not colon:
             settings.refuse(

@@ -284,6 +284,13 @@ def _validate_controller(config: NodeConfig, settings: Settings) -> None:
             f"The {addresses.LISTENERS} config must only contain KRaft controller listeners from "
             f"{addresses.CONTROLLER_NAMES} when process.roles=controller",
         )
+    between_brokers = settings.text("inter.broker.listener.name")
+    if "broker" not in config.roles and between_brokers in names:
+        settings.refuse(
+            "inter.broker.listener.name",
+            f"{addresses.CONTROLLER_NAMES} must not contain an explicitly set "
+            "inter.broker.listener.name configuration value when process.roles=controller",
+        )
     ids = [voter.key.id for voter in config.static_voters]
     if ids and config.node_id not in ids:
         settings.refuse(
