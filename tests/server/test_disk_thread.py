@@ -1,6 +1,7 @@
 """The disk thread: results come back on the loop, in order; nothing it meets is lost silently."""
 
 import asyncio
+import shutil
 import threading
 from types import SimpleNamespace
 
@@ -20,7 +21,8 @@ from quorate.node.jobs import (
 )
 from quorate.raft.values import ControlState
 from quorate.server.disk import DiskThread, Pace, SnapshotAbandoned
-from quorate.storage.api import AppendedBatch, StorageError
+from quorate.storage.api import AppendedBatch
+from quorate.storage.files import FileStorage
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 
 
@@ -104,17 +106,21 @@ def test_the_loop_goes_on_while_the_disk_hangs():
     asyncio.run(run())
 
 
-def test_a_directory_that_is_gone_ends_it_though_nothing_is_written(monkeypatch):
+def test_a_directory_that_is_gone_ends_it_though_nothing_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr("quorate.server.disk._LOOK_S", 0.01)
+    (tmp_path / "data").mkdir()
 
     async def run():
-        async with Bench() as bench:
-            monkeypatch.setattr(bench.storage, "look", gone)
-            await bench.wait_for(DiskFailed)
-            assert "is gone" in bench.results[-1].reason
-
-    def gone():
-        raise StorageError("the directory is gone")
+        storage, told = FileStorage(tmp_path / "data"), asyncio.Queue()
+        storage.open()
+        disk = DiskThread(storage, asyncio.get_running_loop(), told.put_nowait)
+        disk.start()
+        shutil.rmtree(tmp_path / "data")
+        async with asyncio.timeout(5):
+            [failed] = await told.get()
+        assert isinstance(failed, DiskFailed) and "someone removed it" in failed.reason
+        disk.close()
+        storage.close()
 
     asyncio.run(run())
 
