@@ -143,17 +143,16 @@ class Clients:
         """A Submit without values, by itself."""
         process = self._world.processes[to]
         if self._may_begin and process.replica is not None:
-            self._token += 1
-            self._barriers.add(self._token)
-            process.post(Submit(self._token, ()))
+            process.post(self._empty())
 
     def _barrier(self, client: Client) -> list[Submit]:
         """Now and then, one that only waits."""
-        if not client.beside.happens(self._plan.barriers):
-            return []
+        return [self._empty()] if client.beside.happens(self._plan.barriers) else []
+
+    def _empty(self) -> Submit:
         self._token += 1
         self._barriers.add(self._token)
-        return [Submit(self._token, ())]
+        return Submit(self._token, ())
 
     def _reply(
         self, source: int, client: Client, attempt: int, what: str, hint: int, result: object = None

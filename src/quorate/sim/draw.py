@@ -13,6 +13,7 @@ from typing import Final
 
 from quorate.node.applier import SLICE_BYTES
 from quorate.node.tail import TAIL_BYTES
+from quorate.raft.values import Limits
 from quorate.sim.chance import Chance
 from quorate.sim.plan import (
     LEADER,
@@ -22,7 +23,6 @@ from quorate.sim.plan import (
     ClockPlan,
     Deed,
     DiskPlan,
-    LimitsPlan,
     NetworkPlan,
     Plan,
     TimingPlan,
@@ -81,23 +81,21 @@ def draw(seed: int) -> Plan:
     if any(deed.kind == "churn" for deed in plan.deeds):
         slices = Chance(seed, "slices").pick((1, 100))
         disk = replace(disk, slice_bytes=slices, tail_bytes=300, retention_bytes=500)
-    return _since_format_4(seed, replace(plan, timing=_patient(plan), disk=disk))
+    return _since_format_4(seed, replace(plan, timing=_patient(plan), disk=disk), times)
 
 
-def _since_format_4(seed: int, plan: Plan) -> Plan:
+def _since_format_4(seed: int, plan: Plan, times: int) -> Plan:
     """What format 4 added. Each thing has a stream of its own, `Chance(seed, "its name")`, so that
     it leaves all that was drawn before as it was; without it a plan is one of format 3."""
-    times = _WORLDS_IN_ONE if Chance(seed, "fierce").happens(_FIERCE) else 1
     clients = replace(
         plan.clients,
         lists=Chance(seed, "lists").pick((1, 2, 5)),
         barriers=Chance(seed, "barriers").pick((0.0, 0.1, 0.5)),
     )
-    mistakes = _mistakes(Chance(seed, "mistakes"), plan, times)
-    deeds = sorted((*plan.deeds, *mistakes), key=lambda deed: (deed.at_ms, str(deed)))
+    deeds = (*plan.deeds, *_mistakes(Chance(seed, "mistakes"), plan, times))
     old, young = _software(Chance(seed, "software"), plan)
-    plan = replace(plan, clients=clients, deeds=tuple(deeds), old=old, young=young, thorough=True)
-    return _bad_media(seed, plan)
+    plan = replace(plan, clients=clients, deeds=deeds, old=old, young=young, thorough=True)
+    return _bad_media(seed, plan, times)
 
 
 def _mistakes(luck: Chance, plan: Plan, times: int) -> list[Deed]:
@@ -121,10 +119,9 @@ def _software(luck: Chance, plan: Plan) -> tuple[int, int]:
     return (old, 0 if plan.static else young & ~old) if some else (0, 0)
 
 
-def _bad_media(seed: int, plan: Plan) -> Plan:
+def _bad_media(seed: int, plan: Plan, times: int) -> Plan:
     """What a medium does to whole batches, sectors and files; constants that a world can reach."""
     luck = Chance(seed, "media")
-    times = _WORLDS_IN_ONE if Chance(seed, "fierce").happens(_FIERCE) else 1
     count, duration = plan.voters + plan.observers, plan.duration_ms
     found = list(plan.deeds)
     for _ in range(times):
@@ -154,14 +151,14 @@ def _bad_medium(luck: Chance, at: int, node: int) -> Deed:
     return Deed(at, kind, (node, down))
 
 
-def _limits(luck: Chance, plan: Plan) -> LimitsPlan:
+def _limits(luck: Chance, plan: Plan) -> Limits:
     """As they are, or so small that they are reached."""
-    usual = LimitsPlan()
+    usual = Limits()
     if luck.happens(0.4):
         return usual
     record = plan.clients.padding + _OF_A_RECORD
     largest = _OF_A_BATCH + plan.clients.lists * record
-    return LimitsPlan(
+    return Limits(
         border_window=luck.pick((usual.border_window, 1, 8)),
         batch_bytes=luck.pick((usual.batch_bytes, largest, 2 * largest)),
         observer_session_ms=luck.pick((usual.observer_session_ms, 1000)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -281,42 +282,17 @@ class Faults:
         process.drive.fill(True)
         self._later(for_ms, process.drive.fill, False)
 
-    def _rot(self, luck: Chance, process: Process, down_ms: int) -> None:
-        self._spoil_and_restart(luck, process, down_ms, damage.rot)
-
     def _rot_live(self, luck: Chance, process: Process) -> None:
         self._spoil(luck, process, damage.rot)
-
-    def _misdirect(self, luck: Chance, process: Process, down_ms: int) -> None:
-        self._spoil_and_restart(luck, process, down_ms, damage.misdirect)
 
     def _misplace(self, luck: Chance, process: Process, size: int, down_ms: int) -> None:
         self._spoil_and_restart(
             luck, process, down_ms, lambda disk, luck: damage.misplace(disk, luck, size)
         )
 
-    def _rot_epoch(self, luck: Chance, process: Process, down_ms: int) -> None:
-        self._spoil_and_restart(luck, process, down_ms, damage.rot_epoch)
-
-    def _lose_segment(self, luck: Chance, process: Process, down_ms: int) -> None:
-        self._lose(luck, process, down_ms, "segment")
-
-    def _lose_log(self, luck: Chance, process: Process, down_ms: int) -> None:
-        self._lose(luck, process, down_ms, "log")
-
-    def _lose_snapshot(self, luck: Chance, process: Process, down_ms: int) -> None:
-        self._lose(luck, process, down_ms, "snapshot")
-
-    def _lose_vote(self, luck: Chance, process: Process, down_ms: int) -> None:
-        self._lose(luck, process, down_ms, "vote")
-
-    def _lose_epochs(self, luck: Chance, process: Process, down_ms: int) -> None:
-        self._lose(luck, process, down_ms, "epochs")
-
     def _lose(self, luck: Chance, process: Process, down_ms: int, what: str) -> None:
         """While the process is down: what it had under way is over."""
-        if process.damage == "rotten" or not self._may_spoil(process):
-            self._world.fault("not spoiled", (process.id,))
+        if not self._may_spoil(process):
             return
         self._power_off(process, luck)
         self._tell(process, damage.lose(process.drive.memory, luck, what))
@@ -329,14 +305,17 @@ class Faults:
             self.start_later(process, down_ms)
 
     def _may_spoil(self, process: Process) -> bool:
-        return process.replica is not None and self._world.ledger.may_lose(process)
+        """A sound disk, where a majority can do without it."""
+        spoiled = process.damage == "rotten"
+        may = not spoiled and process.replica is not None and self._world.ledger.may_lose(process)
+        if not may:
+            self._world.fault("not spoiled", (process.id,))
+        return may
 
     def _spoil(self, luck: Chance, process: Process, how: _How) -> None:
-        """Damage bytes that the disk had promised to keep, where a majority can do without."""
-        if process.damage == "rotten" or not self._may_spoil(process):
-            self._world.fault("not spoiled", (process.id,))
-            return
-        self._tell(process, how(process.drive.memory, luck))
+        """Damage bytes that the disk had promised to keep."""
+        if self._may_spoil(process):
+            self._tell(process, how(process.drive.memory, luck))
 
     def _tell(self, process: Process, what: str | None) -> None:
         if what is not None:
@@ -467,16 +446,16 @@ _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "crash-recovery": Faults._crash_recovery,
         "crash-inside": Faults._crash_inside,
         "full-disk": Faults._full_disk,
-        "rot": Faults._rot,
+        "rot": partial(Faults._spoil_and_restart, how=damage.rot),
         "rot-live": Faults._rot_live,
-        "misdirect": Faults._misdirect,
+        "misdirect": partial(Faults._spoil_and_restart, how=damage.misdirect),
         "misplace": Faults._misplace,
-        "rot-epoch": Faults._rot_epoch,
-        "lose-segment": Faults._lose_segment,
-        "lose-log": Faults._lose_log,
-        "lose-snapshot": Faults._lose_snapshot,
-        "lose-vote": Faults._lose_vote,
-        "lose-epochs": Faults._lose_epochs,
+        "rot-epoch": partial(Faults._spoil_and_restart, how=damage.rot_epoch),
+        "lose-segment": partial(Faults._lose, what="segment"),
+        "lose-log": partial(Faults._lose, what="log"),
+        "lose-snapshot": partial(Faults._lose, what="snapshot"),
+        "lose-vote": partial(Faults._lose, what="vote"),
+        "lose-epochs": partial(Faults._lose, what="epochs"),
         "isolate": Faults._isolate,
         "churn": Faults._churn,
         "fork": Faults._fork,

@@ -13,6 +13,7 @@ from quorate.sim.observe import Violation
 from quorate.sim.process import Process
 
 if TYPE_CHECKING:
+    from quorate.raft.values import Voter
     from quorate.sim.world import World
 
 _LOOK_US: Final = 100_000
@@ -101,12 +102,7 @@ class Healing:
 
     def _mistaken(self, leader: Process) -> str | None:
         """A voter that stands in the voter set with what is not so (any more)."""
-        world = self._world
-        voters = leader.core.voters
-        if voters.kraft_version == 0:
-            return None
-        for voter in voters.voters or ():
-            process = world.processes[voter.key.id]
+        for voter, process in self._named(leader):
             if process.replica is None:
                 continue
             config = process.replica.config
@@ -115,18 +111,20 @@ class Healing:
                 return f"voter {voter.key} is in the voter set as {voter}, and it is {real}"
         return None
 
+    def _named(self, leader: Process) -> list[tuple[Voter, Process]]:
+        """The voters that the log names, and the process that has the id of each."""
+        voters = leader.core.voters
+        if voters.kraft_version == 0:
+            return []
+        return [(v, self._world.processes[v.key.id]) for v in voters.voters or ()]
+
     def _may_be_down(self, process: Process) -> bool:
         """A static voter whose disk is spoiled cannot be replaced."""
         return process.is_refused and not self._world.ledger.may_replace(process)
 
     def _gone(self, leader: Process) -> object | None:
         """A voter that is no process any more."""
-        world = self._world
-        voters = leader.core.voters
-        if voters.kraft_version == 0:
-            return None
-        for voter in voters.voters or ():
-            process = world.processes[voter.key.id]
+        for voter, process in self._named(leader):
             if process.directory_id != voter.key.directory_id or process.replica is None:
                 return voter.key
         return None

@@ -15,15 +15,15 @@ from quorate.sim.process import CLUSTER_ID, LISTENER, Process
 if TYPE_CHECKING:
     from quorate.sim.world import World
 
-_ANSWER_MS: Final = 3000
+ANSWER_MS: Final = 3000
 _NOBODY: Final = 9
 """A port at which nobody listens."""
 _FAR: Final = 90
 
-Request = AddVoterRequest | RemoveVoterRequest
+VoterRequest = AddVoterRequest | RemoveVoterRequest
 
 
-def make(world: World, mistake: str, node_id: int) -> tuple[Request, int] | None:
+def make(world: World, mistake: str, node_id: int) -> tuple[VoterRequest, int] | None:
     """A request about a node that is mistaken in this way, and whom to ask; None: nobody leads."""
     process, leader = world.processes[node_id], world.leader()
     if leader is None:
@@ -34,7 +34,7 @@ def make(world: World, mistake: str, node_id: int) -> tuple[Request, int] | None
 
 
 def _add(process: Process) -> AddVoterRequest:
-    return AddVoterRequest(CLUSTER_ID, process.key, process.listeners, _ANSWER_MS)
+    return AddVoterRequest(CLUSTER_ID, process.key, process.listeners, ANSWER_MS)
 
 
 def _remove(process: Process) -> RemoveVoterRequest:
@@ -72,7 +72,7 @@ def _unnamed(process: Process) -> AddVoterRequest:
     return _at(process, "PLAINTEXT", process.listeners[0].port)
 
 
-_MADE: Final[Mapping[str, Callable[[World, Process], Request]]] = MappingProxyType(
+_MADE: Final[Mapping[str, Callable[[World, Process], VoterRequest]]] = MappingProxyType(
     {
         "add-stale": lambda world, process: replace(_add(process), voter=_stale(process)),
         "add-again": lambda world, process: _add(process),

@@ -23,14 +23,13 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused
 from quorate.sim.chance import Chance
-from quorate.sim.mistakes import make
+from quorate.sim.mistakes import ANSWER_MS, VoterRequest, make
 from quorate.sim.plan import LEADER, MISTAKES
 from quorate.sim.process import CLUSTER_ID, Process
 
 if TYPE_CHECKING:
     from quorate.sim.world import World
 
-_ANSWER_MS: Final = 3000
 _PAUSE_US: Final = 300_000
 _TRIES: Final = 12
 _LATE_US: Final = 30_000_000
@@ -121,7 +120,7 @@ class Operators:
         if self.may_ask(request):
             self._ask(to, request, lambda response: None)
 
-    def may_ask(self, request: AddVoterRequest | RemoveVoterRequest) -> bool:
+    def may_ask(self, request: VoterRequest) -> bool:
         """Could the quorum go on if this were done?"""
         world, ledger = self._world, self._world.ledger
         adds = isinstance(request, AddVoterRequest)
@@ -160,29 +159,23 @@ class Operators:
         self._world.push(self._world.now_us + pause, self._run, want, tries - 1)
 
     def _may_take(self, leader: Process, step: Step) -> bool:
-        ledger = self._world.ledger
-        verb = "add" if isinstance(step, AddStep) else "remove"
-        number = ledger.begin(verb, step.voter)
-        fine = all(ledger.may_become(keys) for keys in ledger.sets())
-        ledger.settle(number)
-        return fine and leader.view.kraft_version > 0
+        return self.may_ask(self._request(step)) and leader.view.kraft_version > 0
 
     def take(self, leader: Process, step: Step, done: Callable[[Response | None], None]) -> None:
         """Ask for one step; `done` hears the answer, None when there was none."""
-        key = step.voter
-        request: AddVoterRequest | RemoveVoterRequest
-        if isinstance(step, AddStep):
-            listeners = self._world.processes[key.id].listeners
-            request = AddVoterRequest(CLUSTER_ID, key, listeners, _ANSWER_MS)
-        else:
-            request = RemoveVoterRequest(CLUSTER_ID, key)
         self._world.fault("asked", (str(step), leader.id))
-        self._ask(leader.id, request, done)
+        self._ask(leader.id, self._request(step), done)
+
+    def _request(self, step: Step) -> VoterRequest:
+        if isinstance(step, AddStep):
+            listeners = self._world.processes[step.voter.id].listeners
+            return AddVoterRequest(CLUSTER_ID, step.voter, listeners, ANSWER_MS)
+        return RemoveVoterRequest(CLUSTER_ID, step.voter)
 
     def _ask(
         self,
         to: int,
-        request: AddVoterRequest | RemoveVoterRequest,
+        request: VoterRequest,
         done: Callable[[Response | None], None],
     ) -> None:
         world, ledger = self._world, self._world.ledger
@@ -198,7 +191,7 @@ class Operators:
                 world.push(world.now_us + _LATE_US, ledger.settle, number)
             done(response)
 
-        world.network.ask(to, request, _ANSWER_MS, answered)
+        world.network.ask(to, request, ANSWER_MS, answered)
 
 
 def _voter(leader: Process, node_id: int) -> ReplicaKey | None:

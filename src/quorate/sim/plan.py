@@ -52,6 +52,9 @@ MISTAKES: Final = (
 """What an operator may get wrong about a node (`sim.mistakes`)."""
 
 
+_LIMITS: Final = Limits()
+
+
 class PlanError(QuorateError):
     """A plan that cannot be read or run: the reason, and the line (from 1; 0: none of them)."""
 
@@ -153,17 +156,6 @@ class ClientPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitsPlan:
-    """As `raft.values.Limits`."""
-
-    border_window: int = Limits().border_window
-    batch_bytes: int = Limits().batch_bytes
-    observer_session_ms: int = Limits().observer_session_ms
-    max_observers: int = Limits().max_observers
-    caught_up_within_ms: int = Limits().caught_up_within_ms
-
-
-@dataclass(frozen=True, slots=True)
 class Deed:
     at_ms: int
     kind: str
@@ -262,7 +254,7 @@ class Plan:
     timing: TimingPlan = TimingPlan()
     clock: ClockPlan = ClockPlan()
     disk: DiskPlan = DiskPlan()
-    limits: LimitsPlan = LimitsPlan()
+    limits: Limits = _LIMITS
     clients: ClientPlan = ClientPlan()
     deeds: tuple[Deed, ...] = ()
 
@@ -272,7 +264,7 @@ _PARTS: Final[Mapping[str, type[Any]]] = {
     "timing": TimingPlan,
     "clock": ClockPlan,
     "disk": DiskPlan,
-    "limits": LimitsPlan,
+    "limits": Limits,
     "clients": ClientPlan,
 }
 _PLAIN: Final = tuple(f.name for f in fields(Plan) if f.name not in (*_PARTS, "deeds"))

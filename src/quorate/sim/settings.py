@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.values import Limits, RaftConfig
-from quorate.sim.plan import LimitsPlan
+from quorate.raft.values import RaftConfig
 
 if TYPE_CHECKING:
     from quorate.sim.process import Process
@@ -13,8 +12,8 @@ if TYPE_CHECKING:
 
 def raft_config(process: Process, cluster_id: str) -> RaftConfig:
     """As it is now: who is a voter by configuration, and where the others are, changes."""
-    world, timing = process.world, process.world.plan.timing
-    plan, bit = world.plan, 1 << process.id
+    world, bit = process.world, 1 << process.id
+    plan, timing = world.plan, world.plan.timing
     return RaftConfig(
         cluster_id=cluster_id,
         node_id=process.id,
@@ -34,16 +33,6 @@ def raft_config(process: Process, cluster_id: str) -> RaftConfig:
         fetch_max_bytes=timing.fetch_max_bytes,
         snapshot_max_bytes=timing.snapshot_max_bytes,
         high_watermark_linger_ms=timing.high_watermark_linger_ms,
-        auto_join=world.plan.auto_join and process.can_be_voter,
-        limits=_limits(world.plan.limits),
-    )
-
-
-def _limits(plan: LimitsPlan) -> Limits:
-    return Limits(
-        plan.border_window,
-        plan.batch_bytes,
-        plan.observer_session_ms,
-        plan.max_observers,
-        plan.caught_up_within_ms,
+        auto_join=plan.auto_join and process.can_be_voter,
+        limits=plan.limits,
     )
