@@ -229,8 +229,6 @@ def _job(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSession, Ba
         try:
             with _left_at_once(bar.clear):
                 yield spark, bar
-        except QuorateError as error:
-            raise _wrong(error) from error
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -280,20 +278,6 @@ class FileLost(JobFailed):
 
     def __init__(self, what: str, warehouse: str) -> None:
         super().__init__(f"{what}: a file is gone: quorate pipeline repair -w {warehouse}")
-
-
-def _wrong(error: QuorateError) -> QuorateError:
-    """Wrong paths and questions are wrong usage."""
-    from quorate.spark.files import SourceError
-    from quorate.spark.history import NoSuchQuestion
-    from quorate.spark.tables.store import CannotWrite, WarehouseError
-    from quorate.spark.timetravel import NoSuchState
-
-    if isinstance(error, CannotWrite):
-        return error
-    if isinstance(error, SourceError | NoSuchQuestion | NoSuchState | WarehouseError):
-        error.exit_code = WRONG
-    return error
 
 
 def _spark_says(error: Exception) -> str:

@@ -55,6 +55,8 @@ _REQUEST: Final = re.compile(r"\s*\(Request ID: [^)]*\)")
 class SourceError(FormatError):
     """What was asked for is not there or is not a metadata log; names file and reason."""
 
+    exit_code = 2
+
 
 @dataclass(frozen=True, slots=True)
 class File:

@@ -34,6 +34,8 @@ or names, raised on purpose."""
 class NoSuchQuestion(QuorateError):
     """There is no view of this name, or the SQL is no query or cannot be answered."""
 
+    exit_code = 2
+
 
 def history(
     spark: SparkSession,

@@ -31,6 +31,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class NoSuchState(QuorateError):
     """The warehouse does not know the state that was asked for."""
 
+    exit_code = 2
+
 
 def state_at(
     spark: SparkSession,

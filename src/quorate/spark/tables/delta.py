@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from quorate.spark.tables.delta_log import APP, RUNS
+from quorate.spark.tables.delta_log import APP, RUNS, RUNS_PATH
 from quorate.spark.tables.files import run_of
 from quorate.spark.tables.layout import TABLES, table_path
 from quorate.spark.tables.store import (
@@ -34,7 +34,6 @@ from quorate.spark.tables.store import (
 )
 
 _PLANS: Final = "control/_plans"
-_RUNS: Final = "control/runs"
 _ODD: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]\\^|\x00-\x1f]")
 """delta-rs 1.6 decodes paths once too often, and takes them for a host's name in passing."""
 _ROBBED: Final = "control/_robbed.json"
@@ -72,7 +71,7 @@ class DeltaStore(Store):
         ]
 
     def last_run(self) -> int:
-        runs = self._open(_RUNS)
+        runs = self._open(RUNS_PATH)
         return 0 if runs is None else runs.transaction_version(APP) or 0
 
     def commit(self, plan: Plan) -> None:
@@ -96,7 +95,7 @@ class DeltaStore(Store):
         newest, told = max(reached.values(), default=0), 0 if last is None else last.run
         if newest > told:
             what = f"its last commit is lost: tables have come to run {newest}, it to {told}"
-            raise LostCommit(f"{self._uri(_RUNS)}: {what}", self.root)
+            raise LostCommit(f"{self._uri(RUNS_PATH)}: {what}", self.root)
         if last is None:
             return False
         changed = False
@@ -154,7 +153,7 @@ class DeltaStore(Store):
 
     def _make_checkpoints(self) -> None:
         """What tables hold, in one file each: commits before it need no plans to be mended."""
-        for path in (_RUNS, *map(table_path, TABLES)):
+        for path in (RUNS_PATH, *map(table_path, TABLES)):
             opened = self._open(path)
             if opened is not None:
                 opened.create_checkpoint()
@@ -166,7 +165,7 @@ class DeltaStore(Store):
 
         at = pa.scalar(time.time_ns() // 1000, pa.timestamp("us", "UTC"))
         columns = [[plan.run], [plan.job], [at.as_py()], [name], [json.dumps(plan.summary)]]
-        runs = self._opened(_RUNS, RUNS)
+        runs = self._opened(RUNS_PATH, RUNS)
         if plan.run != (runs.transaction_version(APP) or 0) + 1:
             raise ConcurrentRun(f"run {plan.run} of {self.root} has happened already")
         properties = CommitProperties(app_transactions=[Transaction(APP, plan.run)])
@@ -252,15 +251,15 @@ class DeltaStore(Store):
 
     def _told_name(self, run: int) -> str | None:
         """As the runs tell it."""
-        runs = self._open(_RUNS)
+        runs = self._open(RUNS_PATH)
         if runs is None:
             return None
         try:
             told = runs.to_pyarrow_table(columns=["run", "plan"], filters=[("run", "=", run)])
         except FileNotFoundError as error:
             raise WarehouseError(
-                f"{self._uri(_RUNS)}: a data file is missing: put it back, or take the logs into a "
-                f"new warehouse ({_first_line(error)})"
+                f"{self._uri(RUNS_PATH)}: a data file is missing: put it back, or take the logs "
+                f"into a new warehouse ({_first_line(error)})"
             ) from None
         return told["plan"][0].as_py() if told.num_rows else None
 

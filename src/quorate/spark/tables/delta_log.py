@@ -27,6 +27,7 @@ ASIDE: Final = ".lost"
 """What files of a table's log are renamed to that are no good."""
 _CHECKPOINT: Final = ".checkpoint.parquet"
 
+RUNS_PATH: Final = "control/runs"
 RUNS: Final = pa.schema(
     [
         ("run", pa.int64()),

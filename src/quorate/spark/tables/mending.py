@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 
-from quorate.spark.tables.delta_log import ASIDE, RUNS, Log, commit_text, creation_text
+from quorate.spark.tables.delta_log import ASIDE, RUNS, RUNS_PATH, Log, commit_text, creation_text
 from quorate.spark.tables.files import DataFile, found_file, run_of
 from quorate.spark.tables.layout import CONTROL, STATE, TABLES, table_path
 from quorate.spark.tables.store import Plan, WarehouseError
@@ -23,7 +23,6 @@ from quorate.spark.tables.store import Plan, WarehouseError
 if TYPE_CHECKING:
     from quorate.spark.tables.delta import DeltaStore
 
-RUNS_PATH: Final = "control/runs"
 _TOLD_ANEW: Final = (*STATE, "log")
 REPAIR: Final = "repair"
 _BACKUP: Final = "put it back from a backup, or take the logs into a new warehouse"

@@ -58,8 +58,8 @@ def _rewind(
         last_time = max(last_time, one["last_time"])
         for file in one["files"]:
             plan.add(DataFile(**file))
-    for table in {errand.table for errand in errands}:
-        plan.remove(table, {path for e in errands if e.table == table for path in e.paths})
+    for table, path in sorted({(one.table, path) for one in errands for path in one.paths}):
+        plan.remove(table, [path])
     known[cluster_id] = replace(
         before,
         spans=tuple(_cut_spans(before, offset, last_time)),

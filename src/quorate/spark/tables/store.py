@@ -33,6 +33,8 @@ COMPACT: Final = "compact"
 class WarehouseError(QuorateError):
     """The warehouse cannot be read or written as it is."""
 
+    exit_code = 2
+
 
 class NoWarehouse(WarehouseError):
     """Nothing was ever taken in here."""
