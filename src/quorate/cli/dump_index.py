@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from quorate.formats.batch import HEADER_SIZE, PREFIX_SIZE, BatchView, read_batches
+from quorate.formats.batch import HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchView, read_batches
 from quorate.formats.dump import DumpError, loose_records
 from quorate.formats.errors import BatchError
 from quorate.formats.files import LOG_SUFFIX
@@ -21,7 +21,6 @@ _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
 _LAST_OFFSET_DELTA_AT: Final = 23
 _MAGIC_AT: Final = 16
-_MAGIC: Final = 2
 
 
 @dataclass(slots=True)
@@ -177,7 +176,7 @@ def _entries(entry: struct.Struct, data: bytes) -> list[tuple[int, int]]:
 def _last_offset(fd: int, path: str, position: int, max_message_size: int) -> int:
     """The last offset of the batch at `position` of a log, from its header alone."""
     header = os.pread(fd, HEADER_SIZE, position)
-    if len(header) < HEADER_SIZE or header[_MAGIC_AT] != _MAGIC:
+    if len(header) < HEADER_SIZE or header[_MAGIC_AT] != MAGIC:
         raise DumpError(f"{path}: an entry points at byte {position}, where the log has no batch")
     first, length = struct.unpack_from(">qi", header)
     if PREFIX_SIZE + length > max_message_size:

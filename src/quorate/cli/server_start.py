@@ -43,16 +43,15 @@ def server_start(
     from quorate.server import logs
     from quorate.server.app import run
 
-    if log_format == "human":
-        config = load_config(properties, overrides)
-        logs.configure(config.node_id, "human", log_level.upper())
-        run(config)
-        return
+    style: logs.Format = "json" if log_format == "json" else "human"
     try:
-        logs.configure(None, "json", log_level.upper())
         config = load_config(properties, overrides)
-        logs.configure(config.node_id, "json", log_level.upper())
+        logs.configure(config.node_id, style, log_level.upper())
         run(config)
-    except QuorateError as error:  # who reads JSON reads the last line, too
-        logs.LOG.error("%s", error)
+    except QuorateError as error:
+        if style == "human":
+            raise
+        if not logs.LOG.handlers:
+            logs.configure(None, style)
+        logs.LOG.error("%s", error)  # who reads JSON reads the last line, too
         raise click.exceptions.Exit(error.exit_code) from error

@@ -106,15 +106,13 @@ def seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
     """`7`, or `0..1000`, the second not included."""
     from quorate.sim.plan import MOST
 
-    first, dots, last = value.partition("..")
-    start = one_seed(first)
-    end = one_seed(last) if dots else None
-    numbers = (first, last) if dots else (first,)
-    if None in (start, end if dots else 0) and all(map(str.isdecimal, numbers)):
-        raise click.BadParameter(f"'{value}' is too large: seeds are numbers from 0 to {MOST}")
-    if start is None or (dots and end is None):
+    words = value.split("..", 1)
+    found = [number for number in map(one_seed, words) if number is not None]
+    if len(found) < len(words):
+        if all(map(str.isdecimal, words)):
+            raise click.BadParameter(f"'{value}' is too large: seeds are numbers from 0 to {MOST}")
         raise click.BadParameter(f"'{value}' is neither a seed nor A..B")
-    end = start + 1 if end is None else end
+    start, end = found[0], found[1] if len(found) == 2 else found[0] + 1
     if not start < end:
         raise click.BadParameter(f"'{value}' has no seeds: none is negative, B is not included")
     return range(start, end)

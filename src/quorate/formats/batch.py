@@ -65,7 +65,7 @@ _PREFIX: Final = struct.Struct(">qi")
 _BASE_OFFSET: Final = struct.Struct(">q")
 _EPOCH: Final = struct.Struct(">i")
 _CRC_FROM: Final = 21
-_MAGIC: Final = 2
+MAGIC: Final = 2
 _CONTROL: Final = 0x20
 _COMPRESSION: Final = 0x07
 _NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -125,7 +125,7 @@ class BatchView:
 
     def verify(self) -> None:
         """Raise BatchError unless the bytes are whole and may stand in a metadata log."""
-        if self.magic != _MAGIC:
+        if self.magic != MAGIC:
             raise self.error(f"batch format {self.magic} is not supported, only 2")
         if not self.crc_matches:
             raise self.error("checksum does not match: the bytes are damaged")
@@ -345,5 +345,5 @@ def _assemble(
         raise ValueError("a batch holds at least one record")
     after = _AFTER_CRC.pack(attributes, count - 1, timestamp_ms, timestamp_ms, -1, -1, -1, count)
     length = HEADER_SIZE - PREFIX_SIZE + len(records)
-    head = _UP_TO_CRC.pack(base_offset, length, epoch, _MAGIC, crc32c(records, crc32c(after)))
+    head = _UP_TO_CRC.pack(base_offset, length, epoch, MAGIC, crc32c(records, crc32c(after)))
     return b"".join((head, after, records))

@@ -17,7 +17,7 @@ def in_order(items: Iterable[T], key: Key | None = None) -> Iterator[T]:
     """What `sorted` gives, one after the other.
 
     `sorted` holds the interpreter to its end, a second for half a million names. This never holds
-    it for longer than a slice takes. Without a key names are compared in C: four times as fast.
+    it for longer than a slice takes. Without a key names are compared in C.
     """
     rest = iter(items)
     slices: list[list[Any]] = []

@@ -12,11 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from quorate.node.settings import ConfigError, parse_properties
+from quorate.node.settings import COMMA, PROVIDERS, ConfigError, parse_properties
 
-PROVIDERS: Final = "config.providers"
 _REFERENCE: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
-_COMMA: Final = re.compile(r"\s*,\s*")
 
 Params = Mapping[str, str]
 Lookup = Callable[[str, str, Params], str | None]
@@ -33,7 +31,7 @@ def resolved(values: Mapping[str, str], places: Mapping[str, str]) -> dict[str, 
 
     values, places: by key, and where each was set. Raises ConfigError.
     """
-    names = [name for name in _COMMA.split(values.get(PROVIDERS, "").strip()) if name]
+    names = [name for name in COMMA.split(values.get(PROVIDERS, "").strip()) if name]
     found: dict[str, tuple[Lookup, Params]] = {}
     for name in names:
         prefix = f"{PROVIDERS}.{name}."
@@ -111,7 +109,7 @@ def _from_directory(path: str, key: str, params: Params) -> str | None:
 
 
 def _check_allowed(path: str, params: Params) -> None:
-    allowed = [Path(one) for one in _COMMA.split(params.get("allowed.paths", "").strip()) if one]
+    allowed = [Path(one) for one in COMMA.split(params.get("allowed.paths", "").strip()) if one]
     place = Path(os.path.normpath(path))
     if allowed and not any(place.is_relative_to(one) for one in allowed):
         _refuse(f"{path} is not below allowed.paths ({', '.join(map(str, allowed))})")

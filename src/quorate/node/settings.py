@@ -14,7 +14,8 @@ from typing import Final, NoReturn
 from quorate.base.errors import QuorateError
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_COMMA: Final = re.compile(r"\s*,\s*")
+PROVIDERS: Final = "config.providers"
+COMMA: Final = re.compile(r"\s*,\s*")
 _MALFORMED: Final = "Malformed \\uxxxx encoding."
 _TYPE_NAMES: Final = {32: "INT", 64: "LONG"}
 
@@ -99,7 +100,7 @@ class Settings:
         text = self._values.get(key)
         if text is None:
             return None
-        return tuple(_COMMA.split(text)) if text else ()
+        return tuple(COMMA.split(text)) if text else ()
 
     def distinct(self, key: str, *, one_of: Sequence[str] = ()) -> tuple[str, ...] | None:
         """At least one value, none empty, each in `one_of` where that is given.
@@ -145,7 +146,7 @@ def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
             raise ConfigError(f"--override {override}: must have the form key=value")
         values[key] = value
         places[key] = f"--override {override}"
-    if "config.providers" in values:
+    if PROVIDERS in values:
         from quorate.node.providers import resolved
 
         values = resolved(values, places)
