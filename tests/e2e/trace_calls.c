@@ -82,15 +82,23 @@ static struct thread *thread_of(pid_t tid)
     return fresh;
 }
 
+/* Page by page: what follows the text may not be mapped, and the text may go over an edge. */
 static void read_text(pid_t tid, unsigned long at, char *text, size_t size)
 {
-    struct iovec here = {text, size - 1}, there = {(void *)at, size - 1};
-    /* What follows the text may not be mapped: up to the end of its page in any case. */
-    size_t page = 4096 - at % 4096;
-    if (there.iov_len > page)
-        there.iov_len = page;
-    ssize_t got = process_vm_readv(tid, &here, 1, &there, 1, 0);
-    text[got < 0 ? 0 : got] = 0;
+    size_t done = 0;
+    while (done < size - 1) {
+        size_t part = 4096 - (at + done) % 4096;
+        if (part > size - 1 - done)
+            part = size - 1 - done;
+        struct iovec here = {text + done, part}, there = {(void *)(at + done), part};
+        ssize_t got = process_vm_readv(tid, &here, 1, &there, 1, 0);
+        if (got <= 0)
+            break;
+        if (memchr(text + done, 0, got))
+            return;
+        done += got;
+    }
+    text[done] = 0;
 }
 
 static void file_of(pid_t tid, int fd, char *text)
