@@ -36,8 +36,10 @@ def free_port() -> int:
     return free_ports(1)[0]
 
 
-def wait_for(condition: Callable[[], T | None], what: str, timeout: float = 30.0) -> T:
-    """The first true answer of `condition`, asked every 50 ms; AssertionError after `timeout` s."""
+def wait_for(
+    condition: Callable[[], T | None], what: str, timeout: float = 30.0, every: float = 0.05
+) -> T:
+    """The first true answer of `condition`, asked `every` s; AssertionError after `timeout` s."""
     end = time.monotonic() + timeout
     while True:
         answer = condition()
@@ -45,7 +47,7 @@ def wait_for(condition: Callable[[], T | None], what: str, timeout: float = 30.0
             return answer
         if time.monotonic() > end:
             raise AssertionError(f"waited {timeout:g} s for {what}; last answer: {answer!r}")
-        time.sleep(0.05)
+        time.sleep(every)
 
 
 def run_tool(command: list[str], timeout: float = 60.0) -> subprocess.CompletedProcess[str]:

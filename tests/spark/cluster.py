@@ -132,12 +132,9 @@ class Cluster:
 
         wait_for(registered, f"{len(self.workers)} workers at the master", PATIENCE)
 
-    def host_of(self, executor: str) -> _Daemon | None:
-        """The worker that runs an executor (by its id), None when none does any more."""
-        for worker in self.workers:
-            if any(one["id"] == int(executor) for one in worker.page()["executors"]):
-                return worker
-        return None
+    def hosts(self) -> dict[str, _Daemon]:
+        """The worker that runs an executor, by the executor's id."""
+        return {str(one["id"]): w for w in self.workers for one in w.page()["executors"]}
 
     def stop(self) -> None:
         for one in (*self.workers, self._master):
@@ -158,6 +155,7 @@ class Driver:
             initializer=_open,
             initargs=(cluster.url, {**_CONF, "spark.local.dir": str(home)}),
         )
+        self._hosts: dict[str, _Daemon] = {}
         page, application = self._pool.submit(_where).result(timeout=PATIENCE)
         self._api = f"{page}/api/v1/applications/{application}"
 
@@ -182,7 +180,9 @@ class Driver:
         for _ in range(tries):
             running = self.submit(job, *arguments)
             wait_for(
-                lambda now=running: self._lose_one(now, when), f"a task of {job.__name__}", PATIENCE
+                *(lambda now=running: self._lose_one(now, when), f"a task of {job.__name__}"),
+                timeout=PATIENCE,
+                every=0.005,
             )
             found = running.result(timeout=PATIENCE)
             if self._failed_tasks() > failed:
@@ -194,28 +194,32 @@ class Driver:
         return sum(stage["numFailedTasks"] for stage in _get(f"{self._api}/stages"))
 
     def _lose_one(self, running: Future[Any], when: Callable[[], object]) -> bool:
-        """Kill a worker that is at work; false when none is."""
+        """Kill a worker that is at work; false when none is.
+
+        All stand still meanwhile: a small job is over before the driver's page is read.
+        """
         assert not running.done(), f"the job was over too early: {running.result()}"
+        if any(executor not in self._hosts for executor in self._executors()):
+            self._hosts = self._cluster.hosts()
         if not when():
             return False
-        for executor in self._busy():
-            worker = self._cluster.host_of(executor)
-            if worker is None:
-                continue
+        for worker in self._cluster.workers:
             worker.signal(signal.SIGSTOP)
-            if executor not in self._busy():  # it has just finished
-                worker.signal(signal.SIGCONT)
-                continue
-            worker.kill()
-            self._cluster.workers.remove(worker)
+        at_work = [executor for executor, tasks in self._executors().items() if tasks]
+        busy = [self._hosts[executor] for executor in at_work if executor in self._hosts]
+        for lost in busy[:1]:
+            lost.kill()
+            self._cluster.workers.remove(lost)
+        for worker in self._cluster.workers:
+            worker.signal(signal.SIGCONT)
+        if busy:
             self._cluster.start_worker()
-            return True
-        return False
+        return bool(busy)
 
-    def _busy(self) -> list[str]:
-        """The executors that have tasks now."""
+    def _executors(self) -> dict[str, int]:
+        """How many tasks each executor has now."""
         found = _get(f"{self._api}/executors")
-        return [one["id"] for one in found if one["activeTasks"] and one["id"] != "driver"]
+        return {one["id"]: one["activeTasks"] for one in found if one["id"] != "driver"}
 
     def stop(self) -> None:
         self._pool.submit(_close).result(timeout=PATIENCE)
