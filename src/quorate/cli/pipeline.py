@@ -222,8 +222,8 @@ def _job(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSession, Ba
         conf.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOG4J}")
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it is told below
     with progress(name, quiet=words["quiet"]) as bar:
-        bar.tell("starting Spark")
         with _left_at_once(bar.clear):
+            bar.tell("starting Spark")
             spark = session(f"quorate {name}", words["master"], storage=storage, **conf)
         bar.watch(spark)
         try:

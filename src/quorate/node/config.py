@@ -289,7 +289,7 @@ def _validate_controller(config: NodeConfig, settings: Settings) -> None:
         settings.refuse(
             "inter.broker.listener.name",
             f"{addresses.CONTROLLER_NAMES} must not contain an explicitly set "
-            "inter.broker.listener.name configuration value when process.roles=controller",
+            "inter.broker.listener.name configuration value when process.roles=controller'",
         )
     ids = [voter.key.id for voter in config.static_voters]
     if ids and config.node_id not in ids:
