@@ -8,6 +8,7 @@ import pytest
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey, Uuid
 from quorate.embed import InDoubt, Member, MemberStopped, NotLeader, create
+from quorate.server.app import open_storage
 
 
 class Journal:
@@ -36,8 +37,10 @@ def free_address():
 class Trio:
     """Three founders in one process, each with its own disk and sockets."""
 
-    def __init__(self, path, count=3, settings=None):
+    def __init__(self, path, count=3, settings=None, machine=Journal, opened=None):
+        """machine: makes the state machines; opened: makes the storage of some members, by id."""
         self.path, self.settings = path, settings
+        self.machine, self.opened = machine, opened or {}
         self.addresses = {i: free_address() for i in range(1, count + 1)}
         self.journals = {}
         self.members = {}
@@ -50,9 +53,13 @@ class Trio:
         return self
 
     async def start(self, i):
-        self.journals[i] = Journal()
+        self.journals[i] = self.machine()
         self.members[i] = await Member.start(
-            self.path / str(i), self.journals[i], self.addresses[i], settings=self.settings
+            self.path / str(i),
+            self.journals[i],
+            self.addresses[i],
+            settings=self.settings,
+            open_storage=self.opened.get(i, open_storage),
         )
 
     async def leader(self):
@@ -61,6 +68,13 @@ class Trio:
                 if member.leads:
                     return member
             await asyncio.sleep(0.005)
+
+    async def leader_but(self, i):
+        """As `leader`, and another one than member i."""
+        while (leader := await self.leader()).node_id == i:
+            leader.resign()
+            await until(lambda: not leader.leads)
+        return leader
 
     async def __aexit__(self, *_):
         await asyncio.gather(*(m.stop(1.0) for m in self.members.values()))

@@ -85,7 +85,11 @@ class MemoryDriver:
     def shutdown(self, timeout_ms: int) -> None:
         self.post(inputs.Shutdown(timeout_ms))
 
-    def close(self) -> None:
+    async def close(self) -> bool:
+        self.halt()
+        return True
+
+    def halt(self) -> None:
         """End in good order; the storage can be opened again."""
         if not self.over:
             self._hang_up()
@@ -160,7 +164,7 @@ class MemoryDriver:
         return results
 
     def _end(self, fault: str | None) -> None:
-        self.close()
+        self.halt()
         self._ended(fault)
 
 
@@ -314,7 +318,7 @@ class LocalCluster:
 
     async def stop(self) -> None:
         for driver in self._drivers.values():
-            driver.close()
+            driver.halt()
         for member in self.members.values():
             member._end(None)
 

@@ -7,6 +7,7 @@ import random
 import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -35,7 +36,9 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused
 from quorate.server import app, sockets
+from quorate.server.disk import off_the_loop
 from quorate.server.driver import Driver
+from quorate.server.logs import LOG
 from quorate.server.meters import Meters
 from quorate.storage.api import Storage
 
@@ -56,7 +59,8 @@ class AnyDriver(Protocol):
 
     def shutdown(self, timeout_ms: int) -> None: ...
 
-    def close(self) -> None: ...
+    async def close(self) -> bool:
+        """End; False when the storage is still in use."""
 
 
 class Member:
@@ -78,6 +82,7 @@ class Member:
         self._why: str | None = None
         self._storage: Storage | None = None
         self._pages: WebServer | None = None
+        self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(  # noqa: PLR0913 - settings by their names, one call for a program to make
@@ -113,18 +118,17 @@ class Member:
             settings=settings,
         )
         identity = load_identity(config)
-        bound = sockets.bind(config)
-        storage = open_storage(config)
-        page = None
-        try:
+        with ExitStack() as undo:
+            bound = sockets.bind(config)
+            undo.callback(bound.close)
             page = sockets.bind_metrics(config)
-            return await cls._run(config, identity, bound, page, storage, machine)
-        except BaseException:
-            bound.close()
             if page is not None:
-                page.close()
-            storage.close()
-            raise
+                undo.callback(page.close)
+            storage = open_storage(config)
+            undo.callback(storage.close)
+            member = await cls._run(config, identity, bound, page, storage, machine)
+            undo.pop_all()
+            return member
 
     @classmethod
     async def _run(
@@ -136,7 +140,7 @@ class Member:
         storage: Storage,
         machine: StateMachine,
     ) -> Self:
-        recovered = storage.open()
+        recovered = await off_the_loop(storage.open)
         opaque = OpaqueMachine(machine)
         replica = Replica(
             raft_config(config, identity.cluster_id, identity.directory_id, bound.advertised),
@@ -275,7 +279,16 @@ class Member:
             self._driver.post(Resign(self.node.replica.core.epoch))
 
     async def stop(self, timeout_s: float = 5.0) -> None:
-        """Leave in good order: the others elect a new leader at once."""
+        """Leave in good order: the others elect a new leader at once.
+
+        They are given `timeout_s`. Then what is queued for the disk is written, however long that
+        takes (10 s at most); the loop goes on meanwhile. Once this returns, the directory is free.
+        """
+        if self._stopping is None:
+            self._stopping = self._loop.create_task(self._stop(timeout_s))
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self, timeout_s: float) -> None:
         driver = self._driver
         if driver is None:
             return
@@ -283,12 +296,17 @@ class Member:
             driver.shutdown(int(timeout_s * 1000))
             await asyncio.wait([self._ended], timeout=timeout_s + 1)
         self._driver = None
-        await asyncio.sleep(0)
-        driver.close()
+        free = await driver.close()
         if self._pages is not None:
             self._pages.close()
-        if self._storage is not None:
-            self._storage.close()
+        if self._storage is not None and free:
+            await off_the_loop(self._storage.close)
+        elif not free:
+            LOG.error(
+                "The disk of member %d does not answer: its directory stays locked until this "
+                "process ends",
+                self.node_id,
+            )
         self._fail_all("The member was stopped")
 
     async def wait_stopped(self) -> None:

@@ -197,8 +197,7 @@ async def _serve(
         gc.freeze()
         driver.start()
         fault = await ended
-        await asyncio.sleep(0)
-        driver.close()
+        await driver.close()
         if pages is not None:
             pages.close()
         if fault is not None:

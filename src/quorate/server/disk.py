@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import Final, TypeVar
 
 from quorate.base.errors import QuorateError
 from quorate.node.disk import Disk, write_snapshot
@@ -26,6 +26,8 @@ from quorate.node.jobs import (
 )
 from quorate.server.logs import LOG
 from quorate.storage.api import Storage
+
+R = TypeVar("R")
 
 _PATIENCE_S: Final = 10.0
 """How long an ending node waits for a disk that does not answer."""
@@ -95,13 +97,19 @@ class DiskThread:
         if ordered:
             self._queue.put(ordered)
 
-    def close(self) -> None:
-        """Perform what is queued, abandon a snapshot in the making, end the threads."""
+    def close(self) -> bool:
+        """Perform what is queued, abandon a snapshot in the making, end the threads.
+
+        Blocks for as long as the disk takes, 10 s at most. False: it did not answer, and a thread
+        still uses the storage.
+        """
         self._closing.set()
         self._queue.put(None)
-        self._thread.join(_PATIENCE_S)
-        for thread in self._snapshots:
-            thread.join(_PATIENCE_S)
+        threads = [self._thread, *self._snapshots]
+        until = time.monotonic() + _PATIENCE_S
+        for thread in threads:
+            thread.join(max(until - time.monotonic(), 0))
+        return not any(thread.is_alive() for thread in threads)
 
     def _run(self) -> None:
         closing = False
@@ -153,6 +161,16 @@ class DiskThread:
     def _report(self, results: Sequence[Result]) -> None:
         if results and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._deliver, results)
+
+
+async def off_the_loop(work: Callable[[], R]) -> R:
+    """Do on a thread what waits for a disk. Who is cancelled meanwhile still sees it end."""
+    done = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        await asyncio.wait([done])
+        raise
 
 
 def attempt_snapshot(

@@ -23,7 +23,7 @@ from quorate.node.translate_peer import api_key_of, request_to_wire, response_fr
 from quorate.raft import inputs
 from quorate.raft.inputs import Failure
 from quorate.raft.ready import Send
-from quorate.server.disk import DiskThread
+from quorate.server.disk import DiskThread, off_the_loop
 from quorate.server.listener import Acceptor, Connection, Limits, Slot
 from quorate.server.logs import LOG, Sparing, level_of
 from quorate.server.meters import Meters
@@ -103,8 +103,17 @@ class Driver:
         self.leaving = True
         self.post(inputs.Shutdown(timeout_ms))
 
-    def close(self) -> None:
-        """Close every connection and end the disk thread."""
+    async def close(self) -> bool:
+        """Close every connection, perform what is queued for the disk, end its thread.
+
+        Only the caller waits for the disk, 10 s at most. False: it did not answer, and the storage
+        is still in use.
+        """
+        self._hang_up()
+        return await off_the_loop(self._disk.close)
+
+    def _hang_up(self) -> None:
+        """Step no more; the peers hear of it by their connections."""
         self._over = True
         if self._timer is not None:
             self._timer.cancel()
@@ -112,7 +121,6 @@ class Driver:
         self._notes.tell()
         for peer in self._peers.values():
             peer.close()
-        self._disk.close()
 
     @property
     def disk_busy_s(self) -> float:
@@ -196,7 +204,7 @@ class Driver:
             self._disk.submit(effects.jobs)
 
     def _end(self, fault: str | None) -> None:
-        self._over = True
+        self._hang_up()
         self.fault = fault
         self._ended(fault)
 

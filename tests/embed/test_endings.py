@@ -1,0 +1,123 @@
+"""How members end, and that nobody else has to wait for it."""
+
+import asyncio
+import gc
+import threading
+from pathlib import Path
+
+import pytest
+
+from embed.test_promises import Journal, Trio, free_address, run, until
+from quorate.base.errors import QuorateError
+from quorate.embed import Member, MemberStopped, create
+from quorate.storage.disk import sync_file
+from quorate.storage.files import FileStorage
+from quorate.storage.log import LogOptions
+
+PATIENT = {"controller.quorum.fetch.timeout.ms": "600000"}
+"""Followers that wait for a silent leader longer than any test."""
+
+
+class Gate:
+    """A disk whose syncs wait while it is shut; `entered`: one does."""
+
+    def __init__(self):
+        self.open, self.entered = threading.Event(), threading.Event()
+        self.open.set()
+
+    def sync(self, fd):
+        if not self.open.is_set():
+            self.entered.set()
+            self.open.wait()
+        sync_file(fd)
+
+    def storage(self, config):
+        options = LogOptions(needs_vote=True)
+        return FileStorage(Path(config.metadata_log_dir), options, sync=self.sync)
+
+
+def test_the_loop_goes_on_while_a_member_stops_with_its_disk_at_work(tmp_path):
+    async def story():
+        gate = Gate()
+        async with Trio(tmp_path, opened={3: gate.storage}) as trio:
+            leader = await trio.leader_but(3)
+            await leader.propose(b"x")
+            gate.open.clear()
+            try:
+                await leader.propose(b"y")
+                await until(gate.entered.is_set)
+                stopping = asyncio.ensure_future(trio.members[3].stop(0.1))
+                await until(lambda: trio.members[3]._driver is None)
+                assert await leader.propose(b"z") == 3
+                assert not stopping.done()
+            finally:
+                gate.open.set()
+            await stopping
+
+    run(story)
+
+
+def test_who_gives_up_waiting_for_a_member_to_stop_leaves_nothing_behind(tmp_path):
+    async def story():
+        gate = Gate()
+        async with Trio(tmp_path, count=1, opened={1: gate.storage}) as trio:
+            member = await trio.leader()
+            gate.open.clear()
+            try:
+                lost = member.propose_nowait(b"x")
+                await until(gate.entered.is_set)
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(member.stop(0.1), 0.2)
+            finally:
+                gate.open.set()
+            await member.stop()
+            await asyncio.gather(lost, return_exceptions=True)
+            await trio.start(1)
+            assert (await trio.leader()) is trio.members[1]
+
+    run(story)
+
+
+class Picky(Journal):
+    """Stumbles over the entry b"bad", where it is told to."""
+
+    stumbles = False
+
+    def apply(self, offset, entry):
+        if self.stumbles and entry == b"bad":
+            raise ValueError("only here")
+        return super().apply(offset, entry)
+
+
+def test_who_fails_hangs_up_and_the_others_elect_at_once(tmp_path):
+    async def story():
+        async with Trio(tmp_path, settings=PATIENT, machine=Picky) as trio:
+            old = await trio.leader()
+            await old.propose(b"good")
+            trio.journals[old.node_id].stumbles = True
+            with pytest.raises(QuorateError):
+                await old.propose(b"bad")
+            with pytest.raises(MemberStopped):
+                await old.wait_stopped()
+            host, _, port = trio.addresses[old.node_id].rpartition(":")
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection(host, int(port))
+            new = await trio.leader()
+            assert new is not old
+            assert await new.propose(b"more") == 3
+
+    run(story)
+
+
+def test_a_storage_that_cannot_be_had_leaves_no_socket_open(tmp_path, recwarn):
+    def unavailable(config):
+        raise QuorateError("no such storage")
+
+    async def story():
+        create(tmp_path / "1", 1, "alone", {1: "127.0.0.1:9093"})
+        with pytest.raises(QuorateError, match="no such storage"):
+            await Member.start(tmp_path / "1", Journal(), free_address(), open_storage=unavailable)
+
+    run(story)
+    gc.collect()
+    assert not [w for w in recwarn if issubclass(w.category, ResourceWarning)]
