@@ -7,7 +7,7 @@ import selectors
 import pytest
 
 from quorate.base.errors import QuorateError
-from quorate.embed import InDoubt, MemberStopped, NotLeader, local, local_cluster
+from quorate.embed import ChangeFailed, InDoubt, MemberStopped, NotLeader, local, local_cluster
 from quorate.node.machine import Now
 
 
@@ -124,13 +124,82 @@ def test_members_join_and_leave_while_it_works(machines):
         async with local_cluster(3, machines) as cluster:
             await cluster.propose(b"1")
             fourth = await cluster.join(4)
-            await until(lambda: fourth.applied_offset > 0)
             leader = await cluster.leader()
             await leader.add_member(fourth.key, cluster.address(4))
             first = leader.key
             await leader.remove_member(first)
             await until(lambda: len(fourth.members) == 3 and first not in fourth.members)
             assert await cluster.propose(b"1") == 2
+
+    run(story)
+
+
+def test_members_join_two_at_a_time(machines):
+    async def story():
+        async with local_cluster(1, machines) as cluster:
+            joiners = [await cluster.join(i) for i in (2, 3)]
+            leader = await cluster.leader()
+            await asyncio.gather(
+                *(leader.add_member(m.key, cluster.address(m.node_id)) for m in joiners)
+            )
+            assert set(leader.members) == {m.key for m in cluster.members.values()}
+            with pytest.raises(ChangeFailed, match="DUPLICATE_VOTER") as refusal:
+                await leader.add_member(joiners[0].key, cluster.address(2))
+            assert not refusal.value.retriable
+
+    run(story)
+
+
+def test_a_joiner_that_does_not_catch_up_is_waited_for_and_no_longer(machines):
+    async def story():
+        async with local_cluster(1, machines) as cluster:
+            joiner = await cluster.join(2)
+            cluster.cut(1, 2)
+            leader = await cluster.leader()
+            with pytest.raises(ChangeFailed) as refusal:
+                await leader.add_member(joiner.key, cluster.address(2), timeout_s=0.2)
+            assert refusal.value.retriable
+            adding = asyncio.ensure_future(leader.add_member(joiner.key, cluster.address(2)))
+            await asyncio.sleep(0)
+            cluster.heal()
+            await adding
+            assert joiner.key in leader.members
+
+    run(story)
+
+
+def test_members_are_changed_by_the_leader_alone(machines):
+    async def story():
+        async with local_cluster(3, machines) as cluster:
+            leader = await cluster.leader()
+            follower = next(m for m in cluster.members.values() if m is not leader)
+            await until(lambda: follower.leader_id == leader.node_id)
+            for change in (
+                follower.remove_member(leader.key),
+                follower.add_member(leader.key, cluster.address(1)),
+            ):
+                with pytest.raises(NotLeader) as refusal:
+                    await change
+                assert refusal.value.leader_id == leader.node_id
+            assert len(leader.members) == 3
+
+    run(story)
+
+
+@pytest.mark.parametrize("end", ["resign", "crash"])
+def test_a_change_that_was_on_its_way_when_leadership_was_lost_is_in_doubt(machines, end):
+    async def story():
+        async with local_cluster(3, machines) as cluster:
+            leader = await cluster.leader()
+            await leader.propose(b"1")
+            others = [m for m in cluster.members.values() if m is not leader]
+            for other in others:
+                cluster.cut(leader.node_id, other.node_id)
+            changing = asyncio.ensure_future(leader.remove_member(others[0].key))
+            await until(lambda: others[0].key not in leader.members)
+            leader.resign() if end == "resign" else cluster.crash(leader.node_id)
+            with pytest.raises(InDoubt, match="may or may not commit"):
+                await changing
 
     run(story)
 

@@ -10,13 +10,14 @@
 `propose` returns when the entry is synced to the disks of a majority and applied here.
 """
 
-from quorate.embed.errors import InDoubt, MemberStopped, NotLeader
+from quorate.embed.errors import ChangeFailed, InDoubt, MemberStopped, NotLeader
 from quorate.embed.founding import create
 from quorate.embed.local import LocalCluster, local_cluster
 from quorate.embed.machine import StateMachine
 from quorate.embed.member import Member
 
 __all__ = [
+    "ChangeFailed",
     "InDoubt",
     "LocalCluster",
     "Member",

@@ -1,12 +1,12 @@
-"""What a proposal may end with."""
+"""What a proposal or a change of members may end with."""
 
 from __future__ import annotations
 
-from quorate.base.errors import QuorateError
+from quorate.base.errors import ErrorCode, QuorateError
 
 
 class NotLeader(QuorateError):
-    """Nothing was appended: propose to the leader. `leader_id` is -1 while there is none."""
+    """Nothing was appended: ask the leader instead. `leader_id` is -1 while there is none."""
 
     def __init__(self, leader_id: int, address: str | None) -> None:
         known = leader_id >= 0 and address
@@ -17,10 +17,23 @@ class NotLeader(QuorateError):
 
 
 class InDoubt(QuorateError):
-    """Leadership was lost, or the member stopped, with the entry on its way.
+    """Leadership was lost, or the member stopped, with the entry or change on its way.
 
-    It may be committed and applied, or never be: propose it again only if that is harmless.
+    It may be committed and applied, or never be: ask for it again only if that is harmless.
     """
+
+
+class ChangeFailed(QuorateError):
+    """The members were not changed. `error` is the reason in Kafka's terms.
+
+    `retriable`: only time was missing (the joiner lags behind, or another change is under way). A
+    change that timed out may still be committed; to ask for it again is harmless.
+    """
+
+    def __init__(self, error: ErrorCode, message: str | None) -> None:
+        super().__init__(f"{message or 'The members were not changed'} ({error.name})")
+        self.error = error
+        self.retriable = error == ErrorCode.REQUEST_TIMED_OUT
 
 
 class MemberStopped(QuorateError):

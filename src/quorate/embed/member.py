@@ -18,6 +18,7 @@ from quorate.base.ids import Address, Listener, ReplicaKey
 from quorate.embed.errors import InDoubt, MemberStopped, NotLeader
 from quorate.embed.founding import LISTENER, member_config, parse_address
 from quorate.embed.machine import BARRIER, OpaqueMachine, StateMachine, encode_entry
+from quorate.embed.membership import Answer, carry_through
 from quorate.embed.node import EmbeddedNode
 from quorate.formats.files import META_PROPERTIES
 from quorate.formats.meta_properties import decode_meta_properties
@@ -260,18 +261,42 @@ class Member:
         """End offset (exclusive) of what the machine has applied."""
         return self.node.replica.applied.offset
 
-    async def add_member(self, key: ReplicaKey, address: str) -> None:
-        """Make a started joiner a voter; on the leader. Raises QuorateError with the reason."""
-        listener = Listener(LISTENER, *parse_address(address))
-        response = await self._ask(AddVoterRequest(None, key, (listener,)))
-        assert isinstance(response, AddVoterResponse)
-        _raise(response.error, response.message)
+    async def add_member(self, key: ReplicaKey, address: str, timeout_s: float = 30.0) -> None:
+        """Make a started joiner a voter; on the leader. Returns when that is committed.
 
-    async def remove_member(self, key: ReplicaKey) -> None:
-        """Make a voter an observer; on the leader, which may remove itself."""
-        response = await self._ask(RemoveVoterRequest(None, key))
-        assert isinstance(response, RemoveVoterResponse)
-        _raise(response.error, response.message)
+        The joiner must have caught up with the log first: it is waited for, and so is another
+        change under way, for `timeout_s`. Raises NotLeader (nothing was changed), ChangeFailed,
+        InDoubt or MemberStopped.
+        """
+        request = AddVoterRequest(None, key, (Listener(LISTENER, *parse_address(address)),))
+
+        def already(error: ErrorCode) -> bool:
+            return error == ErrorCode.DUPLICATE_VOTER and key in self.members
+
+        await carry_through(lambda: self._change(request), already, timeout_s)
+
+    async def remove_member(self, key: ReplicaKey, timeout_s: float = 30.0) -> None:
+        """Make a voter an observer; on the leader, which may remove itself.
+
+        Returns when that is committed. Raises as `add_member`.
+        """
+        request = RemoveVoterRequest(None, key)
+
+        def already(error: ErrorCode) -> bool:
+            return error == ErrorCode.VOTER_NOT_FOUND
+
+        await carry_through(lambda: self._change(request), already, timeout_s)
+
+    async def _change(self, request: AddVoterRequest | RemoveVoterRequest) -> Answer:
+        if self._why is None and self.leader_id != self.node_id:
+            raise self._not_leader()
+        response = await self._ask(request)
+        assert isinstance(response, AddVoterResponse | RemoveVoterResponse)
+        if response.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            raise InDoubt(
+                "Leadership was lost with the change on its way: it may or may not commit"
+            )
+        return response.error, response.message
 
     def resign(self) -> None:
         """Give up leadership, so that another member takes it."""
@@ -347,9 +372,12 @@ class Member:
                 "Leadership was lost with the entry in the log: it may or may not commit"
             )
         if outcome.error in (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER):
-            address = self._leader_address() if self.leader_id >= 0 else None
-            return NotLeader(self.leader_id, str(address) if address else None)
+            return self._not_leader()
         return QuorateError(outcome.message)
+
+    def _not_leader(self) -> NotLeader:
+        address = self._leader_address() if self.leader_id >= 0 else None
+        return NotLeader(self.leader_id, str(address) if address else None)
 
     def _leader_address(self) -> Address | None:
         endpoints = self.node.replica.core.leader_endpoints
@@ -383,7 +411,7 @@ class Member:
             self._tell(done, InDoubt(f"{why}: the entry may or may not commit"))
         for future in asked:
             if not future.done():
-                future.set_exception(MemberStopped(why))
+                future.set_exception(InDoubt(f"{why}: the change may or may not commit"))
 
 
 def _meta(directory: Path) -> int:
@@ -401,8 +429,3 @@ def _meta(directory: Path) -> int:
     if node_id is None:
         raise QuorateError(f"{path} has no node.id")
     return node_id
-
-
-def _raise(error: ErrorCode, message: str | None) -> None:
-    if error != ErrorCode.NONE:
-        raise QuorateError(f"{message or 'refused'} ({error.name})")

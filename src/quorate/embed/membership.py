@@ -1,0 +1,34 @@
+"""Carrying a voter change through: asked again while all that is missing is time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.embed.errors import ChangeFailed
+
+_PAUSE_S: Final = 0.05
+
+Answer = tuple[ErrorCode, str | None]
+
+
+async def carry_through(
+    ask: Callable[[], Awaitable[Answer]], already: Callable[[ErrorCode], bool], timeout_s: float
+) -> None:
+    """Ask until the change is committed, or refused for good, or `timeout_s` has gone by.
+
+    An earlier attempt that timed out may have been committed after all: `already` says whether a
+    refusal means that. Raises ChangeFailed.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + timeout_s
+    error, message = await ask()
+    while error == ErrorCode.REQUEST_TIMED_OUT and loop.time() < until:
+        await asyncio.sleep(_PAUSE_S)
+        error, message = await ask()
+        if already(error):
+            return
+    if error != ErrorCode.NONE:
+        raise ChangeFailed(error, message)
