@@ -37,10 +37,11 @@ def free_address():
 class Trio:
     """Three founders in one process, each with its own disk and sockets."""
 
-    def __init__(self, path, count=3, settings=None, machine=Journal, opened=None):
-        """machine: makes the state machines; opened: makes the storage of some members, by id."""
+    def __init__(self, path, count=3, settings=None, machine=Journal, opened=None, late=()):
+        """machine: makes the state machines; opened: makes the storage of some members, by id;
+        late: those that are not started."""
         self.path, self.settings = path, settings
-        self.machine, self.opened = machine, opened or {}
+        self.machine, self.opened, self.late = machine, opened or {}, late
         self.addresses = {i: free_address() for i in range(1, count + 1)}
         self.journals = {}
         self.members = {}
@@ -48,7 +49,7 @@ class Trio:
     async def __aenter__(self):
         for i in self.addresses:
             create(self.path / str(i), i, "trio", self.addresses)
-        for i in self.addresses:
+        for i in set(self.addresses) - set(self.late):
             await self.start(i)
         return self
 

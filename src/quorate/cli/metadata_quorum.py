@@ -417,7 +417,7 @@ def _targets(text: str, quorum: Quorum) -> Targets:
             raise VoterError(
                 f"Controller {part} is no voter now: give it as id@host:port:directory-id"
             )
-        key, address = (voters[int(part)], None) if part.isdecimal() else parse_voter(part)
+        key, address = (voters[int(part)], None) if part.isdecimal() else parse_voter(part)[:2]
         if key.id in {other.id for other in found}:
             raise VoterError(f"Node id {key.id} was specified more than once.")
         found[key] = address

@@ -10,6 +10,7 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
+from quorate.embed.first_start import UNPROVEN
 from quorate.node import formatter
 from quorate.node.config import METRICS_LISTENER, NodeConfig, config_of, strangers
 from quorate.node.dynamic_voters import DynamicVoter
@@ -31,7 +32,8 @@ def create(
     `contacts`, then have a member call `add_member`.
 
     A founder that lost its disk must not be founded again: it would have forgotten its votes and
-    what it acknowledged. Remove it from the cluster and let it join as a new member.
+    what it acknowledged. Remove it from the cluster and let it join as a new member. Its start is
+    refused where another founder that can be asked knows of it; do not rely on that.
 
     Raises QuorateError when the directory is in use, or `node_id` is not among the founders.
     """
@@ -42,7 +44,9 @@ def create(
     cluster_id = uuid_to_text(_derived("cluster", cluster))
     voters = tuple(
         DynamicVoter(
-            ReplicaKey(founder, _derived("directory", f"{cluster}/{founder}")), parse_address(text)
+            ReplicaKey(founder, _derived("directory", f"{cluster}/{founder}")),
+            parse_address(text),
+            UNPROVEN,
         )
         for founder, text in sorted((founders or {}).items())
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey
 from quorate.embed.errors import InDoubt, MemberStopped, NotLeader
+from quorate.embed.first_start import refuse_a_second_founding
 from quorate.embed.founding import LISTENER, member_config, parse_address
 from quorate.embed.machine import BARRIER, OpaqueMachine, StateMachine, encode_entry
 from quorate.embed.membership import Answer, carry_through
@@ -106,7 +107,9 @@ class Member:
         (`controller.quorum.*`, `metadata.log.*`). `open_storage` makes the storage of a directory,
         for tests with a disk that fails.
 
-        Raises QuorateError: not a member's directory, damaged, in use, or the port is.
+        Raises QuorateError: not a member's directory, damaged, in use, or the port is; or a
+        founder's that was made again, as the other founders know (asking them takes 2 s at most,
+        once).
         """
         meta = _meta(Path(directory))
         config = member_config(
@@ -142,9 +145,11 @@ class Member:
         machine: StateMachine,
     ) -> Self:
         recovered = await off_the_loop(storage.open)
+        raft = raft_config(config, identity.cluster_id, identity.directory_id, bound.advertised)
+        await refuse_a_second_founding(raft, recovered)
         opaque = OpaqueMachine(machine)
         replica = Replica(
-            raft_config(config, identity.cluster_id, identity.directory_id, bound.advertised),
+            raft,
             recovered,
             opaque,
             random.Random(secrets.randbits(64)).random,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from quorate.base.errors import ErrorCode
+from quorate.embed.first_start import CONTROLLERS, is_unproven
 from quorate.embed.machine import OpaqueMachine
 from quorate.metadata.image import Image
 from quorate.node.calls import Call
@@ -22,7 +23,6 @@ from quorate.wire.schema import Message
 
 _SERVED = frozenset({1, 18, 52, 53, 54, 55, 59, 80, 81, 82})
 _DESCRIBE_CLUSTER = 60
-_CONTROLLERS = 2
 
 
 class EmbeddedNode(ReplicaView):
@@ -102,24 +102,30 @@ class EmbeddedNode(ReplicaView):
             effects.answers.append((call.token, call.encode(answer)))
 
     def _describe_cluster(self, call: Call) -> Message:
-        """The voters as controllers, so that Kafka's tools find their way."""
+        """The voters as controllers, so that Kafka's tools find their way.
+
+        Who asks for fenced ones too is told which founders have never been there.
+        """
         message = call.message
         assert isinstance(message, DescribeClusterRequest)
-        if message.endpoint_type != _CONTROLLERS:
+        if message.endpoint_type != CONTROLLERS:
             return DescribeClusterResponse(
                 error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
                 error_message="Members of a replicated state machine are controllers.",
             )
         nodes = [
             DescribeClusterResponse.DescribeClusterBroker(
-                broker_id=voter.key.id, host=end.host, port=end.port
+                broker_id=voter.key.id,
+                host=end.host,
+                port=end.port,
+                is_fenced=message.include_fenced_brokers and is_unproven(voter),
             )
             for voter in self.control.voters or ()
             for end in voter.listeners
             if end.name == call.listener
         ]
         return DescribeClusterResponse(
-            endpoint_type=_CONTROLLERS,
+            endpoint_type=CONTROLLERS,
             cluster_id=self.cluster_id,
             controller_id=self.leader_id,
             brokers=nodes,

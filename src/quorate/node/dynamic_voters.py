@@ -19,10 +19,12 @@ class VoterError(QuorateError):
 
 
 class DynamicVoter(NamedTuple):
-    """One voter: who it is and where its default controller listener is."""
+    """One voter: who it is, where its default controller listener is, what it can run."""
 
     key: ReplicaKey
     address: Address
+    kraft_versions: tuple[int, int] = (0, 1)
+    """The least and the greatest."""
 
     def __str__(self) -> str:
         return f"{self.key.id}@{self.address}:{uuid_to_text(self.key.directory_id)}"
@@ -31,7 +33,7 @@ class DynamicVoter(NamedTuple):
         """As VotersRecord holds it: the name in upper case, an IPv6 address in full."""
         host, port = self.address
         listener = Listener(listener_name.upper(), _in_full(host), port)
-        return Voter(self.key, (listener,), min_kraft_version=0, max_kraft_version=1)
+        return Voter(self.key, (listener,), *self.kraft_versions)
 
 
 def parse_voters(text: str) -> tuple[DynamicVoter, ...]:

@@ -1,0 +1,129 @@
+"""A founder that was there before is not founded again, where anybody can know."""
+
+import asyncio
+import shutil
+import socket
+
+import pytest
+
+from embed.test_promises import Journal, Trio, free_address, run, until
+from quorate.base.errors import QuorateError
+from quorate.embed import Member, create, first_start
+from quorate.embed.first_start import is_unproven
+
+QUICK = {
+    "controller.quorum.fetch.timeout.ms": "200",
+    "controller.quorum.election.timeout.ms": "100",
+}
+
+
+async def proven(trio, *ids):
+    """Until all these know that all of them have been there."""
+
+    def told(i):
+        voters = trio.members[i].node.control.voters
+        return not any(is_unproven(voter) for voter in voters if voter.key.id in ids)
+
+    await until(lambda: all(told(i) for i in ids))
+
+
+def found_anew(trio, i):
+    shutil.rmtree(trio.path / str(i))
+    create(trio.path / str(i), i, "trio", trio.addresses)
+
+
+def test_a_founder_that_lost_its_disk_is_not_founded_again(tmp_path):
+    async def story():
+        async with Trio(tmp_path, settings=QUICK) as trio:
+            await (await trio.leader()).propose(b"x")
+            await proven(trio, 1, 2, 3)
+            await trio.members[2].stop()
+            found_anew(trio, 2)
+            for _ in range(2):
+                with pytest.raises(QuorateError, match="Member 2 has been a member before"):
+                    await trio.start(2)
+
+    run(story)
+
+
+def test_one_that_has_no_leader_and_has_just_started_knows_it_too(tmp_path):
+    async def story():
+        async with Trio(tmp_path, settings=QUICK) as trio:
+            await proven(trio, 1, 2, 3)
+            await asyncio.gather(*(member.stop() for member in trio.members.values()))
+            await trio.start(1)
+            found_anew(trio, 2)
+            with pytest.raises(QuorateError, match=r"as member 1 at 127\.0\.0\.1"):
+                await trio.start(2)
+
+    run(story)
+
+
+def test_it_joins_as_the_refusal_says(tmp_path):
+    async def story():
+        async with Trio(tmp_path, settings=QUICK) as trio:
+            await proven(trio, 1, 2, 3)
+            old = trio.members.pop(2)
+            await old.stop()
+            found_anew(trio, 2)
+            leader = await trio.leader()
+            await leader.remove_member(old.key)
+            with pytest.raises(QuorateError, match="Member 2 is not a member any more"):
+                await trio.start(2)
+            shutil.rmtree(tmp_path / "2")
+            create(tmp_path / "2", 2, "trio")
+            trio.members[2] = joiner = await Member.start(
+                tmp_path / "2", Journal(), trio.addresses[2], contacts=(trio.addresses[1],)
+            )
+            leader = await trio.leader()
+            await leader.add_member(joiner.key, trio.addresses[2])
+            assert joiner.key in leader.members and joiner.key != old.key
+
+    run(story)
+
+
+def test_a_founder_that_comes_late_for_the_first_time_is_welcome(tmp_path):
+    async def story():
+        async with Trio(tmp_path, settings=QUICK, late=(3,)) as trio:
+            leader = await trio.leader()
+            for n in range(5):
+                await leader.propose(b"%d" % n)
+            await proven(trio, 1, 2)
+            await trio.start(3)
+            await until(lambda: len(trio.journals[3].entries) == 5)
+
+    run(story)
+
+
+def test_a_founder_that_was_killed_before_it_followed_anybody_starts_again(tmp_path):
+    async def story():
+        async with Trio(tmp_path, late=(2, 3)) as trio:
+            await until(lambda: trio.members[1].node.replica.core.epoch >= 0)
+            await trio.members[1].stop(0)
+            for i in (1, 2, 3):
+                await trio.start(i)
+            assert await (await trio.leader()).propose(b"x") == 1
+
+    run(story)
+
+
+def test_nobody_who_is_silent_or_talks_nonsense_keeps_a_founder_from_starting(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(first_start, "_PATIENCE_S", 0.05)
+
+    async def story():
+        async def babble(reader, writer):
+            writer.write(b"\0\0\0\x05hello")
+
+        babbler = await asyncio.start_server(babble, "127.0.0.1", 0)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            own = free_address()
+            others = [s.getsockname()[1] for s in (silent, babbler.sockets[0])]
+            founders = {1: own} | {i: f"127.0.0.1:{port}" for i, port in enumerate(others, 2)}
+            create(tmp_path / "1", 1, "lonely", founders)
+            async with await Member.start(tmp_path / "1", Journal(), own):
+                pass
+        babbler.close()
+
+    run(story)
