@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -154,6 +156,39 @@ def test_damage_is_counted_when_there_is_much_of_it(monkeypatch):
     assert [one.more for one in found] == [0, 7]
 
 
+def seen(parts):
+    """The offsets that are compared with other replicas."""
+    return sorted({offset for one in parts for offset in range(one.first, one.end)})
+
+
+LINE = [elected(0, 1, 1), *(data(offset, 1) for offset in range(1, 12))]
+"""A batch for each of twelve offsets."""
+
+
+@pytest.mark.parametrize("at", range(4, 13))
+@pytest.mark.parametrize("again", [slice(1, 2), slice(1, 4), slice(0, 1)])
+def test_batches_that_stand_twice_are_told_once_and_what_follows_is_looked_at(at, again):
+    parts, facts = facts_of([*LINE[:at], *LINE[again], *LINE[at:]], next_base=12)
+    told = [one.what for one in facts.findings]
+    assert told == [f"offset {again.start} comes next where {at} must be: offsets go back"]
+    assert (facts.broken_at, facts.end) == (at, 12)
+    assert seen(parts) == list(range(12))
+
+
+def test_a_wrong_epoch_in_a_header_is_told_once():
+    """A checksum does not cover it."""
+    parts, facts = facts_of([*LINE[:5], data(5, 99), *LINE[6:]], next_base=12)
+    (found,) = facts.findings
+    assert "epoch 99 begins without the LeaderChange" in found.what
+    assert seen(parts) == [*range(5), *range(6, 12)]
+
+
+def test_a_tail_of_another_epoch_is_told_once():
+    tail = [data(offset, 7) for offset in range(5, 12)]
+    (found,) = facts_of([*LINE[:5], *tail], next_base=12)[1].findings
+    assert "epoch 7 begins without the LeaderChange" in found.what
+
+
 def part_of(path, *batches):
     """One replica's part, and its bytes."""
     (found,), _ = facts_of([*batches], base=batches[0][7])
@@ -190,6 +225,14 @@ def test_the_first_batch_that_differs_is_named_and_the_most_frequent_trusted():
     assert (found.offset, found.epoch, found.count) == (3, 1, 2)
     assert [[path for path, _ in version] for version in found.versions] == [["b", "c"], ["a"]]
     assert found.versions[1][0][1].position == len(log_[0])
+
+
+def test_a_batch_that_stands_twice_counts_once():
+    log_ = [data(1, 1, 2), data(3, 1)]
+    odd, twice = part_of("a", log_[0], data(3, 1, salt=9)), (part_of("a", data(3, 1, salt=9)))
+    held = [odd, (replace(twice[0], start=odd[0].start), odd[1]), part_of("b", *log_)]
+    _, found = compared(*held)
+    assert [len(version) for version in found.versions] == [1, 1]
 
 
 def test_of_many_mismatches_the_first_is_kept_and_all_are_counted():

@@ -81,6 +81,18 @@ def fingerprints(heads: npt.NDArray[Any]) -> Hashes:
     return mixed ^ (mixed >> np.uint64(32))
 
 
+def _stretches(run: Run) -> Iterator[tuple[int, int]]:
+    """Cut where something is to be looked at: within a stretch one batch follows on the other."""
+    heads = run.heads
+    bases = heads["base_offset"].astype(np.int64)
+    ends = bases + heads["count"]
+    epochs = heads["epoch"]
+    odd = (heads["attributes"] & CONTROL) != 0
+    odd[0] = True
+    odd[1:] |= (bases[1:] != ends[:-1]) | (epochs[1:] != epochs[:-1])
+    return pairwise([*np.flatnonzero(odd).tolist(), len(bases)])
+
+
 class ChainReader:
     """Follows the batches of one segment. Call `feed` for every item, then `finish`.
 
@@ -93,9 +105,10 @@ class ChainReader:
         """is_first: nothing of the log stands before this segment; path: of the replica."""
         self._path, self._file, self._base, self._next_base = path, file, base, next_base
         self._is_first = is_first
-        self._expected = base
-        self._perhaps: int | None = None
-        """Where the next batch may begin too, when the offset of the last one was wrong."""
+        self._expected = self._reached = base
+        """Where the next batch must begin, and the end of those that are there."""
+        self._perhaps: set[int] = set()
+        """Where the next batch may begin too, after one that did not follow."""
         self._epoch: int | None = None
         self._begins_with_leader = False
         self._broken_at: int | None = None
@@ -103,7 +116,6 @@ class ChainReader:
         """True after a piece that could not be read: how many offsets it had is not known."""
         self._jumped = False
         """True when batches are missing before the one that is looked at."""
-        self._accepting = True
         self._spans: list[Span] = []
         self._controls: list[Control] = []
         self._findings: list[Finding] = []
@@ -115,16 +127,17 @@ class ChainReader:
             yield from self._close()
             self._damage(item)
             return
-        for start, stop in self._stretches(item):
-            if self._accepting:
-                yield from self._accept(item.part(slice(start, stop)))
+        for start, stop in _stretches(item):
+            follows = self._sound_from(item, start, stop)
+            if follows < stop:
+                yield from self._accept(item.part(slice(follows, stop)))
 
     def finish(self, size: int) -> tuple[SegmentFacts, list[Part]]:
         """All that was found out, of a file of `size` bytes."""
         rest = list(self._close())
         following = self._next_base
-        if following is not None and not self._adrift and self._expected != following:
-            if self._perhaps != following:
+        if following is not None and not self._adrift:
+            if following not in (self._expected, *self._perhaps):
                 self._missing(self._expected, following, size)
             self._expected = following
         facts = SegmentFacts(
@@ -140,52 +153,53 @@ class ChainReader:
         )
         return facts, rest
 
-    def _stretches(self, run: Run) -> Iterator[tuple[int, int]]:
-        """Cut where something is to be looked at; sets `_accepting` before each stretch."""
-        heads = run.heads
-        bases = heads["base_offset"].astype(np.int64)
-        ends = bases + heads["count"]
-        epochs = heads["epoch"]
-        odd = (heads["attributes"] & CONTROL) != 0
-        odd[0] = True
-        odd[1:] |= (bases[1:] != ends[:-1]) | (epochs[1:] != epochs[:-1])
-        marks = np.flatnonzero(odd).tolist()
-        for place, start in enumerate(marks):
-            stop = marks[place + 1] if place + 1 < len(marks) else len(bases)
-            after = int(bases[start + 1]) if start + 1 < len(bases) else None
-            self._accepting = self._look(run, start, after)
-            yield start, stop
-
-    def _look(self, run: Run, index: int, after: int | None) -> bool:
-        """Judge a batch; true when it belongs to the chain. `after`: base offset of the next."""
-        head = run.heads[index]
-        spot = self._spot(run, index)
-        return (
-            self._follows(int(head["base_offset"]), int(head["count"]), after, spot)
-            and self._in_epoch(bool(head["attributes"] & CONTROL), int(head["epoch"]), spot)
-            and self._control(run, index, spot)
-        )
+    def _sound_from(self, run: Run, start: int, stop: int) -> int:
+        """The first batch of a stretch that belongs to the chain; `stop`: none does."""
+        bases, counts = run.heads["base_offset"], run.heads["count"]
+        for index in range(start, stop):
+            base, count = int(bases[index]), int(counts[index])
+            after = int(bases[index + 1]) if index + 1 < len(bases) else None
+            spot = self._spot(run, index)
+            if not self._follows(base, count, after, spot):
+                continue
+            is_control = bool(run.heads["attributes"][index] & CONTROL)
+            if not self._in_epoch(is_control, int(run.heads["epoch"][index]), spot):
+                # all of a stretch are of one epoch: told once
+                self._passed(int(bases[stop - 1] + counts[stop - 1]))
+                return stop
+            self._passed(base + count)
+            if self._control(run, index, spot):
+                return index
+        return stop
 
     def _follows(self, base: int, count: int, after: int | None, spot: Spot) -> bool:
+        """Whether a batch is the next one of the log. `after`: base offset of the one behind it."""
         self._jumped = self._adrift
-        if base in (self._expected, self._perhaps) or self._adrift:
-            self._adrift, self._perhaps = False, None
-            self._expected = base
+        if base in (self._expected, *self._perhaps) or self._adrift:
+            if self._adrift:
+                self._adrift, self._reached = False, base
             return True
         expected = self._expected
         if after == expected + count or (after is None and self._next_base == expected + count):
             what = f"the batch says offset {base} where {expected} must be: its header is damaged"
             self._tell("batch-chain", what, spot, expected)
-            self._expected = expected + count
+            self._passed(expected + count)
             return False
-        self._perhaps = expected + count
         self._missing(expected, base, spot.position or 0)
-        self._expected = base + count
-        # when nothing follows, it may as well be this batch's offset that is damaged
-        if after is None or base < expected:
+        self._perhaps = {base + count, expected + count}
+        if base < expected:
             return False
-        self._expected, self._jumped = base, True
+        # when nothing follows, it may as well be this batch's offset that is damaged
+        self._expected = base + count
+        if after is None:
+            return False
+        self._jumped = True
         return True
+
+    def _passed(self, end: int) -> None:
+        """What stands up to `end` is there; the log goes on behind all that was."""
+        self._reached = self._expected = max(self._reached, end)
+        self._perhaps = {end} - {self._expected}
 
     def _missing(self, expected: int, found: int, position: int) -> None:
         if found > expected:
@@ -237,7 +251,7 @@ class ChainReader:
         bases = heads["base_offset"].astype(np.int64)
         epoch, end = int(heads["epoch"][0]), int(bases[-1] + heads["count"][-1])
         self._grow(epoch, int(bases[0]), end)
-        self._expected = end
+        self._passed(end)
         hashes = fingerprints(heads)
         blocks = bases // BLOCK
         cuts = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(bases)]

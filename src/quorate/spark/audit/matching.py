@@ -27,7 +27,9 @@ def compare(parts: Sequence[Part], reader: Callable[[Part], Read]) -> Mismatch |
     held: dict[int, dict[int, list[tuple[Part, int]]]] = {}
     for part in parts:
         for base, print_, position in _batches(part, reader(part)):
-            held.setdefault(base, {}).setdefault(print_, []).append((part, position))
+            holders = held.setdefault(base, {}).setdefault(print_, [])
+            if not any(part.path == other.path for other, _ in holders):
+                holders.append((part, position))
     wrong = [base for base in sorted(held) if len(held[base]) > 1]
     if not wrong:
         return None
