@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.base.ids import LeaderAndEpoch
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
 from quorate.node.jobs import AppendBatches, Write
 from quorate.raft.inputs import Persisted
-from quorate.raft.messages import EndQuorumEpochRequest
+from quorate.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse
 from quorate.raft.ready import SaveElection
-from quorate.raft.roles import Follower, Unattached
+from quorate.raft.roles import Follower, Resigned, Unattached
 from quorate.raft.values import ControlState, ElectionState, Voters
 from sim.fake import Fake, Node, key, voters
 from sim.test_checks_core import A_LEADER, broken
@@ -79,6 +80,70 @@ def test_an_observer_is_not_enough() -> None:
     leader.hear(4)
     with broken("check quorum"):
         at(leader, 6001)
+
+
+GONE = "epoch 1: resigned (no fetch from a majority of the voters)"
+
+
+def serve(leader: Node, other: int, response: object = None) -> None:
+    """Node `other` fetches now, and is answered."""
+    request = FetchRequest(None, key(other), leader.epoch, leader.end, 0, 0, 0, -1)
+    reply_to = leader.receive(request)
+    good = FetchResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), 3, 0, None, None, None, (), ())
+    leader.answer(response or good, reply_to)  # type: ignore[arg-type]
+
+
+def resign(leader: Node, *notes: str) -> None:
+    leader.state.role = Resigned(9000, set())
+    leader.step(notes=list(notes))
+
+
+def test_a_leader_that_resigns_although_a_majority_fetches() -> None:
+    _, leader = leading()
+    at(leader, 3000)
+    serve(leader, 2)
+    at(leader, 5999)
+    with broken("a leader that is heard stays", "within 3000 ms it has answered 2-"):
+        resign(leader, GONE)
+
+
+def test_a_leader_resigns_when_the_last_fetch_is_as_old_as_it_may_be() -> None:
+    _, leader = leading()
+    at(leader, 3000)
+    serve(leader, 2)
+    at(leader, 6000)
+    resign(leader, GONE)
+
+
+def test_a_leader_may_resign_for_another_reason() -> None:
+    _, leader = leading()
+    at(leader, 3000)
+    serve(leader, 2)
+    resign(leader, "epoch 1: resigned (shutdown)")
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        FetchResponse(ErrorCode.INVALID_REQUEST, LeaderAndEpoch(1, 1), -1, 0),
+        FetchResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), 3, 0, OffsetAndEpoch(1, 1)),
+        FetchResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), 3, 0, None, OffsetAndEpoch(1, 1)),
+    ],
+)
+def test_a_fetch_that_is_not_answered_well_does_not_count(response: FetchResponse) -> None:
+    _, leader = leading()
+    at(leader, 3000)
+    serve(leader, 2, response)
+    resign(leader, GONE)
+
+
+def test_a_fetch_before_the_voter_set_was_in_force_does_not_count() -> None:
+    fake, leader = leading()
+    at(leader, 3000)
+    serve(leader, 2)
+    fake.rule(leader, 1, 2)
+    leader.append(leader.control(Voters(voters(1, 2))))
+    resign(leader, GONE)
 
 
 def test_a_new_voter_that_has_not_fetched_in_the_epoch() -> None:

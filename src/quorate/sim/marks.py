@@ -29,6 +29,7 @@ from quorate.raft.roles import (
     Role,
     Unattached,
 )
+from quorate.sim.checks.duties import NOBODY_FETCHES
 from quorate.sim.observe import ClientOp, Observer
 from quorate.sim.operations import INTERRUPTED
 from quorate.sim.plan import DEEDS, MISTAKES
@@ -332,7 +333,7 @@ class Marks(Observer):
         uncommitted = (state.controls.voters_offset or 0) >= state.high_watermark
         if isinstance(state.role, Resigned) and uncommitted:
             self.marks["a leader resigned with an uncommitted voter set"] += 1
-        if old.change is not None and any("(no fetch from" in note for note in notes):
+        if old.change is not None and any(NOBODY_FETCHES in note for note in notes):
             self.marks["a leader resigned by check quorum with a change pending"] += 1
 
     def _elected(self, node_id: int) -> None:

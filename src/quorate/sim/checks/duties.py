@@ -1,12 +1,17 @@
-"""What a leader owes: to go when no majority fetches, and when it was removed; and what those owe
-who voted, and who heard a leader's goodbye."""
+"""What a leader owes: to go when no majority fetches, and when it was removed, and else to stay.
+And what those owe who voted, and who heard a leader's goodbye."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from quorate.base.errors import ErrorCode
 from quorate.raft.messages import (
     EndQuorumEpochRequest,
     FetchRequest,
+    FetchResponse,
     FetchSnapshotRequest,
+    Response,
     UpdateVoterRequest,
 )
 from quorate.raft.moves import CHECK_QUORUM_FACTOR
@@ -20,6 +25,8 @@ from quorate.sim.observe import Violation
 _LATEST = 2 * CHECK_QUORUM_FACTOR
 """In fetch timeouts: a majority counts from the first of its fetches to the last, and then for the
 deadline that the last one sets."""
+NOBODY_FETCHES = "(no fetch from"
+"""In the note of a leader that resigns by check quorum."""
 
 
 class Duties:
@@ -28,13 +35,15 @@ class Duties:
     def __init__(self) -> None:
         self._reigns: dict[int, tuple[int, int, int]] = {}
         """By node: its life, the epoch that it leads, and the end of the voter set in force."""
+        self._since: dict[int, int] = {}
+        """By node: when that began, ms."""
         self._until: dict[int, float] = {}
         self._stepped: dict[int, int] = {}
         """By node: when it led at the end of a step last, ms."""
         self._seen: dict[int, Entry] = {}
         """By node: the committed voter set that was looked at last."""
 
-    def heard(self, twin: Twin, request: object, now_ms: int) -> None:
+    def heard(self, twin: Twin, reply_to: int, request: object, now_ms: int) -> None:
         """A replica asks what only a leader is asked; `now_ms` of the one that is asked."""
         if twin.heard_in != twin.election.epoch:
             twin.forget_heard()
@@ -42,9 +51,23 @@ class Duties:
         if isinstance(request, FetchRequest):
             twin.fetched(request.replica, request.offset)
         if isinstance(request, FetchRequest | FetchSnapshotRequest):
-            twin.heard[request.replica] = now_ms
+            who = request.replica
         elif isinstance(request, UpdateVoterRequest):
-            twin.heard[request.voter] = now_ms
+            who = request.voter
+        else:
+            return
+        twin.heard[who] = now_ms
+        twin.waiting[reply_to] = who, now_ms
+
+    def answered(self, twin: Twin, reply_to: int, response: Response) -> None:
+        """Whoever is answered well has proved, when it asked, that the leader is connected."""
+        asked = twin.waiting.pop(reply_to, None)
+        if asked is None or response.error != ErrorCode.NONE:
+            return
+        if isinstance(response, FetchResponse) and (response.diverging or response.snapshot_id):
+            return
+        who, at_ms = asked
+        twin.served[who] = max(at_ms, twin.served.get(who, 0))
 
     def leads(self, twin: Twin, state: State) -> None:
         """It leads at the end of a step (KIP-595, check quorum; KAFKA-15489)."""
@@ -57,6 +80,7 @@ class Duties:
         self._stepped[twin.id] = state.now
         if self._reigns.get(twin.id) != reign:
             self._reigns[twin.id] = reign
+            self._since[twin.id] = state.now
             self._until[twin.id] = state.now + patience
         elif still >= patience / 2:
             # It stood still for longer than it may lead alone: what had come meanwhile it takes
@@ -71,6 +95,28 @@ class Duties:
                     f"{twin} leads epoch {reign[1]}, and since {state.now - heard} ms no majority "
                     f"of {names(twin.voters)} has fetched from it",
                 )
+
+    def resigned(self, twin: Twin, state: State, notes: Sequence[str]) -> None:
+        """It led until this step; check quorum lets it go only when too few have fetched."""
+        if not any(NOBODY_FETCHES in note for note in notes):
+            return
+        patience = int(CHECK_QUORUM_FACTOR * state.config.fetch_timeout_ms)
+        newest = twin.tip.voters_entry
+        reign = (twin.life, state.election.epoch, -1 if newest is None else newest.end)
+        since = self._since[twin.id] if self._reigns.get(twin.id) == reign else state.now
+        since = max(since, state.now - patience)
+        others = [voter.key for voter in twin.voters if not matches(voter.key, twin.key)]
+        fetched = [
+            key
+            for key in others
+            if any(at > since and matches(key, who) for who, at in twin.served.items())
+        ]
+        if len(fetched) >= len(twin.voters) // 2 + 1 - is_voter(twin.voters, twin.key):
+            raise Violation(
+                "a leader that is heard stays",
+                f"{twin} resigns epoch {reign[1]} for want of a majority of {names(twin.voters)}; "
+                f"within {patience} ms it has answered {', '.join(map(str, fetched)) or 'itself'}",
+            )
 
     def voted(self, twin: Twin, state: State) -> None:
         """Who gives its vote away gives the candidate an election timeout, too (Raft, section

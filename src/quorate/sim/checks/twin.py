@@ -76,6 +76,10 @@ class Twin:
         self.heard: dict[ReplicaKey, int] = {}
         """Who has fetched from it in the epoch `heard_in`, and when last: ms of its own clock."""
         self.heard_in = 0
+        self.waiting: dict[int, tuple[ReplicaKey, int]] = {}
+        """By reply_to: of these, whose question is not answered, and when it came."""
+        self.served: dict[ReplicaKey, int] = {}
+        """Who was answered well, and when its question came."""
         self._ends: dict[ReplicaKey, int] = {}
         """Where its log ended when they fetched first in that epoch."""
         self.caught_up: set[ReplicaKey] = set()
@@ -98,6 +102,8 @@ class Twin:
     def forget_heard(self) -> None:
         """Another epoch, or another life."""
         self.heard.clear()
+        self.waiting.clear()
+        self.served.clear()
         self._ends.clear()
         self.caught_up.clear()
 

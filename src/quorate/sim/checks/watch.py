@@ -24,7 +24,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.roles import Follower, Leader
+from quorate.raft.roles import Follower, Leader, Resigned
 from quorate.sim.checks.changes import Changes
 from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
@@ -138,17 +138,22 @@ class Checks(Observer):
             self._messages(twin, effects, state)
         if process.machine.trail or effects.jobs or effects.outcomes:
             self._results(twin, process, effects)
+        self._role(twin, effects, state)
+        self.goodbyes.look(twin, effects, state)
+        self.changes.look(twin, effects, state)
+        self._replica(twin, process, effects, state)
+
+    def _role(self, twin: Twin, effects: Effects, state: State) -> None:
         role = state.role
         if isinstance(role, Leader):
             if not effects.stopped:
                 self.duties.leads(twin, state)
             twin.hears = twin.led = True
-        else:
-            twin.hears = isinstance(role, Follower) and role.has_fetched
-            twin.led = False
-        self.goodbyes.look(twin, effects, state)
-        self.changes.look(twin, effects, state)
-        self._replica(twin, process, effects, state)
+            return
+        if twin.led and isinstance(role, Resigned):
+            self.duties.resigned(twin, state, effects.notes)
+        twin.hears = isinstance(role, Follower) and role.has_fetched
+        twin.led = False
 
     def _replica(self, twin: Twin, process: Process, effects: Effects, state: State) -> None:
         replica = process.replica
@@ -174,7 +179,7 @@ class Checks(Observer):
                 if twin.hears and isinstance(request, VoteRequest) and request.pre_vote:
                     self._sheltered.add((twin.id, item.reply_to))
             elif type(request) in _HEARD:
-                self.duties.heard(twin, request, state.now)
+                self.duties.heard(twin, item.reply_to, request, state.now)
             elif isinstance(request, EndQuorumEpochRequest):
                 is_out = effects.stopped or effects.faulted is not None
                 if not is_out:
@@ -242,6 +247,8 @@ class Checks(Observer):
             response = answer.response
             if self._fenced and (twin.id, answer.reply_to) in self._fenced:
                 self._check_fence(twin, answer)
+            if twin.waiting:
+                self.duties.answered(twin, answer.reply_to, response)
             if isinstance(response, FetchResponse):
                 check_fetch_answer(twin, response)
                 continue

@@ -6,6 +6,13 @@ from quorate.sim.mutants.mutant import Mutant
 
 MARGINS = (
     Mutant(
+        "check-quorum-needs-one-more",
+        "a leader does not count itself in check quorum, and resigns while a minority is down",
+        "raft.progress",
+        "            needed -= 1\n",
+        "            needed -= len(self.voters) <= 2\n",
+    ),
+    Mutant(
         "vote-by-epoch-alone",
         "a shorter log of the same epoch counts as up to date",
         "raft.election",
