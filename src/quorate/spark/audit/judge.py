@@ -11,6 +11,7 @@ from quorate.formats.files import QuorumState
 from quorate.spark.audit.chain import RESTORE
 from quorate.spark.audit.commit import Chain, Committed, committed, parting
 from quorate.spark.audit.headers import with_damaged_epochs
+from quorate.spark.audit.identity import judge_identities
 from quorate.spark.audit.lost import Witnesses, judge_log_end, judge_missing_log
 from quorate.spark.audit.model import (
     DAMAGE,
@@ -86,6 +87,7 @@ class _Court:
             if replica.complete:
                 self._lost(replica, chains)
         self._log_matching()
+        self._identities()
         self._leaders()
         self._snapshots_agree()
         if self._committed is not None:
@@ -250,6 +252,12 @@ class _Court:
                         "log-matching", VIOLATION, what, RESTORE if clear else _KEEP, spot, more
                     )
                 )
+
+    def _identities(self) -> None:
+        main = self._committed
+        voters = () if main is None or main.end is None else main.voters or ()
+        for path, found in judge_identities(self._evidence.replicas, voters, self._states):
+            self._findings[path].append(found)
 
     def _leaders(self) -> None:
         """At most one leader an epoch: LeaderChange records and quorum-state files."""

@@ -1,0 +1,97 @@
+"""Node ids and directory ids: a node is one directory, a voter is the one of the voter set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quorate.base.ids import ZERO_UUID, ReplicaKey
+from quorate.formats.files import QuorumState
+from quorate.formats.meta_properties import decode_meta_properties, encode_meta_properties
+from quorate.raft.values import ElectionState
+from quorate.spark.audit import audit_here
+from quorate.spark.audit.identity import judge_identities
+from quorate.spark.audit.model import Replica
+from spark.logs import START_MS
+from spark.replica_dirs import copy_of, key
+
+
+def of(node, directory, path):
+    return Replica("c", node, path, None if directory is None else key(directory).directory_id)
+
+
+def checks(*replicas, voters=(), states=None):
+    found = judge_identities(replicas, voters, states or {})
+    return [(path, one.check, one.severity) for path, one in found]
+
+
+def test_two_directories_of_one_node_are_told_in_both():
+    assert checks(of(2, 2, "a"), of(2, 3, "b"), of(3, 4, "c")) == [
+        ("a", "node-id", "warning"),
+        ("b", "node-id", "warning"),
+    ]
+
+
+@pytest.mark.parametrize("directories", [(2, 2), (2, None), (None, None)])
+def test_copies_of_one_directory_are_no_contradiction(directories):
+    one, other = directories
+    assert checks(of(2, one, "a"), of(2, other, "b")) == []
+
+
+def test_nodes_that_are_not_known_are_not_one():
+    assert checks(of(-1, 2, "a"), of(-1, 3, "b")) == []
+
+
+def test_a_voter_of_another_directory_counts_as_none():
+    assert checks(of(2, 3, "a"), of(5, 5, "b"), voters=(key(1), key(2))) == [
+        ("a", "directory-id", "warning")
+    ]
+
+
+@pytest.mark.parametrize("voters", [(), (key(3),), (key(2),), (ReplicaKey(2, ZERO_UUID),)])
+def test_a_voter_is_known_by_its_directory_where_that_is_known(voters):
+    assert checks(of(2, 2, "a"), of(2, None, "b"), voters=voters) == []
+
+
+def voted(epoch, candidate):
+    return QuorumState(ElectionState(epoch, -1, candidate), 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        (voted(7, key(1)), voted(7, key(3)), 2),
+        (voted(7, key(1)), voted(7, key(1)), 0),
+        (voted(7, key(1)), voted(7, None), 0),
+        (voted(7, key(1)), voted(8, key(3)), 0),
+    ],
+)
+def test_a_node_votes_once_an_epoch(first, second, told):
+    found = checks(of(2, 2, "a"), of(2, 2, "b"), states={"a": first, "b": second})
+    assert found == [("a", "one-vote", "violation"), ("b", "one-vote", "violation")][:told]
+
+
+def with_meta(cluster, node, **fields):
+    file = cluster / f"node{node}" / "meta.properties"
+    meta = replace(decode_meta_properties(file.read_bytes(), str(file)), **fields)
+    file.write_bytes(encode_meta_properties(meta, START_MS))
+
+
+def test_a_controller_that_was_started_with_the_node_id_of_another(tmp_path):
+    cluster = copy_of("e-truncated", tmp_path)
+    with_meta(cluster, 3, node_id=2)
+    report = audit_here([str(cluster)])
+    told = {
+        (one.path.split("/")[-2], found.check) for one in report.replicas for found in one.findings
+    }
+    assert told == {("node2", "node-id"), ("node3", "node-id"), ("node3", "directory-id")}
+    assert report.ok, "nothing shows that both ran at once"
+
+
+def test_a_voter_whose_directory_was_made_anew(tmp_path):
+    cluster = copy_of("e-truncated", tmp_path)
+    with_meta(cluster, 3, directory_id=key(3).directory_id)
+    (found,) = audit_here([str(cluster)]).findings
+    assert found.check == "directory-id"
+    assert "8izdYSi8TjC0iL_MrSdB2w" in found.what
