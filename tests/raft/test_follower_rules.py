@@ -6,6 +6,7 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch
+from quorate.base.notes import Warn
 from quorate.raft.inputs import (
     Answered,
     CleanTo,
@@ -457,3 +458,71 @@ def test_persisted_twice_is_persisted_once() -> None:
     single.step(Persisted(1))
     single.step(Persisted(999))
     assert single.last.faulted is None
+
+
+# -- an observer without a leader ----------------------------------------------------------------
+def lost() -> Single:
+    """Observer 4, whose only bootstrap server 9 is no voter (1, 2 and 3 are) and knows nothing."""
+    return Single(4, bootstrap_servers=(("host9", 9009),), election=ElectionState(EPOCH))
+
+
+def nobody_knows(single: Single, rounds: int) -> list[int]:
+    """Whom it asks in so many rounds, each of which is answered without a leader."""
+    asked = []
+    for _ in range(rounds):
+        send = single.sends[-1]
+        asked.append(send.to)
+        nobody = LeaderAndEpoch(-1, EPOCH)
+        said = FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, nobody)
+        single.step(Answered(send.correlation, said))
+        for _ in range(600):
+            if single.sends[-1] is not send:
+                break
+            single.wait(1)
+    return asked
+
+
+def test_an_observer_asks_the_voters_of_its_log_beside_the_bootstrap_servers() -> None:
+    """These may all have been voted out: then nobody found the quorum again, ever."""
+    asked = nobody_knows(lost(), 20)
+    assert set(asked[:3]) == {-2} and set(asked) == {-2, 1, 2, 3}
+
+
+def test_one_whose_leader_is_silent_asks_the_other_voters_too() -> None:
+    single = Single(4, bootstrap_servers=(("host9", 9009),))
+    single.ask(begin())
+    single.wait(2000)
+    before = len(single.sends)
+    for _ in range(20):
+        single.step(SendFailed(single.sends[-1].correlation, Failure.DISCONNECTED))
+        single.wait(5)
+    assert {1, 3, -2} <= {send.to for send in single.sends[before:]}
+
+
+def test_a_voter_asks_the_bootstrap_servers_alone() -> None:
+    """It holds elections, which lead it to the others."""
+    single = Single(1, bootstrap_servers=(("host9", 9009),))
+    assert {send.to for send in single.sends if isinstance(send.request, FetchRequest)} == {-2}
+
+
+def test_it_asks_ever_more_rarely() -> None:
+    single = lost()
+    nobody_knows(single, 60)
+    before = single.now
+    nobody_knows(single, 40)
+    assert single.now - before >= 9 * 500  # of four servers, one each 125 ms
+
+
+def test_it_says_once_that_nobody_knows_a_leader() -> None:
+    single = lost()
+    nobody_knows(single, 100)
+    told = [note for note in single.notes if "nobody knows a leader" in note]
+    assert len(told) == 1 and isinstance(told[0], Warn)
+    assert "host9:9009" in told[0] and "host3:9003" in told[0]
+
+
+def test_records_that_are_given_up_are_told_aloud() -> None:
+    single = follower()
+    single.answer(FetchRequest, response(diverging=OffsetAndEpoch(3, LAST_EPOCH)))
+    told = [note for note in single.notes if isinstance(note, Warn)]
+    assert told == ["truncated to 3, from 5: leader 2 does not have the rest"]

@@ -45,7 +45,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Reply
 from quorate.raft.requests import InFlight
-from quorate.raft.roles import Follower, Leader
+from quorate.raft.roles import Follower, Leader, Unattached
 from quorate.raft.state import State
 
 
@@ -135,7 +135,7 @@ def _answered(s: State, event: Answered) -> None:
         s.requests.gone.discard(flight.to)
     resets = s.requests.resets
     if not _on_response(s, flight, event.response) and s.requests.resets == resets:
-        s.requests.fail(flight.to, s.now)
+        _let_rest(s, flight.to)
 
 
 def _send_failed(s: State, event: SendFailed) -> None:
@@ -156,7 +156,15 @@ def _send_failed(s: State, event: SendFailed) -> None:
         reconfig.on_api_versions_failed(s, flight.correlation, event.failure)
     if isinstance(request, FetchSnapshotRequest):
         following.on_fetch_snapshot_failed(s)
-    s.requests.fail(flight.to, s.now)
+    _let_rest(s, flight.to)
+
+
+def _let_rest(s: State, node_id: int) -> None:
+    """Who answered badly or not at all is left alone for a while."""
+    if isinstance(s.role, Unattached) and not s.is_voter:
+        following.found_no_leader(s, node_id)
+    else:
+        s.requests.fail(node_id, s.now)
 
 
 def _connection_lost(s: State, node_id: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, OffsetAndEpoch
 from quorate.raft.epochs import common_response
@@ -18,6 +20,9 @@ from quorate.raft.ready import AbandonSnapshot, InstallSnapshot, SnapshotChunk, 
 from quorate.raft.reconfig import voter_request
 from quorate.raft.roles import NEVER, Download, Follower, Unattached
 from quorate.raft.state import State
+
+_SAID_AFTER: Final = 8
+"""So often a server is asked in vain, in about two seconds, before a word is said."""
 
 
 # -- the answer to a Fetch ---------------------------------------------------------------------
@@ -77,11 +82,16 @@ def _truncate(s: State, diverging: OffsetAndEpoch) -> bool:
 
 
 def truncate(s: State, cut: int) -> None:
-    """Drop the log from `cut` on, and what its control records brought into force."""
+    """Drop the log from `cut` on, and what its control records brought into force.
+
+    Usual after a failover, but whoever reads the log later wants to know: these records were on
+    this disk, and if they had been acknowledged, another disk has forgotten them.
+    """
+    end = s.log.end_offset
     s.out.write(Truncate(cut))
     s.log.truncate(cut)
     s.durable.truncated(cut)
-    s.note(f"truncated to {cut}")
+    s.warn(f"truncated to {cut}, from {end}: leader {s.leader_id} does not have the rest")
     if s.controls.truncate(cut):
         s.note(f"voters {s.voters} again")
 
@@ -287,10 +297,23 @@ def _fetch_from_best(s: State, role: Follower) -> None:
 def _fetch_from_any(s: State) -> None:
     if not _may_fetch(s):
         return
-    s.look_for_servers()
-    server: tuple[int, Address] | None = s.requests.ready_bootstrap(s.random, s.now)
+    server: tuple[int, Address] | None = s.requests.ready_server(s.servers(), s.random, s.now)
     if server is not None:
         s.send(server[0], server[1], fetch_request(s))
+
+
+def found_no_leader(s: State, node_id: int) -> None:
+    """An observer without a leader asked in vain: it asks ever more rarely, and says so once.
+
+    Kafka asks each server fifty times a second for as long as it takes, and says nothing.
+    """
+    s.requests.fail(node_id, s.now, s.config.fetch_max_wait_ms)
+    if s.requests.failures(node_id) == _SAID_AFTER and node_id == s.requests.bootstrap[0][0]:
+        asked = ", ".join(str(address) for _, address in s.servers())
+        s.warn(
+            f"nobody knows a leader: asked {asked}. If the quorum works, "
+            "controller.quorum.bootstrap.servers names none of its voters"
+        )
 
 
 def _next_request(s: State, role: Follower) -> Request:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from quorate.base.ids import Address
 from quorate.raft.messages import Request
+
+_DOUBLINGS: Final = 16
 
 
 @dataclass(slots=True)
@@ -31,6 +34,7 @@ class Requests:
         "_backoff_ms",
         "_by_correlation",
         "_by_node",
+        "_failures",
         "_next",
         "bootstrap",
         "gone",
@@ -43,6 +47,7 @@ class Requests:
         self._by_node: dict[int, InFlight] = {}
         self._by_correlation: dict[int, InFlight] = {}
         self._backoff: dict[int, int] = {}
+        self._failures: dict[int, int] = {}
         self._next = 0
         self.gone: set[int] = set()
         """Nodes that cannot be connected to, or are stopping, by what was last heard of them."""
@@ -55,6 +60,7 @@ class Requests:
         self._by_node.clear()
         self._by_correlation.clear()
         self._backoff.clear()
+        self._failures.clear()
         self.gone.clear()
 
     def forget(self, node_id: int) -> None:
@@ -79,9 +85,21 @@ class Requests:
             del self._by_node[flight.to]
         return flight
 
-    def fail(self, node_id: int, now_ms: int) -> None:
-        """The node answered badly or not at all: leave it alone for the backoff."""
-        self._backoff[node_id] = now_ms + self._backoff_ms
+    def fail(self, node_id: int, now_ms: int, most_ms: int = 0) -> None:
+        """The node answered badly or not at all: leave it alone for the backoff.
+
+        With `most_ms` for twice as long each time, until it is so long.
+        """
+        times = self.failures(node_id)
+        self._failures[node_id] = times + 1
+        rest = self._backoff_ms
+        if most_ms > rest:
+            rest = min(rest << min(times, _DOUBLINGS), most_ms)
+        self._backoff[node_id] = now_ms + rest
+
+    def failures(self, node_id: int) -> int:
+        """How often it failed since everything was forgotten."""
+        return self._failures.get(node_id, 0)
 
     # -- state of a node ---------------------------------------------------------------------
     def ready(self, node_id: int, now_ms: int) -> bool:
@@ -104,14 +122,14 @@ class Requests:
                 return True
         return False
 
-    def ready_bootstrap(
-        self, random: Callable[[], float], now_ms: int
+    def ready_server(
+        self, servers: tuple[tuple[int, Address], ...], random: Callable[[], float], now_ms: int
     ) -> tuple[int, Address] | None:
-        """A bootstrap server that may be asked, from a random one on; None while one is asked."""
-        if not self.bootstrap or self.any_in_flight(now_ms):
+        """One of these that may be asked, from a random one on; None while one is asked."""
+        if not servers or self.any_in_flight(now_ms):
             return None
-        start = int(random() * len(self.bootstrap))
-        for server in self.bootstrap[start:] + self.bootstrap[:start]:
+        start = int(random() * len(servers))
+        for server in servers[start:] + servers[:start]:
             if self.ready(server[0], now_ms):
                 return server
         return None

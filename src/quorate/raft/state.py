@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from quorate.base.check import check
 from quorate.base.ids import Address, LeaderAndEpoch, Listeners, OffsetAndEpoch, ReplicaKey
@@ -28,6 +29,9 @@ from quorate.raft.roles import (
 )
 from quorate.raft.values import ElectionState, RaftConfig, RecoveredLog, Voter
 from quorate.raft.voters import VoterSet, address_of, listener_of
+
+_IN_VAIN: Final = 3
+"""So often each bootstrap server is asked before others are."""
 
 
 class State:
@@ -84,6 +88,9 @@ class State:
         if self.config.bootstrap_servers:
             servers = self.config.bootstrap_servers
             return tuple((-2 - i, Address(*server)) for i, server in enumerate(servers))
+        return self._voters_elsewhere()
+
+    def _voters_elsewhere(self) -> tuple[tuple[int, Address], ...]:
         found = []
         for voter in self.controls.voters.voters:
             address = address_of(voter.listeners, self.listener)
@@ -91,10 +98,27 @@ class State:
                 found.append((voter.key.id, address))
         return tuple(found)
 
-    def look_for_servers(self) -> None:
-        """Where there was nobody to ask at the start, ask the voters of now."""
+    def servers(self) -> tuple[tuple[int, Address], ...]:
+        """Whom to ask who leads, but the leader itself, which does not answer.
+
+        Where there was nobody at the start, the voters of now. Better than Kafka: an observer that
+        has asked all bootstrap servers in vain, and more than once, asks the voters of its log
+        too: the bootstrap servers may all have left the set.
+        """
         if not self.requests.bootstrap:
             self.requests.bootstrap = self._bootstrap()
+        servers = self.requests.bootstrap
+        if self.is_voter or not self.config.bootstrap_servers:
+            return servers
+        if any(self.requests.failures(node_id) < _IN_VAIN for node_id, _ in servers):
+            return servers
+        leader_id = self.leader_id if isinstance(self.role, Follower) else -1
+        known = {address for _, address in servers}
+        return servers + tuple(
+            (voter_id, address)
+            for voter_id, address in self._voters_elsewhere()
+            if voter_id != leader_id and address not in known
+        )
 
     # -- facts -------------------------------------------------------------------------------
     @property
