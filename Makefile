@@ -10,6 +10,9 @@ PIP = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 # Tested again without the compiled parts; so is what changes the core in memory.
 PURE = tests/formats tests/wire tests/raft tests/test_native.py
 
+# The interpreter and pytest keep what they compiled, of the package and of rewritten tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: quickstart test check lint bench campaign lock clean native wheel
 
 quickstart: .venv/runtime.stamp native
