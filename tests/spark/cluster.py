@@ -16,22 +16,22 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-import pyspark
-
 from interop.process import HOST, wait_for
 from quorate.spark.java import find_java_home
+from spark.jvm import QUICK_JVM
 
 PATIENCE: Final = 300.0
 """Seconds: a JVM on a machine that is busy with ten other things."""
-_SPARK: Final = Path(pyspark.__file__).parent
+_SPARK: Final = Path(str(find_spec("pyspark").origin)).parent
 _SCALA: Final = next((_SPARK / "jars").glob("spark-core_*")).name.split("_")[1].split("-")[0]
 _PAGE: Final = re.compile(r"WebUI to \S+, and started at http://\S+:(\d+)")
 _MASTER: Final = re.compile(r"Starting Spark master at (spark://\S+)")
 _SMALL: Final = (
-    *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    *("-Xmx256m", *QUICK_JVM),
     "-Dspark.master.rest.enabled=false",
 )
 _CONF: Final = {
@@ -40,6 +40,7 @@ _CONF: Final = {
     "spark.driver.memory": "600m",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
+    "spark.executor.extraJavaOptions": " ".join(QUICK_JVM),
     "spark.sql.shuffle.partitions": "2",
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "1s",

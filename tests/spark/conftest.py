@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,18 +11,26 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli import main
+from spark.jvm import QUICK_JVM
 from spark.shared import SESSIONS, Shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# For spark-class and spark-submit, of this process and of the jobs that tests start.
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_JVM))
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JVM))
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the session are slow, but for a few that the inner loop takes to see it work."""
     here = Path(__file__).parent
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and here in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("spark"))
+            if not item.get_closest_marker("smoke"):
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

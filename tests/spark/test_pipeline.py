@@ -21,6 +21,7 @@ from spark.fleet import DYNAMIC, places, rows_of
 from spark.shared import SESSIONS
 
 
+@pytest.mark.smoke
 def test_from_files_to_an_answer(pipeline, tmp_path):
     home = tmp_path / "home"
     code, out, err = pipeline("ingest", *places("a-first/node1"), "-w", home)
@@ -57,6 +58,7 @@ def test_bad_input_is_exit_code_1_and_takes_the_good_part(pipeline, tmp_path):
     assert code == 1 and "in quarantine: 10 divergent" in out and "338 records" in out
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -144,6 +146,7 @@ def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
         assert told[0] == told[1], table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["starting Spark", "taking records"])
 def test_ctrl_c_ends_a_job_quietly(tmp_path, moment):
     command = [sys.executable, "-m", "quorate", "pipeline", "ingest", *places("d-divergent")]
@@ -161,6 +164,7 @@ def test_ctrl_c_ends_a_job_quietly(tmp_path, moment):
     assert "Exception" not in rest and "ERROR" not in rest, rest
 
 
+@pytest.mark.slow
 def test_a_stream_that_nobody_answers_ends_with_one_line(tmp_path):
     command = [sys.executable, "-m", "quorate", "pipeline", "stream", "-b", f"{HOST}:{free_port()}"]
     command += ["-w", str(tmp_path / "home"), "--master", "local[1]", "--once", "--timeout", "1"]
