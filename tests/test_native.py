@@ -104,16 +104,24 @@ def lines_of(text):
     return {(node.name, node.lineno) for node in found}
 
 
-def loaded_from(module, **environment):
-    code = f"import importlib; print(importlib.import_module('{module}').__file__)"
+WHENCE = """
+import importlib, sys
+for name in sys.argv[1:]:
+    print(importlib.import_module(name).__file__)
+"""
+
+
+def loaded_from(names, **environment):
+    """The file that each module of the package is loaded from, in a process of their own."""
+    modules = ["quorate." + name.removesuffix(".py").replace("/", ".") for name in names]
     run = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", WHENCE, *modules],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         check=True,
     )
-    return run.stdout.strip()
+    return dict(zip(names, run.stdout.splitlines(), strict=True))
 
 
 @pytest.mark.skipif(QUICK, reason="`make check` does not wait for the compiler")
@@ -177,18 +185,16 @@ def test_a_compiler_that_fails_is_quoted_in_one_line(elsewhere, monkeypatch, cap
 
 
 def test_the_switch_leaves_every_compiled_part_aside(build_native):
-    for name in build_native.COMPILED:
-        module = "quorate." + name.removesuffix(".py").replace("/", ".")
-        assert loaded_from(module, QUORATE_PURE_PYTHON="1").endswith(".py")
+    found = loaded_from(build_native.COMPILED, QUORATE_PURE_PYTHON="1")
+    assert len(found) == len(build_native.COMPILED)
+    assert [file for file in found.values() if not file.endswith(".py")] == []
 
 
 def test_without_the_switch_what_is_compiled_is_used(build_native):
     there = {file.name.split(".")[0] for file in build_native.extensions()}
+    found = loaded_from(build_native.COMPILED, QUORATE_PURE_PYTHON="")
     for name in build_native.COMPILED:
-        path = Path(name)
-        module = "quorate." + name.removesuffix(".py").replace("/", ".")
-        found = loaded_from(module, QUORATE_PURE_PYTHON="")
-        assert found.endswith(".py") == (path.stem not in there)
+        assert found[name].endswith(".py") == (Path(name).stem not in there), name
 
 
 def test_this_very_run_uses_what_it_says():
@@ -242,6 +248,7 @@ def test_a_value_matches_by_position(values):
             assert (x, y) == (1, 2)
 
 
+@pytest.mark.slow
 def test_what_is_compiled_keeps_the_numbers_of_its_lines(build_native, native_source):
     for name in build_native.COMPILED:
         text = (build_native.PACKAGE / name).read_text()
