@@ -34,6 +34,7 @@ def test_it_is_planted_into_every_process_of_a_pool() -> None:
     assert alone["failures"] == pool["failures"] and len(alone["failures"]) > 6
 
 
+@pytest.mark.slow
 def test_from_the_failure_to_a_small_world_that_is_mended(tmp_path: Path) -> None:
     """The walk of docs/campaigns.md."""
     small = tmp_path / "small.txt"

@@ -214,6 +214,7 @@ def test_results_of_other_code_are_not_gone_on_with(
         Campaign(tmp_path, resume=True)
 
 
+@pytest.mark.slow
 def test_a_campaign_with_a_planted_bug_finds_it_and_mixes_with_no_sound_one(tmp_path: Path) -> None:
     words = ["sim", "campaign", "--seeds", "0..2", "--jobs", "2", "--out", str(tmp_path)]
     ran = subprocess.run(

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 
 
@@ -23,6 +25,7 @@ def emptied(*tests: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_test_misses_each_raise_that_is_left_out() -> None:
     run = emptied(*sorted(HERE.glob("test_checks_*.py")))
     assert run.returncode == 0, run.stdout + run.stderr

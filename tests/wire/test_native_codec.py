@@ -270,6 +270,7 @@ def test_without_a_compiler_the_build_says_so_and_ends(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_build_makes_one_extension_for_this_python(tmp_path: Path) -> None:
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     assert build(tmp_path) == tmp_path / f"_native{suffix}"

@@ -91,6 +91,7 @@ def work(tmp_path, **changes):
     return json.dumps({**common, "seeds": [3], **changes})
 
 
+@pytest.mark.slow
 def test_a_task_that_runs_twice_leaves_one_part(tmp_path):
     for _ in range(2):
         assert json.loads(in_a_process(work(tmp_path), None)) == {"worlds": 1}
