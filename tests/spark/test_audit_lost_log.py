@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from quorate.formats.batch import iter_batches
@@ -132,6 +134,43 @@ def test_a_replica_that_is_behind_is_sound(cluster, node):
     """The leader too: it may have been copied before the others, while all of them ran."""
     cut(cluster, node, 320)
     assert found_of(cluster, node).findings == ()
+
+
+def cut_to_330(cluster, *nodes):
+    """As from a disk image of before: the snapshots behind that are not there either."""
+    for node in nodes:
+        cut(cluster, node, 330)
+        without(cluster / f"node{node}" / LOG, "00000000000000000342-*")
+
+
+def lost_by_voters(cluster):
+    found = audit_here([str(cluster)])
+    assert found.ok, "they may have been copied before the brokers were"
+    return {
+        one.node_id: [told.check for told in one.findings] for one in found.replicas if one.findings
+    }
+
+
+def test_voters_that_have_all_lost_what_a_snapshot_of_a_broker_proves(tmp_path):
+    """Node 3 leads epoch 6, of which the snapshot is."""
+    cluster = copy_of("e-truncated", tmp_path)
+    cut_to_330(cluster, 2, 3, 4)
+    expected = {2: ["majority"], 3: ["log-end", "majority"], 4: ["majority"]}
+    assert lost_by_voters(cluster) == expected
+    (found,) = found_of(cluster, 2).findings
+    assert "the offsets 330 to 343 are known to be committed" in found.what
+    assert "none of the voters 2, 3, 4 " in found.what
+    assert found.spot.offset == 330
+    shutil.rmtree(cluster / "node4")
+    assert set(lost_by_voters(cluster)) == {2, 3}, "node 4 alone is no majority"
+
+
+def test_a_minority_that_is_behind_a_snapshot_is_sound(tmp_path):
+    cluster = copy_of("e-truncated", tmp_path)
+    cut_to_330(cluster, 4)
+    assert lost_by_voters(cluster) == {}
+    shutil.rmtree(cluster / "node3")
+    assert lost_by_voters(cluster) == {}, "node 3 may have them"
 
 
 def test_a_follower_that_has_heard_of_a_later_epoch_only_is_sound(tmp_path):

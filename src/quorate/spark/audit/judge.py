@@ -13,6 +13,7 @@ from quorate.spark.audit.commit import Chain, Committed, committed, parting
 from quorate.spark.audit.headers import with_damaged_epochs
 from quorate.spark.audit.identity import judge_identities
 from quorate.spark.audit.lost import Witnesses, judge_log_end, judge_missing_log
+from quorate.spark.audit.majority import judge_majority
 from quorate.spark.audit.model import (
     DAMAGE,
     DIVERGENT_TAIL,
@@ -93,6 +94,8 @@ class _Court:
         if self._committed is not None:
             for chain in chains:
                 self._against(chain, self._committed)
+            for path, found in judge_majority(self._committed, list(self._chains.values())).items():
+                self._findings[path].append(found)
 
     def verdict(self) -> ClusterVerdict:
         found = self._committed

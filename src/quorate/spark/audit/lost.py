@@ -141,13 +141,22 @@ def _own_epoch(
 ) -> None:
     """Of an epoch that this node led its log lacks everything; what others have came from here.
 
-    That it has less of it than others tells nothing: they may have been copied later.
+    That it has less of it than others, or than a snapshot, may be because they were copied later.
     """
     led = beside.led
-    if led is None or led <= (chain.last_epoch or 0):
+    if led is None:
+        return
+    says = f"{QUORUM_STATE} says that this node led epoch {led}"
+    if led <= (chain.last_epoch or 0):
+        if any(one.replica.node_id == beside.replica.node_id for one in others):
+            return  # one of several copies, of different days
+        known = {one: other for other in others for one in other.snapshots if one.epoch == led}
+        newest = max(known, default=None)
+        if led == chain.last_epoch and newest is not None and newest.offset > chain.end:
+            where = known[newest].replica.path
+            perhaps.append(f"{says}, of which {where} has a snapshot of {newest.offset}")
         return
     theirs = [one.replica.path for one in others if any(span.epoch == led for span in one.spans)]
-    says = f"{QUORUM_STATE} says that this node led epoch {led}"
     if theirs:
         sure.append(f"{says}, of which {theirs[0]} has records")
     else:
