@@ -69,6 +69,23 @@ def test_a_cut_tail(cluster):
     assert only(cluster, 3, "damaged") == [("torn-tail", "damage", str(file), last.position)]
 
 
+@pytest.mark.parametrize("half", [0, 10, 16, 60])
+@pytest.mark.parametrize("zeros", [512, 4096, 3 << 20])
+def test_zeros_at_the_end_are_what_a_power_loss_leaves(cluster, half, zeros):
+    """Files grow before their blocks are written."""
+    file = log_of(cluster, 3)
+    last = list(iter_batches(file.read_bytes()))[-1]
+    change(file, lambda old: old[: last.position + half] + bytes(zeros))
+    assert only(cluster, 3, "damaged") == [("torn-tail", "damage", str(file), last.position)]
+
+
+def test_zeros_before_something_else_are_damage(cluster):
+    file = log_of(cluster, 3)
+    end = file.stat().st_size
+    change(file, lambda old: old + bytes(4096) + b"x")
+    assert only(cluster, 3, "damaged") == [("checksums", "damage", str(file), end)]
+
+
 def test_another_batch_at_an_offset(cluster):
     file, position = log_of(cluster, 2), 0
 

@@ -50,6 +50,10 @@ _CRC_FROM: Final = 21
 _LIKELY: Final = re.compile(rb"(?=\0\0.{6}\0.{3}[\0-\x7f].{3}\x02.{4}\0[\0\x20]\0)", re.DOTALL)
 """Where a batch may begin: offset below 2^48, length below 16 MiB, format 2, plain attributes."""
 _LARGEST: Final = 1 << 24
+TORN: Final = "damaged length or torn tail"
+"""How damage is told that a crash while writing may have left at the end of a file."""
+_BLOCK: Final = 512
+"""The least that a disk writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +153,25 @@ def _run_of(data: bytes, origin: int, starts: list[int]) -> Run:
 def _measured(window: _Window, damage: Damage) -> Damage:
     """The damage up to where the next sound batch begins."""
     after = damage.position + damage.size
-    if damage.view is not None and (after == window.size or window.is_sound(after)):
+    if damage.view is not None and after < window.size and window.is_sound(after):
+        return damage
+    if _is_zeroed(window, damage):
+        what = f"{TORN}: zeros to the end of the file; {damage.what}"
+        return Damage(damage.position, window.size - damage.position, what)
+    if damage.view is not None and after == window.size:
         return damage
     after = window.next_sound(damage.position + 1)
     what = damage.what
     if after < window.size:
         what += f"; the next sound batch begins at byte {after}"
     return Damage(damage.position, after - damage.position, what)
+
+
+def _is_zeroed(window: _Window, damage: Damage) -> bool:
+    """True when nothing but zeros follows a part of one batch: blocks never written to a disk."""
+    batch = HEADER_SIZE if damage.view is None else damage.size
+    last_block = max(window.size - _BLOCK, damage.position)
+    return window.is_zero_from(min(damage.position + batch, last_block))
 
 
 class _Window:
@@ -209,7 +225,7 @@ class _Window:
             view = self._batch(position)
             view.verify()
         except IncompleteBatch as error:
-            return Damage(position, self.size - position, f"damaged length or torn tail: {error}")
+            return Damage(position, self.size - position, f"{TORN}: {error}")
         except BatchError as error:
             size = 1 if view is None else view.size
             return Damage(position, size, str(error), view)
@@ -229,6 +245,17 @@ class _Window:
             # a header may lie across the end of the piece
             position += max(len(data) - HEADER_SIZE + 1, 1)
         return self.size
+
+    def is_zero_from(self, position: int) -> bool:
+        """True when there are only zeros up to the end of the file."""
+        if any(self._read(self.size - 1, 1)):
+            return False
+        while position < self.size:
+            data = self._piece(position, min(PIECE_SIZE, self.size - position))
+            if data.count(0) < len(data):
+                return False
+            position += max(len(data), 1)
+        return True
 
     def _batch(self, position: int) -> BatchView:
         prefix = self._piece(position, PREFIX_SIZE)

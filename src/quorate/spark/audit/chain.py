@@ -28,7 +28,7 @@ from quorate.spark.audit.model import (
     Spot,
 )
 from quorate.spark.rows import Item
-from quorate.spark.scan import CONTROL, Damage, Run
+from quorate.spark.scan import CONTROL, TORN, Damage, Run
 
 BLOCK: Final = 4096
 """Offsets in a block."""
@@ -295,7 +295,7 @@ class ChainReader:
             self._part = None
 
     def _damage(self, damage: Damage) -> None:
-        torn = damage.what.startswith("damaged length or torn tail") and self._next_base is None
+        torn = damage.what.startswith(TORN) and self._next_base is None
         spot = Spot(self._file, self._base, damage.position, self._expected, self._epoch)
         if torn and "next sound batch" not in damage.what:
             what = f"{damage.size} bytes at the end are no whole batch: {damage.what}"
