@@ -29,6 +29,6 @@ Brisk ==
 ChangesOnly ==
     /\ Brisk
     /\ \A i \in Server : role[i] = "leader" /\ Len(disk'[i]) > Len(disk[i]) =>
-         voters'[i] # voters[i]
+         LET log == disk'[i][Len(disk'[i])].log IN log[Len(log)].voters # {}
     /\ \A i \in Server : (\A j \in Server : i \notin voters[j]) => disk'[i] = disk[i]
 =============================================================================

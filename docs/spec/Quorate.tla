@@ -275,13 +275,15 @@ VotesFor(i) == {v.by : v \in {w \in votes : w.epoch = Now(i).epoch /\ w.to = i}}
 
 (* Save the election, in which the leader's own vote is not kept, for to   *)
 (* lead says more.  Then append the LeaderChange record; with the voter    *)
-(* set of the bootstrap snapshot, if no Voters record is in the log yet.   *)
+(* set of the bootstrap snapshot, if no Voters record is in the log yet;   *)
+(* with the set in force, where it has other endpoints of this server.     *)
 BecomeLeader(i) ==
     LET epoch == Now(i).epoch
-        set == IF VotersAt(Now(i).log) = {} THEN voters[i] ELSE {}
         elected == Election(i, epoch, i, None)
-        begun == [elected EXCEPT !.log = Append(@, [epoch |-> epoch, voters |-> set])]
-    IN  /\ role[i] = "candidate"
+        Begun(set) == [elected EXCEPT !.log = Append(@, [epoch |-> epoch, voters |-> set])]
+    IN  \E begun \in {Begun(voters[i])}
+                    \cup (IF VotersAt(Now(i).log) = {} THEN {} ELSE {Begun({})}) :
+        /\ role[i] = "candidate"
         /\ Len(Now(i).log) < MaxLog
         /\ IsMajority(VotesFor(i), voters[i])
         /\ Write(i, <<elected, begun>>)
@@ -317,12 +319,13 @@ Propose(i) ==
     /\ AppendAsLeader(i, [epoch |-> Now(i).epoch, voters |-> {}])
     /\ UNCHANGED <<role, hw, fetched, voters, ballot, asked, votes, said>>
 
-(* Add or remove one voter (KIP-853).  The new set rules at once.          *)
+(* Add or remove one voter, or update one (KIP-853): its endpoints or its  *)
+(* range of kraft.version, and then the set is the same, and yet a change. *)
+(* The new set rules at once.                                              *)
 ChangeVoters(i) ==
     \E set \in SUBSET Server \ {{}} :
         /\ AppendAsLeader(i, [epoch |-> Now(i).epoch, voters |-> set])
-        /\ set # voters[i]
-        /\ Difference(set, voters[i]) = 1
+        /\ Difference(set, voters[i]) <= 1
         /\ led[Now(i).epoch].hw > 0
         /\ Newest(VotersAt(Now(i).log)) <= hw[i]
         /\ voters' = [voters EXCEPT ![i] = set]
@@ -492,12 +495,16 @@ DurableBeforeAudible ==
 (* The voter set in force is that of the newest Voters record in the log.  *)
 VotersInForce == \A i \in Server : voters[i] = VotersOf(i, Now(i).log)
 
-(* At most one voter change in a log is not committed.                     *)
+(* At most one voter change in a log is not committed.  A leader's first   *)
+(* batch changes nothing: it says the set anew that was there before it.   *)
 OneVoterChange ==
     \A i \in Server :
         LET log == Now(i).log
+            Anew(n) == /\ EpochAt(log, n - 1) < EpochAt(log, n)
+                       /\ log[n].voters = VotersOf(i, Prefix(log, n - 1))
         IN  Cardinality({n \in VotersAt(log) :
-                \A e \in Epochs : ~IsPrefix(Prefix(log, n), Committed(e))}) <= 1
+                /\ ~Anew(n)
+                /\ \A e \in Epochs : ~IsPrefix(Prefix(log, n), Committed(e))}) <= 1
 
 (* Two voter sets that follow each other differ in one voter at most, so   *)
 (* that every majority of the one shares a voter with every majority of    *)

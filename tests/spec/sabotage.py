@@ -186,7 +186,7 @@ SABOTAGES = (
     ),
     Sabotage(
         "two voters changed at once",
-        "        /\\ Difference(set, voters[i]) = 1\n",
+        "        /\\ Difference(set, voters[i]) <= 1\n",
         "",
         "VoterSetsOverlap",
         elect("a", "b") + follow("b") + fetch("b") + do("a", "Commit", "ChangeVoters"),

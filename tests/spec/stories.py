@@ -9,7 +9,7 @@ from quorate.raft.core import RaftCore
 from quorate.raft.messages import AddVoterRequest, RemoveVoterRequest
 from quorate.raft.ready import Ready
 from quorate.raft.values import ElectionState
-from quorate.sim.plan import ClientPlan, Deed, NetworkPlan, Plan
+from quorate.sim.plan import LEADER, ClientPlan, Deed, NetworkPlan, Plan
 from quorate.sim.run import run_plan
 from quorate.sim.story.cluster import Cluster
 from quorate.sim.story.names import CLUSTER_ID, key, listeners
@@ -100,3 +100,38 @@ def simulated(seed: int = 1) -> Tape:
     outcome = run_plan(plan, [recorder])
     assert outcome.failure is None and recorder.left_out is None, (outcome, recorder.left_out)
     return recorder.tape
+
+
+def moved(seed: int, power_ms: int) -> Tape:
+    """A voter comes back with other endpoints, and the leader is gone as soon: the set is said
+    again, with the same replicas."""
+    deeds = (Deed(1500, "move", (2, 200)), Deed(power_ms, "power", (LEADER, 1500)))
+    plan = Plan(seed=seed, duration_ms=4000, clients=ClientPlan(count=0), deeds=deeds)
+    recorder = Recorder()
+    outcome = run_plan(plan, [recorder])
+    assert outcome.failure is None and recorder.left_out is None, (outcome, recorder.left_out)
+    return recorder.tape
+
+
+def updated() -> Tape:
+    """The leader writes the update (UpdateRaftVoter)."""
+    tape = moved(4, 1705)
+    assert (False, True) in _said_again(tape)
+    return tape
+
+
+def updated_by_itself() -> Tape:
+    """Who has moved leads before anybody knows where it is, and begins with that."""
+    tape = moved(2, 1705)
+    assert (True, True) in _said_again(tape)
+    return tape
+
+
+def _said_again(tape: Tape) -> set[tuple[bool, bool]]:
+    """Of batches behind the first with a voter set: (first of its epoch?, the same set?)."""
+    return {
+        (before.epoch < entry.epoch, entry.voters == line.log[0].voters)
+        for line in tape.lines
+        for before, entry in zip(line.log, line.log[1:], strict=False)
+        if entry.voters
+    }

@@ -17,7 +17,7 @@ INVARIANTS = (
 )
 PROPERTIES = "PreVoteFirst HighWatermarkMonotonic DurableMajority"
 
-STATES = {"Election": 25_472, "Replication": 50_648, "Reconfiguration": 75_008}
+STATES = {"Election": 25_472, "Replication": 50_648, "Reconfiguration": 95_930}
 
 
 def guided(folder: Path, stories: list[Sabotage], checks: str) -> str:

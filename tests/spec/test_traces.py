@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quorate.sim.tla import Line, Tape
-from spec.stories import change_of_voters, simulated, takeover
+from spec.stories import change_of_voters, simulated, takeover, updated, updated_by_itself
 from spec.tlc import Verdict, check, copy_spec
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -22,7 +22,7 @@ def judge(tape: Tape, folder: Path) -> Verdict:
     return check(folder, "QuorateTrace.tla", "Run.cfg")
 
 
-@pytest.mark.parametrize("run", [takeover, change_of_voters, simulated])
+@pytest.mark.parametrize("run", [takeover, change_of_voters, simulated, updated, updated_by_itself])
 def test_the_real_code_is_accepted(run: Callable[[], Tape], tmp_path: Path) -> None:
     tape = run()
     assert len(tape.lines) > 50
