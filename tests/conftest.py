@@ -31,7 +31,12 @@ for _number, _usual in (
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to the second pass of `make test` what a compiled core cannot take."""
+    """Leave to the second pass of `make test` what a compiled core cannot take.
+
+    A worker of several takes slow tests before quick ones, so that all of them end together.
+    """
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     from quorate.raft import core
 
     if core.__file__.endswith(".py"):
