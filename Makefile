@@ -27,6 +27,10 @@ test: .venv/dev.stamp native .kafka/libs.stamp .kafka/tla.stamp
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m "not slow and not interop" $(PURE)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/raft tests/sim
 
+# A Spark session takes as long as half of the rest: only where the pipeline differs from the commit.
+PIPELINE = src/quorate/spark src/quorate/cli tests/spark
+QUICK = not slow and not interop$(if $(shell git status --porcelain -- $(PIPELINE)),, and not smoke)
+
 # Without the slow tests, with fewer examples of the property tests, over the sources where they
 # have changed since they were compiled.
 check: .venv/dev.stamp
@@ -35,7 +39,7 @@ check: .venv/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	QUORATE_QUICK=1 $(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not interop" $(ARGS)
+	QUORATE_QUICK=1 $(BIN)/pytest -n 2 --dist loadgroup -m "$(QUICK)" $(ARGS)
 
 bench: .venv/dev.stamp native .kafka/libs.stamp
 	$(BIN)/python -m bench $(ARGS)

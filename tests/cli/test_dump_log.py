@@ -333,6 +333,7 @@ def test_several_processes_print_the_same_as_one(tmp_path, log, large, as_json):
     assert alone[2].position == len(large) and len(alone[2].trail.gaps) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0.1, 0.5, 0.99])
 @pytest.mark.parametrize("damage", ["length", "format", "record", "torn"])
 def test_several_processes_end_at_damage_as_one_does(tmp_path, log, large, place, damage):

@@ -31,6 +31,7 @@ def test_a_test_misses_each_raise_that_is_left_out() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.slow
 def test_a_raise_that_no_test_misses_is_told() -> None:
     run = emptied(HERE / "test_checks_end.py")
     assert run.returncode == 1

@@ -142,6 +142,7 @@ def brute_force(history: list[ClientOp]) -> bool:
     return False
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.lists(operations(), max_size=6))
 def test_it_agrees_with_all_permutations(history: list[ClientOp]) -> None:

@@ -24,7 +24,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JVM))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the session are slow, but for a few that the inner loop takes to see it work."""
+    """Tests of the session are slow, but for a few: enough to see each kind of job work."""
     here = Path(__file__).parent
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and here in item.path.parents:

@@ -142,6 +142,7 @@ def test_a_commit_that_nothing_tells_is_refused_with_all_others_in_place(tmp_pat
     assert DeltaStore(str(home)).mend() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [1, 3, -1])
 def test_progress_is_found_where_nothing_tells_its_commit(tmp_path, which):
     home = tmp_path / "home"
@@ -233,6 +234,7 @@ def test_what_an_older_repair_set_aside_counts_again_when_the_lost_commit_is_bac
     assert store.mend() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [1, 3])
 def test_a_commit_is_found_without_the_plans_that_compact_has_swept(tmp_path, which):
     """Its checkpoints stand for all that was before; whatever comes later has its plan."""

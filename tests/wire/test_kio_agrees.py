@@ -17,7 +17,7 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
-from effort import examples
+from effort import examples, one_in
 from quorate.wire.codec import decode, encode
 from quorate.wire.schema import Field, Message, Struct
 from wire.message_strategies import all_messages, messages, versions
@@ -103,7 +103,7 @@ def _scalar(value: Any, kind: str) -> Any:
     return value
 
 
-@pytest.mark.parametrize("cls", all_messages(), ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", one_in(4, all_messages()), ids=lambda cls: cls.__name__)
 @settings(
     max_examples=examples(25),
     deadline=None,

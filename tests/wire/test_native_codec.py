@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from effort import examples
+from effort import examples, one_in
 from quorate.base.ids import Uuid
 from quorate.wire import generated
 from quorate.wire.build import build
@@ -25,7 +25,7 @@ from quorate.wire.program import program_for
 from quorate.wire.schema import Message
 from wire.message_strategies import all_messages, messages, versions
 
-EACH = pytest.mark.parametrize("cls", all_messages(), ids=lambda cls: cls.__name__)
+EACH = pytest.mark.parametrize("cls", one_in(4, all_messages()), ids=lambda cls: cls.__name__)
 FEW = settings(
     max_examples=examples(15),
     deadline=None,
