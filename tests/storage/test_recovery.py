@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from quorate.base.ids import OffsetAndEpoch
@@ -14,6 +16,7 @@ from quorate.storage.memory import MemoryDisk, MemoryStorage
 from storage.builders import (
     SMALL,
     data,
+    download,
     joined,
     leader_change,
     log_of,
@@ -55,13 +58,12 @@ def harmed(name: str, content: bytes) -> MemoryDisk:
 
 
 def test_a_log_cut_at_any_byte_ends_with_its_last_whole_batch():
-    for size in range(len(WHOLE)):
+    for size in range(STARTS[2], len(WHOLE)):
         storage, notes = opened(harmed(LOG_FILE, WHOLE[:size]))
         whole = max(start for start in STARTS if start <= size)
-        if size < STARTS[2]:  # now the snapshot is newer than the log, which is dropped
-            assert (storage.start_offset, storage.end_offset) == (2, 2)
-            assert "is newer than the log" in notes[-1]
-            continue
+        if size < STARTS[4]:
+            *notes, said = notes
+            assert "knows epoch 4 from offset 3 on, but the log ends at offset" in said
         assert read_all(storage) == WHOLE[:whole]
         assert storage.disk.content(LOG_FILE) == WHOLE[:whole]
         torn = f"cut a torn tail of {size - whole} bytes at byte {whole}, offset"
@@ -69,6 +71,73 @@ def test_a_log_cut_at_any_byte_ends_with_its_last_whole_batch():
         storage.append([leader_change(storage.end_offset, 5)])
         storage.close()
         assert opened(storage.disk)[1] == ()
+
+
+def test_a_log_cut_below_the_snapshot_is_refused_for_its_epochs():
+    """It was dropped, as one that the snapshot had superseded, with all that was behind it."""
+    for size in range(STARTS[2]):
+        with pytest.raises(CorruptLog, match=r"the log ends at offset \d, but .* knows epoch 4"):
+            opened(harmed(LOG_FILE, WHOLE[:size]))
+
+
+def test_an_empty_log_is_refused_where_an_epoch_is_known():
+    """A log cut to nothing was begun anew without a word, and its epoch with other records."""
+    disk = disk_with()
+    disk.remove(SNAPSHOT_FILE)
+    disk.put(LOG_FILE, b"")
+    with pytest.raises(CorruptLog, match=r"the log ends at offset 0, but .* knows epoch 4"):
+        opened(disk)
+
+
+def test_the_first_batch_of_an_epoch_is_durable_before_its_epoch_is_known():
+    """So that the epoch of a log that is empty tells of a loss, and not of a power cut."""
+    deeds = []
+    storage = MemoryStorage(MemoryDisk(lambda deed, name: deeds.append((deed, name))))
+    storage.open()
+    for offset, epoch in ((0, 1), (1, 5)):
+        deeds.clear()
+        storage.append([leader_change(offset, epoch)])
+        storage.sync()
+        assert deeds.index(("sync", LOG_FILE)) < deeds.index(("sync", EPOCHS + ".tmp"))
+
+
+@pytest.mark.parametrize("snapshot_offset", [None, 3])
+def test_a_power_cut_in_any_moment_of_an_epochs_first_batch_leaves_a_log_that_opens(
+    snapshot_offset,
+):
+    def cut_after(count, seed):
+        def watch(deed, name):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise OSError(5, "the power is gone")
+
+        left = 1000
+        storage = MemoryStorage(MemoryDisk(watch))
+        storage.open()
+        if snapshot_offset is not None:
+            snapshot_id = OffsetAndEpoch(snapshot_offset, 1)
+            download(storage, snapshot_id, snapshot_bytes(snapshot_id))
+            storage.install_snapshot(snapshot_id)
+        first = storage.end_offset
+        left = count
+        try:
+            storage.append([leader_change(first, 2)])
+            storage.sync()
+            storage.truncate(first)
+            storage.append([leader_change(first, 3)])
+            storage.sync()
+        except (OSError, StorageError):
+            pass
+        done = left >= 0
+        left = 1000
+        storage.crash(Random(seed).random if seed else None).open()
+        return done
+
+    count = 0
+    while not all(cut_after(count, seed) for seed in range(5)):
+        count += 1
+    assert count > 8
 
 
 @pytest.mark.parametrize("filler", [b"\0" * 5000, b"rubbish" * 700, BATCHES[-1].data[:-1]])
@@ -276,6 +345,7 @@ def test_an_emptied_last_segment_is_warned_of(preallocated):
     assert notes == ()
     disk.put(index, entries)
     disk.put(LOG_FILE, b"")
+    disk.remove(EPOCHS)
     _, notes = opened(disk)
     assert isinstance(notes[0], Warn) and f"{index} knows offset 5, but the log ends" in notes[0]
 

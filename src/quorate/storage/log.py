@@ -15,9 +15,10 @@ from typing import Final
 
 from quorate.base.check import check
 from quorate.base.errors import BrokenInvariant
-from quorate.formats.batch import read_batch
+from quorate.formats.batch import control_records, read_batch
 from quorate.formats.errors import BatchError
 from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, encode_leader_epochs, segment_name
+from quorate.raft.values import LeaderChange
 from quorate.storage.api import AppendedBatch, StorageError
 from quorate.storage.disk import Disk, replace_file
 from quorate.storage.scan import CHUNK, batches
@@ -61,6 +62,8 @@ class Log:
         self._lock = threading.Lock()
         self._generation = 0
         self._dirty = False
+        self._has_new_epoch = False
+        """The checkpoint lacks one that is in the log."""
         self.start_offset = segments[0].base_offset
         self.size = sum(segment.size for segment in segments)
 
@@ -84,7 +87,7 @@ class Log:
             if rolls:
                 self._roll(batch.base_offset)
             if rises:
-                self._save_epochs([*self._epochs, (batch.epoch, batch.base_offset)])
+                self._begin_epoch(batch)
             group.append((batch, timestamp))
             size += len(batch.data)
         self._write(group)
@@ -93,6 +96,16 @@ class Log:
         last = self._epochs[-1][0] if self._epochs else -1
         check(batch.epoch >= last, "an appended batch is of an older epoch", batch.epoch, last)
         return batch.epoch > last
+
+    def _begin_epoch(self, batch: AppendedBatch) -> None:
+        """The checkpoint never knows an epoch before its first batch is durable: a log without a
+        batch has then lost some where it does (`recovery`). Only a batch that does not say itself
+        that its epoch begins needs a word in the checkpoint first."""
+        epochs = [*self._epochs, (batch.epoch, batch.base_offset)]
+        if self._epochs and not _is_announced(batch):
+            self._save_epochs(epochs)
+        else:
+            self._epochs, self._has_new_epoch = epochs, True
 
     def _must_roll(
         self,
@@ -143,10 +156,13 @@ class Log:
         if self._dirty:
             self._segments[-1].file.sync()
             self._dirty = False
+        if self._has_new_epoch:
+            self._save_epochs(self._epochs)
 
     def _save_epochs(self, epochs: list[tuple[int, int]]) -> None:
         replace_file(self._disk, LEADER_EPOCH_CHECKPOINT, encode_leader_epochs(epochs))
         self._epochs = epochs
+        self._has_new_epoch = False
 
     def write_indexes(self) -> None:
         self._segments[-1].write_indexes(self._disk)
@@ -163,6 +179,8 @@ class Log:
         check(end_offset >= self.start_offset, "a truncation below the log's start", end_offset)
         if end_offset >= self.end_offset:
             return
+        if end_offset <= self.start_offset:
+            self._set_epochs([])  # first: see `_begin_epoch`
         keep = max(bisect_right(self._bases, end_offset), 1)
         with self._lock:
             dropped = self._segments[keep:]
@@ -285,6 +303,11 @@ def _checked(batch: AppendedBatch, end_offset: int) -> int:
     check(said == meant, "an appended batch's bytes are not what they should be", said, meant)
     check(batch.base_offset == end_offset, "an appended batch is not next", said, end_offset)
     return view.max_timestamp
+
+
+def _is_announced(batch: AppendedBatch) -> bool:
+    view = read_batch(batch.data, 0)
+    return view.is_control and isinstance(control_records(view)[0], LeaderChange)
 
 
 def epochs_from(epochs: list[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:

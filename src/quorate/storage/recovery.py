@@ -255,9 +255,11 @@ def _check_together(disk: Disk, found: Survey) -> None:
             f"there, but {says}; restore the missing .checkpoint file, or {_ANEW}"
         )
     found.start_offset = start
+    last_epoch = found.scan.last_epoch
+    if not found.scan.epochs:
+        _miss_batches(disk, found, newest or OffsetAndEpoch(0, 0))
     if newest is None or newest.offset == start == end:
         return
-    last_epoch = found.scan.last_epoch
     found.superseded = newest.epoch > last_epoch or (
         newest.epoch == last_epoch and newest.offset > end
     )
@@ -267,6 +269,7 @@ def _check_together(disk: Disk, found: Survey) -> None:
             f"but the log's last epoch {last_epoch} is newer; {_ANEW}"
         )
     if found.superseded:
+        _miss_batches(disk, found, newest)
         found.start_offset = newest.offset
         text = (
             f"{disk.where}: snapshot {snapshot_name(newest)} is newer than the log, which ended at "
@@ -278,14 +281,31 @@ def _check_together(disk: Disk, found: Survey) -> None:
 def _miss_log(disk: Disk, found: Survey, newest: OffsetAndEpoch) -> None:
     """A replica has a segment before it has anything to remember; only installing a snapshot
     leaves none for a moment, of an epoch that no record was beyond."""
-    later = [epoch for epoch, _ in found.saved_epochs or () if epoch > newest.epoch]
-    said = f"{LEADER_EPOCH_CHECKPOINT} knows epoch {later[-1]}" if later else ""
-    if not later and newest.offset == 0 and found.election and found.election.epoch > 0:
+    said = _later_epoch(found, newest)
+    if not said and newest.offset == 0 and found.election and found.election.epoch > 0:
         said = f"{QUORUM_STATE} is of epoch {found.election.epoch}"
     if said:
         raise CorruptLog(
             f"{disk.where}: there is no segment of the log ({segment_name(newest.offset)}), but "
             f"{said}: records that were acknowledged may be lost. Restore the log, or {_ANEW}"
+        )
+
+
+def _later_epoch(found: Survey, newest: OffsetAndEpoch) -> str:
+    """What leader-epoch-checkpoint knows beyond the newest snapshot; empty: nothing."""
+    later = [epoch for epoch, _ in found.saved_epochs or () if epoch > newest.epoch]
+    return f"{LEADER_EPOCH_CHECKPOINT} knows epoch {later[-1]}" if later else ""
+
+
+def _miss_batches(disk: Disk, found: Survey, newest: OffsetAndEpoch) -> None:
+    """Of a log that is empty, or older than the newest snapshot: the checkpoint learns of an epoch
+    when its first batch is durable (`Log.append`)."""
+    said = _later_epoch(found, newest)
+    if said:
+        raise CorruptLog(
+            f"{disk.where}/{found.segments[-1].file.name}: the log ends at offset "
+            f"{found.scan.end_offset}, but {said}: records that were acknowledged may be lost. "
+            f"Restore the log, or {_ANEW}"
         )
 
 
@@ -299,6 +319,14 @@ def _miss_segment(disk: Disk, found: Survey) -> None:
                 "records from there on are lost if nobody truncated them"
             )
             found.notes.append(Warn(text))
+    lost = [entry for entry in found.saved_epochs or () if entry[1] >= max(end, 1)]
+    if lost:
+        text = (
+            f"{disk.where}/{LEADER_EPOCH_CHECKPOINT} knows epoch {lost[0][0]} from offset "
+            f"{lost[0][1]} on, but the log ends at offset {end}; records from there on are lost "
+            "if nobody truncated them"
+        )
+        found.notes.append(Warn(text))
     segment = found.segments[-1]
     index = segment_name(segment.base_offset, INDEX_SUFFIX)
     indexed = read_file(disk, index) if index in found.names else b""
@@ -326,14 +354,14 @@ def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:
     _remove_stale(disk, found)
     if PARTITION_METADATA not in found.names:
         replace_file(disk, PARTITION_METADATA, encode_partition_metadata())
-    if (found.saved_epochs or ()) != tuple(found.scan.epochs):
-        replace_file(disk, LEADER_EPOCH_CHECKPOINT, encode_leader_epochs(found.scan.epochs))
     for segment in found.segments:
         segment.write_indexes(disk)
         # A process that was killed may have left all this in the system's cache only. From now
         # on it counts as durable, so it has to be.
         segment.file.sync()
     disk.sync()
+    if (found.saved_epochs or ()) != tuple(found.scan.epochs):  # after what it tells of
+        replace_file(disk, LEADER_EPOCH_CHECKPOINT, encode_leader_epochs(found.scan.epochs))
     return Log(disk, options, found.segments, found.scan.epochs)
 
 
