@@ -23,9 +23,11 @@ from formats.samples import DATA
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.formats.files import encode_partition_metadata, segment_name
 from quorate.raft.values import LeaderChange
+from quorate.spark.columns import COLUMNS, COMMENTS
 from quorate.spark.files import SourceError
 from quorate.spark.plan import Pieces, parse_options, partitions
 from quorate.spark.read import read_partition
+from quorate.spark.typed import source_type
 from spark.logs import START_MS, batches, end_offset, log_directory, snapshot, topic
 
 
@@ -416,11 +418,36 @@ def test_fail_fast_stops_at_a_record_from_the_future(tmp_path: Path):
         ({"maxPartitionBytes": "0"}, "maxPartitionBytes=0: must be a whole number of at least 1"),
         ({"nodeId": "one"}, "nodeId=one: must be a whole number"),
         ({"columns": "offset, typ"}, "there is no column 'typ'; there are cluster_id"),
+        ({"columns": "offset,type,Offset"}, "column offset is asked for 2 times"),
+        ({"view": "Topic"}, "view=Topic: there is no such record type, only "),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, str], says: str):
     with pytest.raises(Exception, match=says):
         parse_options({"path": "x", **options})
+
+
+def test_names_are_taken_in_any_case():
+    options = parse_options({"path": "x", "view": "topicrecord", "columns": "OFFSET, topicid"})
+    assert (options.view, options.columns) == ("TopicRecord", ("offset", "topicId"))
+
+
+PAGE = Path(__file__).parents[2] / "docs/spark-source.md"
+
+
+def test_the_page_names_every_column_and_option():
+    lines = PAGE.read_text().splitlines()
+    tables = [line.strip("| ").split(" | ") for line in lines if line.startswith("| `")]
+    columns, others = tables[: len(COLUMNS)], tables[len(COLUMNS) :]
+    assert columns == [
+        [f"`{field.name}`", field.dataType.simpleString(), COMMENTS[field.name]]
+        for field in source_type()
+    ]
+    with pytest.raises(SourceError) as refused:
+        parse_options({"path": "x", "none": ""})
+    options = str(refused.value).partition("there are ")[2].split(", ")
+    told = ",".join(row[0] for row in others).replace("`", "")
+    assert {"path", *told.replace(" ", "").split(",")} == set(options)
 
 
 def test_a_path_must_be_given():

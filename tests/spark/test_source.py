@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 from formats.samples import DATA, DUMPED_FILES, dump_of
 from quorate.spark import reason
+from quorate.spark.columns import COMMENTS
 from quorate.spark.files import SourceError
 from quorate.spark.source import FORMAT, read_metadata
 from spark.logs import START_MS, batches, end_offset, log_directory, snapshot
@@ -51,8 +52,8 @@ def test_every_sample_directory_is_read_with_its_ids(spark):
 
 
 def test_filters_cut_partitions_and_keep_the_rows(spark, fleet: Path):
-    frame = spark.read.format(FORMAT).option("maxPartitionBytes", "1200").load(str(fleet))
-    whole = partitions(frame)
+    options = {"maxPartitionBytes": "1200"}
+    whole = partitions(spark.read.format(FORMAT).options(**options).load(str(fleet)))
     for condition, fewer, rows in [
         ("cluster_id = 'cluster-b'", True, 21),
         ("kind = 'log' and cluster_id = 'cluster-a' and offset >= 21", True, 21),
@@ -61,17 +62,37 @@ def test_filters_cut_partitions_and_keep_the_rows(spark, fleet: Path):
         ("kind = 'log' and type = 'LeaderChange'", True, 3),
         ("type = 'SnapshotFooter'", False, 1),
     ]:
-        chosen = frame.filter(condition)
-        assert chosen.count() == rows, condition
-        assert (partitions(chosen) < whole) == fewer, condition
+        told = read_metadata(spark, str(fleet), where=condition, **options)
+        assert told.count() == rows, condition
+        assert (partitions(told) < whole) == fewer, condition
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    chosen = read_metadata(spark, str(fleet), pushdown="true", **options).filter("offset < 3")
+    assert (chosen.count(), partitions(chosen) < whole) == (9, True)
+
+
+@pytest.mark.parametrize("pushing", ["true", "false"])
+def test_a_frame_is_good_for_many_questions(spark, fleet: Path, pushing: str):
+    """Spark keeps what one of them pushed down for the next, and for the other side of a join."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", pushing)
+    frame = spark.read.format(FORMAT).option("kinds", "log").load(str(fleet))
+    counts = [
+        frame.where(condition).count()
+        for condition in ("true", "cluster_id = 'cluster-b'", "true", "offset = 3", "true")
+    ]
+    assert counts == [63, 21, 63, 2, 63]
+    one, other = (frame.where(f"cluster_id = 'cluster-{name}'") for name in "ab")
+    assert one.unionByName(other).count() == 63
+    assert one.alias("one").join(other.alias("other"), "offset").count() == 21
 
 
 def test_an_instant_filters_as_spark_does(spark, fleet: Path):
-    frame = spark.read.format(FORMAT).option("kinds", "log").load(str(fleet / "b"))
     at = datetime.fromtimestamp(START_MS / 1000 + 4, UTC)
-    assert frame.filter(frame.timestamp >= at).count() == 14
-    assert frame.filter(frame.timestamp < at).count() == 7
-    assert frame.filter(frame.timestamp == at).select("offset").first()[0] == 7
+    frame = read_metadata(spark, str(fleet / "b"), kinds="log")
+    for compared, rows in (">=", 14), ("<", 7), ("=", 8):
+        condition = f"timestamp {compared} '{at.isoformat()}'"
+        assert frame.filter(condition).count() == rows
+        told = read_metadata(spark, str(fleet / "b"), kinds="log", where=condition)
+        assert told.count() == rows
 
 
 def test_a_schema_names_the_columns_that_are_read(spark, fleet: Path):
@@ -88,12 +109,21 @@ def test_a_schema_names_the_columns_that_are_read(spark, fleet: Path):
     [
         ("offset int", "column offset is of type bigint, not int"),
         ("ofset bigint", "there is no column 'ofset'"),
+        ("OFFSET bigint", "there is no column 'OFFSET': write offset"),
+        ("offset bigint NOT NULL", "column offset is null in some rows: it cannot be NOT NULL"),
+        ("offset bigint, offset bigint", "column offset is asked for 2 times"),
     ],
 )
 def test_a_wrong_schema_is_refused(spark, fleet: Path, schema: str, says: str):
     with pytest.raises(PySparkException) as caught:
         spark.read.format(FORMAT).schema(schema).load(str(fleet)).count()
     assert reason(caught.value).startswith(says)
+
+
+def test_a_table_of_the_rows_describes_its_columns(spark, fleet: Path):
+    spark.read.format(FORMAT).load(str(fleet)).createOrReplaceTempView("described")
+    told = {row["col_name"]: row["comment"] for row in spark.sql("DESCRIBE described").collect()}
+    assert told == COMMENTS
 
 
 def test_errors_of_spark_are_told_without_their_traceback(spark, tmp_path: Path):

@@ -36,6 +36,7 @@ from quorate.formats.records import (
 )
 from quorate.spark import rows as rows_module
 from quorate.spark.decode import ViewDecoder, chunks
+from quorate.spark.files import SourceError
 from quorate.spark.rows import Origin
 from quorate.spark.scan import runs
 from quorate.spark.source import FORMAT
@@ -57,7 +58,10 @@ VERSIONS = [
 
 
 def view_rows(cls: type[Message], data: bytes, columns: list[str] | None = None) -> list[dict]:
-    decoder = ViewDecoder(cls, columns or view_type(cls).names)
+    return decoded(ViewDecoder(cls, columns or view_type(cls).names), data)
+
+
+def decoded(decoder: ViewDecoder, data: bytes) -> list[dict]:
     found = runs(lambda position, size: data[position : position + size], len(data))
     batches = chunks(decoder, Origin("c", 1, "a.log", 0), found)
     return [row for batch in batches for row in batch.to_pylist()]
@@ -112,6 +116,9 @@ def test_a_view_has_only_the_columns_asked_for_and_skips_what_cannot_be_decoded(
         {"id": 1, "offset": 0},
         {"id": 3, "offset": 3},
     ]
+    strict = ViewDecoder(FenceBrokerRecord, ["id"], fail_fast=True)
+    with pytest.raises(SourceError, match=r"^a\.log: Found 1 byte"):
+        decoded(strict, data)
     with pytest.raises(FormatError, match="FenceBrokerRecord has no column 'x'; there are: clus"):
         ViewDecoder(FenceBrokerRecord, ["x"])
 
@@ -171,6 +178,11 @@ def test_a_view_is_read_by_the_source_and_is_a_table_of_sql(spark, every_type: P
     made = views(spark, spark.read.format(FORMAT).load(str(every_type)))
     assert made.keys() == VIEWS.keys()
     rows = spark.sql("SELECT * FROM PartitionChangeRecord")
+    joined = spark.sql(
+        "SELECT * FROM PartitionChangeRecord a JOIN TopicRecord b USING (kind)"
+    )
+    counts = [made[name].count() for name in ("PartitionChangeRecord", "TopicRecord")]
+    assert joined.count() == counts[0] * counts[1] > 0
     direct = spark.read.format(FORMAT).option("view", "PartitionChangeRecord").load(str(every_type))
     assert direct.schema == view_type(PartitionChangeRecord)
     assert sorted(map(str, direct.collect())) == sorted(map(str, rows.collect()))

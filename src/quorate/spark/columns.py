@@ -6,58 +6,45 @@ from typing import Final
 
 import pyarrow as pa
 
-COLUMNS: Final = {
-    "cluster_id": pa.string(),
-    "node_id": pa.int32(),
-    "file": pa.string(),
-    "kind": pa.string(),
-    "snapshot_offset": pa.int64(),
-    "snapshot_epoch": pa.int32(),
-    "segment": pa.int64(),
-    "position": pa.int64(),
-    "batch_length": pa.int32(),
-    "base_offset": pa.int64(),
-    "last_offset": pa.int64(),
-    "crc_ok": pa.bool_(),
-    "is_control": pa.bool_(),
-    "offset": pa.int64(),
-    "epoch": pa.int32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "type": pa.string(),
-    "type_id": pa.int32(),
-    "version": pa.int32(),
-    "topic_name": pa.string(),
-    "topic_id": pa.string(),
-    "partition": pa.int32(),
-    "broker_id": pa.int32(),
-    "leader": pa.int32(),
-    "partition_epoch": pa.int32(),
-    "resource": pa.string(),
-    "record": pa.string(),
-    "raw": pa.binary(),
-    "problem": pa.string(),
-}
-"""Arrow's type of each column.
+_TEXT: Final = pa.string()
+_INT: Final = pa.int32()
+_LONG: Final = pa.int64()
+_TOLD: Final = {
+    "cluster_id": (_TEXT, "by meta.properties beside the log, or clusterId; or 'unknown'"),
+    "node_id": (_INT, "by meta.properties beside the log, or the option nodeId; or -1"),
+    "file": (_TEXT, "as it is read; a member of an archive is archive!member"),
+    "kind": (_TEXT, "'log' or 'snapshot'"),
+    "snapshot_offset": (_LONG, "end offset (exclusive) of the snapshot; null in a log"),
+    "snapshot_epoch": (_INT, "epoch of the snapshot; null in a log"),
+    "segment": (_LONG, "base offset in the name of the segment; null in a snapshot"),
+    "position": (_LONG, "byte of the file where the batch, or the damage, begins"),
+    "batch_length": (_INT, "bytes of the whole batch, or of the damage"),
+    "base_offset": (_LONG, "first offset of the batch; of damage as far as can be read"),
+    "last_offset": (_LONG, "last offset of the batch, inclusive; of damage as far as can be read"),
+    "crc_ok": (pa.bool_(), "false: the checksum does not match; null: no batch could be made out"),
+    "is_control": (pa.bool_(), "a record of the quorum itself, as LeaderChange and KRaftVoters"),
+    "offset": (_LONG, "of the record; in a snapshot its place in the snapshot"),
+    "epoch": (_INT, "leader epoch of the batch"),
+    "timestamp": (pa.timestamp("us", "UTC"), "of the batch, to the millisecond"),
+    "type": (_TEXT, "'TopicRecord', ...; 'LeaderChange', 'SnapshotHeader', ...; 'unknown-99'"),
+    "type_id": (_INT, "the number of the type"),
+    "version": (_INT, "of the record"),
+    "topic_name": (_TEXT, "where the record itself says it"),
+    "topic_id": (_TEXT, "where the record itself says it, as Kafka prints it"),
+    "partition": (_INT, "where the record itself says it"),
+    "broker_id": (_INT, "where the record itself says it"),
+    "leader": (_INT, "where the record itself says it; null where it leaves the leader as it is"),
+    "partition_epoch": (_INT, "where the record itself says it"),
+    "resource": (_TEXT, "what else it is about: topic/orders, user/ann, feature/metadata.version"),
+    "record": (_TEXT, "JSON of its fields as Kafka's tools print it"),
+    "raw": (pa.binary(), "its bytes: with the option raw, and where they could not be decoded"),
+    "problem": (_TEXT, "why this piece could not be read; null in all good rows"),
+}  # fmt: skip
 
-cluster_id   of meta.properties beside the log, or of the option clusterId, else 'unknown'
-node_id      likewise; -1 when unknown
-file         as it is read; a member of an archive is `archive!member`
-kind         'log' or 'snapshot'
-snapshot_*   end offset (exclusive) and epoch of the snapshot's id; null in a log
-segment      base offset in the name of a segment; null in a snapshot
-position     byte where the batch, or the damage, begins in the file
-batch_length bytes of the whole batch, or of the damage
-base_offset, last_offset   of the batch, both inclusive; of damage as far as its header can be read
-crc_ok       false: checksum does not match; null: no batch could be made out
-offset       of the record; in a snapshot its place in the snapshot
-timestamp    of the batch, UTC; ms resolution
-type         'TopicRecord', ...; 'LeaderChange', 'SnapshotHeader', ...; 'unknown-99'
-version      of the record
-topic_name ... resource    what the record itself says, see `facts`
-record       JSON of its fields as Kafka's tools print it
-raw          the record's bytes: with the option raw, and where they could not be decoded
-problem      why this piece could not be read
-"""
+COLUMNS: Final = {name: kind for name, (kind, _) in _TOLD.items()}
+"""Arrow's type of each column."""
+COMMENTS: Final = {name: comment for name, (_, comment) in _TOLD.items()}
+"""What each holds, as DESCRIBE tells it."""
 
 DECODED: Final = frozenset(
     {

@@ -188,9 +188,14 @@ def _frame(value: bytes) -> Row:
 
 
 class ViewDecoder:
-    """Makes the rows of a typed view; records that cannot be decoded are left out."""
+    """Makes the rows of a typed view.
 
-    def __init__(self, cls: type[Message], columns: Sequence[str]) -> None:
+    Records that cannot be decoded are left out; with `fail_fast` they raise SourceError.
+    """
+
+    def __init__(
+        self, cls: type[Message], columns: Sequence[str], *, fail_fast: bool = False
+    ) -> None:
         every = view_type(cls)
         for name in columns:
             if name not in every.names:
@@ -198,6 +203,7 @@ class ViewDecoder:
                     f"{cls.__name__} has no column '{name}'; there are: {', '.join(every.names)}"
                 )
         self._cls = cls
+        self._fail_fast = fail_fast
         self.schema = to_arrow_schema(StructType([every[name] for name in columns]), timezone="UTC")
         self._fields = [one for one in cls.schema.fields if column_name(one) in columns]
 
@@ -211,7 +217,7 @@ class ViewDecoder:
                 sound, arrays = self._walked(version, values, here)
                 parts.append((here[sound], arrays))
                 left = left[~np.isin(left, here[sound], assume_unique=True)]
-        parts.append(self._one_by_one(rows.values, left))
+        parts.append(self._one_by_one(rows.values, left, origin))
         return self._batch(rows, parts)
 
     def _batch(self, rows: Rows, parts: Sequence[Part]) -> pa.RecordBatch:
@@ -245,12 +251,14 @@ class ViewDecoder:
         arrays["version"] = pa.repeat(pa.scalar(version, pa.int32()), len(sound))
         return sound, arrays
 
-    def _one_by_one(self, values: Sequence[bytes], left: Ints) -> Part:
+    def _one_by_one(self, values: Sequence[bytes], left: Ints, origin: Origin) -> Part:
         places, rows = [], []
         for place in left.tolist():
             try:
                 record, version = decode_record(values[place])
-            except RecordError:
+            except RecordError as error:
+                if self._fail_fast:
+                    raise SourceError(f"{origin.file}: {error}{_note(error)}") from None
                 continue
             row = {
                 column_name(one): plain_field(record, one) if one.in_version(version) else None

@@ -134,7 +134,7 @@ class _Sink:
         try:
             summary = ingest_rows(
                 self._spark,
-                lambda columns: frame.select(*columns),
+                lambda columns, where="": frame.where(where or "true").select(*columns),
                 self._store,
                 fail_fast=self._fail_fast,
                 committed=self._committed,

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql.datasource import Filter, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from quorate.formats.batch import BatchView
 from quorate.formats.files import META_PROPERTIES
@@ -29,6 +31,7 @@ from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory, log_directories,
 from quorate.spark.rows import Origin
 from quorate.spark.scan import scan
 from quorate.spark.typed import VIEWS, view_type
+from quorate.spark.where import parse_where
 
 PARTITION_BYTES: Final = 32 * 1024 * 1024
 _OPEN_COST: Final = 64 * 1024
@@ -39,7 +42,7 @@ _OPTIONS: Final = {
     name.lower(): name
     for name in (
         *("path", "paths", "raw", "kinds", "failFast", "maxPartitionBytes", "clusterId"),
-        *("nodeId", "columns", "view"),
+        *("nodeId", "columns", "view", "where", "pushdown"),
     )
 }
 
@@ -58,6 +61,10 @@ class Options:
     partition_bytes: int = PARTITION_BYTES
     cluster_id: str | None = None
     node_id: int | None = None
+    where: tuple[Filter, ...] = ()
+    """Only rows for which all of these hold are given."""
+    pushdown: bool = False
+    """Whether Spark may push filters down; the reading is good for one scan then."""
 
 
 def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> Options:
@@ -68,16 +75,12 @@ def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> Optio
             raise SourceError(
                 f"there is no option '{word}'; there are {', '.join(_OPTIONS.values())}"
             )
-    columns = tuple(name.strip() for name in words.get("columns", "").split(",") if name.strip())
+    asked = [name.strip() for name in words.get("columns", "").split(",") if name.strip()]
     view = words.get("view")
-    if view is not None and view not in VIEWS:
-        raise SourceError(
-            f"option view={view}: there is no such record type, only {', '.join(VIEWS)}"
-        )
+    if view is not None:
+        view = _known(view, VIEWS, f"option view={view}: there is no such record type, only ")
     every = tuple(COLUMNS) if view is None else tuple(view_type(VIEWS[view]).names)
-    for name in columns:
-        if name not in every:
-            raise SourceError(f"there is no column '{name}'; there are {', '.join(every)}")
+    columns = column_names(asked, every)
     kinds = words.get("kinds", "both").lower()
     if kinds not in _KINDS:
         raise SourceError(f"option kinds={kinds}: must be log, snapshot or both")
@@ -92,7 +95,35 @@ def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> Optio
         number("maxPartitionBytes", words.get("maxpartitionbytes", str(PARTITION_BYTES)), 1),
         words.get("clusterid"),
         None if node_id is None else number("nodeId", node_id, 0),
+        parse_where(words["where"], column_types(view)) if words.get("where") else (),
+        _flag(words, "pushdown"),
     )
+
+
+def column_types(view: str | None) -> dict[str, pa.DataType]:
+    """Arrow's types of the columns that there are."""
+    if view is None:
+        return dict(COLUMNS)
+    arrow = to_arrow_schema(view_type(VIEWS[view]), timezone="UTC")
+    return dict(zip(arrow.names, arrow.types, strict=True))
+
+
+def column_names(asked: Sequence[str], every: Sequence[str]) -> tuple[str, ...]:
+    """The columns of these names, in any case; raises SourceError for one that there is not, and
+    for one that is asked for twice."""
+    found = [_known(name, every, f"there is no column '{name}'; there are ") for name in asked]
+    for name in found:
+        if found.count(name) > 1:
+            raise SourceError(f"column {name} is asked for {found.count(name)} times")
+    return tuple(found)
+
+
+def _known(asked: str, names: Iterable[str], refusal: str) -> str:
+    """The name that is the same but for its case; raises SourceError."""
+    known = {name.lower(): name for name in names}
+    if asked.lower() not in known:
+        raise SourceError(refusal + ", ".join(known.values()))
+    return known[asked.lower()]
 
 
 def _paths(words: Mapping[str, str], needed: bool) -> tuple[str, ...]:

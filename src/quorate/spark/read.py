@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -15,11 +16,12 @@ from quorate.formats.control import SnapshotFooter
 from quorate.formats.errors import BatchError
 from quorate.spark.decode import AnyDecoder, Decoder, ViewDecoder, chunks
 from quorate.spark.files import Shelf, SourceError
-from quorate.spark.filters import Span, may_hold, mentions
+from quorate.spark.filters import Span, in_microseconds, may_hold, mentions
 from quorate.spark.plan import Options, Piece, Pieces, archive_pieces
 from quorate.spark.rows import Item
 from quorate.spark.scan import CONTROL, Damage, Ints, Run, runs
 from quorate.spark.typed import VIEWS
+from quorate.spark.where import columns_of, passing
 
 _TOLD_BY_HEADERS: Final = frozenset(("offset", "timestamp", "epoch", "is_control"))
 
@@ -29,10 +31,15 @@ def read_partition(
 ) -> Iterator[pa.RecordBatch]:
     """The record batches of a partition.
 
+    filters: what Spark will not want; rows that it would not want may be given.
+
     Raises SourceError when a file cannot be read; with fail_fast also at the first piece of it
     that cannot.
     """
-    decoder = decoder_of(options, filters)
+    filters = (*in_microseconds(options.where), *filters)
+    looked_at = columns_of(options.where).difference(options.columns)
+    every = replace(options, columns=(*options.columns, *sorted(looked_at)))
+    decoder = decoder_of(every, filters)
     told = mentions(filters, _TOLD_BY_HEADERS)
     with Shelf() as shelf:
         pieces: Sequence[Piece] = partition.pieces
@@ -44,13 +51,16 @@ def read_partition(
             if options.fail_fast:
                 items = _failing(piece, items)
             chosen = _chosen(items, told) if told else items
-            yield from chunks(decoder, piece.origin, chosen)
+            for batch in chunks(decoder, piece.origin, chosen):
+                if options.where:
+                    batch = passing(batch, options.where).select(list(options.columns))
+                yield batch
 
 
 def decoder_of(options: Options, filters: Sequence[Filter] = ()) -> AnyDecoder:
     """What makes the rows that the options ask for; not those of types that no filter passes."""
     if options.view is not None:
-        return ViewDecoder(VIEWS[options.view], options.columns)
+        return ViewDecoder(VIEWS[options.view], options.columns, fail_fast=options.fail_fast)
     on_type = mentions(filters, frozenset(("type",)))
     return Decoder(
         options.columns,

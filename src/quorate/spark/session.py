@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DEFAULTS: Final = {
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
@@ -169,13 +168,12 @@ def reason(error: BaseException) -> str:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the sources known to a session, and let filters be pushed down to them.
+    """Make the sources known to a session.
 
     `session`, `read_metadata` and the jobs do it; `spark.read.format("quorate-metadata")` on a
     session of your own needs it.
     """
     from quorate.spark.source import MetadataLogSource
 
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     with active(spark):  # Spark looks there whether the name is taken
         spark.dataSource.register(MetadataLogSource)

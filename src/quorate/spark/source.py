@@ -4,9 +4,7 @@
     spark.read.format("quorate-metadata").load("/data/fleet/*")
 
 Paths are log directories, trees of them, single segments or snapshots, and tar or zip archives;
-local, or URIs that PyArrow knows. The columns are those of `columns.COLUMNS`; Spark does not tell
-a Python source which of them a query needs, so name them where it matters: by the option `columns`
-or by `schema("offset bigint, type string")`.
+local, or URIs that PyArrow knows. Columns and options: docs/spark-source.md.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from pyspark.sql.types import StructType
 
 from quorate.spark.files import SourceError
 from quorate.spark.filters import in_microseconds
-from quorate.spark.plan import Options, Pieces, parse_options, partitions
+from quorate.spark.plan import Options, Pieces, column_names, parse_options, partitions
 from quorate.spark.read import read_partition
 from quorate.spark.session import register
 from quorate.spark.stream import MetadataStreamReader
@@ -60,7 +58,8 @@ class MetadataLogSource(DataSource):
         for name in self.options:
             if is_stream_option(name):
                 raise SourceError(f"option {name} is for spark.readStream, not for spark.read")
-        return MetadataLogReader(replace(self._told, columns=_columns(schema, self._told)))
+        rows = replace(self._told, columns=_columns(schema, self._told))
+        return PushingReader(rows) if rows.pushdown else MetadataLogReader(rows)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         if len(self._told.kinds) == 1:
@@ -68,6 +67,8 @@ class MetadataLogSource(DataSource):
                 "option kinds: a stream gives the log, and a snapshot where that has a gap; "
                 "filter by the column kind"
             )
+        if self._told.where or self._told.pushdown:
+            raise SourceError("options where and pushdown: filter the stream by its where()")
         rows = replace(self._told, columns=_columns(schema, self._told))
         return MetadataStreamReader(replace(self._stream, rows=rows))
 
@@ -79,17 +80,26 @@ class MetadataLogReader(DataSourceReader):
         self._options = options
         self._filters: tuple[Filter, ...] = ()
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Takes note of all filters to skip what they cannot want; Spark applies them too."""
-        self._filters = tuple(in_microseconds(filters))
-        return filters
-
     def partitions(self) -> Sequence[InputPartition]:
-        return partitions(self._options, self._filters)
+        where = in_microseconds(self._options.where)
+        return partitions(self._options, (*where, *self._filters))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, Pieces):  # else nothing passed the filters
             yield from read_partition(partition, self._options, self._filters)
+
+
+class PushingReader(MetadataLogReader):
+    """With Spark's pushdown, as the option `pushdown` asks for it.
+
+    Not without being asked: Spark 4.3 keeps one reader for a data frame and for all that is made of
+    it, so that the filters of one query, or of one side of a join, cut the rows of the others.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Takes note of all filters to skip what they cannot want; Spark applies them too."""
+        self._filters = tuple(in_microseconds(filters))
+        return filters
 
 
 def read_metadata(spark: SparkSession, *paths: str, **options: str) -> DataFrame:
@@ -112,15 +122,16 @@ def row_type(options: Options) -> StructType:
 def _columns(schema: StructType, options: Options) -> tuple[str, ...]:
     """The names of a schema; raises SourceError where it is not one of this source."""
     every = source_type() if options.view is None else view_type(VIEWS[options.view])
-    for field in schema.fields:
-        if field.name not in every.names:
-            raise SourceError(
-                f"there is no column '{field.name}'; there are {', '.join(every.names)}"
-            )
-        wanted = every[field.name].dataType
+    names = column_names(schema.names, every.names)
+    for field, name in zip(schema.fields, names, strict=True):
+        if field.name != name:
+            raise SourceError(f"there is no column '{field.name}': write {name}")
+        wanted = every[name].dataType
         if field.dataType != wanted:
             raise SourceError(
-                f"column {field.name} is of type {wanted.simpleString()}, "
+                f"column {name} is of type {wanted.simpleString()}, "
                 f"not {field.dataType.simpleString()}"
             )
-    return tuple(schema.names)
+        if not field.nullable:
+            raise SourceError(f"column {name} is null in some rows: it cannot be NOT NULL")
+    return names

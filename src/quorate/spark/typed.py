@@ -21,7 +21,7 @@ from pyspark.sql import types as t
 
 from quorate.base.ids import uuid_to_text
 from quorate.formats.records import RECORD_TYPES
-from quorate.spark.columns import COLUMNS
+from quorate.spark.columns import COLUMNS, COMMENTS
 from quorate.wire.schema import NEW, Field, Message, Struct
 
 if TYPE_CHECKING:
@@ -63,7 +63,12 @@ _TYPES: Final[dict[str, t.DataType]] = {
 @cache
 def source_type() -> t.StructType:
     """Spark's schema of the source's own rows."""
-    return t.StructType([t.StructField(name, _SPARK[kind]) for name, kind in COLUMNS.items()])
+    return t.StructType(
+        [
+            t.StructField(name, _SPARK[kind], metadata={"comment": COMMENTS[name]})
+            for name, kind in COLUMNS.items()
+        ]
+    )
 
 
 @cache

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,8 +21,13 @@ from quorate.spark.tables.secrets import without_secrets
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Rows = Callable[[Sequence[str]], "DataFrame"]
-"""Gives the rows of the source `quorate-metadata` with these of its columns."""
+
+class Rows(Protocol):
+    """Gives the rows of the source `quorate-metadata` with these of its columns; with `where` only
+    those for which that holds (as the source's option of that name)."""
+
+    def __call__(self, columns: Sequence[str], where: str = "") -> DataFrame: ...
+
 
 HEADER: Final = (
     *("cluster_id", "node_id", "file", "kind", "snapshot_offset", "snapshot_epoch"),

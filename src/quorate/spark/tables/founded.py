@@ -31,10 +31,10 @@ def without_founded(
         return rows, told
     files = [file for _, file in notes]
 
-    def others(columns: Sequence[str]) -> DataFrame:
+    def others(columns: Sequence[str], where: str = "") -> DataFrame:
         from pyspark.sql import functions as F
 
-        found = rows(columns)
+        found = rows(columns, where)
         if "problem" not in columns:
             return found
         about = F.expr(NOTE) & F.col("file").isin(files) & F.col("problem").startswith(UNFOUNDED)

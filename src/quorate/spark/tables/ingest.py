@@ -41,6 +41,7 @@ from quorate.spark.tables.lineage import (
     without,
 )
 from quorate.spark.tables.proof import (
+    NAMES_VOTERS,
     VOTER_COLUMNS,
     Evidence,
     Named,
@@ -88,8 +89,9 @@ def ingest(  # noqa: PLR0913 - settings by their names, one call for a program t
     Raises SourceError for paths that are not there, WarehouseError, ConcurrentRun.
     """
 
-    def rows(columns: Sequence[str]) -> DataFrame:
-        return read_metadata(spark, *paths, columns=",".join(columns), **(options or {}))
+    def rows(columns: Sequence[str], where: str = "") -> DataFrame:
+        told = {"columns": ",".join(columns), "where": where, **(options or {})}
+        return read_metadata(spark, *paths, **told)
 
     store = open_store(warehouse, table_format)
     return ingest_rows(spark, rows, store, fail_fast=fail_fast, up_to=up_to, tell=tell)
@@ -114,7 +116,7 @@ def ingest_rows(
     run = store.next_run()
     tell("looking over the input")
     told = survey(rows(HEADER))
-    named = Named() if committed else named_voters(rows(VOTER_COLUMNS))
+    named = Named() if committed else named_voters(rows(VOTER_COLUMNS, NAMES_VOTERS))
     progress = load_progress(store)
     rows, told = without_founded(rows, told, progress)
     summary.damaged_pieces = told.damaged

@@ -26,9 +26,9 @@ Ranges = tuple[tuple[int, int], ...]
 
 VOTER_COLUMNS: Final = (
     *("cluster_id", "kind", "snapshot_offset", "snapshot_epoch", "offset", "epoch"),
-    *("is_control", "type", "record"),
+    "record",
 )
-_NAMES_VOTERS: Final = ("LeaderChange", "KRaftVoters")
+NAMES_VOTERS: Final = "is_control = true AND type IN ('LeaderChange', 'KRaftVoters')"
 
 
 @dataclass(frozen=True)
@@ -62,19 +62,17 @@ class Named:
 
 
 def named_voters(rows: DataFrame) -> Named:
-    """A row for each election and change of voters comes to the driver; rows: VOTER_COLUMNS."""
-    found = (
-        rows.where("is_control")
-        .where(f"type IN {_NAMES_VOTERS}")
-        .selectExpr(
-            "cluster_id",
-            "coalesce(snapshot_offset, offset) AS at",
-            "coalesce(snapshot_epoch, epoch) AS epoch",
-            "kind",
-            "record",
-        )
-        .distinct()
-    )
+    """A row for each election and change of voters comes to the driver.
+
+    rows: VOTER_COLUMNS of those that are NAMES_VOTERS
+    """
+    found = rows.selectExpr(
+        "cluster_id",
+        "coalesce(snapshot_offset, offset) AS at",
+        "coalesce(snapshot_epoch, epoch) AS epoch",
+        "kind",
+        "record",
+    ).distinct()
     named = Named()
     for row in found.collect():
         told = named.in_logs if row.kind == "log" else named.in_snapshots

@@ -8,7 +8,7 @@ first and the last record that were taken of each epoch are held against those t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
@@ -64,7 +64,9 @@ def strangers(
         return {}
     taken = {seam: _content(row) for seam, row in _at(_known(spark, store, seams), seams)}
     found: Strangers = {}
-    for seam, row in _at(rows((*_COLUMNS, "timestamp", "crc_ok")).where("kind = 'log'"), seams):
+    offsets = ", ".join(map(str, sorted({seam.offset for seam in seams})))
+    here = rows((*_COLUMNS, "timestamp", "crc_ok"), f"kind = 'log' AND offset IN ({offsets})")
+    for seam, row in _at(here, seams):
         ours, theirs = taken.get(seam), _content(row)
         if row.crc_ok and ours is not None and ours != theirs:
             why = (
@@ -85,8 +87,8 @@ def without_strangers(rows: Rows, told: Survey, others: Strangers) -> tuple[Rows
     def is_other(cluster_id: str, replica: str) -> bool:
         return replica in others.get(cluster_id, {})
 
-    def remaining(columns: Any) -> DataFrame:
-        return rows(columns).where(
+    def remaining(columns: Sequence[str], where: str = "") -> DataFrame:
+        return rows(columns, where).where(
             ~reduce(or_, (_is_in(F.col("file"), path) for path in directories))
         )
 

@@ -1,0 +1,192 @@
+"""The option `where`: which rows a reading gives, told to the source itself.
+
+    offset BETWEEN 200 AND 400 AND type IN ('TopicRecord', 'PartitionRecord')
+
+Conditions on columns, joined by AND: `=`, `<>`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`,
+`LIKE 'beginning%'`, `IS NULL`, `IS NOT NULL`. They mean what they mean in SQL. Spark's own
+pushdown could tell the source as much, but it keeps what one query pushed for the next one too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from operator import and_
+from typing import Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    StringStartsWith,
+)
+
+from quorate.spark.files import SourceError
+
+_TOKEN: Final = re.compile(
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>-?\d+)|(?P<word>\w+)|(?P<sign><>|<=|>=|[=<>(),]))"
+)
+_COMPARED: Final[dict[str, Callable[[tuple[str, ...], Any], Filter]]] = {
+    "=": EqualTo,
+    "<>": lambda column, value: Not(EqualTo(column, value)),
+    "<": LessThan,
+    "<=": LessThanOrEqual,
+    ">": GreaterThan,
+    ">=": GreaterThanOrEqual,
+}
+_EXPRESSIONS: Final[dict[type[Filter], Callable[[Any, Any], Any]]] = {
+    EqualTo: lambda column, value: column == value,
+    LessThan: lambda column, value: column < value,
+    LessThanOrEqual: lambda column, value: column <= value,
+    GreaterThan: lambda column, value: column > value,
+    GreaterThanOrEqual: lambda column, value: column >= value,
+    In: lambda column, values: column.isin(list(values)),
+    StringStartsWith: lambda column, value: pc.starts_with(column, value),
+    IsNull: lambda column, _: column.is_null(),
+    IsNotNull: lambda column, _: column.is_valid(),
+}
+
+_PLAIN: Final = (
+    pa.types.is_integer,
+    pa.types.is_string,
+    pa.types.is_boolean,
+    pa.types.is_timestamp,
+)
+
+
+def parse_where(text: str, types: Mapping[str, pa.DataType]) -> tuple[Filter, ...]:
+    """The conditions, which all must hold; raises SourceError that says where it is wrong.
+
+    types: of the columns; a condition may name those of numbers, texts, instants and booleans
+    """
+    plain = {name: kind for name, kind in types.items() if any(test(kind) for test in _PLAIN)}
+    return tuple(_Parser(text, plain).conditions())
+
+
+def columns_of(filters: Sequence[Filter]) -> set[str]:
+    """The columns that the conditions look at."""
+    return {_column(found) for found in filters}
+
+
+def passing(batch: pa.RecordBatch, filters: Sequence[Filter]) -> pa.RecordBatch:
+    """The rows of a batch for which all conditions hold."""
+    holds = reduce(and_, map(_expression, filters))
+    found = pa.Table.from_batches([batch]).filter(holds).combine_chunks().to_batches()
+    return found[0] if found else batch.slice(0, 0)
+
+
+def _column(found: Filter) -> str:
+    inner = found.child if isinstance(found, Not) else found
+    return str(inner.attribute[0])  # type: ignore[attr-defined]
+
+
+def _expression(found: Filter) -> Any:
+    if isinstance(found, Not):
+        return ~_expression(found.child)
+    return _EXPRESSIONS[type(found)](pc.field(_column(found)), getattr(found, "value", None))
+
+
+@dataclass
+class _Parser:
+    text: str
+    types: Mapping[str, pa.DataType]
+    at: int = 0
+
+    def conditions(self) -> Iterator[Filter]:
+        yield from self._condition()
+        while self.at < len(self.text.rstrip()):
+            self._expect("and")
+            yield from self._condition()
+
+    def _condition(self) -> Iterator[Filter]:
+        start = self.at
+        asked = self._next("word", "the name of a column")
+        known = {name.lower(): name for name in self.types}
+        if asked.lower() not in known:
+            self._refuse(start, f"there is no column '{asked}'; there are {', '.join(self.types)}")
+        name = known[asked.lower()]
+        column, kind = (name,), self.types[name]
+        sign = self._next("sign word", "a comparison").lower()
+        if sign in _COMPARED:
+            yield _COMPARED[sign](column, self._value(kind))
+        elif sign == "between":
+            yield GreaterThanOrEqual(column, self._value(kind))
+            self._expect("and")
+            yield LessThanOrEqual(column, self._value(kind))
+        elif sign == "in":
+            yield In(column, tuple(self._values(kind)))
+        elif sign == "like":
+            yield StringStartsWith(column, self._beginning(kind))
+        elif sign == "is":
+            word = self._next("word", "NULL or NOT NULL").lower()
+            if word == "not":
+                self._expect("null")
+                yield IsNotNull(column)
+            elif word == "null":
+                yield IsNull(column)
+            else:
+                self._refuse(start, "IS takes NULL or NOT NULL")
+        else:
+            self._refuse(start, f"'{sign}' is none of =, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS")
+
+    def _values(self, kind: pa.DataType) -> Iterator[Any]:
+        self._expect("(")
+        sign = ","
+        while sign == ",":
+            yield self._value(kind)
+            sign = self._next("sign", "',' or ')'")
+        if sign != ")":
+            self._refuse(self.at, "')' is missing")
+
+    def _beginning(self, kind: pa.DataType) -> str:
+        start = self.at
+        text = self._value(kind)
+        if not isinstance(text, str) or not text.endswith("%") or set(text[:-1]) & set("%_\\"):
+            self._refuse(start, "LIKE takes a beginning only, as 'orders.%' without _")
+        return str(text[:-1])
+
+    def _value(self, kind: pa.DataType) -> Any:
+        start = self.at
+        found = self._next("text number word", "a value")
+        try:
+            if pa.types.is_integer(kind):
+                return int(found)
+            if pa.types.is_boolean(kind):
+                return {"true": True, "false": False}[found.lower()]
+            if found[0] != "'":
+                raise ValueError(found)
+            text = found[1:-1].replace("''", "'")
+            if not pa.types.is_timestamp(kind):
+                return text
+            instant = datetime.fromisoformat(text)
+            return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+        except (KeyError, ValueError):
+            self._refuse(start, f"{found} is no value of type {kind}")
+
+    def _expect(self, word: str) -> None:
+        start = self.at
+        if self._next("word sign", word.upper()).lower() != word:
+            self._refuse(start, f"{word.upper()} is missing")
+
+    def _next(self, kinds: str, wanted: str) -> str:
+        found = _TOKEN.match(self.text, self.at)
+        kind = None if found is None else found.lastgroup
+        if found is None or kind not in kinds.split():
+            self._refuse(self.at, f"{wanted} is missing")
+        self.at = found.end()
+        return found[kind]
+
+    def _refuse(self, at: int, why: str) -> NoReturn:
+        raise SourceError(f"option where, at character {at + 1} of {self.text!r}: {why}")

@@ -1,0 +1,107 @@
+"""The option `where` means what it means in SQL, whatever is skipped because of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql.datasource import EqualTo, In, IsNotNull, Not, StringStartsWith
+
+from quorate.spark.columns import COLUMNS
+from quorate.spark.files import SourceError
+from quorate.spark.plan import column_types
+from quorate.spark.where import parse_where
+from spark.logs import batches, end_offset, log_directory, snapshot
+from spark.test_plan import read
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two segments and a snapshot, of which one segment has a damaged batch."""
+    folder = tmp_path_factory.mktemp("where")
+    first = b"".join(batches())
+    base = end_offset(first)
+    second = bytearray(b"".join(batches(base=base)))
+    second[-3] ^= 0xFF
+    log_directory(folder, {0: first, base: bytes(second)}, {(10, 1): snapshot()})
+    return folder
+
+
+def same(left, compare, right):
+    return left is not None and compare(left, right)
+
+
+CONDITIONS = [
+    ("offset = 3", lambda row: row["offset"] == 3),
+    ("offset <> 3", lambda row: row["offset"] is not None and row["offset"] != 3),
+    ("offset BETWEEN 3 AND 24", lambda row: same(row["offset"], lambda a, _: 3 <= a <= 24, 0)),
+    ("offset > 30 and kind='log'", lambda row: row["kind"] == "log" and (row["offset"] or 0) > 30),
+    ("type IN ('TopicRecord', 'none')", lambda row: row["type"] == "TopicRecord"),
+    ("type <> 'TopicRecord'", lambda row: row["type"] not in (None, "TopicRecord")),
+    ("type like 'Topic%'", lambda row: (row["type"] or "").startswith("Topic")),
+    ("is_control = true", lambda row: row["is_control"] is True),
+    ("IS_CONTROL = FALSE", lambda row: row["is_control"] is False),
+    ("problem IS NULL", lambda row: row["problem"] is None),
+    ("problem IS NOT NULL", lambda row: row["problem"] is not None),
+    ("topic_name >= 't'", lambda row: same(row["topic_name"], lambda a, b: a >= b, "t")),
+    ("epoch <= 0 AND epoch >= 1", lambda row: False),
+]
+
+
+@pytest.mark.parametrize(("where", "holds"), CONDITIONS, ids=[text for text, _ in CONDITIONS])
+def test_the_rows_are_those_for_which_it_holds(home: Path, where: str, holds):
+    every = read(home)
+    assert any(row["problem"] for row in every)
+    wanted = [row for row in every if holds(row)]
+    assert read(home, where=where) == wanted
+    narrow = read(home, where=where, columns="segment")  # looked at without being given
+    assert narrow == [{"segment": row["segment"]} for row in wanted]
+
+
+def test_a_typed_view_is_asked_by_its_own_fields(home: Path):
+    rows = read(home, view="TopicRecord", kinds="log")
+    (first, *_) = rows
+    told = read(home, view="TopicRecord", kinds="log", where=f"name = '{first['name']}'")
+    assert told == [row for row in rows if row["name"] == first["name"]]
+    with pytest.raises(SourceError, match="there is no column 'leader'"):
+        read(home, view="TopicRecord", where="leader = 1")
+
+
+def test_what_is_parsed():
+    told = "type='it''s' AND node_id IN (1, -2) and file like 's3://a%' AND epoch is not null"
+    assert parse_where(told + " AND node_id <> 3", COLUMNS) == (
+        EqualTo(("type",), "it's"),
+        In(("node_id",), (1, -2)),
+        StringStartsWith(("file",), "s3://a"),
+        IsNotNull(("epoch",)),
+        Not(EqualTo(("node_id",), 3)),
+    )
+    (at,) = parse_where("timestamp = '2026-11-21 06:14:00'", COLUMNS)
+    assert at == EqualTo(("timestamp",), datetime(2026, 11, 21, 6, 14, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("where", "at", "says"),
+    [
+        ("ofset = 1", 1, "there is no column 'ofset'; there are cluster_id"),
+        ("raw = 'x'", 1, "there is no column 'raw'"),
+        ("offset == 1", 9, "a value is missing"),
+        ("offset = 'x'", 9, "'x' is no value of type int64"),
+        ("type = TopicRecord", 7, "TopicRecord is no value of type string"),
+        ("timestamp > 'noon'", 12, "'noon' is no value of type timestamp"),
+        ("is_control = 1", 13, "1 is no value of type bool"),
+        ("offset = 1 OR offset = 2", 11, "AND is missing"),
+        ("offset = 1 AND", 15, "the name of a column is missing"),
+        ("type LIKE '%x'", 10, "LIKE takes a beginning only"),
+        ("type IS 3", 8, "NULL or NOT NULL is missing"),
+        ("offset IN (1, 2", 16, "',' or ')' is missing"),
+        ("NOT offset = 1", 1, "there is no column 'NOT'"),
+        ("offset around 1", 1, "'around' is none of"),
+    ],
+)
+def test_what_is_no_condition_is_refused_with_its_place(where: str, at: int, says: str):
+    with pytest.raises(SourceError) as caught:
+        parse_where(where, column_types(None))
+    assert str(caught.value).startswith(f"option where, at character {at} of {where!r}: ")
+    assert says in str(caught.value)
