@@ -83,6 +83,52 @@ def test_the_broker_that_was_killed_is_the_one_that_flaps(ask):
     assert row == {"broker_id": 13, "fenced": 1}
 
 
+def over(spark, view, table, columns, rows):
+    """What a view answers over a table that holds only these rows."""
+    alone = spark.newSession()
+    alone.createDataFrame(rows, columns).createOrReplaceTempView(table)
+    return [row.asDict() for row in alone.sql(VIEWS[view].sql).collect()]
+
+
+def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
+    """One that was killed registers anew before it is unfenced; another never comes back."""
+
+    def at(hour, minute, second=0):
+        return datetime(2026, 11, 22, hour, minute, second, tzinfo=UTC)
+
+    told = [
+        (1, at(10, 0), "broker registered"),
+        (1, at(10, 0, 2), "broker unfenced"),
+        (1, at(11, 0), "broker fenced"),
+        (1, at(11, 50), "broker registered"),
+        (1, at(11, 50, 3), "broker unfenced"),
+        (1, at(12, 0), "broker fenced"),
+        (1, at(13, 0), "broker unregistered"),
+        (2, at(12, 0), "broker fenced"),
+    ]
+    columns = "cluster_id string, node_id int, time timestamp, offset long, event string"
+    rows = [("c", node, time, offset, event) for offset, (node, time, event) in enumerate(told)]
+    found = over(spark, "broker_flapping", "changes", columns, rows)
+    seconds = [
+        (one["broker_id"], one["fenced"], one["registered"], one["seconds_until_unfenced"])
+        for one in sorted(found, key=lambda one: (one["broker_id"], one["hour"]))
+    ]
+    first = [(1, 0, 1, 2.0), (1, 1, 1, 3003.0), (1, 1, 0, 3600.0), (1, 0, 0, None)]
+    assert seconds == [*first, (2, 1, 0, None)]
+
+
+def test_nobody_knows_how_long_a_topic_lived_that_is_older_than_the_log(spark):
+    columns = (
+        "cluster_id string, topic_name string, topic_id string, from_snapshot boolean, "
+        "valid_from_time timestamp, valid_to_time timestamp, valid_from_offset long, "
+        "valid_to_offset long"
+    )
+    begin, end = datetime(2026, 11, 22, tzinfo=UTC), datetime(2026, 11, 23, tzinfo=UTC)
+    rows = [("c", name, name, name == "old", begin, end, 5, 9) for name in ("old", "new")]
+    found = over(spark, "topics_created_and_deleted", "topics", columns, rows)
+    assert {one["topic_name"]: one["seconds"] for one in found} == {"old": None, "new": 86400.0}
+
+
 def test_configs_that_differ_between_the_clusters(ask, fleet):
     drift = ask("SELECT * FROM config_drift")
     now = {

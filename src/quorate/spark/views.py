@@ -93,20 +93,28 @@ VIEWS: Final[dict[str, View]] = {
         WITH steps AS (
             SELECT cluster_id, node_id AS broker_id, time, offset, event,
                    timestamp_millis(unix_millis(time) - pmod(unix_millis(time), 3600000)) AS hour,
-                   lead(time) OVER w AS next_time, lead(event) OVER w AS next_event
+                   event IN ('broker fenced', 'broker registered') AS is_fenced
             FROM changes
             WHERE event IN ('broker fenced', 'broker unfenced', 'broker registered',
                             'broker unregistered')
-            WINDOW w AS (PARTITION BY cluster_id, node_id ORDER BY offset, event)
+        ), turns AS (
+            SELECT *, lead(time) OVER w AS until
+            FROM (SELECT *, lag(is_fenced) OVER w AS was_fenced FROM steps
+                  WINDOW w AS (PARTITION BY cluster_id, broker_id ORDER BY offset, event))
+            WHERE is_fenced <> coalesce(was_fenced, false)
+            WINDOW w AS (PARTITION BY cluster_id, broker_id ORDER BY offset, event)
+        ), fences AS (
+            SELECT cluster_id, broker_id, hour,
+                   sum(unix_millis(until) - unix_millis(time)) / 1000 AS seconds_until_unfenced
+            FROM turns WHERE is_fenced GROUP BY cluster_id, broker_id, hour
+        ), counts AS (
+            SELECT cluster_id, broker_id, hour,
+                   count_if(event = 'broker fenced') AS fenced,
+                   count_if(event = 'broker unfenced') AS unfenced,
+                   count_if(event = 'broker registered') AS registered
+            FROM steps GROUP BY cluster_id, broker_id, hour
         )
-        SELECT cluster_id, broker_id, hour,
-               count_if(event = 'broker fenced') AS fenced,
-               count_if(event = 'broker unfenced') AS unfenced,
-               count_if(event = 'broker registered') AS registered,
-               sum(CASE WHEN event <> 'broker unfenced' AND next_event = 'broker unfenced'
-                        THEN unix_millis(next_time) - unix_millis(time) END) / 1000
-                   AS seconds_until_unfenced
-        FROM steps GROUP BY cluster_id, broker_id, hour
+        SELECT * FROM counts LEFT JOIN fences USING (cluster_id, broker_id, hour)
         """,
     ),
     "config_drift": View(
@@ -134,7 +142,9 @@ VIEWS: Final[dict[str, View]] = {
         SELECT cluster_id, topic_name, topic_id,
                CASE WHEN from_snapshot THEN NULL ELSE valid_from_time END AS created,
                valid_to_time AS deleted,
-               (unix_millis(valid_to_time) - unix_millis(valid_from_time)) / 1000 AS seconds,
+               CASE WHEN NOT from_snapshot
+                    THEN (unix_millis(valid_to_time) - unix_millis(valid_from_time)) / 1000 END
+                   AS seconds,
                valid_from_offset AS created_offset, valid_to_offset AS deleted_offset,
                from_snapshot AS older_than_the_log
         FROM topics
