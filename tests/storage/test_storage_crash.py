@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from effort import examples
+from effort import examples, one_in
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import snapshot_name
 from quorate.raft.values import ElectionState
@@ -203,7 +203,7 @@ def recover(storage: DiskStorage, operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("loose_names", [False, True], ids=["names in order", "any names"])
-@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+@pytest.mark.parametrize("operation", one_in(3, OPERATIONS), ids=str)
 def test_a_power_cut_at_every_step_leaves_what_was_synced(operation, loose_names):
     steps = steps_of(operation)
     assert steps >= 2
@@ -223,7 +223,7 @@ def unsynced(home: Path) -> OsDisk:
     return OsDisk(home, lambda fd: None, lambda fd: None)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+@pytest.mark.parametrize("operation", one_in(3, OPERATIONS), ids=str)
 def test_a_kill_at_every_step_leaves_what_was_synced(operation, tmp_path):
     """Over real files: what the process wrote stays, the rest never happens."""
     for stop_at in range(steps_of(operation)):
