@@ -143,6 +143,19 @@ def test_two_that_finish_the_same_run_do_not_get_in_each_others_way(store, form,
     assert names(open_store(store.root, form)) == ["orders"]
 
 
+def test_a_run_that_is_recorded_while_another_job_looks_is_no_lost_commit(tmp_path, monkeypatch):
+    store = DeltaStore(str(tmp_path / "home"))
+    run(store, 1, "first")
+    look = store._reached
+
+    def reached():
+        run(DeltaStore(store.root), 2, "second")
+        return look()
+
+    monkeypatch.setattr(store, "_reached", reached)
+    assert not store.recover()
+
+
 @pytest.mark.parametrize("room", [0, 100, 1500])
 def test_a_full_disk_is_told_as_one(tmp_path, room):
     store = open_store(str(tmp_path / "home"), "delta")

@@ -8,29 +8,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import StreamingQueryException
 
 from quorate.base.errors import QuorateError
+from quorate.spark.checkpoints import checkpoint_for
 from quorate.spark.files import SourceError
 from quorate.spark.session import reason, register
 from quorate.spark.source import FORMAT
-from quorate.spark.stream_options import END, parse_stream_options
+from quorate.spark.stream import feeds
+from quorate.spark.stream_options import END, StreamOptions, parse_stream_options
 from quorate.spark.tables.bronze import BODY
 from quorate.spark.tables.ingest import ingest_rows
-from quorate.spark.tables.store import Store, open_store
+from quorate.spark.tables.store import ConcurrentRun, Store, open_store
 from quorate.spark.tables.summary import ClusterSummary, Summary, Told
-from quorate.spark.tail_feed import Directories, unread_ends
+from quorate.spark.tail_feed import unread_ends
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-CHECKPOINT: Final = "control/_stream"
-"""Below the warehouse: how far Spark has come."""
 _LOOK_S: Final = 1
+_TRIES: Final = 20
+"""How often in a row another job may be quicker."""
 
 
 @dataclass
@@ -75,21 +78,21 @@ def follow(
         committed now, and no further
     go_on: asked about once a second; false ends the job after the micro-batch that runs
 
-    Raises SourceError, BadInput, WarehouseError, ConcurrentRun.
+    Other jobs may follow other clusters into the warehouse meanwhile: a micro-batch that one of
+    them overtakes is taken again. Raises SourceError, BadInput, WarehouseError, ConcurrentRun.
     """
     told = parse_stream_options(options)
     began = time.monotonic()
-    if not told.controllers:
-        Directories(told).clusters()  # what is wrong with them is told before Spark begins
+    tell("asking which clusters these are")
+    clusters = _clusters(told)  # what is wrong with them is told before Spark begins
     store = open_store(warehouse, table_format)
+    checkpoint = f"{store.root}/{checkpoint_for(store, clusters)}"
     committed = bool(told.controllers) or told.up_to != END
     sink = _Sink(spark, store, told.rows.fail_fast, committed, tell)
     words = {name: word for name, word in options.items() if name.lower() != "failfast"}
     register(spark)
     frame = spark.readStream.format(FORMAT).options(columns=",".join(BODY), **words).load()
-    writer = frame.writeStream.foreachBatch(sink.take).option(
-        "checkpointLocation", f"{store.root}/{CHECKPOINT}"
-    )
+    writer = frame.writeStream.foreachBatch(sink.take).option("checkpointLocation", checkpoint)
     if every_s is None:
         writer = writer.trigger(availableNow=True)
     else:
@@ -101,13 +104,44 @@ def follow(
             if not go_on():
                 break
     except StreamingQueryException as error:
-        raise sink.failure or SourceError(reason(error)) from error
+        raise sink.failure or SourceError(_explained(reason(error), checkpoint)) from error
     finally:
         _ended(query)
     if every_s is None and not told.controllers:
         sink.followed.unread = list(unread_ends(told))
     sink.followed.seconds = round(time.monotonic() - began, 3)
     return sink.followed
+
+
+def _clusters(told: StreamOptions) -> set[str]:
+    """Raises SourceError, also when nobody answers for one of them."""
+    found = set()
+    for feed in feeds(told):
+        with closing(feed):
+            found.add(feed.identify(told.timeout_ms))
+    return found
+
+
+def _explained(what: str, checkpoint: str) -> str:
+    if "checkpoint" not in what:
+        return what
+    return (
+        f"{what}. It is {checkpoint}; when that is moved away all is offered again, and what the "
+        "warehouse has is not taken twice"
+    )
+
+
+def again_while_overtaken(run: Callable[[], None], tell: Told) -> None:
+    """Do a run, anew as long as another job has changed the warehouse meanwhile.
+
+    What it took before that is not taken twice. Raises ConcurrentRun after many times.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return run()
+        except ConcurrentRun:
+            tell("another job has changed the warehouse meanwhile: looking again")
+    return run()
 
 
 def _ended(query: StreamingQuery) -> None:
@@ -132,7 +166,16 @@ class _Sink:
     def take(self, frame: DataFrame, batch_id: int) -> None:
         frame = frame.persist()  # what was fetched is looked at twice
         try:
-            summary = ingest_rows(
+            again_while_overtaken(lambda: self._once(frame, batch_id), self._tell)
+        except QuorateError as error:
+            self.failure = error
+            raise
+        finally:
+            frame.unpersist()
+
+    def _once(self, frame: DataFrame, batch_id: int) -> None:
+        self.followed.add(
+            ingest_rows(
                 self._spark,
                 lambda columns, where="": frame.where(where or "true").select(*columns),
                 self._store,
@@ -140,9 +183,4 @@ class _Sink:
                 committed=self._committed,
                 tell=lambda text: self._tell(f"batch {batch_id}: {text}"),
             )
-            self.followed.add(summary)
-        except QuorateError as error:
-            self.failure = error
-            raise
-        finally:
-            frame.unpersist()
+        )

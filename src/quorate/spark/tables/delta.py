@@ -91,7 +91,8 @@ class DeltaStore(Store):
     def recover(self) -> bool:
         if not self._repairing and self.robbed():
             raise LostCommit(f"{self.root}/{_ROBBED}: a repair was not finished", self.root)
-        last, reached = self._last_plan(), self._reached()
+        reached = self._reached()  # first: another job may record a run in between
+        last = self._last_plan()
         newest, told = max(reached.values(), default=0), 0 if last is None else last.run
         if newest > told:
             what = f"its last commit is lost: tables have come to run {newest}, it to {told}"

@@ -1,0 +1,76 @@
+"""Where the jobs that follow clusters into a warehouse keep how far they have come.
+
+Each set of clusters has a checkpoint of its own below `control/_stream`, so that one warehouse may
+follow many. A checkpoint of some of the clusters goes on with more of them: a fleet grows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+import re
+from collections.abc import Collection, Iterator, Mapping
+from itertools import count
+from typing import Final
+
+from quorate.spark.tables.store import Store
+
+CHECKPOINT: Final = "control/_stream"
+"""Below the warehouse."""
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_+-]{1,100}")
+
+
+def checkpoint_for(store: Store, clusters: Collection[str]) -> str:
+    """The folder, below the warehouse, for a job that follows these clusters."""
+    return posixpath.join(CHECKPOINT, chosen(checkpoints(store), clusters))
+
+
+def checkpoints(store: Store) -> dict[str, frozenset[str]]:
+    """The clusters of each that has begun, by name; '' is the only one of earlier releases."""
+    base = store.path(CHECKPOINT)
+    found: dict[str, dict[int, str]] = {}
+    for info in store.listing(base):
+        folder, name = posixpath.split(posixpath.relpath(info.path, base))
+        checkpoint, kind = posixpath.split(folder)
+        if kind == "offsets" and name.isdigit():
+            found.setdefault(checkpoint, {})[int(name)] = info.path
+    return {name: _newest(store, files) for name, files in found.items()}
+
+
+def _newest(store: Store, files: Mapping[int, str]) -> frozenset[str]:
+    """The clusters that the newest file that is whole tells of."""
+    for batch in sorted(files, reverse=True):
+        known = clusters_in(store.read_text(files[batch]))
+        if known:
+            return known
+    return frozenset()
+
+
+def clusters_in(text: str) -> frozenset[str]:
+    """The clusters in a file of Spark's offsets: version, settings, then a line for each source."""
+    found: set[str] = set()
+    for line in text.splitlines()[2:]:
+        try:
+            told = json.loads(line)
+        except ValueError:
+            continue  # '-', or a file that is just being written
+        if isinstance(told, dict):
+            found |= told.keys()
+    return frozenset(found)
+
+
+def chosen(known: Mapping[str, Collection[str]], clusters: Collection[str]) -> str:
+    """The checkpoint with the most of these clusters and no other one, else a new name."""
+    fitting = [name for name, has in known.items() if has and set(has) <= set(clusters)]
+    if fitting:
+        return max(fitting, key=lambda name: (len(known[name]), name))
+    return next(name for name in _names(clusters) if not known.get(name))
+
+
+def _names(clusters: Collection[str]) -> Iterator[str]:
+    """Ids where they make a name, so that an operator finds the folder."""
+    told = "+".join(sorted(clusters))
+    plain = told if _PLAIN.fullmatch(told) else hashlib.sha256(told.encode()).hexdigest()[:32]
+    yield f"of-{plain}"
+    yield from (f"of-{plain}.{number}" for number in count(2))

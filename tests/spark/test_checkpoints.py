@@ -1,0 +1,119 @@
+"""Which checkpoint a job goes on with that follows clusters into a warehouse."""
+
+from __future__ import annotations
+
+import pytest
+
+from metadata.samples import DATA
+from quorate.spark import follow as following
+from quorate.spark.checkpoints import CHECKPOINT, checkpoint_for, checkpoints, chosen, clusters_in
+from quorate.spark.follow import again_while_overtaken, follow
+from quorate.spark.tables.ingest import ingest_rows
+from quorate.spark.tables.store import ConcurrentRun, open_store
+from spark.fleet import DYNAMIC, STATIC
+
+HEAD = 'v1\n{"batchWatermarkMs":0}\n'
+
+
+@pytest.mark.parametrize(
+    ("known", "clusters", "name"),
+    [
+        ({}, ["eu"], "of-eu"),
+        ({}, ["us", "eu"], "of-eu+us"),
+        ({"": ["eu"]}, ["eu"], ""),
+        ({"": ["eu"]}, ["us"], "of-us"),
+        ({"": ["eu"]}, ["eu", "us"], ""),
+        ({"": ["eu", "us"]}, ["eu"], "of-eu"),
+        ({"of-eu": ["eu"], "of-us": ["us"]}, ["us"], "of-us"),
+        ({"of-eu": ["eu", "us"]}, ["eu"], "of-eu.2"),
+        ({"of-eu": ["eu", "us"], "of-eu.2": ["eu"]}, ["eu"], "of-eu.2"),
+        ({"of-eu": []}, ["eu"], "of-eu"),
+        ({"of-eu": []}, ["us"], "of-us"),
+    ],
+)
+def test_a_checkpoint_is_of_no_other_cluster(known, clusters, name):
+    assert chosen(known, clusters) == name
+
+
+def test_any_cluster_id_makes_a_name():
+    name = chosen({}, ["../../etc", "a b"])
+    assert "/" not in name
+    assert " " not in name
+    assert name != chosen({}, ["../../etc", "a c"])
+
+
+@pytest.mark.parametrize(
+    ("text", "clusters"),
+    [
+        (HEAD + '{"eu":{"offset":7,"epoch":1},"us":{"offset":1,"epoch":1}}', {"eu", "us"}),
+        (HEAD + "{}", set()),
+        (HEAD + "-", set()),
+        (HEAD + '{"eu":{"off', set()),
+        ("", set()),
+    ],
+)
+def test_spark_tells_which_clusters_a_checkpoint_is_of(text, clusters):
+    assert clusters_in(text) == clusters
+
+
+def test_checkpoints_of_earlier_releases_are_found(tmp_path):
+    home = tmp_path / CHECKPOINT
+    for folder, batch, clusters in (
+        (home, 9, '{"eu":{"offset":1,"epoch":1}}'),
+        (home, 10, '{"eu":{"offset":2,"epoch":1},"us":{"offset":2,"epoch":1}}'),
+        (home, 11, '{"eu":'),
+        (home / "of-asia", 0, '{"asia":{"offset":1,"epoch":1}}'),
+    ):
+        (folder / "offsets").mkdir(parents=True, exist_ok=True)
+        (folder / "offsets" / str(batch)).write_text(HEAD + clusters)
+    (home / "of-new").mkdir()
+    (home / "of-new" / "metadata").write_text("{}")
+    store = open_store(str(tmp_path))
+    assert checkpoints(store) == {"": {"eu", "us"}, "of-asia": {"asia"}}
+    assert checkpoint_for(store, ["us", "eu"]).rstrip("/") == CHECKPOINT
+    assert checkpoint_for(store, ["asia"]) == f"{CHECKPOINT}/of-asia"
+
+
+def test_a_run_that_another_job_overtook_is_done_again():
+    tries = []
+
+    def run():
+        tries.append(1)
+        if len(tries) < 3:
+            raise ConcurrentRun("another run was quicker")
+
+    told = []
+    again_while_overtaken(run, told.append)
+    assert (len(tries), len(told)) == (3, 2)
+
+    def never():
+        tries.append(1)
+        raise ConcurrentRun("another run was quicker")
+
+    tries.clear()
+    with pytest.raises(ConcurrentRun):
+        again_while_overtaken(never, told.append)
+    assert 3 < len(tries) < 100
+
+
+def test_clusters_are_followed_into_one_warehouse_one_after_the_other(spark, tmp_path, monkeypatch):
+    """Each goes on where it was; a run that another job overtook is done again."""
+    house = str(tmp_path / "house")
+    overtaken = []
+
+    def once_overtaken(*arguments, **words):
+        if not overtaken:
+            overtaken.append(1)
+            raise ConcurrentRun("another run was quicker")
+        return ingest_rows(*arguments, **words)
+
+    monkeypatch.setattr(following, "ingest_rows", once_overtaken)
+
+    def taken(folder):
+        return follow(spark, {"path": str(DATA / folder)}, house).records
+
+    assert [taken("d-divergent"), taken("g-upgraded-v1")] == [332, 60]
+    assert overtaken
+    store = open_store(house)
+    assert checkpoints(store) == {f"of-{DYNAMIC}": {DYNAMIC}, f"of-{STATIC}": {STATIC}}
+    assert taken("d-divergent") == 0
