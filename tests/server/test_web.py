@@ -200,18 +200,39 @@ def test_a_client_that_never_ends_its_request_is_cut_off():
     asyncio.run(main())
 
 
-def test_more_connections_than_allowed_are_refused_at_once():
+def test_idle_connections_make_room_for_who_comes():
+    """64 connections with half a request each kept every probe out for a minute."""
+
     async def main():
         async with Site(max_connections=2) as site:
-            open_ones = [await site.connect() for _ in range(2)]
+            silent, _ = await site.connect()
+            used, writer = await site.connect()
             await until(lambda: len(site.server.connections) == 2)
-            reader, _ = await site.connect()
-            async with asyncio.timeout(5):
-                assert await is_cut_off(reader)
-            open_ones[0][1].close()
-            await until(lambda: len(site.server.connections) == 1)
+            writer.write(b"GET /hello HT")
             assert b"200 OK" in await site.exchange(get("/hello", LAST))
-            open_ones[1][1].close()
+            async with asyncio.timeout(5):
+                assert await is_cut_off(silent)
+                writer.write(b"TP/1.1\r\n\r\n")
+                assert b"200 OK" in await used.readline()
+            writer.close()
+
+    asyncio.run(main())
+
+
+def test_who_was_answered_longest_ago_makes_room():
+    async def main():
+        async with Site(max_connections=2) as site:
+            first, asks = await site.connect()
+            second, waits = await site.connect()
+            await until(lambda: len(site.server.connections) == 2)
+            asks.write(get("/hello"))
+            async with asyncio.timeout(5):
+                assert b"200 OK" in await first.readline()
+                _, goes = await site.connect()
+                assert await is_cut_off(second)
+            assert len(site.server.connections) == 2
+            for writer in (asks, waits, goes):
+                writer.close()
 
     asyncio.run(main())
 

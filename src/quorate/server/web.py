@@ -57,7 +57,8 @@ class WebServer:
         self.routes = routes
         self.idle_s = idle_s
         self.max_connections = max_connections
-        self.connections: set[_Connection] = set()
+        self.connections: dict[_Connection, None] = {}
+        """First the one that was answered, or connected, longest ago."""
         self._server: asyncio.Server | None = None
 
     async def listen(self, sock: socket.socket) -> None:
@@ -69,6 +70,20 @@ class WebServer:
             self._server.close()
         for connection in list(self.connections):
             connection.abort()
+
+    def admit(self, connection: _Connection) -> None:
+        """A newcomer takes the place of whoever has been silent longest: a probe is never turned
+        away because others hold connections that they do not use."""
+        if len(self.connections) >= self.max_connections:
+            oldest = next(iter(self.connections))
+            del self.connections[oldest]
+            oldest.abort()
+        self.connections[connection] = None
+
+    def was_answered(self, connection: _Connection) -> None:
+        if connection in self.connections:
+            del self.connections[connection]
+            self.connections[connection] = None
 
     def answer(self, method: str, path: str, headers: Mapping[str, str]) -> Page:
         """The page of a request; 404, 405 or 500 where there is none."""
@@ -95,15 +110,12 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if len(self._server.connections) >= self._server.max_connections:
-            self.abort()
-            return
-        self._server.connections.add(self)
+        self._server.admit(self)
         self._restart_timer()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._server.connections.discard(self)
+        self._server.connections.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -177,6 +189,7 @@ class _Connection(asyncio.Protocol):
             lines.append("Connection: close")
         head = "\r\n".join([*lines, "", ""]).encode("latin-1")
         self._transport.write(head if is_head else head + page.body)
+        self._server.was_answered(self)
         self._restart_timer()
         if last:
             self._transport.close()
