@@ -8,7 +8,7 @@
 
 SET and DEL are answered when they are synced to the disks of a majority. GET reads what this
 member has applied; after SYNC, everything that was acknowledged before it. A member that does not
-lead says `-MOVED 0 host:port` with the leader's raft address.
+lead says `-MOVED 0 host:port` with the leader's raft address, or `-TRYAGAIN` while there is none.
 """
 
 from __future__ import annotations
@@ -214,7 +214,8 @@ def answers_to(outcome: list[object] | QuorateError, count: int) -> list[bytes]:
     if isinstance(outcome, list):
         return cast(list[bytes], outcome)
     if isinstance(outcome, NotLeader):
-        return [f"-MOVED 0 {outcome.address or '?'}\r\n".encode()] * count
+        said = f"MOVED 0 {outcome.address}" if outcome.address else "TRYAGAIN no leader is known"
+        return [f"-{said}\r\n".encode()] * count
     return [f"-ERR {outcome}\r\n".encode()] * count
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.embed import local_cluster
+from quorate.embed import NotLeader, local_cluster
 
 PATH = Path(__file__).resolve().parents[2] / "examples" / "kv.py"
 
@@ -126,6 +126,11 @@ def test_a_follower_names_the_leader_for_every_change(kv):
         await answers(follower, command(b"SET", b"a", b"1") + command(b"DEL", b"a"), moved * 2)
 
     with_clients(kv, story)
+
+
+def test_while_no_leader_is_known_a_client_is_told_to_try_again(kv):
+    said = kv.answers_to(NotLeader(-1, None), 2)
+    assert said == [b"-TRYAGAIN no leader is known\r\n"] * 2
 
 
 def test_what_is_no_resp_ends_the_connection_after_what_came_before(kv):

@@ -232,3 +232,26 @@ def test_two_founders_cannot_be_at_one_address(tmp_path):
     with pytest.raises(QuorateError, match="Two founders have the address h:1"):
         create(tmp_path / "1", 1, "c", {1: "h:1", 2: "h:1"})
     assert not (tmp_path / "1").exists()
+
+
+def test_a_directory_is_made_once(tmp_path):
+    create(tmp_path / "4", 4, "c")
+    with pytest.raises(QuorateError, match=r"4 is a member's directory already$"):
+        create(tmp_path / "4", 4, "c")
+
+
+@pytest.mark.parametrize(
+    ("node_id", "cluster", "founders", "said"),
+    [
+        (9, "", None, "A cluster has a name that is not empty"),
+        (-1, "c", None, "The ids of members are not negative"),
+        (1, "c", {1: "h:1", -2: "h:2"}, "The ids of members are not negative"),
+        (3, "c", {1: "h:1"}, "Member 3 is not among the founders"),
+    ],
+)
+def test_names_that_make_no_sense_are_refused_in_our_words(
+    tmp_path, node_id, cluster, founders, said
+):
+    with pytest.raises(QuorateError, match=said):
+        create(tmp_path / "d", node_id, cluster, founders)
+    assert not (tmp_path / "d").exists()

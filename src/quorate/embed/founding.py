@@ -11,6 +11,7 @@ from typing import Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
 from quorate.embed.first_start import UNPROVEN
+from quorate.formats.files import META_PROPERTIES
 from quorate.node import formatter
 from quorate.node.config import METRICS_LISTENER, NodeConfig, config_of, strangers
 from quorate.node.dynamic_voters import DynamicVoter
@@ -35,8 +36,14 @@ def create(
     what it acknowledged. Remove it from the cluster and let it join as a new member. Its start is
     refused where another founder that can be asked knows of it; do not rely on that.
 
-    Raises QuorateError when the directory is in use, or `node_id` is not among the founders.
+    Raises QuorateError when it is a member's directory already, or the names make no sense.
     """
+    if not cluster:
+        raise QuorateError("A cluster has a name that is not empty")
+    if node_id < 0 or any(founder < 0 for founder in founders or ()):
+        raise QuorateError("The ids of members are not negative")
+    if (Path(directory) / META_PROPERTIES).exists():
+        raise QuorateError(f"{directory} is a member's directory already")
     if founders is not None and node_id not in founders:
         raise QuorateError(f"Member {node_id} is not among the founders {sorted(founders)}")
     if twice := [text for text, count in Counter((founders or {}).values()).items() if count > 1]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
-from quorate.embed.errors import NotLeader
+from quorate.embed.errors import MemberStopped, NotLeader
 from quorate.embed.founding import LISTENER
 from quorate.embed.machine import OpaqueMachine, StateMachine
 from quorate.embed.member import Member
@@ -178,20 +178,25 @@ class LocalCluster:
         self._drivers: dict[int, MemoryDriver] = {}
         self._disks: dict[int, MemoryStorage] = {}
         self._cut: set[frozenset[int]] = set()
+        self._stopped = False
 
     # -- what a test does ---------------------------------------------------------------------
     async def leader(self) -> Member:
-        """The member that takes proposals, as soon as there is one."""
-        while True:
+        """The member that takes proposals, as soon as there is one.
+
+        Waits for ever where too few run. Raises MemberStopped once the cluster was stopped.
+        """
+        while not self._stopped:
             for member in self.members.values():
                 if member.leads and not self._drivers[member.node_id].over:
                     return member
             await asyncio.sleep(0.005)
+        raise MemberStopped("The cluster was stopped")
 
     async def propose(self, entry: bytes) -> object:
         """Propose to whoever leads; NotLeader is tried again, for nothing was appended.
 
-        Raises InDoubt when the leader was lost with the entry on its way.
+        Raises InDoubt when the leader was lost with the entry on its way, and as `leader`.
         """
         while True:
             try:
@@ -317,6 +322,7 @@ class LocalCluster:
         driver.start()
 
     async def stop(self) -> None:
+        self._stopped = True
         for driver in self._drivers.values():
             driver.halt()
         for member in self.members.values():

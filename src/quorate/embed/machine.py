@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
+from quorate.base.errors import QuorateError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.node.machine import Entry, Now
 from quorate.raft.values import ControlState
+from quorate.server.logs import LOG
 
 
 class StateMachine(Protocol):
@@ -74,24 +76,29 @@ class OpaqueMachine:
 
     def end_load(self) -> None:
         chunks, self._chunks = self._chunks, []
-        self._machine.restore(chunks)
+        try:
+            self._machine.restore(chunks)
+        except Exception as error:
+            raise _failed("restore failed", error) from error
         self.snapshots_loaded += 1
 
     def apply(self, entry: Entry) -> None:
         apply, offset = self._machine.apply, entry.base_offset
-        if not self._leads:
+        results = self.results if self._leads else None
+        try:
             for value in entry.values:
-                if value != BARRIER:
-                    apply(offset, value[1:])
+                result = None if value == BARRIER else apply(offset, value[1:])
+                if results is not None:
+                    results[offset] = result
                 offset += 1
-            return
-        results = self.results
-        for value in entry.values:
-            results[offset] = None if value == BARRIER else apply(offset, value[1:])
-            offset += 1
+        except Exception as error:
+            raise _failed(f"apply failed at offset {offset}, which is committed", error) from error
 
     def freeze(self) -> Iterable[bytes]:
-        return map(encode_entry, self._machine.snapshot())
+        try:
+            return map(encode_entry, self._machine.snapshot())
+        except Exception as error:
+            raise _failed("snapshot failed", error) from error
 
     def lead(self, epoch: int, now: Now) -> None:
         self._leads = True
@@ -105,3 +112,9 @@ class OpaqueMachine:
 
     def wake_at_ms(self) -> int | None:
         return None
+
+
+def _failed(what: str, error: Exception) -> QuorateError:
+    """Why the member ends; the program's own traceback goes to the log."""
+    LOG.error("The state machine's %s", what, exc_info=error)
+    return QuorateError(f"the state machine's {what}: {type(error).__name__}: {error}")
