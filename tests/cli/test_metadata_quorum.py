@@ -406,7 +406,8 @@ def test_alter_that_is_stopped_says_how_to_go_on(tool, living, node, monkeypatch
         (f"1,2,3,5@h:1:{TEXTS[5]}", "the leader does not hear from it"),
     ],
 )
-def test_alter_refuses_a_target_that_cannot_be(tool, living, target, message):
+def test_alter_refuses_a_target_that_cannot_be(tool, living, target, message, monkeypatch):
+    monkeypatch.setattr("quorate.client.alter.PATIENCE_S", 0)
     outcome = tool("alter", "--target", target)
     assert outcome.code == 1
     assert message in outcome.err

@@ -3,11 +3,20 @@
 import pytest
 
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
+from quorate.client import alter as module
 from quorate.client.admin import Quorum, Replica
 from quorate.client.alter import AlterError, alter, live, step_text, steps_to
 from quorate.raft.alter import CannotAlter
 
 NOW = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def no_patience(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_S", 0)
+    monkeypatch.setattr(module, "_LOOK_S", 0)
+
+
 HERE = Address("h", 9093)
 
 
@@ -96,6 +105,21 @@ class Cluster:
         self.observers.append(voter)
         if voter.id == self.leader_id:
             self.leader_id = self.voters[0].id
+
+
+def test_an_observer_that_a_new_leader_has_not_heard_of_yet_is_waited_for(monkeypatch):
+    class Late(Cluster):
+        looks = 0
+
+        def describe_quorum(self):
+            self.looks += 1
+            here = self.observers if self.looks > 3 else []
+            return quorum(self.voters, here, leader_id=self.leader_id)
+
+    monkeypatch.setattr(module, "PATIENCE_S", 60)
+    cluster = Late([key(1), key(2)], [key(4)])
+    alter(cluster, target(1, 2, 4), lambda step, following: None, lambda step: None)
+    assert cluster.calls == [("add", 4, Listener("C", "h", 9093))] and cluster.looks == 5
 
 
 def test_alter_takes_the_steps_in_order_and_tells_of_each():

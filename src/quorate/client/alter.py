@@ -6,6 +6,7 @@ run or another operator's change only alters what is left to do.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -16,6 +17,11 @@ from quorate.raft.alter import AddStep, Step, plan
 
 LIVE_WITHIN_MS: Final = 10_000
 """A replica that fetched so recently counts as alive; Kafka's fetch timeout is 2000 ms."""
+
+PATIENCE_S: Final = 5.0
+"""How long a replica that is to be added may be silent: a new leader hears of the observers of the
+old one when they have found it, which takes a fetch timeout."""
+_LOOK_S: Final = 0.1
 
 Targets = Mapping[ReplicaKey, Address | None]
 """The wanted voters; those that are voters already need no address."""
@@ -59,14 +65,19 @@ def alter(
     """Reach the target; the quorum as it is then.
 
     `on_step` is told each step and how many follow before it is taken, `on_done` when it is
-    committed. Raises AlterError, CannotAlter or ClientError; what was committed until then stays.
+    committed. Whoever is to be added and is not heard of is waited for. Raises AlterError,
+    CannotAlter or ClientError; what was committed until then stays.
     """
+    until = time.monotonic() + PATIENCE_S
     while True:
         quorum = admin.describe_quorum()
         steps = steps_to(quorum, targets)
         if not steps:
             return quorum
         step = steps[0]
+        if _is_silent(quorum, step) and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+            continue
         if isinstance(step, AddStep):
             listener = _listener(quorum, step, targets)
             on_step(step, len(steps) - 1)
@@ -75,6 +86,11 @@ def alter(
             on_step(step, len(steps) - 1)
             admin.remove_voter(step.voter)
         on_done(step)
+        until = time.monotonic() + PATIENCE_S
+
+
+def _is_silent(quorum: Quorum, step: Step) -> bool:
+    return isinstance(step, AddStep) and step.voter not in live(quorum)
 
 
 def _listener(quorum: Quorum, step: AddStep, targets: Targets) -> Listener:
@@ -82,7 +98,7 @@ def _listener(quorum: Quorum, step: AddStep, targets: Targets) -> Listener:
 
     Raises AlterError when it is not there to be added.
     """
-    if step.voter not in live(quorum):
+    if _is_silent(quorum, step):
         raise AlterError(
             f"Cannot {step_text(step, targets)}: the leader does not hear from it. Format it with "
             "--no-initial-controllers, start it, and check that 'describe --replication' shows it "
