@@ -101,3 +101,12 @@ def test_what_the_snapshot_that_is_loaded_covers_may_go_meanwhile() -> None:
     alone.step()
     assert alone.replica.applied.offset == alone.replica.core.high_watermark > 12
     assert alone.is_in_office()
+
+
+def test_where_nothing_could_be_dropped_it_does_not_look_again_at_once() -> None:
+    """Seed 9 of plan format 4: it looked at its disk without a pause, for seconds."""
+    alone = Alone(OLD, end=12, policy=SnapshotPolicy(retention_bytes=0))
+    strays = (SnapshotInfo(OffsetAndEpoch(at, 1), 100, 0) for at in (3, 4))
+    effects = alone.step(Surveyed(1000, tuple(strays)))
+    assert "nothing to clean before (4, 1)" in effects.notes
+    assert effects.jobs == []

@@ -27,6 +27,7 @@ from quorate.raft.messages import (
 from quorate.raft.ready import (
     AbandonSnapshot,
     Append,
+    Clean,
     InstallSnapshot,
     Ready,
     SnapshotChunk,
@@ -307,6 +308,20 @@ def test_while_it_installs_it_cleans_nothing() -> None:
     assert ready.writes[-1] == InstallSnapshot(SNAPSHOT)
     ready = single.step(CleanTo(own))
     assert ready.writes == () and "nothing to clean before (5, 3)" in " ".join(ready.notes)
+
+
+def test_an_older_snapshot_that_comes_behind_the_installed_one_is_dropped() -> None:
+    """It was in the making, and nobody ever dropped it: seed 9 of plan format 4."""
+    single = follower()
+    single.answer(FetchRequest, response(snapshot_id=SNAPSHOT))
+    ready = single.answer(FetchSnapshotRequest, chunk(0, b"1234567890"))
+    control = ControlState(1, (voter(1), voter(2)))
+    single.step(SnapshotInstalled(ready.seq, SNAPSHOT, control))
+    assert single.core.log_start_offset == SNAPSHOT.offset
+    assert single.step(CleanTo(SNAPSHOT)).writes == ()
+    single.step(SnapshotCreated(OffsetAndEpoch(END, LAST_EPOCH)))
+    assert single.step(CleanTo(SNAPSHOT)).writes == (Clean(SNAPSHOT),)
+    assert single.step(CleanTo(SNAPSHOT)).writes == ()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey
-from quorate.node.jobs import AppendBatches, Survey, WriteSnapshot
+from quorate.node.jobs import AppendBatches, Survey, Surveyed, Write, WriteSnapshot
 from quorate.node.replica import Answer, Committed, Submit
 from quorate.raft.messages import (
     AddVoterRequest,
@@ -27,11 +27,12 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.ready import Refused, SaveElection
+from quorate.raft.ready import Clean, Refused, SaveElection
 from quorate.raft.roles import Follower, Resigned
 from quorate.raft.values import ControlState, ElectionState, LeaderChange, Voter, Voters
 from quorate.sim.checks.changes import Asked, Place, misjudged
 from quorate.sim.process import CLUSTER_ID, LISTENER
+from quorate.storage.api import SnapshotInfo
 from sim.fake import Fake, Node, key, voters
 from sim.test_checks_core import A_LEADER, broken
 from sim.test_checks_duties import leading
@@ -387,6 +388,44 @@ def test_a_disk_that_nobody_looks_at() -> None:
     leader.state.now = 120_000
     with broken("retention", "within 60000 ms"):
         leader.step()
+
+
+def test_a_disk_that_is_looked_at_too_soon() -> None:
+    """Only where something was dropped there may be more to drop."""
+    _, leader = leading()
+    snapshot = leader.fake.checks.history.committed
+    leader.step()
+    leader.state.now = 60_000
+    leader.step(jobs=[Survey()])
+    leader.step(jobs=[Write(9, (Clean(OffsetAndEpoch(snapshot.end, 1)),)), Survey()])
+    with broken("retention", "again, 60000 ms too early, and has dropped nothing"):
+        leader.step(jobs=[Survey()])
+
+
+OLD_SNAPSHOT = SnapshotInfo(OffsetAndEpoch(2, 1), 10, 0)
+
+
+def cleaning() -> Node:
+    """Its disk is told to drop what is before the newest snapshot, and was told to look before and
+    after that; the first answer has come."""
+    _, leader = leading()
+    clean = Clean(OffsetAndEpoch(leader.fake.checks.history.committed.end, 1))
+    leader.state.now = 60_000
+    leader.step(jobs=[Survey()])
+    leader.step(jobs=[Write(7, (clean,)), Survey()])
+    leader.step([Surveyed(9, (OLD_SNAPSHOT,))])
+    return leader
+
+
+def test_a_disk_that_keeps_what_it_was_told_to_drop() -> None:
+    with broken("retention", "still has snapshot (2, 1), and all before (3, 1)"):
+        cleaning().step([Surveyed(9, (OLD_SNAPSHOT,))])
+
+
+def test_an_own_snapshot_may_come_behind_a_newer_one() -> None:
+    leader = cleaning()
+    leader.fake.checks.retention._looks[leader.id][0] = OffsetAndEpoch(3, 1), OLD_SNAPSHOT.id
+    leader.step([Surveyed(9, (OLD_SNAPSHOT,))])
 
 
 def test_a_snapshot_that_is_older_than_it_says() -> None:

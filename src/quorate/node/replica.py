@@ -52,6 +52,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import (
     Append,
+    Clean,
     Ready,
     Refused,
     Reply,
@@ -196,7 +197,7 @@ class Replica:
             case LogRead() | SnapshotRead():
                 self._take_read(item, effects)
             case Surveyed():
-                self._take_survey(item, events, now)
+                self._take_survey(item, events)
             case DiskFailed():
                 events.append(inputs.StorageFailed(item.reason))
             case Installed() | InstallRefused() | SnapshotWritten() | SnapshotFailed():
@@ -225,9 +226,8 @@ class Replica:
                 self._writing_snapshot = False
                 self._applier.snapshot_size = item.size
                 effects.notes.append(f"Wrote snapshot {_name(snapshot_id)}")
-                if snapshot_id > self._newest_snapshot:
-                    self._newest_snapshot = snapshot_id
-                    events.append(inputs.SnapshotCreated(snapshot_id))
+                self._newest_snapshot = max(self._newest_snapshot, snapshot_id)
+                events.append(inputs.SnapshotCreated(snapshot_id))
             case SnapshotFailed():
                 self._writing_snapshot = False
                 text = f"Could not write snapshot {_name(snapshot_id)}: {item.reason}"
@@ -244,12 +244,11 @@ class Replica:
             response = _chunk_response(response, result)
         effects.answers.append(Answer(reply.reply_to, response, data))
 
-    def _take_survey(self, survey: Surveyed, events: list[inputs.Event], now: Now) -> None:
+    def _take_survey(self, survey: Surveyed, events: list[inputs.Event]) -> None:
         """The machine has read what is dropped, or loads a snapshot that covers it and stays."""
-        snapshot_id = self._policy.clean_to(survey.log_size, survey.snapshots, now.wall_ms)
+        snapshot_id = self._policy.clean_to(survey.log_size, survey.snapshots, self._wall_ms)
         if snapshot_id is not None:
             events.append(inputs.CleanTo(snapshot_id))
-            self._clean_at = now.monotonic_ms
 
     # -- what the core says -------------------------------------------------------------------
     def _absorb(self, ready: Ready, effects: Effects, events: list[inputs.Event]) -> None:
@@ -288,6 +287,8 @@ class Replica:
             return AppendBatches(batches)
         if isinstance(write, Truncate):
             self._tail.truncate(write.end_offset)
+        if isinstance(write, Clean):
+            self._clean_at = 0  # there may be more: look again, once this is done
         return write  # type: ignore[return-value]
 
     def _encode(self, batch: Batch) -> AppendedBatch:

@@ -27,9 +27,15 @@ def snapshot_problem(log: LogIndex, high_watermark: int, snapshot_id: OffsetAndE
 
 
 def on_created(s: State, event: SnapshotCreated) -> None:
-    """A snapshot that may not be is not told to anybody; it stays on disk until cleaned."""
+    """A snapshot that may not be is not told to anybody; it stays on disk until cleaned.
+
+    It may have been in the making while a newer one was installed: then it is there to be cleaned.
+    """
     problem = snapshot_problem(s.log, s.high_watermark, event.snapshot_id)
     if problem is not None:
+        known = event.snapshot_id in s.log.snapshots
+        if event.snapshot_id.offset < s.log.start_offset and not known:
+            s.log.add_snapshot(event.snapshot_id)
         s.note(f"snapshot {tuple(event.snapshot_id)} ignored: {problem}")
         return
     s.log.add_snapshot(event.snapshot_id)
@@ -43,7 +49,9 @@ def on_clean(s: State, event: CleanTo) -> None:
     """
     log = s.log
     wanted = event.snapshot_id
-    if s.installing is not None or wanted not in log.snapshots or wanted.offset <= log.start_offset:
+    oldest = wanted == log.snapshots[0] and wanted.offset == log.start_offset
+    before = wanted.offset < log.start_offset
+    if s.installing is not None or wanted not in log.snapshots or oldest or before:
         s.note(f"nothing to clean before {tuple(wanted)}")
         return
     log.clean(wanted)

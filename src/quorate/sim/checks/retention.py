@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
+from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import read_batch
-from quorate.node.jobs import Survey, WriteSnapshot
+from quorate.node.jobs import (
+    Installed,
+    SnapshotWritten,
+    Survey,
+    Surveyed,
+    Write,
+    WriteSnapshot,
+)
+from quorate.raft.ready import Clean
 from quorate.sim.checks.history import Entry
 from quorate.sim.checks.twin import Twin
 from quorate.sim.observe import Violation
@@ -14,6 +24,7 @@ if TYPE_CHECKING:
     from quorate.node.replica import Effects, Replica
 
 _NEVER = 1 << 62
+_NONE = OffsetAndEpoch(0, 0)
 
 
 def check_age(twin: Twin, entry: Entry, job: WriteSnapshot) -> None:
@@ -28,21 +39,79 @@ def check_age(twin: Twin, entry: Entry, job: WriteSnapshot) -> None:
 
 
 class Retention:
-    """A replica looks what its disk has too much of, once in every interval."""
+    """A replica looks what its disk has too much of, once in every interval, and again at once only
+    where it has just dropped something; and what it dropped is gone."""
 
     def __init__(self) -> None:
         self._due: dict[int, int] = {}
         """By node: when it has to look at the latest, by its own clock in ms."""
+        self._oldest: dict[int, OffsetAndEpoch] = {}
+        """By node: the snapshot before which its disk was told to drop all."""
+        self._looks: dict[int, deque[tuple[OffsetAndEpoch, OffsetAndEpoch]]] = {}
+        """By node, for each look under way: `_oldest` and `_late` when it was told to."""
+        self._making: dict[int, OffsetAndEpoch] = {}
+        """By node: its own snapshot in the making, which may be older when it is there."""
+        self._late: dict[int, OffsetAndEpoch] = {}
+        """By node: what was in the making when its disk was told so."""
 
     def began(self, twin: Twin) -> None:
         self._due[twin.id] = _NEVER
+        self._looks[twin.id] = deque()
+        for known in (self._oldest, self._making, self._late):
+            known[twin.id] = _NONE
+
+    def happened(self, twin: Twin, item: Surveyed | Installed | SnapshotWritten) -> None:
+        """What a replica hears of its disk."""
+        if isinstance(item, SnapshotWritten):
+            self._making[twin.id] = _NONE
+        elif isinstance(item, Installed):
+            self._dropped(twin, item.snapshot_id)
+        else:
+            looks = self._looks[twin.id]
+            oldest, late = looks.popleft() if looks else (_NONE, _NONE)
+            for info in item.snapshots:
+                if info.id < oldest and info.id != late:
+                    raise Violation(
+                        "retention",
+                        f"{twin} still has snapshot {tuple(info.id)}, and all before "
+                        f"{tuple(oldest)} were to be dropped",
+                    )
 
     def look(self, twin: Twin, effects: Effects, replica: Replica, now_ms: int) -> None:
         due = self._due[twin.id]
         if now_ms < due < _NEVER and not effects.jobs:
             return
         interval = replica._policy.clean_interval_ms
-        if due == _NEVER or any(isinstance(job, Survey) for job in effects.jobs):
+        cleans = self._cleans(twin, effects)
+        looks = any(isinstance(job, Survey) for job in effects.jobs)
+        if looks:
+            self._looks[twin.id].append((self._oldest[twin.id], self._late[twin.id]))
+        if due == _NEVER:
+            self._due[twin.id] = now_ms + interval
+        elif looks:
+            if now_ms < due and not cleans:
+                raise Violation(
+                    "retention",
+                    f"{twin} looks at its disk again, {due - now_ms} ms too early, and has dropped "
+                    "nothing meanwhile",
+                )
             self._due[twin.id] = now_ms + interval
         elif now_ms >= due and not effects.stopped and effects.faulted is None:
             raise Violation("retention", f"{twin} has not looked at its disk within {interval} ms")
+
+    def _cleans(self, twin: Twin, effects: Effects) -> bool:
+        """Is its disk told to drop something?"""
+        found = False
+        for job in effects.jobs:
+            if isinstance(job, WriteSnapshot):
+                self._making[twin.id] = job.snapshot_id
+            elif isinstance(job, Write):
+                for write in job.writes:
+                    if isinstance(write, Clean):
+                        found = True
+                        self._dropped(twin, write.snapshot_id)
+        return found
+
+    def _dropped(self, twin: Twin, snapshot_id: OffsetAndEpoch) -> None:
+        self._oldest[twin.id] = max(snapshot_id, self._oldest[twin.id])
+        self._late[twin.id] = self._making[twin.id]

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import ErrorCode
-from quorate.node.jobs import Installed, InstallRefused, WriteSnapshot
+from quorate.node.jobs import (
+    Installed,
+    InstallRefused,
+    SnapshotWritten,
+    Surveyed,
+    WriteSnapshot,
+)
 from quorate.node.replica import Submit
 from quorate.raft.inputs import Received
 from quorate.raft.messages import (
@@ -123,6 +129,8 @@ class Checks(Observer):
         for item in happened:
             if isinstance(item, Received | Installed | InstallRefused | Submit):
                 self._look_at(twin, item, effects, state)
+            if isinstance(item, Surveyed | Installed | SnapshotWritten):
+                self.retention.happened(twin, item)
         before = twin.tip
         if effects.jobs:
             twin.submit(effects.jobs)

@@ -13,6 +13,29 @@ MARGINS = (
         "            needed -= len(self.voters) <= 2\n",
     ),
     Mutant(
+        "clean-keeps-old-snapshots",
+        "snapshots that are to be dropped stay, and are looked at again without a pause",
+        "storage.disk_storage",
+        "            self._log.clean(snapshot_id.offset)\n"
+        "            self._snapshots.drop_before(snapshot_id)",
+        "            self._log.clean(snapshot_id.offset)",
+    ),
+    Mutant(
+        "install-keeps-old-snapshots",
+        "snapshots before the one that is installed stay on the disk",
+        "storage.disk_storage",
+        "            self._log.reset(snapshot_id.offset)\n"
+        "            self._snapshots.drop_before(snapshot_id)",
+        "            self._log.reset(snapshot_id.offset)",
+    ),
+    Mutant(
+        "looks-again-at-once",
+        "a disk on which nothing could be dropped is looked at again without a pause",
+        "node.replica",
+        "            events.append(inputs.CleanTo(snapshot_id))\n",
+        "            events.append(inputs.CleanTo(snapshot_id))\n            self._clean_at = 0\n",
+    ),
+    Mutant(
         "vote-by-epoch-alone",
         "a shorter log of the same epoch counts as up to date",
         "raft.election",
