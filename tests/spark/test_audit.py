@@ -125,12 +125,28 @@ def test_logs_of_unknown_clusters_are_not_mixed(tmp_path):
 def test_a_log_of_an_unknown_cluster_beside_known_ones_is_not_left_out(tmp_path):
     cluster = copy_of("f-static-v0", tmp_path)
     (cluster / "node2" / "meta.properties").unlink()
-    with pytest.raises(SourceError, match=rf"node2/{LOG}: no meta.properties"):
-        audit_here([str(cluster)])
+    unknown, known = sorted(audit_here([str(cluster)]).clusters, key=lambda one: len(one.replicas))
+    assert (known.cluster_id, {one.state for one in known.replicas}) == (STATIC, {"sound"})
+    (replica,) = unknown.replicas
+    assert (unknown.cluster_id, replica.state, replica.node_id) == ("unknown", "damaged", -1)
+    assert "no meta.properties" in replica.findings[0].what
+    assert "--cluster-id" in replica.findings[0].advice
     (found,) = audit_here([str(cluster)], cluster_id=STATIC).clusters
     assert len(found.replicas) == 4
     (alone,) = audit_here([str(cluster / "node2")]).clusters
     assert alone.cluster_id == "unknown"
+
+
+def test_logs_of_unknown_clusters_are_not_held_against_each_other(tmp_path):
+    """One has lost its meta.properties, that of another is damaged; they are of two clusters."""
+    for folder in ("f-static-v0", "a-first"):
+        copy_of(folder, tmp_path)
+    (tmp_path / "f-static-v0/node2/meta.properties").unlink()
+    (tmp_path / "a-first/node2/meta.properties").write_text("node.id=x\n")
+    found = [one for one in audit_here([str(tmp_path)]).replicas if one.findings]
+    checks = [(one.node_id, [told.check for told in one.findings]) for one in found]
+    assert checks == [(-1, ["meta.properties"])] * 2
+    assert len({one.cluster_id for one in found}) == 2
 
 
 def test_fail_fast_names_the_first_damage(tmp_path):

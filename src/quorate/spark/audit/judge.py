@@ -43,7 +43,7 @@ _KEEP = (
 
 _META = (
     "Copy the file again, or put it back: without it the node does not start, and nobody can say "
-    "of which cluster its log is"
+    "of which cluster its log is (of one that is audited alone --cluster-id can)"
 )
 
 

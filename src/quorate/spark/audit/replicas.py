@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
 
 from quorate.base.ids import Uuid
 from quorate.formats.errors import FormatError
@@ -29,6 +31,10 @@ from quorate.spark.files import (
 )
 from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory, log_directories, single_file
 
+_NO_META: Final = (
+    "no meta.properties beside it says of which cluster it is, so it cannot be held against the "
+    "others"
+)
 Folders = Mapping[str, Mapping[str, File]]
 
 
@@ -36,7 +42,7 @@ def find_replicas(paths: Iterable[str], cluster_id: str | None = None) -> list[R
     """Every replica below the paths (directories, archives, single files; patterns), each once.
 
     `cluster_id` is taken for logs without a meta.properties beside them. Raises SourceError when a
-    path holds no metadata log, or it is not clear to which clusters the logs belong.
+    path holds no metadata log, or it is of no log clear to which cluster it belongs.
     """
     found: dict[tuple[str, bool], Replica] = {}
     with Shelf() as shelf:
@@ -56,23 +62,34 @@ def find_replicas(paths: Iterable[str], cluster_id: str | None = None) -> list[R
 
 
 def _known(replicas: list[Replica], cluster_id: str | None) -> list[Replica]:
-    """Raises SourceError where a log may belong to another one here, and nothing says so."""
-    unknown = [one for one in replicas if one.cluster_id == UNKNOWN_CLUSTER and not one.problem]
-    if cluster_id is None and unknown and len(replicas) > 1:
-        others = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+    """Each with its cluster: one of which that is not known is held against no other.
+
+    Raises SourceError where it is known of none of them.
+    """
+    if cluster_id is not None or len(replicas) == 1:
+        return replicas
+    unknown = [one for one in replicas if one.cluster_id == UNKNOWN_CLUSTER]
+    if len(unknown) == len(replicas) and not any(one.problem for one in unknown):
         raise SourceError(
-            f"{unknown[0].path}{others}: no meta.properties beside it says of which cluster it is, "
-            "so it cannot be held against the others. Copy it too, or audit one cluster at a time "
-            "and name it (--cluster-id)"
+            f"{unknown[0].path} and {len(unknown) - 1} more: {_NO_META}. Copy it too, or audit one "
+            "cluster at a time and name it (--cluster-id)"
         )
-    return replicas
+    return [
+        replace(
+            one,
+            cluster_id=f"{UNKNOWN_CLUSTER} ({one.path})" if len(unknown) > 1 else UNKNOWN_CLUSTER,
+            problem=one.problem or f"{one.path}: {_NO_META}",
+        )
+        if one.cluster_id == UNKNOWN_CLUSTER
+        else one
+        for one in replicas
+    ]
 
 
 def _named(replica: Replica, cluster_id: str | None) -> Replica:
     if cluster_id is None or replica.cluster_id != UNKNOWN_CLUSTER:
         return replica
-    words = {name: getattr(replica, name) for name in replica.__slots__}
-    return Replica(**{**words, "cluster_id": cluster_id})
+    return replace(replica, cluster_id=cluster_id)
 
 
 def _below(path: str, shelf: Shelf) -> list[Replica]:
