@@ -178,9 +178,7 @@ def test_a_view_is_read_by_the_source_and_is_a_table_of_sql(spark, every_type: P
     made = views(spark, spark.read.format(FORMAT).load(str(every_type)))
     assert made.keys() == VIEWS.keys()
     rows = spark.sql("SELECT * FROM PartitionChangeRecord")
-    joined = spark.sql(
-        "SELECT * FROM PartitionChangeRecord a JOIN TopicRecord b USING (kind)"
-    )
+    joined = spark.sql("SELECT * FROM PartitionChangeRecord a JOIN TopicRecord b USING (kind)")
     counts = [made[name].count() for name in ("PartitionChangeRecord", "TopicRecord")]
     assert joined.count() == counts[0] * counts[1] > 0
     direct = spark.read.format(FORMAT).option("view", "PartitionChangeRecord").load(str(every_type))
