@@ -375,6 +375,23 @@ def test_who_is_heard_need_not_be_told() -> None:
     leader.step()
 
 
+@pytest.mark.parametrize(
+    ("error", "epoch", "leader", "well"),
+    [(0, 1, 2, False), (0, 2, -1, False), (0, 2, 3, True), (42, 1, 2, True)],
+)
+def test_who_says_yes_to_a_leader_knows_it(error: int, epoch: int, leader: int, well: bool) -> None:
+    fake = Fake()
+    request = BeginQuorumEpochRequest(None, key(1), LeaderAndEpoch(3, 2), ())
+    fake[1].state.election = fake.checks.twins[1].election = ElectionState(epoch, leader)
+    name = (1, fake[1].receive(request))
+    response = BeginQuorumEpochResponse(ErrorCode(error), LeaderAndEpoch(-1, 0))
+    if well:
+        fake[1].answer(response, name[1])
+        return
+    with broken("a leader says when it comes and goes", "node 3 begins epoch 2, said yes"):
+        fake[1].answer(response, name[1])
+
+
 # -- retention ------------------------------------------------------------------------------------
 def test_a_disk_that_nobody_looks_at() -> None:
     _, leader = quorum()

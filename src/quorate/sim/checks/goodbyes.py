@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.base.errors import ErrorCode
 from quorate.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
 from quorate.raft.roles import Leader, Resigned
 from quorate.sim.checks.twin import Twin
@@ -12,9 +13,28 @@ from quorate.sim.observe import Violation
 
 if TYPE_CHECKING:
     from quorate.node.replica import Effects
+    from quorate.raft.messages import Response
     from quorate.raft.state import State
 
 _NOTHING = 0, 0
+
+
+def check_taught(
+    twin: Twin, request: BeginQuorumEpochRequest, response: Response, state: State
+) -> None:
+    """Who says yes to BeginQuorumEpoch knows the leader from then on, or of a later epoch."""
+    known = state.election
+    told = request.leader
+    knows = known.epoch > told.epoch or (known.epoch, known.leader_id) == (
+        told.epoch,
+        told.leader_id,
+    )
+    if response.error == ErrorCode.NONE and not knows:
+        raise Violation(
+            "a leader says when it comes and goes",
+            f"{twin} was told that node {told.leader_id} begins epoch {told.epoch}, said yes, and "
+            f"knows node {known.leader_id} of epoch {known.epoch}",
+        )
 
 
 class Goodbyes:

@@ -36,7 +36,7 @@ from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
 from quorate.sim.checks.duties import Duties
 from quorate.sim.checks.elections import Elections
-from quorate.sim.checks.goodbyes import Goodbyes
+from quorate.sim.checks.goodbyes import Goodbyes, check_taught
 from quorate.sim.checks.history import History
 from quorate.sim.checks.machines import Machines
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
@@ -57,8 +57,10 @@ if TYPE_CHECKING:
     from quorate.storage.api import Recovered
 
 _ANY_EPOCH: Final = 1 << 31
-_Asked = VoteRequest | AddVoterRequest | RemoveVoterRequest
-_ASKED: Final = frozenset((VoteRequest, AddVoterRequest, RemoveVoterRequest))
+_Asked = VoteRequest | BeginQuorumEpochRequest | AddVoterRequest | RemoveVoterRequest
+_ASKED: Final = frozenset(
+    (VoteRequest, BeginQuorumEpochRequest, AddVoterRequest, RemoveVoterRequest)
+)
 _HEARD: Final = frozenset((FetchRequest, FetchSnapshotRequest, UpdateVoterRequest))
 _CHANGES: Final = frozenset((AddVoterRequest, RemoveVoterRequest, UpdateVoterRequest))
 
@@ -255,8 +257,7 @@ class Checks(Observer):
             response = answer.response
             if self._fenced and (twin.id, answer.reply_to) in self._fenced:
                 self._check_fence(twin, answer)
-            if twin.waiting:
-                self.duties.answered(twin, answer.reply_to, response)
+            self.duties.answered(twin, answer.reply_to, response)
             if isinstance(response, FetchResponse):
                 check_fetch_answer(twin, response)
                 continue
@@ -270,6 +271,8 @@ class Checks(Observer):
                 self._sheltered.discard(name)
                 if response.granted and isinstance(asked, VoteRequest):
                     self._granted(twin, asked, state, sheltered)
+            elif isinstance(asked, BeginQuorumEpochRequest):
+                check_taught(twin, asked, response, state)
             elif isinstance(response, AddVoterResponse | RemoveVoterResponse):
                 assert isinstance(asked, AddVoterRequest | RemoveVoterRequest)
                 self.clients.told_operator(twin, asked, response)

@@ -13,6 +13,14 @@ MARGINS = (
         "            needed -= len(self.voters) <= 2\n",
     ),
     Mutant(
+        "begin-does-not-teach",
+        "BeginQuorumEpoch is answered and not learned from",
+        "raft.epochs",
+        "    if not learn(s, request.leader, request.leader_endpoints):\n"
+        "        refuse(s, reply_to, request, ErrorCode.UNKNOWN_SERVER_ERROR)\n    elif",
+        "    if False:\n        pass\n    elif",
+    ),
+    Mutant(
         "clean-keeps-old-snapshots",
         "snapshots that are to be dropped stay, and are looked at again without a pause",
         "storage.disk_storage",
