@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from quorate.base.errors import QuorateError
-from quorate.embed import Member, NotLeader, create
+from quorate.embed import Member, NotLeader, Overloaded, create
 
 
 class Store:
@@ -216,7 +216,8 @@ def answers_to(outcome: list[object] | QuorateError, count: int) -> list[bytes]:
     if isinstance(outcome, NotLeader):
         said = f"MOVED 0 {outcome.address}" if outcome.address else "TRYAGAIN no leader is known"
         return [f"-{said}\r\n".encode()] * count
-    return [f"-ERR {outcome}\r\n".encode()] * count
+    said = "TRYAGAIN" if isinstance(outcome, Overloaded) else "ERR"
+    return [f"-{said} {outcome}\r\n".encode()] * count
 
 
 async def serve(directory: str, raft: str, port: int, contacts: tuple[str, ...]) -> None:

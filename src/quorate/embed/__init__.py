@@ -10,7 +10,7 @@
 `propose` returns when the entry is synced to the disks of a majority and applied here.
 """
 
-from quorate.embed.errors import ChangeFailed, InDoubt, MemberStopped, NotLeader
+from quorate.embed.errors import ChangeFailed, InDoubt, MemberStopped, NotLeader, Overloaded
 from quorate.embed.founding import create
 from quorate.embed.local import LocalCluster, local_cluster
 from quorate.embed.machine import StateMachine
@@ -23,6 +23,7 @@ __all__ = [
     "Member",
     "MemberStopped",
     "NotLeader",
+    "Overloaded",
     "StateMachine",
     "create",
     "local_cluster",

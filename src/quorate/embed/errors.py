@@ -16,6 +16,10 @@ class NotLeader(QuorateError):
         self.address = address
 
 
+class Overloaded(QuorateError):
+    """Nothing was appended: more is on the way than a member keeps in memory. `propose` waits."""
+
+
 class InDoubt(QuorateError):
     """Leadership was lost, or the member stopped, with the entry or change on its way.
 

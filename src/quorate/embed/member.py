@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey
-from quorate.embed.errors import InDoubt, MemberStopped, NotLeader
+from quorate.embed.errors import InDoubt, MemberStopped, NotLeader, Overloaded
 from quorate.embed.first_start import refuse_a_second_founding
 from quorate.embed.founding import LISTENER, member_config, parse_address
 from quorate.embed.machine import BARRIER, OpaqueMachine, StateMachine, encode_entry
 from quorate.embed.membership import Answer, carry_through
 from quorate.embed.node import EmbeddedNode
+from quorate.embed.outstanding import Done, Outstanding
 from quorate.formats.files import META_PROPERTIES
 from quorate.formats.meta_properties import decode_meta_properties
 from quorate.node.config import NodeConfig, raft_config
@@ -50,9 +51,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 _ONLY: Final = itemgetter(0)
 
-Done = Callable[[list[object] | QuorateError], None]
-"""Takes the results of entries that were submitted, or why they were not committed."""
-
 
 class AnyDriver(Protocol):
     """Who steps the node: the server's driver, or one in memory."""
@@ -75,8 +73,7 @@ class Member:
         self.node_id = key.id
         self.key = key
         self.node: EmbeddedNode
-        self._next = 0
-        self._pending: dict[int, Done] = {}
+        self._outstanding = Outstanding()
         self._asked: dict[int, asyncio.Future[Response]] = {}
         self._loop = asyncio.get_running_loop()
         self._driver: AnyDriver | None = None
@@ -190,20 +187,26 @@ class Member:
         """Propose entries as one, in this order: all are committed, or none is.
 
         `done` is called once, on the loop and as soon as it is known, with the result of each
-        entry, or with the error that `propose` raises. Together they must fit one batch, 8 MiB.
+        entry, or with the error that `propose` raises; with Overloaded (nothing was appended) when
+        64 MiB of entries are on the way. Together they must fit one batch, 8 MiB.
         Raises TypeError, and proposes nothing, when an entry is not bytes.
         """
         self._submit(tuple(map(encode_entry, entries)), done)
 
-    def _submit(self, values: tuple[bytes, ...], done: Done) -> None:
+    def _submit(self, values: tuple[bytes, ...], done: Done, has_room: bool = False) -> None:
         if self._driver is None or self._why is not None:
             done(MemberStopped(self._why or "The member was stopped"))
         elif not values:
             done([])
         else:
-            self._next += 1
-            self._pending[self._next] = done
-            self._driver.post(Submit(self._next, values))
+            size = sum(map(len, values))
+            try:
+                if not has_room:
+                    self._outstanding.take(size)
+            except Overloaded as error:
+                done(error)
+                return
+            self._driver.post(Submit(self._outstanding.add(done, size), values))
 
     def propose_all(self, entries: Sequence[bytes]) -> asyncio.Future[list[object]]:
         """As `submit`, as a future."""
@@ -214,7 +217,7 @@ class Member:
         return self._propose((encode_entry(entry),), _ONLY)
 
     def _propose(
-        self, values: tuple[bytes, ...], take: Callable[[list[object]], R]
+        self, values: tuple[bytes, ...], take: Callable[[list[object]], R], has_room: bool = False
     ) -> asyncio.Future[R]:
         """`take` makes the future's result of those of the entries."""
         future: asyncio.Future[R] = self._loop.create_future()
@@ -227,23 +230,28 @@ class Member:
             else:
                 future.set_result(take(outcome))
 
-        self._submit(values, done)
+        self._submit(values, done, has_room)
         return future
+
+    async def _in_turn(self, value: bytes) -> object:
+        await self._outstanding.wait_for(len(value))
+        return await self._propose((value,), _ONLY, has_room=True)
 
     async def propose(self, entry: bytes) -> object:
         """What the machine's `apply` returned, once the entry is durable on a majority.
 
+        Waits its turn while 64 MiB of entries are on the way.
         Raises NotLeader or MemberStopped (nothing was appended), InDoubt (it may commit or not),
         or TypeError when the entry is not bytes.
         """
-        return await self.propose_nowait(entry)
+        return await self._in_turn(encode_entry(entry))
 
     async def barrier(self) -> None:
         """Return once everything committed before this call is applied here: linearizable reads.
 
         Costs a commit of one record, which the machine does not see. Raises as `propose`.
         """
-        await self._propose((BARRIER,), _ONLY)
+        await self._in_turn(BARRIER)
 
     # -- the cluster --------------------------------------------------------------------------
     @property
@@ -359,7 +367,7 @@ class Member:
             found = [take(at, None) for at in range(outcome.base_offset, outcome.end_offset)]
         else:
             found = self._refusal(outcome)
-        done = self._pending.pop(outcome.token, None)
+        done = self._outstanding.settle(outcome.token)
         if done is not None:
             self._tell(done, found)
 
@@ -409,8 +417,7 @@ class Member:
             self._ended.set_result(fault)
 
     def _fail_all(self, why: str) -> None:
-        proposals, asked = list(self._pending.values()), list(self._asked.values())
-        self._pending.clear()
+        proposals, asked = self._outstanding.end(why), list(self._asked.values())
         self._asked.clear()
         for done in proposals:
             self._tell(done, InDoubt(f"{why}: the entry may or may not commit"))
