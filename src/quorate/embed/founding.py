@@ -57,6 +57,7 @@ def create(
         )
         for founder, text in sorted((founders or {}).items())
     )
+    # Addresses that a configuration must have, and formatting does not look at.
     config = member_config(directory, node_id, "127.0.0.1:0", contacts=("127.0.0.1:1",))
     request = formatter.Request(cluster_id=cluster_id, initial_controllers=voters)
     formatter.write(formatter.plan(config, request))

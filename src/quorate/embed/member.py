@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _ONLY: Final = itemgetter(0)
+_STOPPED: Final = "The member was stopped"
 
 
 class AnyDriver(Protocol):
@@ -108,10 +109,9 @@ class Member:
         founder's that was made again, as the other founders know (asking them takes 2 s at most,
         once).
         """
-        meta = _meta(Path(directory))
         config = member_config(
             directory,
-            meta,
+            _node_id_of(Path(directory)),
             listen,
             advertise=advertise,
             contacts=contacts,
@@ -195,7 +195,7 @@ class Member:
 
     def _submit(self, values: tuple[bytes, ...], done: Done, has_room: bool = False) -> None:
         if self._driver is None or self._why is not None:
-            done(MemberStopped(self._why or "The member was stopped"))
+            done(MemberStopped(self._why or _STOPPED))
         elif not values:
             done([])
         else:
@@ -345,7 +345,7 @@ class Member:
                 "process ends",
                 self.node_id,
             )
-        self._fail_all("The member was stopped")
+        self._fail_all(_STOPPED)
 
     async def wait_stopped(self) -> None:
         """Return when the member stopped; raises MemberStopped when it did so by itself."""
@@ -398,7 +398,7 @@ class Member:
 
     async def _ask(self, request: Request) -> Response:
         if self._driver is None or self._why is not None:
-            raise MemberStopped(self._why or "The member was stopped")
+            raise MemberStopped(self._why or _STOPPED)
         received = self.node.ask(request)
         future: asyncio.Future[Response] = self._loop.create_future()
         self._asked[received.reply_to] = future
@@ -411,7 +411,7 @@ class Member:
             future.set_result(response)
 
     def _end(self, fault: str | None) -> None:
-        self._why = fault or "The member was stopped"
+        self._why = fault or _STOPPED
         self._fail_all(self._why)
         if not self._ended.done():
             self._ended.set_result(fault)
@@ -426,7 +426,7 @@ class Member:
                 future.set_exception(InDoubt(f"{why}: the change may or may not commit"))
 
 
-def _meta(directory: Path) -> int:
+def _node_id_of(directory: Path) -> int:
     """The node id that the directory was made for."""
     path = directory / META_PROPERTIES
     try:

@@ -22,6 +22,7 @@ from quorate.wire.messages import DescribeClusterRequest, DescribeClusterRespons
 from quorate.wire.schema import Message
 
 _SERVED = frozenset({1, 18, 52, 53, 54, 55, 59, 80, 81, 82})
+"""Api keys that need no metadata: ApiVersions and those of the quorum itself."""
 _DESCRIBE_CLUSTER = 60
 
 
