@@ -210,11 +210,20 @@ def test_an_encrypted_archive_is_refused(two_segments, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
-def test_a_damaged_archive_is_named(two_segments, tmp_path: Path, name: str):
-    archive = packed(two_segments[0], tmp_path / name)
+@pytest.mark.parametrize("options", [{}, {"clusterId": "c"}])
+def test_a_damaged_archive_is_named_and_the_others_are_read(
+    two_segments, tmp_path: Path, name: str, options: dict[str, str]
+):
+    (tmp_path / "all").mkdir()
+    archive = packed(two_segments[0], tmp_path / "all" / name)
+    sound = read(packed(two_segments[0], tmp_path / "all/sound.tar.gz"), **options)
     archive.write_bytes(archive.read_bytes()[:300])
-    with pytest.raises(SourceError, match=rf"{name}"):
-        read(archive)
+    rows = read(tmp_path / "all", **options)
+    assert [row for row in rows if row["file"] != str(archive)] == sound
+    (problem,) = (row["problem"] for row in rows if row["file"] == str(archive))
+    assert problem.startswith(f"{archive} is not a sound archive: ")
+    with pytest.raises(SourceError, match=f"{name} is not a sound archive"):
+        read(tmp_path / "all", failFast="true", **options)
 
 
 def test_an_archive_without_a_log_says_so(tmp_path: Path):

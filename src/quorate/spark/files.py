@@ -58,6 +58,10 @@ class SourceError(FormatError):
     exit_code = 2
 
 
+class UnsoundArchive(SourceError):
+    """What is in an archive cannot be told; names it and the reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """A file, or a member of an archive, that workers can open on their own."""
@@ -254,7 +258,7 @@ class Shelf:
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _told(name: str, kind: type[SourceError] = SourceError) -> Iterator[None]:
     """Errors of reading, said of this file."""
     try:
         yield
@@ -263,7 +267,7 @@ def _told(name: str) -> Iterator[None]:
         *(tarfile.TarError, zipfile.BadZipFile),
         RuntimeError,  # what zipfile says of a member that is encrypted or packed in a way unknown
     ) as error:
-        raise SourceError(f"{name}: {error}") from None
+        raise kind(f"{name}: {error}") from None
 
 
 def _archive(path: str, base: Any) -> tarfile.TarFile | zipfile.ZipFile:
@@ -277,14 +281,14 @@ def _is_plain_tar(path: str) -> bool:
 
 
 def members(archive: File) -> dict[str, File]:
-    """The files in an archive by their full names; raises SourceError when it is damaged.
+    """The files in an archive by their full names; raises UnsoundArchive.
 
     Of a compressed tar everything is read for it.
     """
     path = archive.path
     system, inner, _ = file_system(path)
     with (
-        _told(f"{path} is not a sound archive"),
+        _told(f"{path} is not a sound archive", UnsoundArchive),
         system.open_input_file(inner) as base,
         _archive(path, base) as opened,
     ):

@@ -18,6 +18,7 @@ from quorate.spark.files import (
     File,
     Shelf,
     SourceError,
+    UnsoundArchive,
     expand,
     file_path,
     is_archive,
@@ -27,7 +28,13 @@ from quorate.spark.files import (
     split,
 )
 from quorate.spark.filters import Span, may_hold
-from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory, log_directories, single_file
+from quorate.spark.layout import (
+    UNKNOWN_CLUSTER,
+    LogDirectory,
+    log_directories,
+    single_file,
+    unsound_archive,
+)
 from quorate.spark.rows import Origin
 from quorate.spark.scan import scan
 from quorate.spark.typed import VIEWS, view_type
@@ -256,7 +263,10 @@ def _logs_of(path: str, shelf: Shelf) -> tuple[list[LogDirectory], list[File]]:
 
 
 def _logs_in_archive(archive: File, shelf: Shelf) -> list[LogDirectory]:
-    files = members(archive)
+    try:
+        files = members(archive)
+    except UnsoundArchive as error:
+        return [unsound_archive(archive, str(error))]
     logs, refusals = log_directories(files, shelf.read_small)
     if not logs:
         raise SourceError(_nothing(archive.path, len(files), refusals))
@@ -308,7 +318,11 @@ def pieces_of(logs: Sequence[LogDirectory], options: Options, shelf: Shelf) -> I
 
 def _identified(logs: Sequence[LogDirectory], options: Options) -> Sequence[LogDirectory]:
     """The logs, when it is clear which clusters they are of; else raises SourceError."""
-    unknown = [log for log in logs if log.cluster_id == UNKNOWN_CLUSTER and log.problem is None]
+    unknown = [
+        log
+        for log in logs
+        if log.cluster_id == UNKNOWN_CLUSTER and log.problem is None and log.unsound is None
+    ]
     known = {log.cluster_id: log.path for log in logs if log.cluster_id != UNKNOWN_CLUSTER}
     if options.cluster_id is None:
         paths = sorted({log.path for log in unknown})
@@ -362,10 +376,10 @@ def strangers(logs: Sequence[LogDirectory], shelf: Shelf) -> dict[str, str]:
 
 def _pieces_of_log(log: LogDirectory, options: Options, stranger: str | None) -> Iterator[Piece]:
     origin = Origin(log.cluster_id, log.node_id, "")
-    if log.problem is not None:
+    if problem := log.unsound or log.problem:
         file = (*log.segments, *log.snapshots)[0][1]
         origin = replace(origin, file=file.name, segment=0)
-        yield Piece(origin, file, 0, 0, note=log.problem, unreadable=True)
+        yield Piece(origin, file, 0, 0, note=problem, unreadable=True)
         return
     if "snapshot" in options.kinds:
         for snapshot_id, file in log.snapshots:
