@@ -83,6 +83,13 @@ def test_a_node_that_cannot_run_what_rules_is_not_let_in() -> None:
     assert [error for _, error in answers.errors] == [E.INVALID_REQUEST]
 
 
+def test_such_a_node_let_in_under_the_address_of_another_cannot_mend_that() -> None:
+    """The ranges of the other are asked; its own update is refused, and the world ends all the
+    same."""
+    answers, _ = mistaken("add-elsewhere", 4, old=1 << 4)
+    assert [error for _, error in answers.errors] == [E.NONE]
+
+
 @pytest.mark.parametrize(("old", "is_done"), [(0, True), (1 << 4, True), (1 << 2, False)])
 def test_an_upgrade_needs_all_voters(old: int, is_done: bool) -> None:
     answers, _ = mistaken("another-cluster", 1, static=True, upgrade=True, old=old)

@@ -101,11 +101,18 @@ class Healing:
         return self._mistaken(leader) if world.plan.thorough else None
 
     def _mistaken(self, leader: Process) -> str | None:
-        """A voter that stands in the voter set with what is not so (any more)."""
+        """A voter that stands in the voter set with what is not so (any more).
+
+        One whose software is too old for the kraft.version in force cannot say so: its update is
+        refused, as in Kafka.
+        """
+        version = leader.core.voters.kraft_version
         for voter, process in self._named(leader):
             if process.replica is None:
                 continue
             config = process.replica.config
+            if not config.min_kraft_version <= version <= config.max_kraft_version:
+                continue
             real = (process.listeners, config.min_kraft_version, config.max_kraft_version)
             if (voter.listeners, voter.min_kraft_version, voter.max_kraft_version) != real:
                 return f"voter {voter.key} is in the voter set as {voter}, and it is {real}"
