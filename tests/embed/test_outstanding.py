@@ -83,12 +83,17 @@ def test_the_end_is_told_to_all_who_wait():
     run(story)
 
 
+def flooded(leader):
+    """Fifty proposals of a leader that has room for ten."""
+    leader._outstanding.limit = 100
+    return [asyncio.ensure_future(leader.propose(b"%09d" % n)) for n in range(50)]
+
+
 def test_a_flood_waits_or_is_refused_and_nothing_of_it_is_lost():
     async def story():
         async with local_cluster(3, Journal) as cluster:
             leader = await cluster.leader()
-            leader._outstanding.limit = 100
-            flood = [asyncio.ensure_future(leader.propose(b"%09d" % n)) for n in range(50)]
+            flood = flooded(leader)
             at_once = [leader.propose_nowait(b"x" * 30) for _ in range(4)]
             refused = await asyncio.gather(*at_once, return_exceptions=True)
             assert [type(one) for one in refused[-1:]] == [Overloaded]
@@ -103,8 +108,7 @@ def test_a_flood_on_a_leader_that_is_lost_ends():
     async def story():
         async with local_cluster(1, Journal) as cluster:
             leader = await cluster.leader()
-            leader._outstanding.limit = 100
-            flood = [asyncio.ensure_future(leader.propose(b"%09d" % n)) for n in range(50)]
+            flood = flooded(leader)
             await asyncio.sleep(0)
             cluster.crash(leader.node_id)
             ends = {type(one) for one in await asyncio.gather(*flood, return_exceptions=True)}

@@ -45,9 +45,8 @@ class Outstanding:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._free(size)
-            self._let_in()
+            was_let_in = turn.done() and not turn.cancelled() and turn.exception() is None
+            self._free(size if was_let_in else 0)
             raise
 
     def add(self, done: Done, size: int) -> int:

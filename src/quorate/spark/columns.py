@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -56,3 +57,8 @@ DECODED: Final = frozenset(
 
 IN_RAW: Final = "; its bytes are in the column raw"
 """How the problem of a record ends that a newer Kafka may have written."""
+
+
+def in_any_case(asked: str, names: Iterable[str]) -> str | None:
+    """The name that is the same but for its case, as Spark takes them; None where there is none."""
+    return {name.lower(): name for name in names}.get(asked.lower())

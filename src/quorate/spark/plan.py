@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from quorate.formats.batch import BatchView
 from quorate.formats.files import META_PROPERTIES
-from quorate.spark.columns import COLUMNS
+from quorate.spark.columns import COLUMNS, in_any_case
 from quorate.spark.files import (
     File,
     Shelf,
@@ -125,12 +125,12 @@ def column_names(asked: Sequence[str], every: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _known(asked: str, names: Iterable[str], refusal: str) -> str:
+def _known(asked: str, names: Collection[str], refusal: str) -> str:
     """The name that is the same but for its case; raises SourceError."""
-    known = {name.lower(): name for name in names}
-    if asked.lower() not in known:
-        raise SourceError(refusal + ", ".join(known.values()))
-    return known[asked.lower()]
+    found = in_any_case(asked, names)
+    if found is None:
+        raise SourceError(refusal + ", ".join(names))
+    return found
 
 
 def _paths(words: Mapping[str, str], needed: bool) -> tuple[str, ...]:

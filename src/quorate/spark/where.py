@@ -33,6 +33,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from quorate.spark.columns import in_any_case
 from quorate.spark.files import SourceError
 
 _TOKEN: Final = re.compile(
@@ -113,10 +114,9 @@ class _Parser:
     def _condition(self) -> Iterator[Filter]:
         start = self.at
         asked = self._next("word", "the name of a column")
-        known = {name.lower(): name for name in self.types}
-        if asked.lower() not in known:
+        name = in_any_case(asked, self.types)
+        if name is None:
             self._refuse(start, f"there is no column '{asked}'; there are {', '.join(self.types)}")
-        name = known[asked.lower()]
         column, kind = (name,), self.types[name]
         sign = self._next("sign word", "a comparison").lower()
         if sign in _COMPARED:
