@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 
 import pytest
 
@@ -69,6 +70,27 @@ def test_damage_is_exit_code_1(audit, tmp_path):
     assert [one["cluster_id"] for one in told["clusters"]] == [STATIC]
     states = {one["node_id"]: one["state"] for one in told["clusters"][0]["replicas"]}
     assert states == {1: "sound", 2: "damaged", 3: "sound", 11: "sound"}
+
+
+@pytest.mark.parametrize("name", ["node2.tar", "node2.tar.gz", "node2.zip"])
+def test_an_archive_that_is_cut_off_has_a_verdict_and_the_others_are_audited(audit, tmp_path, name):
+    cluster = copy_of("e-truncated", tmp_path)
+    archive = cluster / name
+    format, _, packed = name.partition(".")[2].partition(".")
+    shutil.make_archive(cluster / "node2", f"{packed}{format}", cluster / "node2")
+    shutil.rmtree(cluster / "node2")
+    archive.write_bytes(archive.read_bytes()[:3000])
+    code, out, err = audit(cluster)
+    assert (code, err) == (1, "")
+    assert f"unknown node: damaged (no log) {archive}" in out
+    assert f"damage (archive): {archive} is not a sound archive: " in out
+    assert f"[{archive}, byte 3000]. Nothing is known of the replicas in it. Copy" in out
+    assert "committed up to offset 363, epoch 6" in out
+    assert out.endswith("1 damaged, 6 sound\n")
+    code, out, err = audit(cluster, "--fail-fast")
+    assert (code, out) == (1, "") and f"{archive} is not a sound archive: " in err
+    code, out, _ = audit(archive)
+    assert code == 1 and out.endswith("1 damaged\n")
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,11 @@ def test_archives_and_directories_of_a_tree_are_read_together(two_segments, tmp_
     assert {row["cluster_id"] for row in read(tree)} == {"cluster-a", "cluster-b"}
 
 
+def test_an_archive_that_two_paths_lead_to_is_read_once(two_segments, tmp_path: Path):
+    archive = packed(two_segments[0], tmp_path / "a.tar.gz")
+    assert read(archive, tmp_path / "a.*") == read(archive)
+
+
 @pytest.mark.parametrize("how", ["hard", "symbolic"])
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
 def test_links_of_an_archive_are_followed(two_segments, tmp_path: Path, name: str, how: str):
@@ -222,6 +227,7 @@ def test_a_damaged_archive_is_named_and_the_others_are_read(
     assert [row for row in rows if row["file"] != str(archive)] == sound
     (problem,) = (row["problem"] for row in rows if row["file"] == str(archive))
     assert problem.startswith(f"{archive} is not a sound archive: ")
+    assert problem.endswith("(read to byte 300 of 300)")
     with pytest.raises(SourceError, match=f"{name} is not a sound archive"):
         read(tmp_path / "all", failFast="true", **options)
 

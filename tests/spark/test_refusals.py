@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from quorate.cli.pipeline import cluster_lines
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.raft.values import LeaderChange
 from quorate.spark.files import SourceError
@@ -22,6 +23,7 @@ from quorate.spark.plan import parse_options, partitions
 from quorate.spark.read import read_partition
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.store import open_store
+from quorate.spark.tables.summary import ClusterSummary, Summary
 from spark.logs import NO_OP, START_MS, end_offset, fence, log_directory, snapshot, topic
 
 LEADER = encode_control_batch(0, 1, START_MS, [LeaderChange(1, (1,), (1,))])
@@ -230,6 +232,8 @@ def test_the_source_gives_the_good_rows_and_one_for_each_bad_piece(tmp_path, bad
 
 
 def test_ingest_takes_the_good_part_and_puts_the_bad_aside(spark, pipeline, fleet):
+    archive = fleet / "cut.tar.gz"
+    archive.write_bytes(b"\x1f\x8b\x08\0")
     code, out, err = pipeline("ingest", fleet, "-w", "tables", "--json", "--quiet")
     told = json.loads(out)["clusters"]
     assert code == 1 and not err
@@ -239,6 +243,9 @@ def test_ingest_takes_the_good_part_and_puts_the_bad_aside(spark, pipeline, flee
         assert (one["records"], one["applied_end_offset"]) == (bad.good, bad.applied), bad.name
         assert f"byte {bad.position}" in one["examples"][bad.reason]
         assert_in_quarantine(bad, aside[bad.name])
+    (cut,) = aside["unknown"]
+    assert (cut.reason, cut.file, cut.position) == ("damaged", str(archive), 0)
+    assert f"{archive}, byte 0: {archive} is not a" in told["unknown"]["examples"]["damaged"]
     # told again, but not put aside again
     code, out, err = pipeline("ingest", fleet, "-w", "tables", "--fail-fast")
     assert code == 1 and not out and "nothing was taken" in err
@@ -303,3 +310,15 @@ def test_a_record_that_does_not_fit_the_state_is_named(spark, pipeline, tmp_path
     assert f"byte {AT_TWO}, offset 3: FenceBrokerRecord: broker 7 is not registered" in err
     code, out, _ = pipeline("ingest", "a", "-w", "tables")
     assert code == 1 and "the state at 4" in out and "in quarantine: 1 misfit" in out
+
+
+def test_of_what_gives_no_log_only_the_problem_is_told():
+    damaged = ClusterSummary(quarantined={"damaged": 1}, examples={"damaged": "a.tar, byte 0: cut"})
+    assert cluster_lines(Summary("w", {"unknown": damaged})) == [
+        "  unknown: nothing could be taken",
+        "    in quarantine: 1 damaged",
+        "      damaged: a.tar, byte 0: cut",
+    ]
+    snapshot_alone = ClusterSummary(applied_end_offset=10)
+    (line,) = cluster_lines(Summary("w", {"a": snapshot_alone}))
+    assert line.endswith("the log ends at offset 0, the state at 10")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from quorate.cli.pipeline_progress import Bar
     from quorate.spark.audit import Report
-    from quorate.spark.tables.summary import Summary
+    from quorate.spark.tables.summary import ClusterSummary, Summary
 
 BAD_INPUT: Final = 1
 WRONG: Final = 2
@@ -325,10 +325,7 @@ def cluster_lines(summary: Summary) -> list[str]:
     """What was taken of each cluster, and what was not."""
     found = []
     for cluster_id, one in sorted(summary.clusters.items()):
-        found.append(
-            f"  {cluster_id}: {one.records} records, {one.events} events; the log ends at offset "
-            f"{one.log_end_offset}, the state at {one.applied_end_offset}"
-        )
+        found.append(f"  {cluster_id}: {_taken(one)}")
         if one.unproven:
             found.append(
                 f"    nothing shows that these offsets are committed: {_ranges(one.unproven)}; a "
@@ -344,6 +341,15 @@ def cluster_lines(summary: Summary) -> list[str]:
         if one.problem:
             found.append(f"    {one.problem}")
     return found
+
+
+def _taken(one: ClusterSummary) -> str:
+    if one.log_end_offset == 0 and one.applied_end_offset is None:
+        return "nothing could be taken"
+    return (
+        f"{one.records} records, {one.events} events; the log ends at offset {one.log_end_offset}, "
+        f"the state at {one.applied_end_offset}"
+    )
 
 
 def _ranges(ranges: Iterable[tuple[int, int]]) -> str:
@@ -362,7 +368,8 @@ def _audit_lines(report: Report) -> list[str]:
         found.append(f"cluster {cluster.cluster_id}: {known}")
         for one in cluster.replicas:
             end_text = "no log" if one.end is None else f"offsets {one.start} to {one.end}"
-            found.append(f"  node {one.node_id}: {one.state} ({end_text}) {one.path}")
+            who = "unknown node" if one.node_id < 0 else f"node {one.node_id}"
+            found.append(f"  {who}: {one.state} ({end_text}) {one.path}")
             for finding in one.findings:
                 more = f" (and {finding.more} more like it)" if finding.more else ""
                 found.append(f"    {finding}{more}")

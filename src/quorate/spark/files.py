@@ -48,7 +48,11 @@ _BUCKETS: Final = {
 }
 """Stores that have buckets, and what to do when one refuses."""
 _REFUSED: Final = ("ACCESS_DENIED", "HTTP status 403", "Forbidden", "redential")
-TarMember = tarfile.TarInfo | None
+_UNREADABLE: Final = (
+    *(ArrowException, OSError, EOFError, KeyError, zlib.error, lzma.LZMAError),
+    *(tarfile.TarError, zipfile.BadZipFile),
+    RuntimeError,  # what zipfile says of a member that is encrypted or packed in a way unknown
+)
 _REQUEST: Final = re.compile(r"\s*\(Request ID: [^)]*\)")
 
 
@@ -59,7 +63,15 @@ class SourceError(FormatError):
 
 
 class UnsoundArchive(SourceError):
-    """What is in an archive cannot be told; names it and the reason."""
+    """What is in an archive cannot be told; names it, the reason and how far it was read."""
+
+    def __init__(self, archive: File, position: int, reason: object) -> None:
+        super().__init__(
+            f"{archive.path} is not a sound archive: {reason} (read to byte {position} of "
+            f"{archive.size})"
+        )
+        self.archive = archive
+        self.position = position
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,16 +270,12 @@ class Shelf:
 
 
 @contextmanager
-def _told(name: str, kind: type[SourceError] = SourceError) -> Iterator[None]:
+def _told(name: str) -> Iterator[None]:
     """Errors of reading, said of this file."""
     try:
         yield
-    except (
-        *(ArrowException, OSError, EOFError, KeyError, zlib.error, lzma.LZMAError),
-        *(tarfile.TarError, zipfile.BadZipFile),
-        RuntimeError,  # what zipfile says of a member that is encrypted or packed in a way unknown
-    ) as error:
-        raise kind(f"{name}: {error}") from None
+    except _UNREADABLE as error:
+        raise SourceError(f"{name}: {error}") from None
 
 
 def _archive(path: str, base: Any) -> tarfile.TarFile | zipfile.ZipFile:
@@ -287,20 +295,22 @@ def members(archive: File) -> dict[str, File]:
     """
     path = archive.path
     system, inner, _ = file_system(path)
-    with (
-        _told(f"{path} is not a sound archive", UnsoundArchive),
-        system.open_input_file(inner) as base,
-        _archive(path, base) as opened,
-    ):
-        if isinstance(opened, zipfile.ZipFile):
-            found = [
-                File(path, member.file_size, member.filename)
-                for member in opened.infolist()
-                if not member.is_dir()
-            ]
-        else:
-            found = list(_tar_members(path, opened))
+    with _told(path), system.open_input_file(inner) as base:
+        try:
+            with _archive(path, base) as opened:
+                if isinstance(opened, zipfile.ZipFile):
+                    found = list(_zip_members(path, opened))
+                else:
+                    found = list(_tar_members(path, opened))
+        except _UNREADABLE as error:
+            raise UnsoundArchive(archive, base.tell(), error) from None
     return {file.name: file for file in found}
+
+
+def _zip_members(path: str, archive: zipfile.ZipFile) -> Iterator[File]:
+    for member in archive.infolist():
+        if not member.is_dir():
+            yield File(path, member.file_size, member.filename)
 
 
 def _tar_members(path: str, archive: tarfile.TarFile) -> Iterator[File]:

@@ -45,8 +45,6 @@ class LogDirectory:
     """Why meta.properties beside it could not be read, so that its cluster is not known."""
     complete: bool = True
     """False of a single file, of whose neighbours nothing is known."""
-    unsound: str | None = None
-    """Why nothing of it can be read: its one segment is an archive that is damaged."""
 
     @property
     def unfounded(self) -> str | None:
@@ -60,12 +58,6 @@ class LogDirectory:
             f"{UNFOUNDED} {start} and no snapshot of {start} or later stands beside "
             "it: the state before it is not known. Copy the .checkpoint files too"
         )
-
-
-def unsound_archive(archive: File, reason: str) -> LogDirectory:
-    """What stands for the logs in an archive that cannot be read."""
-    segments = ((0, archive),)
-    return LogDirectory(archive.path, UNKNOWN_CLUSTER, -1, segments, (), None, False, reason)
 
 
 def log_directories(

@@ -30,10 +30,10 @@ from quorate.spark.files import (
 from quorate.spark.filters import Span, may_hold
 from quorate.spark.layout import (
     UNKNOWN_CLUSTER,
+    UNKNOWN_NODE,
     LogDirectory,
     log_directories,
     single_file,
-    unsound_archive,
 )
 from quorate.spark.rows import Origin
 from quorate.spark.scan import scan
@@ -192,7 +192,8 @@ class Pieces(InputPartition):
 def partitions(options: Options, filters: Sequence[Filter] = ()) -> list[Pieces]:
     """The partitions of everything that is to be read; raises SourceError.
 
-    Directories are listed here; compressed tar archives are looked into by the workers.
+    Directories are listed here; the workers look into compressed tar archives, and into those that
+    are not sound.
     """
     with Shelf() as shelf:
         logs, archives = logs_of(options, shelf)
@@ -205,19 +206,32 @@ def partitions(options: Options, filters: Sequence[Filter] = ()) -> list[Pieces]
 
 
 def logs_of(options: Options, shelf: Shelf) -> tuple[list[LogDirectory], list[File]]:
-    """The logs at the paths, each once, and archives that must be read to know; SourceError."""
+    """The logs at the paths, and the archives that are left to the workers, each once.
+
+    Raises SourceError.
+    """
     logs: list[LogDirectory] = []
     archives: list[File] = []
     for pattern in options.paths:
         found, packed = _logs_of_pattern(pattern, shelf)
         logs += found
         archives += packed
-    return _merged(logs), archives
+    return _merged(logs), list(dict.fromkeys(archives))
 
 
 def archive_pieces(archive: File, options: Options, shelf: Shelf) -> list[Piece]:
-    """The pieces of an archive; raises SourceError when it holds no metadata log."""
-    return list(pieces_of(_logs_in_archive(archive, shelf), options, shelf))
+    """The pieces of an archive; of one that is not sound what is wrong with it.
+
+    Raises SourceError when it holds no metadata log.
+    """
+    try:
+        logs = _logs_in_archive(archive, shelf)
+    except UnsoundArchive as error:
+        cluster_id = options.cluster_id or UNKNOWN_CLUSTER
+        node_id = UNKNOWN_NODE if options.node_id is None else options.node_id
+        origin = Origin(cluster_id, node_id, archive.name, segment=0)
+        return [Piece(origin, archive, 0, 0, note=str(error), unreadable=True)]
+    return list(pieces_of(logs, options, shelf))
 
 
 def _logs_of_pattern(pattern: str, shelf: Shelf) -> tuple[list[LogDirectory], list[File]]:
@@ -244,29 +258,32 @@ def _logs_of(path: str, shelf: Shelf) -> tuple[list[LogDirectory], list[File]]:
     """The logs below a path, and the archives that are left to the workers."""
     is_directory, files = list_files(path)
     packed = [file for file in files.values() if is_archive(file.path)]
-    unpackable = [file for file in packed if not file.path.lower().endswith((".tar", ".zip"))]
     found: list[LogDirectory] = []
+    left: list[File] = []
     for file in packed:
-        if file not in unpackable:
+        if not file.path.lower().endswith((".tar", ".zip")):
+            left.append(file)
+            continue
+        try:
             found += _logs_in_archive(file, shelf)
+        except UnsoundArchive:
+            left.append(file)  # the worker that opens it tells why
     if not is_directory:
         if not packed:
             (file,) = files.values()
             found.append(single_file(file, _meta_above(split(file.path)[0]), shelf.read_small))
-        return found, unpackable
+        return found, left
     above = _meta_above(path)
     beside = {} if above is None else {above.path: above}
     logs, refusals = log_directories(files | beside, shelf.read_small)
     if not (logs or packed):
         raise SourceError(_nothing(path, len(files), refusals))
-    return found + logs, unpackable
+    return found + logs, left
 
 
 def _logs_in_archive(archive: File, shelf: Shelf) -> list[LogDirectory]:
-    try:
-        files = members(archive)
-    except UnsoundArchive as error:
-        return [unsound_archive(archive, str(error))]
+    """Raises UnsoundArchive, and SourceError when it holds no metadata log."""
+    files = members(archive)
     logs, refusals = log_directories(files, shelf.read_small)
     if not logs:
         raise SourceError(_nothing(archive.path, len(files), refusals))
@@ -318,11 +335,7 @@ def pieces_of(logs: Sequence[LogDirectory], options: Options, shelf: Shelf) -> I
 
 def _identified(logs: Sequence[LogDirectory], options: Options) -> Sequence[LogDirectory]:
     """The logs, when it is clear which clusters they are of; else raises SourceError."""
-    unknown = [
-        log
-        for log in logs
-        if log.cluster_id == UNKNOWN_CLUSTER and log.problem is None and log.unsound is None
-    ]
+    unknown = [log for log in logs if log.cluster_id == UNKNOWN_CLUSTER and log.problem is None]
     known = {log.cluster_id: log.path for log in logs if log.cluster_id != UNKNOWN_CLUSTER}
     if options.cluster_id is None:
         paths = sorted({log.path for log in unknown})
@@ -376,10 +389,10 @@ def strangers(logs: Sequence[LogDirectory], shelf: Shelf) -> dict[str, str]:
 
 def _pieces_of_log(log: LogDirectory, options: Options, stranger: str | None) -> Iterator[Piece]:
     origin = Origin(log.cluster_id, log.node_id, "")
-    if problem := log.unsound or log.problem:
+    if log.problem is not None:
         file = (*log.segments, *log.snapshots)[0][1]
         origin = replace(origin, file=file.name, segment=0)
-        yield Piece(origin, file, 0, 0, note=problem, unreadable=True)
+        yield Piece(origin, file, 0, 0, note=log.problem, unreadable=True)
         return
     if "snapshot" in options.kinds:
         for snapshot_id, file in log.snapshots:

@@ -47,8 +47,6 @@ class Directories:
                 raise SourceError(f"{archives[0].path}: an archive does not grow: use spark.read")
             self._logs = {}
             for log in logs:
-                if log.unsound is not None:
-                    raise SourceError(log.unsound)
                 id = rows.cluster_id or log.cluster_id
                 if id == UNKNOWN_CLUSTER:
                     why = log.problem or (

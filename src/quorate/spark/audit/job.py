@@ -60,10 +60,11 @@ def audit(
 
     paths: directories of log directories, archives, single segments or snapshots, of one cluster
     or many; patterns too. cluster_id: for logs without a meta.properties beside them. fail_fast:
-    raise FirstDamage at the first one inside a segment. out: a directory that `report.json` is
-    written to. Raises SourceError where a path holds no metadata log or a file cannot be read.
+    raise FirstDamage at the first archive or meta.properties that cannot be read, or damage inside
+    a segment. out: a directory that `report.json` is written to. Raises SourceError where a path
+    holds no metadata log or a file cannot be read.
     """
-    replicas = find_replicas(paths, cluster_id)
+    replicas = _replicas(paths, cluster_id, fail_fast)
     tell(f"auditing {len(replicas)} replicas")
     try:
         # of each replica a state, and at most MOST_FINDINGS for each of its files
@@ -84,7 +85,7 @@ def audit_here(
     out: str | None = None,
 ) -> Report:
     """The same in this process, without Spark: for a few small logs."""
-    replicas = find_replicas(paths, cluster_id)
+    replicas = _replicas(paths, cluster_id, fail_fast)
     clusters: dict[str, list[Fact]] = {}
     blocks: dict[Key, list[Part]] = {}
     for one in replicas:
@@ -105,6 +106,14 @@ def audit_here(
                 clusters[cluster].append(wrong)
         verdicts = [_judged(facts, shelf) for facts in clusters.values()]
     return _finished(verdicts, out)
+
+
+def _replicas(paths: Iterable[str], cluster_id: str | None, fail_fast: bool) -> list[Replica]:
+    replicas = find_replicas(paths, cluster_id)
+    for one in replicas:
+        if fail_fast and one.problem is not None:
+            raise FirstDamage(one.problem.what)
+    return replicas
 
 
 def _files(replicas: Iterable[Replica]) -> dict[str, File]:

@@ -41,11 +41,6 @@ _KEEP = (
     "record that was acknowledged may be lost"
 )
 
-_META = (
-    "Copy the file again, or put it back: without it the node does not start, and nobody can say "
-    "of which cluster its log is (of one that is audited alone --cluster-id can)"
-)
-
 
 @dataclass(slots=True)
 class Evidence:
@@ -160,7 +155,7 @@ class _Court:
         """What is wrong with a replica whatever the others say."""
         findings, chain = self._findings[replica.path], self._chains[replica.path]
         if replica.problem is not None:
-            findings.append(Finding("meta.properties", DAMAGE, replica.problem, _META))
+            findings.append(replica.problem)
         segments = self._segments[replica.path]
         for before, segment in zip([None, *segments], segments, strict=False):
             findings += _joint(before, segment)

@@ -88,10 +88,10 @@ class Replica:
     """leader-epoch-checkpoint."""
     indexes: tuple[int, ...] = ()
     """Base offsets of the segments that have an index, ascending."""
-    problem: str | None = None
-    """Why its meta.properties could not be read."""
+    problem: Finding | None = None
+    """What is wrong with it as a whole: its meta.properties, or the archive that it is in."""
     complete: bool = True
-    """False of single files, beside which nothing can be missed."""
+    """False of single files and of archives that cannot be read: nothing is missed beside them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,12 @@ from quorate.formats.files import (
     parse_segment_name,
 )
 from quorate.formats.meta_properties import decode_meta_properties
-from quorate.spark.audit.model import Replica
+from quorate.spark.audit.model import DAMAGE, Finding, Replica, Spot
 from quorate.spark.files import (
     File,
     Shelf,
     SourceError,
+    UnsoundArchive,
     by_directory,
     expand,
     file_path,
@@ -29,11 +30,25 @@ from quorate.spark.files import (
     members,
     parent,
 )
-from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory, log_directories, single_file
+from quorate.spark.layout import (
+    UNKNOWN_CLUSTER,
+    UNKNOWN_NODE,
+    LogDirectory,
+    log_directories,
+    single_file,
+)
 
 _NO_META: Final = (
     "no meta.properties beside it says of which cluster it is, so it cannot be held against the "
     "others"
+)
+_META: Final = (
+    "Copy the file again, or put it back: without it the node does not start, and nobody can say "
+    "of which cluster its log is (of one that is audited alone --cluster-id can)"
+)
+_ARCHIVE: Final = (
+    "Nothing is known of the replicas in it. Copy the archive again, or pack the directories anew "
+    "from the nodes"
 )
 Folders = Mapping[str, Mapping[str, File]]
 
@@ -78,7 +93,7 @@ def _known(replicas: list[Replica], cluster_id: str | None) -> list[Replica]:
         replace(
             one,
             cluster_id=f"{UNKNOWN_CLUSTER} ({one.path})" if len(unknown) > 1 else UNKNOWN_CLUSTER,
-            problem=one.problem or f"{one.path}: {_NO_META}",
+            problem=one.problem or _of_meta(f"{one.path}: {_NO_META}"),
         )
         if one.cluster_id == UNKNOWN_CLUSTER
         else one
@@ -101,16 +116,20 @@ def _below(path: str, shelf: Shelf) -> list[Replica]:
         log = single_file(file, next(iter(above.values()), None), shelf.read_small)
         return [_replica(log, {}, shelf)]
     files = dict(files)
+    unsound: list[Replica] = []
     for archive in packed:
-        files |= members(archive)
+        try:
+            files |= members(archive)
+        except UnsoundArchive as error:
+            unsound.append(_unsound(error))
     if is_directory:
         files |= _meta(f"{parent(file_path(path)).rstrip('/')}/{META_PROPERTIES}")
     logs, refusals = log_directories(files, shelf.read_small, bare=True)
-    if not logs:
+    if not (logs or unsound):
         nothing = f"{path}: holds no metadata log: no .log or .checkpoint files of one"
         raise SourceError(refusals[0] if refusals else nothing)
     folders = by_directory(files)
-    return [_replica(log, folders, shelf) for log in logs]
+    return [*unsound, *(_replica(log, folders, shelf) for log in logs)]
 
 
 def _meta(path: str) -> dict[str, File]:
@@ -119,6 +138,18 @@ def _meta(path: str) -> dict[str, File]:
     except SourceError:
         return {}
     return found
+
+
+def _of_meta(what: str) -> Finding:
+    return Finding("meta.properties", DAMAGE, what, _META)
+
+
+def _unsound(error: UnsoundArchive) -> Replica:
+    """What stands for the replicas in an archive that cannot be read."""
+    path = error.archive.path
+    spot = Spot(path, position=error.position)
+    wrong = Finding("archive", DAMAGE, str(error), _ARCHIVE, spot)
+    return Replica(UNKNOWN_CLUSTER, UNKNOWN_NODE, path, problem=wrong, complete=False)
 
 
 def _replica(log: LogDirectory, folders: Folders, shelf: Shelf) -> Replica:
@@ -135,7 +166,7 @@ def _replica(log: LogDirectory, folders: Folders, shelf: Shelf) -> Replica:
         beside.get(QUORUM_STATE),
         beside.get(LEADER_EPOCH_CHECKPOINT),
         tuple(sorted(base for base in indexes if base is not None)),
-        log.problem,
+        None if log.problem is None else _of_meta(log.problem),
         log.complete,
     )
 
