@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from time import process_time
 
 import pytest
@@ -70,6 +71,19 @@ def test_a_large_frame_in_small_chunks_costs_linear_time() -> None:
     small = min(cost(2**20) for _ in range(3))
     large = min(cost(2**24) for _ in range(3))
     assert large < max(small, 0.001) * 16 * 6
+
+
+def test_bytes_that_came_in_small_pieces_take_no_more_memory_than_they_are() -> None:
+    reader, count = FrameReader(), 100_000
+    reader.feed((2**20).to_bytes(4, "big"))
+    tracemalloc.start()
+    try:
+        for _ in range(count):
+            reader.feed(bytes(3))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2 * reader.buffered == 6 * count
 
 
 def test_many_small_frames_in_one_chunk_cost_linear_time() -> None:

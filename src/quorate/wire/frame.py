@@ -13,15 +13,15 @@ MAX_FRAME_SIZE: Final = 104_857_600
 class FrameReader:
     """Cuts a stream into frames, however it is chopped.
 
-    Bytes wait as the chunks they came in and are joined once per frame. A length is checked before
-    anything is kept for it. After an error the stream is lost: close the connection.
+    A length is checked before anything is kept for it, and a byte that waits costs a byte, in
+    however small pieces it came. After an error the stream is lost: close the connection.
     """
 
-    __slots__ = ("_chunks", "_max_size", "_missing", "_size")
+    __slots__ = ("_max_size", "_missing", "_size", "_waiting")
 
     def __init__(self, max_size: int = MAX_FRAME_SIZE) -> None:
         self._max_size = max_size
-        self._chunks: list[bytes] = []
+        self._waiting = bytearray()
         self._missing = 4
         """Bytes that must still come before something can be cut off."""
         self._size: int | None = None
@@ -30,7 +30,7 @@ class FrameReader:
     @property
     def buffered(self) -> int:
         """Bytes held of a frame that is not complete."""
-        return sum(map(len, self._chunks))
+        return len(self._waiting)
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
         """Take the next bytes of the stream; the frames they complete, without their lengths.
@@ -38,14 +38,14 @@ class FrameReader:
         Raises WireError for a length that is negative or over the limit.
         """
         if len(data) < self._missing:
-            if data:
-                self._chunks.append(bytes(data))
-                self._missing -= len(data)
+            self._waiting += data
+            self._missing -= len(data)
             return []
-        self._chunks.append(bytes(data))
-        buf = b"".join(self._chunks) if len(self._chunks) > 1 else self._chunks[0]
-        self._chunks.clear()
-        return self._cut(buf)
+        if not self._waiting:
+            return self._cut(bytes(data))
+        whole, self._waiting = self._waiting, bytearray()
+        whole += data
+        return self._cut(bytes(whole))
 
     def _cut(self, buf: bytes) -> list[bytes]:
         frames = []
@@ -65,7 +65,7 @@ class FrameReader:
             pos = stop
             self._size = None
         if pos < len(buf):
-            self._chunks.append(buf[pos:])
+            self._waiting += buf[pos:]
         return frames
 
     def _checked(self, size: int) -> int:
