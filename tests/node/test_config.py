@@ -119,7 +119,6 @@ def test_an_override_wins_over_the_file(load):
         "controller.quorum.append.linger.ms",
         "internal.metadata.max.batch.size.in.bytes",
         "internal.metadata.delete.delay.millis",
-        "queued.max.request.bytes",
     ],
 )
 def test_a_key_without_effect_is_told_where_it_is_set(load, key):

@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
+import re
 import socket
 
 import pytest
 
 from quorate.base.errors import QuorateError
+from quorate.node.config import load_config
+from quorate.server.app import limits
 from quorate.server.listener import Acceptor, Limits
 
 
@@ -168,6 +171,20 @@ def test_a_burst_of_connections_is_held_while_the_loop_is_busy():
             held = [socket.create_connection(address, timeout=0.9) for _ in range(120)]
             for connection in held:
                 connection.close()
+
+    asyncio.run(run())
+
+
+def test_who_takes_no_answer_and_is_silent_is_closed_too():
+    async def run():
+        async with Server(Limits(max_idle_ms=100)) as server:
+            _, writer = await server.connect()
+            writer.write(frame(b"much"))
+            await server.wait_for(1)
+            server.answer(0, bytes(16 << 20))
+            assert server.slots[0].connection.unsent > 0
+            await until(lambda: server.acceptor.connection_count == 0)
+            writer.close()
 
     asyncio.run(run())
 
@@ -349,3 +366,63 @@ def test_only_what_brokers_forward_over_is_closed_when_they_must_look_anew():
             peer.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_requests_that_wait_take_no_memory_without_bound_and_peers_go_on(full, caplog):
+    """Each may be as large as it is; all together may not, and the largest is given up."""
+    limit, request = 8 << 20, frame(bytes((1 << 20) - 1))
+    room = True
+
+    async def run():
+        nonlocal room
+        async with Server(Limits(max_incoming_bytes=limit), room=lambda: room) as server:
+            acceptor = server.acceptor
+            asks, peer = await server.connect()
+            peer.write(frame(b"a fetch")[:8])
+            await until(lambda: acceptor.incoming == 4)
+            flood = [(await server.connect())[1] for _ in range(12)]
+            for writer in flood:
+                writer.write(request[:-1])
+            kept = 8 * len(request[4:-1]) + 4
+            await until(lambda: (acceptor.connection_count, acceptor.incoming) == (9, kept))
+            if full:  # what has come whole waits all the same until there is room
+                room = False
+                for writer in flood:
+                    writer.write(request[-1:])
+                await until(lambda: acceptor.incoming == 8 * len(request[4:]) + 4)
+            peer.write(frame(b"a fetch")[8:])
+            if full:
+                await until(lambda: acceptor.incoming == 8 * len(request[4:]) + 7)
+                room = True
+                acceptor.unthrottle()
+            await server.wait_for(9 if full else 1)
+            server.answer(server.frames.index(b"a fetch"), b"records")
+            assert await asks.readexactly(7) == b"records"
+            for writer in flood:
+                writer.close()
+            await until(lambda: acceptor.connection_count == 1)
+            assert acceptor.incoming == 0
+            peer.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    assert len(caplog.messages) == 4
+    for line in caplog.messages:
+        assert re.search(r"from 127.0.0.1:\d+ on CONTROLLER: \d+ bytes of requests wait", line)
+
+
+@pytest.mark.parametrize(
+    ("queued", "largest", "limit"),
+    [(-1, 100 << 20, 256 << 20), (-1, 1 << 30, 1 << 30), (5000, 4000, 5000)],
+)
+def test_the_bound_on_waiting_requests_is_kafkas_key_and_no_less_than_a_request(
+    queued, largest, limit, tmp_path
+):
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "process.roles=controller\nnode.id=1\nlisteners=CONTROLLER://:0\n"
+        "controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=a:1\n"
+        f"queued.max.request.bytes={queued}\nsocket.request.max.bytes={largest}\n"
+    )
+    assert limits(load_config(file)).max_incoming_bytes == limit

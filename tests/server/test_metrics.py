@@ -23,6 +23,10 @@ CONTROLLER = "kafka_controller_kafka_controller_"
 LEADERS_ONLY = {RAFT + "number_of_observers", RAFT + "uncommitted_voter_change"}
 
 
+class Callers:
+    connection_count, incoming, max_incoming = 5, 300, 1000
+
+
 class Measured:
     """A world whose nodes are measured as a driver would, and their pages."""
 
@@ -46,7 +50,7 @@ class Measured:
         controller.step = measured
         self.meters[node.node_id] = meters
         self.pages[node.node_id] = MetricsPage(
-            NodeCollector(controller, meters, lambda: world.now, lambda: 5)
+            NodeCollector(controller, meters, lambda: world.now, Callers)
         )
 
     def scrape(self, node):
@@ -150,6 +154,8 @@ def test_all_agree_on_what_the_quorum_is(measured):
         assert told[CONTROLLER + "active_controller_count"] == (node is leader)
         assert told["kafka_server_metadata_loader_current_metadata_version"] == 30
         assert told["kafka_server_socket_server_metrics_connection_count"] == 5
+        assert told["kafka_network_socket_server_memory_pool_used"] == 300
+        assert told["kafka_network_socket_server_memory_pool_available"] == 700
     assert measured.raft(leader)["current_vote"] == leader.node_id
 
 

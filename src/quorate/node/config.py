@@ -29,7 +29,6 @@ _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "controller.quorum.append.linger.ms": "what comes while a round is on its way is the next one",
     "internal.metadata.max.batch.size.in.bytes": "a batch has 8 MiB at most",
     "internal.metadata.delete.delay.millis": "what is cleaned goes at once",
-    "queued.max.request.bytes": "queued.max.requests and socket.request.max.bytes hold here",
 }
 """Keys of Kafka's that are checked as Kafka does and change nothing, and why."""
 _OTHER_KEYS: Final = (

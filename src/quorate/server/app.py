@@ -151,7 +151,15 @@ def limits(config: NodeConfig) -> Limits:
         max_idle_ms=config.connections_max_idle_ms,
         backlog=backlog(config),
         fitting_connections=most_connections(in_force()),
+        max_incoming_bytes=_max_incoming_bytes(config),
     )
+
+
+def _max_incoming_bytes(config: NodeConfig) -> int:
+    """`queued.max.request.bytes`; where that is no limit, ours, and a whole request at least."""
+    if config.queued_max_request_bytes > 0:
+        return config.queued_max_request_bytes
+    return max(Limits().max_incoming_bytes, config.socket_request_max_bytes)
 
 
 def _run_on_loop(main: Coroutine[Any, Any, None]) -> None:
@@ -217,7 +225,7 @@ async def serve_pages(
     from quorate.server.web import WebServer
 
     health = Health(driver, controller.replica, meters)
-    collector = NodeCollector(controller, meters, present, lambda: driver.acceptor.connection_count)
+    collector = NodeCollector(controller, meters, present, driver.acceptor)
     server = WebServer(
         asyncio.get_running_loop(),
         {

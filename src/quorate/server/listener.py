@@ -44,6 +44,8 @@ class Limits:
     backlog: int = LEAST_BACKLOG
     max_unsent_bytes: int = 268_435_456
     """Not a key of Kafka's, which sends from its files: answers in memory that nobody takes."""
+    max_incoming_bytes: int = 268_435_456
+    """Kafka's queued.max.request.bytes, which is without a limit by default."""
     fitting_connections: int = 2**31 - 1
     """Not a key of Kafka's: as many as leave the process the descriptors that it needs itself."""
 
@@ -68,6 +70,8 @@ class Connection(asyncio.Protocol):
         self.last_active = 0.0
         self.forwards = False
         """Does a broker pass on its clients' requests here?"""
+        self.incoming = 0
+        """Bytes of requests that came and are not handed over: in part, or there is no room."""
         self._server = server
         self._reader = FrameReader(server.limits.max_request_bytes)
         self._transport: asyncio.Transport | None = None
@@ -92,7 +96,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._slots.clear()
-        self._held.clear()
+        self._drop_incoming()
         self._server.forget(self)
 
     def data_received(self, data: bytes) -> None:
@@ -125,6 +129,17 @@ class Connection(asyncio.Protocol):
                 self.refuse(error)
                 return
         self._throttle()
+        self._account()
+
+    def _account(self) -> None:
+        before, self.incoming = self.incoming, self._reader.buffered + sum(map(len, self._held))
+        if self.incoming != before:
+            self._server.account(self.incoming - before)
+
+    def _drop_incoming(self) -> None:
+        self._reader = FrameReader(self._server.limits.max_request_bytes)
+        self._held.clear()
+        self._account()
 
     def _has_room(self) -> bool:
         return self._write_room and len(self._slots) < _MOST_WAITING and self._server.has_room()
@@ -164,6 +179,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once; what was not sent is dropped."""
+        self._drop_incoming()
         if self._transport is not None:
             self._transport.abort()
 
@@ -178,6 +194,8 @@ class Connection(asyncio.Protocol):
         self.close()
 
     def close(self) -> None:
+        """Close when the answers that are made have been taken."""
+        self._drop_incoming()
         if self._transport is not None:
             self._transport.close()
 
@@ -197,6 +215,8 @@ class Acceptor:
         self.has_room = has_room
         self.time = loop.time
         self.throttled: set[Connection] = set()
+        self.incoming = 0
+        """Bytes of all connections' requests that came and are not handed over."""
         self.log = Sparing(loop, _MOST_LINES)
         self._loop = loop
         self._servers: list[asyncio.Server] = []
@@ -207,6 +227,10 @@ class Acceptor:
     @property
     def connection_count(self) -> int:
         return len(self._connections)
+
+    @property
+    def max_incoming(self) -> int:
+        return self.limits.max_incoming_bytes
 
     async def listen(self, name: str, sock: socket.socket) -> None:
         """Serve a bound socket as the listener `name` (upper case)."""
@@ -274,6 +298,21 @@ class Acceptor:
         self.log.log(logging.WARNING, "Closed a connection that takes no answers", text)
         worst.abort()
 
+    def account(self, grown: int) -> None:
+        """`grown` more bytes of requests wait, or fewer. When there are too many in all, the
+        connection with the most is closed: never a peer's, whose requests are small."""
+        self.incoming += grown
+        if grown <= 0 or self.incoming <= self.limits.max_incoming_bytes:
+            return
+        worst = max(self._connections, key=lambda connection: connection.incoming)
+        text = (
+            f"Closed the connection from {worst.peer} on {worst.listener}: {self.incoming} bytes "
+            f"of requests wait to be whole or to be taken, {worst.incoming} of them from here; "
+            f"queued.max.request.bytes is {self.limits.max_incoming_bytes}"
+        )
+        self.log.log(logging.WARNING, "Closed a connection for the requests that wait", text)
+        worst.abort()
+
     def close_forwarding(self) -> None:
         """A broker keeps to the controller that it is connected to, and offers its clients what
         that one serves, until a request fails: let it look for the new one at once."""
@@ -298,5 +337,5 @@ class Acceptor:
             if connection.last_active < oldest:
                 text = f"Closed the idle connection from {connection.peer}"
                 self.log.log(logging.INFO, "Closed an idle connection", text)
-                connection.close()
+                connection.abort()  # whoever takes no answers would keep it open for ever
         self._schedule_sweep()

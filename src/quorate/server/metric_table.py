@@ -24,6 +24,7 @@ CONTROLLER: Final = "kafka.controller:type=KafkaController"
 LOADER: Final = "kafka.server:type=MetadataLoader"
 EMITTER: Final = "kafka.server:type=SnapshotEmitter"
 SOCKETS: Final = "kafka.server:type=socket-server-metrics"
+MEMORY: Final = "kafka.network:type=SocketServer"
 REQUESTS: Final = "kafka.network:type=RequestMetrics"
 OURS: Final = ""
 
@@ -52,13 +53,28 @@ class Observed(Protocol):
         """At the start or from a leader."""
 
 
+class Callers(Protocol):
+    """Those who ask a node: an Acceptor."""
+
+    @property
+    def connection_count(self) -> int: ...
+
+    @property
+    def incoming(self) -> int:
+        """Bytes of requests that wait to be whole or to be taken."""
+
+    @property
+    def max_incoming(self) -> int:
+        """So many may be."""
+
+
 class Scene(NamedTuple):
     """One node at the moment of a scrape."""
 
     controller: Observed
     meters: Meters
     now: Now
-    connections: int
+    callers: Callers
     idle_ratio: float
 
     @property
@@ -311,7 +327,18 @@ DEFINITIONS: Final[tuple[Definition, ...]] = (
     ),
     Definition(
         "kafka_server_socket_server_metrics_connection_count", "gauge", SOCKETS,
-        "connection-count", "Connections of those who ask this node", lambda s: s.connections,
+        "connection-count", "Connections of those who ask this node",
+        lambda s: s.callers.connection_count,
+    ),
+    Definition(
+        "kafka_network_socket_server_memory_pool_used", "gauge", MEMORY, "MemoryPoolUsed",
+        "Bytes of requests that wait to be whole or to be taken", lambda s: s.callers.incoming,
+    ),
+    Definition(
+        "kafka_network_socket_server_memory_pool_available", "gauge", MEMORY,
+        "MemoryPoolAvailable",
+        "How many more may wait before the connection with the most is closed",
+        lambda s: max(s.callers.max_incoming - s.callers.incoming, 0),
     ),
     Definition(
         "kafka_network_request_metrics_requests_total", "counter", REQUESTS, "RequestsPerSec",

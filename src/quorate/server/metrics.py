@@ -22,7 +22,15 @@ from prometheus_client.registry import Collector
 
 from quorate.node.machine import Now
 from quorate.server.meters import Histogram, Meters
-from quorate.server.metric_table import DEFINITIONS, Definition, Labelled, Observed, Scene, Value
+from quorate.server.metric_table import (
+    DEFINITIONS,
+    Callers,
+    Definition,
+    Labelled,
+    Observed,
+    Scene,
+    Value,
+)
 from quorate.server.web import Page
 
 
@@ -34,12 +42,12 @@ class NodeCollector(Collector):
         controller: Observed,
         meters: Meters,
         present: Callable[[], Now],
-        connections: Callable[[], int],
+        callers: Callers,
     ) -> None:
         self._controller = controller
         self._meters = meters
         self._present = present
-        self._connections = connections
+        self._callers = callers
         self._measured = (time.monotonic(), time.thread_time())
 
     def describe(self) -> Iterable[Metric]:
@@ -51,7 +59,7 @@ class NodeCollector(Collector):
             self._controller,
             self._meters,
             self._present(),
-            self._connections(),
+            self._callers,
             self._idle_ratio(),
         )
         for definition in DEFINITIONS:
