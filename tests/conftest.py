@@ -9,6 +9,7 @@ import signal  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
+import second_look  # noqa: E402
 from effort import examples  # noqa: E402
 
 settings.register_profile(
@@ -35,6 +36,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A worker of several takes slow tests before quick ones, so that all of them end together.
     """
+    for item in items:
+        second_look.grant(item)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     from quorate.raft import core
@@ -44,3 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left = {item for item in items if item.get_closest_marker("interpreted")}
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    second_look.tell(terminalreporter)

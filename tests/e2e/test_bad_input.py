@@ -10,7 +10,7 @@ import pytest
 from interop.kafka import describe_quorum, new_uuid, wait_for
 from interop.process import HOST, QUORATE, QuorateNode
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @pytest.fixture

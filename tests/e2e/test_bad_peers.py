@@ -14,7 +14,7 @@ from interop.kafka import Quorum, new_uuid, wait_for
 from interop.probe import Connection
 from interop.process import HOST, QuorateNode, free_port
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("peers")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("peers")]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from interop.kafka import HOST, Quorum, free_port, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 RAFT = "kafka_server_raft_metrics_"
 

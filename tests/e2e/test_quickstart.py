@@ -18,6 +18,8 @@ from quorate.cli.quorum_directory import Node, QuorumDirectory
 from quorate.cli.supervisor import Supervisor
 from quorate.client.admin import Quorum, Replica
 
+pytestmark = pytest.mark.e2e
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -29,6 +29,7 @@ from interop import kafka
 from interop.kafka import Quorum
 
 pytestmark = [
+    pytest.mark.e2e,
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="ptrace(2) as it is used here is Linux's"),
 ]

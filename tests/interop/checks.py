@@ -9,6 +9,7 @@ from pathlib import Path
 from interop.java import JavaNode
 from interop.kafka import Quorum
 from interop.process import Node
+from second_look import PromiseBroken
 
 _BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) .*partitionLeaderEpoch: (-?\d+) ")
 _RECORD = re.compile(r"^\| offset: (\d+) CreateTime: -?\d+ keySize.*?(?:headerKeys: \[\]) (.*)$")
@@ -55,7 +56,8 @@ def _read_log(text: str, log: dict[int, tuple[int, str]]) -> None:
     epoch, expected = -1, max(log, default=-1) + 1
     for line in text.splitlines():
         if batch := _BATCH.match(line):
-            assert not log or int(batch[1]) == expected, f"a gap before {line}"
+            if log and int(batch[1]) != expected:
+                raise PromiseBroken(f"a gap before {line}")
             epoch, expected = int(batch[3]), int(batch[2]) + 1
         elif record := _RECORD.match(line):
             log[int(record[1])] = (epoch, record[2])
@@ -74,14 +76,15 @@ def assert_nothing_is_lost(quorum: Quorum) -> None:
     for node_id, other in logs.items():
         start = max(min(first.log), min(other.log))
         for offset in range(start, end):
-            assert other.log.get(offset) == first.log.get(offset) is not None, (
-                f"offset {offset} of {quorum.nodes[node_id]} and of the leader: "
-                f"{other.log.get(offset)} and {first.log.get(offset)}"
-            )
+            mine, leaders = other.log.get(offset), first.log.get(offset)
+            if mine is None or mine != leaders:
+                where = f"offset {offset} of {quorum.nodes[node_id]} and of the leader"
+                raise PromiseBroken(f"{where}: {mine} and {leaders}")
     text = "\n".join(record for _, record in first.log.values())
     text += "\n".join(first.snapshots.values())
     lost = [name for name in quorum.acknowledged if f'"{name}"' not in text]
-    assert lost == [], f"confirmed, but in no log: {lost}"
+    if lost:
+        raise PromiseBroken(f"confirmed, but in no log: {lost}")
 
 
 def assert_java_is_content(quorum: Quorum) -> None:

@@ -20,7 +20,7 @@ from spark import cluster_jobs as jobs
 from spark.cluster import started
 from spark.fleet import rows_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.xdist_group("spark-cluster")]
 
 FLEET = Fleet(clusters=2, records=6_000, replicas=3, topics=20, segment_bytes=100_000)
 TABLES = ("log", "snapshots", "quarantine", "changes", *KINDS, "epochs", "clusters")

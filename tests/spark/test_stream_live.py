@@ -27,7 +27,7 @@ from spark.streams import (
     whole_snapshots,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("stream-live")]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("stream-live")]
 
 
 @pytest.fixture(scope="module")

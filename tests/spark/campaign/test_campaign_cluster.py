@@ -8,7 +8,7 @@ from spark.campaign.jobs import campaign
 from spark.campaign.results import SEEDS, table
 from spark.cluster import started
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark-cluster")]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.xdist_group("spark-cluster")]
 
 
 def test_a_killed_worker_loses_and_doubles_no_row(local, tmp_path):
