@@ -372,6 +372,21 @@ def test_alter(tool, living):
     assert tool("alter", "--target", TARGET).out == "The voters are as wanted already.\n"
 
 
+def test_alter_warns_who_would_ask_a_controller_that_is_no_voter_then(tool, living, node):
+    told = node.answers["DescribeQuorumRequest"]
+
+    def told_with_the_address_asked(request):
+        answer = told(request)
+        answer.nodes[0].listeners[0].host, answer.nodes[0].listeners[0].port = node.address
+        return answer
+
+    node.answers["DescribeQuorumRequest"] = told_with_the_address_asked
+    assert tool("alter", "--target", TARGET, "--dry-run").err == ""
+    outcome = tool("alter", "--target", f"2,3,4@h:9004:{TEXTS[4]}", "--dry-run")
+    assert outcome.err.startswith(f"Warning: no voter will be at {node.address} after this.")
+    assert "one of h:9004, h:9002, h:9003 from then on" in outcome.err
+
+
 def test_alter_in_json_is_one_object_a_line(tool, living):
     facts = [
         json.loads(line)

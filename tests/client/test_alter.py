@@ -5,7 +5,14 @@ import pytest
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
 from quorate.client import alter as module
 from quorate.client.admin import Quorum, Replica
-from quorate.client.alter import AlterError, alter, live, step_text, steps_to
+from quorate.client.alter import (
+    AlterError,
+    addresses_to_know,
+    alter,
+    live,
+    step_text,
+    steps_to,
+)
 from quorate.raft.alter import CannotAlter
 
 NOW = 1_000_000
@@ -82,6 +89,42 @@ def test_a_step_is_told_in_full():
         "remove controller 3 with directory id AAAAAAAAAAAAAAAAAAAAAw",
         "add controller 3 with directory id BwcHBwcHBwcHBwcHBwcHAw at h:9093",
     ]
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "wanted", "to_know"),
+    [
+        ("a:1", {1: None, 2: None}, ""),  # it stays
+        ("a:1", {2: None, 4: "d:4"}, "d:4 b:2"),
+        ("a:1 b:2", {2: None, 4: "d:4"}, ""),  # one of two stays
+        ("a:1 b:2", {3: None, 4: "d:4"}, "d:4 127.0.0.1:3"),
+        ("a:1", {2: None, 4: "a:1"}, ""),  # the newcomer has its place
+        ("localhost:3", {1: None, 2: None}, "a:1 b:2"),  # known by another name
+        ("localhost:3", {1: None, 3: None}, ""),
+        ("proxy:9", {4: "d:4"}, ""),  # nobody knows who that is
+        ("localhost:2", {1: None}, ""),
+    ],
+)
+def test_who_asked_only_leaving_voters_must_know_the_new_ones(
+    bootstrap, wanted, to_know, monkeypatch
+):
+    def look_up(host, port):
+        if host not in ("localhost", "127.0.0.1"):
+            raise OSError("not known")
+        return [(2, 1, 6, "", ("127.0.0.1", 0))]
+
+    monkeypatch.setattr(module.socket, "getaddrinfo", look_up)
+    places = {1: ("a", 1), 2: ("b", 2), 3: ("127.0.0.1", 3)}
+    now = quorum([key(1), key(2), key(3)])._replace(
+        listeners={n: (Listener("C", *place),) for n, place in places.items()}
+    )
+
+    def addresses(text):
+        pairs = (entry.split(":") for entry in text.split())
+        return tuple(Address(host, int(port)) for host, port in pairs)
+
+    targets = {key(n): addresses(place)[0] if place else None for n, place in wanted.items()}
+    assert addresses_to_know(addresses(bootstrap), now, targets) == addresses(to_know)
 
 
 class Cluster:

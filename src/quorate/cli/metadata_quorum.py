@@ -338,6 +338,8 @@ def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) ->
         targets = _targets(target, quorum)
         progress = _Progress(targets, as_json)
         steps = steps_to(quorum, targets)
+        if steps and admin.config.controllers:
+            _warn_of_lost_bootstrap(admin, quorum, targets)
         if dry_run:
             for number, step in enumerate(steps, 1):
                 progress.show(step, f"DRY RUN of step {number} of {len(steps)}")
@@ -354,6 +356,20 @@ def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) ->
     else:
         ids = ", ".join(str(voter.key.id) for voter in quorum.voters)
         click.echo(f"The voters are now {ids}.")
+
+
+def _warn_of_lost_bootstrap(admin: Admin, quorum: Quorum, targets: Targets) -> None:
+    from quorate.client.alter import addresses_to_know
+
+    found = addresses_to_know(admin.config.bootstrap, quorum, targets)
+    if found:
+        given = ", ".join(map(str, admin.config.bootstrap))
+        click.echo(
+            f"Warning: no voter will be at {given} after this. Give --bootstrap-controller one of "
+            f"{', '.join(map(str, found))} from then on, and see that the nodes' "
+            "controller.quorum.bootstrap.servers names one of them before one starts anew.",
+            err=True,
+        )
 
 
 class _Progress:

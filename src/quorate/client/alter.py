@@ -6,8 +6,9 @@ run or another operator's change only alters what is left to do.
 
 from __future__ import annotations
 
+import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from quorate.base.errors import QuorateError
@@ -54,6 +55,42 @@ def step_text(step: Step, targets: Targets) -> str:
     if isinstance(step, AddStep):
         return f"add {text} at {targets[key]}"
     return f"remove {text}"
+
+
+def addresses_to_know(
+    bootstrap: Iterable[Address], quorum: Quorum, targets: Targets
+) -> tuple[Address, ...]:
+    """Where the voters of `targets` are, if `bootstrap` leads to voters now and to none of them.
+
+    Else empty: also when nobody is known at the addresses of `bootstrap`, as behind a proxy.
+    """
+    staying: list[Address] = [address for address in targets.values() if address is not None]
+    leaving: list[Address] = []
+    for voter in quorum.voters:
+        side = staying if voter.key in targets else leaving
+        side += [listener.address for listener in quorum.listeners.get(voter.key.id, ())]
+    asked = tuple(bootstrap)
+    if _meet(asked, staying) or not _meet(asked, leaving):
+        return ()
+    return tuple(dict.fromkeys(staying))
+
+
+def _meet(some: Iterable[Address], others: Iterable[Address]) -> bool:
+    return any(_is_same(one, other) for one in some for other in others)
+
+
+def _is_same(one: Address, other: Address) -> bool:
+    """By name, or by what the names stand for here."""
+    if one == other:
+        return True
+    return one.port == other.port and not _ips(one.host).isdisjoint(_ips(other.host))
+
+
+def _ips(host: str) -> frozenset[str]:
+    try:
+        return frozenset(str(found[4][0]) for found in socket.getaddrinfo(host, None))
+    except OSError:
+        return frozenset()
 
 
 def alter(
