@@ -6,8 +6,9 @@ import pytest
 
 from interop.java import libs
 from interop.process import run_tool
-from node.test_config import BROKER, BROKER_REFUSALS, GOOD, REFUSALS
+from node.test_config import BROKER, BROKER_REFUSALS, GOOD, REFUSALS, wrong
 from quorate.node.config import ConfigError, load_config
+from quorate.node.kafka_keys import rules
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -20,6 +21,8 @@ OWN_WORDS = {
     ("listener.security.protocol.map", "nonsense"): "begin 0, end -1, length 8",
     ("controller.quorum.bootstrap.servers", "h:70000"): "port out of range:70000",
     ("controller.quorum.voters", "1@h:70000"): "port out of range:70000",
+    ("max.connections.per.ip.overrides", "h"): "begin 0, end -1, length 1",
+    ("log.cleaner.threads", "0"): "/ by zero",
     # Kafka notices later, when it binds the port, or never.
     ("listeners", "CONTROLLER://h:99999"): "accepted",
     ("controller.quorum.voters", "1@h:1,1@h:2"): "accepted",
@@ -40,6 +43,17 @@ ACCEPTED = [
     {"node.id": "+1", "broker.id": "1"},
     {"metadata.log.max.snapshot.interval.ms": " 0 "},
     {"controller.quorum.auto.join.enable": "TRUE"},
+    {"inter.broker.listener.name": "i", "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,"
+     "I:SASL_SSL", "listener.name.i.sasl.enabled.mechanisms": "GSSAPI"},
+    {"security.inter.broker.protocol": "SASL_PLAINTEXT"},
+    {"early.start.listeners": " CONTROLLER "},
+    {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "localhost:5, ::1:+6"},
+    {"connections.max.idle.ms": "-1", "connection.failed.authentication.delay.ms": "5"},
+    {"log.retention.hours": "-1", "log.roll.ms": "1", "log.cleaner.threads": "127"},
+    {"log.retention.minutes": "0", "log.retention.ms": "-1", "log.cleanup.policy": ""},
+    {"replica.fetch.wait.max.ms": "30000", "compression.gzip.level": "-1"},
+    {"remote.log.manager.task.retry.jitter": " 5.e-1f", "log.cleaner.io.buffer.load.factor": "NaN"},
+    {"group.coordinator.rebalance.protocols": "share,classic"},
 ]  # fmt: skip
 
 
@@ -47,6 +61,7 @@ def test_kafka_says_the_same_of_every_file(tmp_path):
     cases = [(GOOD, change) for change, _ in REFUSALS]
     cases += [(BROKER, change) for change, _ in BROKER_REFUSALS]
     cases += [(GOOD, change) for change in ACCEPTED]
+    cases += [(GOOD, {key: wrong(rule)[0]}) for key, rule in rules()]
     cases += [(BROKER, {})]
     paths = [
         write(tmp_path / str(index), base | change) for index, (base, change) in enumerate(cases)

@@ -15,6 +15,7 @@ from quorate.node.config import (
     raft_config,
     resolved_listeners,
 )
+from quorate.node.kafka_keys import rules
 from quorate.node.settings import parse_properties, read_settings
 
 GOOD = {
@@ -100,7 +101,7 @@ def test_every_numeric_key_reaches_its_field(load):
         "metadata.max.retention.ms": 2**41,
         "metadata.max.idle.interval.ms": 0,
         "socket.request.max.bytes": 21,
-        "connections.max.idle.ms": 22,
+        "connections.max.idle.ms": 122,
         "max.connections": 23,
     }
     config = load(GOOD | {key: str(value) for key, value in values.items()})
@@ -235,12 +236,81 @@ REFUSALS = [
     ({"log.dirs": ""}, "Configuration 'log.dirs' must not be empty"),
     ({"queued.max.request.bytes": "5"}, "must be larger or equal to socket.request.max.bytes"),
     ({"quorate.metrics.listener": "nonsense"}, "It should be of the form host:port"),
+    ({"listener.security.protocol.map": ":SSL"}, "provided listener name is null or empty string"),
+    ({"log.dir": ""}, "Configuration 'log.dir' must not be empty."),
+    ({"inter.broker.listener.name": "controller"}, "must not contain an explicitly set inter"),
+    (
+        {"inter.broker.listener.name": "foo"},
+        "Listener with name FOO defined in inter.broker.listener.name not found in "
+        "listener.security.protocol.map.",
+    ),
+    ({"inter.broker.listener.name": ""}, "The provided listener name is null or empty string"),
+    (
+        {"inter.broker.listener.name": "SSL", "security.inter.broker.protocol": "SSL"},
+        "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set.",
+    ),
+    (
+        {
+            "security.inter.broker.protocol": "SASL_SSL",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        },
+        "must be included in sasl.enabled.mechanisms when SASL is used for inter-broker",
+    ),
+    (
+        {"early.start.listeners": "controller"},
+        "early.start.listeners contains listener controller, but this is not contained in",
+    ),
+    ({"max.connections.per.ip": "0"}, "can be set to zero only if max.connections.per.ip.over"),
+    ({"max.connections.per.ip.overrides": "a b:5"}, "contains invalid addresses : a b"),
+    ({"max.connections.per.ip.overrides": "h"}, "'h' is not of the form host:connections"),
+    ({"max.connections.per.ip.overrides": "h:x"}, 'For input string: "x"'),
+    (
+        {"connections.max.idle.ms": "100"},
+        "connection.failed.authentication.delay.ms=100 should always be less than "
+        "connections.max.idle.ms=100 to prevent failed authentication responses from timing out",
+    ),
+    ({"log.roll.ms": "0"}, "log.roll.ms must be greater than or equal to 1"),
+    ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms must be greater than or equal to 0"),
+    ({"log.retention.ms": "0"}, "log.retention.ms must be unlimited (-1) or, greater than"),
+    ({"log.retention.minutes": "0"}, "log.retention.ms must be unlimited (-1) or, greater than"),
+    ({"log.cleaner.threads": "128"}, "must be at least 1MB per cleaner thread."),
+    ({"log.cleaner.threads": "0"}, "must be at least 1MB per cleaner thread."),
+    ({"replica.fetch.wait.max.ms": "30001"}, "replica.socket.timeout.ms should always be at leas"),
+    ({"replica.lag.time.max.ms": "499"}, "less than or equal to replica.lag.time.max.ms"),
+    ({"group.coordinator.rebalance.protocols": "share"}, "Disabling the 'classic' protocol is"),
+    ({"early.start.listeners": ","}, "'early.start.listeners' values must not be empty."),
+    ({"log.cleanup.policy": "x"}, "String must be one of: compact, delete"),
+    ({"compression.type": "x"}, "must be one of: uncompressed, zstd, lz4, snappy, gzip, producer"),
+    ({"compression.gzip.level": "0"}, "Value must be between 1 and 9 or equal to -1"),
+    ({"offsets.topic.replication.factor": "40000"}, "Not a number of type SHORT"),
+    ({"log.cleaner.min.cleanable.ratio": "1e0x"}, "Not a number of type DOUBLE"),
 ]
 
 
 @pytest.mark.parametrize(("change", "message"), REFUSALS, ids=[str(c) for c, _ in REFUSALS])
 def test_a_wrong_value_is_refused_with_what_is_right(load, change, message):
     assert message in refusal(load, GOOD | change)
+
+
+def test_keys_that_are_not_used_have_kafkas_types_and_ranges(load):
+    found = [(key, wrong(rule)) for key, rule in rules()]
+    assert len(found) == len(dict(found)) == 233
+    for key, (value, shown, why) in found:
+        expected = f"Invalid value {shown} for configuration {key}: {why}"
+        assert refusal(load, GOOD | {key: value}).startswith(expected)
+
+
+def wrong(rule):
+    """A value just outside, how it is shown, and what is said of it."""
+    if rule.most:
+        value = str(int(rule.most) + 1) if rule.type != "DOUBLE" else "2.0"
+        return value, value, f"Value must be no more than {rule.most}"
+    if rule.least:
+        value = str(int(rule.least) - 1)
+        return value, value, f"Value must be at least {rule.least}"
+    if rule.type == "BOOLEAN":
+        return "x", "x", "Expected value to be either true or false"
+    return "x", "x", f"Not a number of type {rule.type}"
 
 
 def test_a_comma_at_the_end_of_the_protocols_says_nothing(load):

@@ -214,6 +214,21 @@ def test_a_connection_over_the_limit_is_closed():
     asyncio.run(run())
 
 
+def test_an_address_may_have_a_bound_of_its_own():
+    async def run():
+        bounds = Limits(max_connections_per_ip=0, max_connections_by_ip={"127.0.0.1": 1})
+        async with Server(bounds) as server:
+            _, first = await server.connect()
+            first.write(frame(b"served"))
+            await server.wait_for(1)
+            reader, second = await server.connect()
+            assert await is_closed(reader)
+            first.close()
+            second.close()
+
+    asyncio.run(run())
+
+
 async def until(condition):
     async with asyncio.timeout(5):
         while not condition():
@@ -419,10 +434,22 @@ def test_requests_that_wait_take_no_memory_without_bound_and_peers_go_on(full, c
 def test_the_bound_on_waiting_requests_is_kafkas_key_and_no_less_than_a_request(
     queued, largest, limit, tmp_path
 ):
-    file = tmp_path / "server.properties"
+    text = f"queued.max.request.bytes={queued}\nsocket.request.max.bytes={largest}\n"
+    assert limits(config(tmp_path, text)).max_incoming_bytes == limit
+
+
+def test_bounds_for_hosts_are_bounds_for_their_addresses(tmp_path):
+    key = "max.connections.per.ip.overrides"
+    found = limits(config(tmp_path, f"{key}=127.0.0.1:5 , 0:0::1:6\n"))
+    assert found.max_connections_by_ip == {"127.0.0.1": 5, "::1": 6}
+    with pytest.raises(QuorateError, match=f"{key} names the host a..b: "):
+        limits(config(tmp_path, f"{key}=a..b:5\n"))
+
+
+def config(folder, text):
+    file = folder / "server.properties"
     file.write_text(
         "process.roles=controller\nnode.id=1\nlisteners=CONTROLLER://:0\n"
-        "controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=a:1\n"
-        f"queued.max.request.bytes={queued}\nsocket.request.max.bytes={largest}\n"
+        f"controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=a:1\n{text}"
     )
-    assert limits(load_config(file)).max_incoming_bytes == limit
+    return load_config(file)

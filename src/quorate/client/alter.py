@@ -89,7 +89,7 @@ def _is_same(one: Address, other: Address) -> bool:
 def _ips(host: str) -> frozenset[str]:
     try:
         return frozenset(str(found[4][0]) for found in socket.getaddrinfo(host, None))
-    except OSError:
+    except (OSError, UnicodeError):
         return frozenset()
 
 

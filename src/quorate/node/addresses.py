@@ -42,6 +42,8 @@ def security_protocols(settings: Settings) -> dict[str, str]:
                 f"Error parsing configuration property '{PROTOCOL_MAP}': "
                 f"'{entry}' is not of the form NAME:PROTOCOL",
             )
+        if not name.strip():
+            settings.refuse(PROTOCOL_MAP, "The provided listener name is null or empty string")
         protocol = protocol.strip()
         if protocol.upper() not in PROTOCOLS:
             settings.refuse(

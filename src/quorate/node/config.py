@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from quorate.base.ids import Address, Listener, Listeners, ReplicaKey, Uuid
-from quorate.node import addresses
+from quorate.node import addresses, cross_checks
 from quorate.node.host_port import parse_host_port
+from quorate.node.kafka_keys import check_unused
 from quorate.node.settings import ConfigError, Settings, read_settings
 from quorate.raft.values import RaftConfig, Voter
 
@@ -35,6 +36,7 @@ _OTHER_KEYS: Final = (
     *("node.id", "broker.id", "process.roles", "log.dir", "log.dirs", "metadata.log.dir"),
     *(addresses.LISTENERS, addresses.ADVERTISED, addresses.PROTOCOL_MAP),
     *(addresses.CONTROLLER_NAMES, addresses.VOTERS, addresses.BOOTSTRAP, METRICS_LISTENER),
+    cross_checks.OVERRIDES,
 )
 
 
@@ -69,6 +71,8 @@ class NodeConfig:
     bootstrap_servers: tuple[Address, ...] = ()
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
+    max_connections_by_host: Mapping[str, int] = field(default_factory=dict)
+    """`max.connections.per.ip.overrides`; a host's name or IP address."""
     metrics_listener: Address | None = None
     """`quorate.metrics.listener=host:port`, ours alone."""
     warnings: tuple[str, ...] = ()
@@ -158,7 +162,9 @@ def config_of(settings: Settings) -> NodeConfig:
     given = addresses.listeners(settings, addresses.ADVERTISED, protocols, distinct_ports=False)
     node_id = _node_id(settings)
     voters = addresses.voters(settings)
-    log_dirs = settings.distinct("log.dirs") or settings.distinct("log.dir") or ("/tmp/kafka-logs",)
+    one_dir = settings.distinct("log.dir") or ("/tmp/kafka-logs",)
+    log_dirs = settings.distinct("log.dirs") or one_dir
+    check_unused(settings)
     values: dict[str, Any] = {item.name: _value(settings, key) for key, item in _SETTINGS.items()}
     config = NodeConfig(
         node_id=node_id,
@@ -176,6 +182,7 @@ def config_of(settings: Settings) -> NodeConfig:
         bootstrap_servers=addresses.bootstrap_servers(settings),
         log_dirs=log_dirs,
         metadata_log_dir=settings.text("metadata.log.dir") or log_dirs[0],
+        max_connections_by_host=cross_checks.connections_by_host(settings),
         metrics_listener=_metrics_listener(settings),
         warnings=(*settings.notes, *_warnings(settings)),
         source=settings.source,
@@ -251,6 +258,8 @@ def _unknown(settings: Settings) -> list[str]:
 
 def _validate(config: NodeConfig, settings: Settings, given: Listeners | None) -> None:
     """The cross checks, in Kafka's order."""
+    cross_checks.check_early_start(settings, config.listeners)
+    cross_checks.check_broker_times(settings)
     if not config.static_voters and not config.bootstrap_servers:
         settings.refuse(
             addresses.BOOTSTRAP,
@@ -268,11 +277,18 @@ def _validate(config: NodeConfig, settings: Settings, given: Listeners | None) -
             f"{addresses.ADVERTISED} cannot use the nonroutable meta-address 0.0.0.0. "
             "Use a routable IP address.",
         )
+    cross_checks.check_broker_sasl(settings, config.security_protocols)
     if 0 < config.queued_max_request_bytes < config.socket_request_max_bytes:
         settings.refuse(
             "queued.max.request.bytes",
             "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
         )
+    cross_checks.check_connections(
+        settings,
+        config.max_connections_per_ip,
+        config.max_connections_by_host,
+        config.connections_max_idle_ms,
+    )
 
 
 def _validate_controller(config: NodeConfig, settings: Settings) -> None:
@@ -283,10 +299,13 @@ def _validate_controller(config: NodeConfig, settings: Settings) -> None:
             f"The {addresses.LISTENERS} config must only contain KRaft controller listeners from "
             f"{addresses.CONTROLLER_NAMES} when process.roles=controller",
         )
-    between_brokers = settings.text("inter.broker.listener.name")
-    if "broker" not in config.roles and between_brokers in names:
+    if (
+        "broker" not in config.roles
+        and cross_checks.BETWEEN_BROKERS in settings
+        and cross_checks.between_brokers(settings, config.security_protocols)[0] in names
+    ):
         settings.refuse(
-            "inter.broker.listener.name",
+            cross_checks.BETWEEN_BROKERS,
             f"{addresses.CONTROLLER_NAMES} must not contain an explicitly set "
             "inter.broker.listener.name configuration value when process.roles=controller'",
         )

@@ -17,7 +17,10 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 PROVIDERS: Final = "config.providers"
 COMMA: Final = re.compile(r"\s*,\s*")
 _MALFORMED: Final = "Malformed \\uxxxx encoding."
-_TYPE_NAMES: Final = {32: "INT", 64: "LONG"}
+_TYPE_NAMES: Final = {16: "SHORT", 32: "INT", 64: "LONG"}
+_DOUBLE: Final = re.compile(
+    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?|NaN|[+-]?Infinity", re.ASCII
+)
 
 
 class ConfigError(QuorateError):
@@ -87,6 +90,15 @@ class Settings:
             self.invalid(key, number, f"Value must be at least {at_least}")
         return number
 
+    def double(self, key: str) -> float | None:
+        """A decimal number as Java writes it; None when the key is absent."""
+        text = self._values.get(key)
+        if text is None:
+            return None
+        if _DOUBLE.fullmatch(text) is None:
+            self.invalid(key, text, "Not a number of type DOUBLE")
+        return float(text.rstrip("dDfF"))
+
     def boolean(self, key: str, default: bool) -> bool:
         text = self._values.get(key)
         if text is None:
@@ -102,15 +114,17 @@ class Settings:
             return None
         return tuple(COMMA.split(text)) if text else ()
 
-    def distinct(self, key: str, *, one_of: Sequence[str] = ()) -> tuple[str, ...] | None:
-        """At least one value, none empty, each in `one_of` where that is given.
+    def distinct(
+        self, key: str, *, one_of: Sequence[str] = (), may_be_empty: bool = False
+    ) -> tuple[str, ...] | None:
+        """At least one value or none, none empty, each in `one_of` where that is given.
 
         A value that is there twice is taken once, with a note.
         """
         values = self.items(key)
         if values is None:
             return None
-        if not values:
+        if not values and not may_be_empty:
             right = f"[{', '.join(one_of)}]" if one_of else "any non-empty value"
             self.refuse(
                 key, f"Configuration '{key}' must not be empty. Valid values include: {right}"

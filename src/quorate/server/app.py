@@ -9,7 +9,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +20,7 @@ from quorate.formats.files import BOOTSTRAP_CHECKPOINT
 from quorate.formats.snapshot import read_snapshot
 from quorate.node.config import NodeConfig, check_servable, raft_config
 from quorate.node.controller import Controller
+from quorate.node.cross_checks import OVERRIDES
 from quorate.node.ensemble import Identity, load_identity
 from quorate.node.metadata_machine import Bootstrap, MetadataMachine, Registrant
 from quorate.node.replica import Replica
@@ -148,11 +149,22 @@ def limits(config: NodeConfig) -> Limits:
         max_request_bytes=config.socket_request_max_bytes,
         max_connections=config.max_connections,
         max_connections_per_ip=config.max_connections_per_ip,
+        max_connections_by_ip=_by_ip(config.max_connections_by_host),
         max_idle_ms=config.connections_max_idle_ms,
         backlog=backlog(config),
         fitting_connections=most_connections(in_force()),
         max_incoming_bytes=_max_incoming_bytes(config),
     )
+
+
+def _by_ip(by_host: Mapping[str, int]) -> dict[str, int]:
+    found = {}
+    for host, most in by_host.items():
+        try:
+            found[str(socket.getaddrinfo(host, None)[0][4][0])] = most
+        except (OSError, UnicodeError) as error:
+            raise QuorateError(f"{OVERRIDES} names the host {host}: {error}") from None
+    return found
 
 
 def _max_incoming_bytes(config: NodeConfig) -> int:

@@ -10,8 +10,8 @@ import asyncio
 import logging
 import socket
 from collections import Counter, deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, cast
 
 from quorate.base.errors import QuorateError
@@ -40,6 +40,8 @@ class Limits:
     max_request_bytes: int = 104_857_600
     max_connections: int = 2**31 - 1
     max_connections_per_ip: int = 2**31 - 1
+    max_connections_by_ip: Mapping[str, int] = field(default_factory=dict)
+    """For these addresses, instead."""
     max_idle_ms: int = 600_000
     backlog: int = LEAST_BACKLOG
     max_unsent_bytes: int = 268_435_456
@@ -265,8 +267,8 @@ class Acceptor:
                 "of the descriptors: raise the limit on open files (ulimit -Hn)",
             )
             return False
-        if self._by_host[connection.host] >= limits.max_connections_per_ip:
-            most = limits.max_connections_per_ip
+        most = limits.max_connections_by_ip.get(connection.host, limits.max_connections_per_ip)
+        if self._by_host[connection.host] >= most:
             self._refused(connection, f"max.connections.per.ip ({most}) reached")
             return False
         self._connections.add(connection)
