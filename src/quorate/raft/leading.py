@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch, ReplicaKey
+from quorate.base.ids import LeaderAndEpoch
 from quorate.raft.answers import bare_refusal, leader_error, refuse, wrong_cluster
 from quorate.raft.inputs import Propose, Resign
 from quorate.raft.log_index import BOOTSTRAP_SNAPSHOT, Diverging, NeedsSnapshot
@@ -16,7 +16,7 @@ from quorate.raft.messages import (
     ReadChunk,
     ReadRange,
 )
-from quorate.raft.moves import CHECK_QUORUM_FACTOR, append_batch, become_resigned
+from quorate.raft.moves import append_batch, become_resigned, heard_from
 from quorate.raft.progress import Row
 from quorate.raft.ready import Accepted, Refused
 from quorate.raft.reconfig import expire_change, high_watermark_moved
@@ -176,15 +176,9 @@ def _fetched(s: State, role: Leader, row: Row, offset: int) -> None:
         s.warn(f"{row.key} fetches at {offset}, having acknowledged {row.end_offset}")
     moved = offset != row.end_offset
     row.fetched(offset, s.log.end_offset, s.now)
-    _heard(s, role, row.key)
+    heard_from(s, role, row.key)
     if moved and role.progress.is_voter(row) and count(s, role):
         complete_parked(s, role)
-
-
-def _heard(s: State, role: Leader, key: ReplicaKey) -> None:
-    """A replica fetched: that may be the majority which proves that this leader is connected."""
-    if role.progress.heard_majority(key):
-        role.check_deadline = s.now + int(s.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
 
 
 def complete_parked(s: State, role: Leader) -> None:
@@ -232,7 +226,7 @@ def on_fetch_snapshot(s: State, reply_to: int, request: FetchSnapshotRequest) ->
     if request.position < 0:
         refuse(s, reply_to, request, ErrorCode.POSITION_OUT_OF_RANGE)
         return
-    _heard(s, role, request.replica)
+    heard_from(s, role, request.replica)
     most = min(max(request.max_bytes, 0), s.config.snapshot_max_bytes)
     s.out.reply(
         reply_to,

@@ -122,6 +122,17 @@ def fetch_patience(s: State) -> int:
     return timeout + min(RANK_STEP_MS, timeout // 20) * rank_without(s, s.leader_id)
 
 
+def _check_deadline(s: State) -> int:
+    """When a leader that no majority has asked by then resigns."""
+    return s.now + int(s.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
+
+
+def heard_from(s: State, role: Leader, key: ReplicaKey) -> None:
+    """A replica asked: that may be the majority which proves that this leader is connected."""
+    if role.progress.heard_majority(key):
+        role.check_deadline = _check_deadline(s)
+
+
 def become_prospective(s: State, why: str, *, suspicion: int = 0) -> None:
     """Ask whether an election could be won; epoch, leader and vote stay."""
     check(s.electable, "prospective without being a voter", s.me)
@@ -156,7 +167,7 @@ def become_leader(s: State, granting: set[int]) -> None:
     role = Leader(
         epoch_start=s.log.end_offset,
         progress=Progress(s.me, s.voters, s.config.limits),
-        check_deadline=s.now + int(s.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR),
+        check_deadline=_check_deadline(s),
         begin_deadline=s.now,
         volatile_voters=volatile,
     )

@@ -22,7 +22,7 @@ from quorate.raft.messages import (
     UpdateVoterRequest,
     UpdateVoterResponse,
 )
-from quorate.raft.moves import CHECK_QUORUM_FACTOR, answer_change, append_control, fetch_patience
+from quorate.raft.moves import answer_change, append_control, fetch_patience, heard_from
 from quorate.raft.ready import Accepted, Refused
 from quorate.raft.reconfig_state import AskingVersions, AwaitingCommit
 from quorate.raft.roles import Follower, Leader
@@ -136,7 +136,8 @@ def on_api_versions_response(s: State, correlation: int, response: ApiVersionsRe
     if change.correlation != correlation:
         return True
     if response.error != ErrorCode.NONE:
-        return not _abort(s, role, ErrorCode.REQUEST_TIMED_OUT, _no_versions(response.error))
+        _finish_change(s, role, ErrorCode.REQUEST_TIMED_OUT, _no_versions(response.error))
+        return False
     least, most = response.features.get(FEATURE, (0, 0))
     version = s.controls.version
     if not least <= version <= most:
@@ -144,13 +145,16 @@ def on_api_versions_response(s: State, correlation: int, response: ApiVersionsRe
             f"Aborted add voter operation for {_key(change.voter)} since the {FEATURE} range "
             f"(min: {least}, max: {most}) doesn't support the finalized version {version}"
         )
-        return _abort(s, role, ErrorCode.INVALID_REQUEST, text)
+        _finish_change(s, role, ErrorCode.INVALID_REQUEST, text)
+        return True
     if not role.progress.is_caught_up(change.voter, s.now):
         text = f"Aborted add voter operation for {_key(change.voter)} since it is lagging behind"
-        return _abort(s, role, ErrorCode.REQUEST_TIMED_OUT, text)
+        _finish_change(s, role, ErrorCode.REQUEST_TIMED_OUT, text)
+        return True
     voters = s.voters.add(Voter(change.voter, change.listeners, least, most))
     if voters is None:
-        return _abort(s, role, ErrorCode.DUPLICATE_VOTER, None)
+        _finish_change(s, role, ErrorCode.DUPLICATE_VOTER, None)
+        return True
     batch = append_control(s, role, (Voters(voters.voters),))
     reply_to: int | None = change.reply_to
     if not change.ack_when_committed:
@@ -171,11 +175,11 @@ def _no_versions(error: ErrorCode) -> str:
     return f"Aborted add voter operation for since API_VERSIONS returned an error {error.name}"
 
 
-def _abort(s: State, role: Leader, error: ErrorCode, message: str | None) -> bool:
+def _finish_change(s: State, role: Leader, error: ErrorCode, message: str | None) -> None:
+    """The change under way is over, committed (NONE) or not: answer whoever waits for it."""
     assert role.change is not None
     answer_change(s, role.change, error, message)
     role.change = None
-    return True
 
 
 # -- RemoveRaftVoter ---------------------------------------------------------------------------
@@ -234,8 +238,7 @@ def on_update_voter(s: State, reply_to: int, request: UpdateVoterRequest) -> Non
             return
         role.volatile_voters = voters
         s.note(f"voter {voter.key} reported itself, kraft.version {low} to {high}")
-    if role.progress.heard_majority(request.voter):
-        role.check_deadline = s.now + int(s.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
+    heard_from(s, role, request.voter)
     s.out.reply(
         reply_to, UpdateVoterResponse(ErrorCode.NONE, s.leader_and_epoch, s.leader_endpoints)
     )
@@ -314,7 +317,7 @@ def _upgrade_problem(s: State, role: Leader, version: int) -> str | None:
 def expire_change(s: State, role: Leader) -> None:
     if role.change is not None and s.now >= role.change.deadline:
         s.note("voter change timed out")
-        _abort(s, role, ErrorCode.REQUEST_TIMED_OUT, None)
+        _finish_change(s, role, ErrorCode.REQUEST_TIMED_OUT, None)
 
 
 def high_watermark_moved(s: State, role: Leader) -> None:
@@ -324,7 +327,7 @@ def high_watermark_moved(s: State, role: Leader) -> None:
     """
     change = role.change
     if isinstance(change, AwaitingCommit) and role.high_watermark >= change.end_offset:
-        _abort(s, role, ErrorCode.NONE, None)
+        _finish_change(s, role, ErrorCode.NONE, None)
     offset = s.controls.voters_offset
     if offset is not None and offset < role.high_watermark and not s.is_voter:
         role.resign = "removed from the voter set"

@@ -1,4 +1,4 @@
-"""Runs a Controller on an asyncio loop: one step for everything that came since the last one."""
+"""Runs a node on an asyncio loop: one step for everything that came since the last one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Driver:
 
     def __init__(
         self,
-        controller: Node,
+        node: Node,
         storage: Storage,
         loop: asyncio.AbstractEventLoop,
         limits: Limits,
@@ -71,7 +71,7 @@ class Driver:
     ) -> None:
         self.acceptor = Acceptor(loop, limits, self._on_frame, self._has_room)
         self._notes = Sparing(loop, _MOST_REPEATS)
-        self._controller = controller
+        self._node = node
         self._loop = loop
         self._ended = ended
         self._most_queued = most_queued
@@ -90,7 +90,7 @@ class Driver:
         self._slots: dict[int, Slot] = {}
         self._peers: dict[tuple[int, str], Peer] = {}
         self._over = False
-        listeners = controller.replica.config.listeners
+        listeners = node.replica.config.listeners
         self._listener = listeners[0].name if listeners else ""
 
     def start(self) -> None:
@@ -145,7 +145,7 @@ class Driver:
         happened, self._inbox = self._inbox, []
         now = present()
         try:
-            effects = self._controller.step(happened, now)
+            effects = self._node.step(happened, now)
         except QuorateError as error:
             self._end(str(error))
             return
@@ -198,7 +198,7 @@ class Driver:
             self._slots.pop(closed.token).connection.refuse(QuorateError(closed.reason))
         for connection in touched:
             connection.flush()
-        if effects.leader is not None and effects.leader.leader_id != self._controller.node_id:
+        if effects.leader is not None and effects.leader.leader_id != self._node.node_id:
             self.acceptor.close_forwarding()
         if effects.jobs:  # after the messages: the followers' disks are the longer way
             self._disk.submit(effects.jobs)
@@ -264,7 +264,7 @@ class Driver:
             return peer
         if peer is not None:
             peer.close()
-        own_id = self._controller.node_id
+        own_id = self._node.node_id
         is_raft = channel == "raft"
 
         def lost() -> None:
