@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import uvloop
 from bench.clients import QuotaClient
 from bench.load import VALUE, Client, Refused, measure, put_for
+from bench.progress import show
 from bench.report import Goal, Report
 from bench.slow_sync import slowed
 from bench.systems import (
@@ -193,7 +194,12 @@ def failover(quick: bool) -> Report:
     for system in each_system(report):
         settle(system)
         for fault, end_leader in faults.items():
-            times = sorted(_take_over_ms(system, end_leader) for _ in range(trials))
+            times: list[float] = []
+            for trial in range(trials):
+                so_far = f", last {times[-1]:.0f} ms" if times else ""
+                show(f"leader {fault}, {system.name}: {trial} of {trials}{so_far}")
+                times.append(_take_over_ms(system, end_leader))
+            times.sort()
             report.add(f"leader {fault}, p50", system.name, statistics.median(times), "ms")
             report.add(f"leader {fault}, worst", system.name, times[-1], "ms")
     if (p50 := report.value("leader killed, p50", "quorate")) is not None:
