@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from metadata.samples import DATA
-from quorate.spark import follow as following
 from quorate.spark.checkpoints import CHECKPOINT, checkpoint_for, checkpoints, chosen, clusters_in
 from quorate.spark.follow import again_while_overtaken, follow
-from quorate.spark.tables.ingest import ingest_rows
+from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.store import ConcurrentRun, open_store
-from spark.fleet import DYNAMIC, STATIC
+from spark.fleet import DYNAMIC, STATIC, rows_of
 
 HEAD = 'v1\n{"batchWatermarkMs":0}\n'
 
@@ -97,23 +96,31 @@ def test_a_run_that_another_job_overtook_is_done_again():
 
 
 def test_clusters_are_followed_into_one_warehouse_one_after_the_other(spark, tmp_path, monkeypatch):
-    """Each goes on where it was; a run that another job overtook is done again."""
+    """Each goes on where it was; a run that another job overtook is done again, and what it had
+    taken before that is counted.
+    """
     house = str(tmp_path / "house")
     overtaken = []
+    commit = DeltaStore.commit
 
-    def once_overtaken(*arguments, **words):
-        if not overtaken:
+    def once_overtaken(store, plan):
+        if plan.job == "state" and not overtaken:
             overtaken.append(1)
             raise ConcurrentRun("another run was quicker")
-        return ingest_rows(*arguments, **words)
+        commit(store, plan)
 
-    monkeypatch.setattr(following, "ingest_rows", once_overtaken)
+    monkeypatch.setattr(DeltaStore, "commit", once_overtaken)
 
     def taken(folder):
-        return follow(spark, {"path": str(DATA / folder)}, house).records
+        told = follow(spark, {"path": str(DATA / folder)}, house)
+        return told.records, told.events
 
-    assert [taken("d-divergent"), taken("g-upgraded-v1")] == [332, 60]
+    events = dict.fromkeys((DYNAMIC, STATIC), 0)
+    counted = [taken("d-divergent"), taken("g-upgraded-v1")]
     assert overtaken
     store = open_store(house)
+    for row in rows_of(store, "changes"):
+        events[row["cluster_id"]] += 1
+    assert counted == [(332, events[DYNAMIC]), (60, events[STATIC])]
     assert checkpoints(store) == {f"of-{DYNAMIC}": {DYNAMIC}, f"of-{STATIC}": {STATIC}}
-    assert taken("d-divergent") == 0
+    assert taken("d-divergent") == (0, 0)

@@ -13,6 +13,7 @@ import pytest
 
 from interop.process import HOST, free_port, wait_for
 from quorate.cli import main
+from quorate.cli.pipeline import _left_at_once
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.store import open_store
@@ -146,9 +147,36 @@ def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
         assert told[0] == told[1], table
 
 
+@pytest.mark.parametrize(
+    ("number", "says"), [(signal.SIGINT, "interrupted: "), (signal.SIGTERM, "stopped: ")]
+)
+def test_a_signal_ends_a_job_whoever_has_taken_it_meanwhile(number, says):
+    """PySpark takes that of Ctrl-C for its own when it starts."""
+    program = (
+        "import signal; from quorate.cli.pipeline import _left_at_once\n"
+        "with _left_at_once(lambda: print('tidied', flush=True)) as arm:\n"
+        f"    signal.signal({number:d}, signal.SIG_IGN)\n"
+        "    arm()\n"
+        f"    signal.raise_signal({number:d})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (128 + number, "tidied\n")
+    assert done.stderr.startswith(says) and len(done.stderr.splitlines()) == 1
+
+
+def test_the_signals_are_given_back():
+    before = signal.getsignal(signal.SIGTERM)
+    with _left_at_once(lambda: None):
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["starting Spark", "taking records"])
-def test_ctrl_c_ends_a_job_quietly(tmp_path, moment):
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [("starting Spark", signal.SIGTERM), ("taking records", signal.SIGINT)],
+)
+def test_a_signal_ends_a_job_quietly(tmp_path, moment, number):
     command = [sys.executable, "-m", "quorate", "pipeline", "ingest", *places("d-divergent")]
     command += ["-w", str(tmp_path / "home"), "--master", "local[1]"]
     job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -156,10 +184,10 @@ def test_ctrl_c_ends_a_job_quietly(tmp_path, moment):
     while moment not in said:
         assert job.poll() is None, said
         said = job.stderr.readline()
-    os.killpg(job.pid, signal.SIGINT)
+    os.killpg(job.pid, number)
     rest = job.stderr.read()  # to the end of the JVM, too
-    assert job.wait(30) == 130
-    assert "interrupted" in rest
+    assert job.wait(30) == 128 + number
+    assert "what was under way counts for nothing" in rest
     assert "Traceback" not in rest and "py4j" not in rest.lower(), rest
     assert "Exception" not in rest and "ERROR" not in rest, rest
 

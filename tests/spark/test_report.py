@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -18,6 +21,7 @@ from quorate.spark.report.page import page
 from quorate.spark.report.svg import LABELS, WIDTH, Bar, bands, heat, lines
 from quorate.spark.tables.store import WarehouseError
 from quorate.spark.views import register_views
+from quorate.spark.whole import write_whole
 from spark.fleet import DYNAMIC, STATIC, rows_of, warehouses
 
 SPAN = (1_000_000, 2_000_000)
@@ -73,6 +77,28 @@ def test_a_hostile_name_is_only_text():
     one = Cluster("<script>alert(1)</script>", SPAN, churn={("<b>", 1): 2})
     assert "<script" not in page([one])
     assert "<b>" not in page([one])
+
+
+def test_a_page_is_there_as_a_whole_or_as_it_was(tmp_path, monkeypatch):
+    page, pipe = tmp_path / "page.html", tmp_path / "pipe"
+    write_whole(page, "first")
+    (tmp_path / "link").symlink_to(page)
+    write_whole(tmp_path / "link", "second")
+    assert (page.read_text(), (tmp_path / "link").is_symlink()) == ("second", True)
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(pipe, "told")
+    assert os.read(reader, 9) == b"told" and pipe.is_fifo()
+    os.close(reader)
+
+    def full(path, *_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(page, "third")
+    assert page.read_text() == "second"
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "link", "pipe"}
 
 
 def test_what_the_audit_found_is_told_of_clusters_without_pictures_too():

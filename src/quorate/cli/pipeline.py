@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quorate.base.errors import QuorateError
-from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 
 if TYPE_CHECKING:
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 
 BAD_INPUT: Final = 1
 WRONG: Final = 2
+_KILLED: Final = 128
+"""The exit code of what a signal ends is so much more than its number."""
 _LOG4J: Final = Path(__file__).parents[1].joinpath("spark", "log4j2.properties").as_uri()
 
 
@@ -221,14 +222,13 @@ def _job(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSession, Ba
     if "spark.log.level" not in conf:
         conf.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOG4J}")
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # it is told below
-    with progress(name, quiet=words["quiet"]) as bar:
-        with _left_at_once(bar.clear):
-            bar.tell("starting Spark")
-            spark = session(f"quorate {name}", words["master"], storage=storage, **conf)
+    with progress(name, quiet=words["quiet"]) as bar, _left_at_once(bar.clear) as arm:
+        bar.tell("starting Spark")
+        spark = session(f"quorate {name}", words["master"], storage=storage, **conf)
+        arm()  # anew: PySpark has put its own handler there
         bar.watch(spark)
         try:
-            with _left_at_once(bar.clear):
-                yield spark, bar
+            yield spark, bar
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -246,23 +246,32 @@ def _job(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSession, Ba
 
 
 @contextmanager
-def _left_at_once(tidy: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C end the process on the spot. Runs happen as a whole or not at all and the JVM goes
-    with its parent, so there is nothing to clear up; while an exception in the middle of what is
-    said to the JVM, as by PySpark's own handler, ends in pages of tracebacks.
+def _left_at_once(tidy: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C and SIGTERM end the process on the spot; gives what does so again where another
+    has taken the signals.
+
+    Runs happen as a whole or not at all and the JVM goes with its parent, so there is nothing to
+    clear up; while an exception in the middle of what is said to the JVM, as by PySpark's own
+    handler, ends in pages of tracebacks.
     """
 
-    def leave(*_: object) -> None:
+    def leave(number: int, _: object) -> None:
         tidy()
-        os.write(2, b"interrupted: what was under way counts for nothing; start it again\n")
-        os._exit(INTERRUPTED)
+        why = b"interrupted" if number == signal.SIGINT else b"stopped"
+        os.write(2, why + b": what was under way counts for nothing; start it again\n")
+        os._exit(_KILLED + number)
 
-    before = signal.signal(signal.SIGINT, leave)
+    def arm() -> None:
+        for number in before:
+            signal.signal(number, leave)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    arm()
     try:
-        yield
+        yield arm
     finally:
-        if signal.getsignal(signal.SIGINT) is leave:
-            signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class JobFailed(QuorateError):

@@ -140,9 +140,10 @@ def campaign_report(directories: tuple[str, ...], html: str | None, **words: Any
 
 def _write_page(versions: list[Version], path: Path) -> None:
     from quorate.campaign.page import page
+    from quorate.spark.whole import write_whole
 
     try:
-        path.write_text(page(versions), encoding="utf-8")
+        write_whole(path, page(versions))
     except OSError as error:
         raise PageError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -24,7 +24,7 @@ from quorate.spark.stream_options import END, StreamOptions, parse_stream_option
 from quorate.spark.tables.bronze import BODY
 from quorate.spark.tables.ingest import ingest_rows
 from quorate.spark.tables.store import ConcurrentRun, Store, open_store
-from quorate.spark.tables.summary import ClusterSummary, Summary, Told
+from quorate.spark.tables.summary import ClusterSummary, Overtaken, Summary, Told
 from quorate.spark.tail_feed import unread_ends
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class Followed(Summary):
     """Ends of logs that are no whole batch: file, byte and why. The stream waits there."""
 
     def add(self, one: Summary) -> None:
-        """Count a micro-batch."""
-        self.batches += 1
+        """Count what was taken of a micro-batch, all of it or some."""
         self.damaged_pieces += one.damaged_pieces
         for id, new in one.clusters.items():
             known = self.clusters.setdefault(id, ClusterSummary())
@@ -174,8 +173,8 @@ class _Sink:
             frame.unpersist()
 
     def _once(self, frame: DataFrame, batch_id: int) -> None:
-        self.followed.add(
-            ingest_rows(
+        try:
+            told = ingest_rows(
                 self._spark,
                 lambda columns, where="": frame.where(where or "true").select(*columns),
                 self._store,
@@ -183,4 +182,8 @@ class _Sink:
                 committed=self._committed,
                 tell=lambda text: self._tell(f"batch {batch_id}: {text}"),
             )
-        )
+        except Overtaken as error:
+            self.followed.add(error.taken)
+            raise
+        self.followed.add(told)
+        self.followed.batches += 1

@@ -38,6 +38,7 @@ from quorate.spark.audit.steps import (
 from quorate.spark.files import File, Shelf, SourceError
 from quorate.spark.plan import PARTITION_BYTES
 from quorate.spark.session import reason
+from quorate.spark.whole import write_whole
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -127,7 +128,7 @@ def _finished(verdicts: Sequence[ClusterVerdict], out: str | None) -> Report:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps(report.to_json(), indent=1, default=str, ensure_ascii=False)
-            (folder / "report.json").write_text(text + "\n", encoding="utf-8")
+            write_whole(folder / "report.json", text + "\n")
         except OSError as error:
             raise SourceError(f"{out}: the report cannot be written: {error}") from None
     return report

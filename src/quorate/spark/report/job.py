@@ -12,6 +12,7 @@ from quorate.spark.report.gather import Cluster, gather
 from quorate.spark.report.page import page
 from quorate.spark.tables.store import NoWarehouse, open_store
 from quorate.spark.views import register_views
+from quorate.spark.whole import write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +51,7 @@ def report(
         if name not in {one.cluster_id for one in found}:
             raise ReportError(f"{warehouse}: there is no cluster {name} in it")
     try:
-        Path(out).write_text(page(found, verdicts), encoding="utf-8")
+        write_whole(Path(out), page(found, verdicts))
     except OSError as error:
         raise ReportError(f"{out}: cannot be written: {error.strerror}") from None
     return found

@@ -7,7 +7,8 @@ bronze, one that applies them to the state. A job that was killed anywhere is si
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -53,9 +54,10 @@ from quorate.spark.tables.proof import (
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.rewind import rewind, rewind_state
 from quorate.spark.tables.seam import strangers, without_strangers
-from quorate.spark.tables.store import Plan, Store, open_store
+from quorate.spark.tables.store import ConcurrentRun, Plan, Store, open_store
 from quorate.spark.tables.summary import (
     BadInput,
+    Overtaken,
     Summary,
     Told,
     note_taken,
@@ -110,6 +112,8 @@ def ingest_rows(
     """The same for rows of the source however they came; `rows` is asked for more than once.
 
     committed: a quorum gave all of them as that
+
+    Raises Overtaken where the records are in and another run was quicker to apply them.
     """
     began = time.monotonic()
     summary = Summary(store.root)
@@ -149,14 +153,30 @@ def ingest_rows(
         plan_progress(store, taken.plan, progress)
         taken.plan.summary = summary.to_json()
         store.commit(taken.plan)
-    _leap(spark, rows, store, told, progress, taken)
-    for cluster_id, end in _filled(progress).items():
-        tell(f"telling {cluster_id} anew from offset {end}: its missing part has come")
-        rewind_state(spark, store, cluster_id, end, store.next_run())
-        progress = load_progress(store)
-    tell("applying them to the state (silver, gold)")
-    progress = apply_log(spark, store, progress, taken.clusters, summary, fail_fast)
-    for cluster_id in set(told.groups) | set(summary.clusters):
+    so_far = replace(deepcopy(summary), damaged_pieces=0)
+    try:
+        _leap(spark, rows, store, told, progress, taken)
+        for cluster_id, end in _filled(progress).items():
+            tell(f"telling {cluster_id} anew from offset {end}: its missing part has come")
+            rewind_state(spark, store, cluster_id, end, store.next_run())
+            progress = load_progress(store)
+        tell("applying them to the state (silver, gold)")
+        progress = apply_log(spark, store, progress, taken.clusters, summary, fail_fast)
+    except ConcurrentRun as error:
+        raise Overtaken(error, so_far) from None
+    _note_ends(summary, set(told.groups), progress, skip)
+    summary.seconds = round(time.monotonic() - began, 3)
+    return summary
+
+
+def _note_ends(
+    summary: Summary,
+    given: Collection[str],
+    progress: Mapping[str, Progress],
+    skip: Mapping[str, Ranges],
+) -> None:
+    """How far each cluster has come of the input or of the summary."""
+    for cluster_id in {*given, *summary.clusters}:
         one, now = of_cluster(summary, cluster_id), progress.get(cluster_id)
         if now is not None:
             one.log_end_offset, one.applied_end_offset = now.log_end, now.applied_end
@@ -166,8 +186,6 @@ def ingest_rows(
         one.left_out = [
             piece for start, end in skip.get(cluster_id, ()) for piece in without(log, start, end)
         ]
-    summary.seconds = round(time.monotonic() - began, 3)
-    return summary
 
 
 def catch_up(spark: SparkSession, store: Store, summary: Summary) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from quorate.base.errors import QuorateError
 from quorate.spark.tables.bronze import Taken
+from quorate.spark.tables.store import ConcurrentRun
 
 Told = Callable[[str], None]
 """Hears what is being done."""
@@ -15,6 +16,15 @@ Told = Callable[[str], None]
 
 class BadInput(QuorateError):
     """With fail_fast: a part of the input cannot be taken."""
+
+
+class Overtaken(ConcurrentRun):
+    """Another run was quicker when this job had taken its records, before it applied them."""
+
+    def __init__(self, error: ConcurrentRun, taken: Summary) -> None:
+        super().__init__(str(error))
+        self.taken = taken
+        """What this job has done so far."""
 
 
 @dataclass
