@@ -310,6 +310,16 @@ def test_while_it_installs_it_cleans_nothing() -> None:
     assert ready.writes == () and "nothing to clean before (5, 3)" in " ".join(ready.notes)
 
 
+def test_cleaning_where_there_is_no_snapshot_yet_is_a_note() -> None:
+    """Whoever looks at the disk may know of one before the core does: seed 1830 of plan format 4,
+    in a static quorum, which has no bootstrap snapshot either."""
+    voters = tuple(voter(i, known=False) for i in (1, 2, 3))
+    log = recovered(snapshots=(), snapshot_control=None)
+    single = Single(1, log=log, static_voters=voters)
+    ready = single.step(CleanTo(SNAPSHOT))
+    assert ready.writes == () and "nothing to clean before" in " ".join(ready.notes)
+
+
 def test_an_older_snapshot_that_comes_behind_the_installed_one_is_dropped() -> None:
     """It was in the making, and nobody ever dropped it: seed 9 of plan format 4."""
     single = follower()

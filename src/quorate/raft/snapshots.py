@@ -49,9 +49,10 @@ def on_clean(s: State, event: CleanTo) -> None:
     """
     log = s.log
     wanted = event.snapshot_id
-    oldest = wanted == log.snapshots[0] and wanted.offset == log.start_offset
+    known = wanted in log.snapshots
+    oldest = known and wanted == log.snapshots[0] and wanted.offset == log.start_offset
     before = wanted.offset < log.start_offset
-    if s.installing is not None or wanted not in log.snapshots or oldest or before:
+    if s.installing is not None or not known or oldest or before:
         s.note(f"nothing to clean before {tuple(wanted)}")
         return
     log.clean(wanted)
