@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.sim.linear import check
+from quorate.sim.linear import _Search, check
 from quorate.sim.observe import ClientOp, OpKind, OpOutcome
 
 
@@ -195,3 +195,47 @@ def test_one_wrong_answer_among_hundreds_is_found(seed: int) -> None:
     began = process_time()
     assert check(history) is not None
     assert process_time() - began < 5
+
+
+def a_wrong_end(history: list[ClientOp], at: int) -> list[ClientOp]:
+    """Somebody reads what nobody wrote, when all is over: no order is right, and all are tried."""
+    return [*history, get((at, at + 1), -5)]
+
+
+def refused_puts(count: int) -> list[ClientOp]:
+    """Puts of which nobody knows what became, and cas that found another value than there was."""
+    found = [put((0, -1), 100 + i, "unknown") for i in range(count)]
+    for at in range(10, 10 + 4 * count, 4):
+        found += [put((at, at + 1), 1), cas((at + 2, at + 3), 1, 1000 + at, False)]
+    return a_wrong_end(found, 10 + 4 * count)
+
+
+def the_same_again(count: int) -> list[ClientOp]:
+    """One value is written again and again, and nobody knows how often."""
+    found = [put((0, -1), 7, "unknown") for _ in range(2 * count)]
+    for at in range(10, 10 + 4 * count, 4):
+        found += [put((at, at + 1), 1), get((at + 2, at + 3), 7)]
+    return a_wrong_end(found, 10 + 4 * count)
+
+
+def all_at_once(count: int) -> list[ClientOp]:
+    return a_wrong_end([put((i, 100 + i), 10 + i) for i in range(count)], 200)
+
+
+def timed_out(count: int) -> list[ClientOp]:
+    """A register under clients of whom every second waits in vain; the last read is stale."""
+    history, random = a_run(1, 5, count), Random(1)
+    for this in history:
+        if this.kind != "get" and random.random() < 0.5:
+            this.outcome = "unknown"
+    end = max(this.answered_us for this in history)
+    stale = next(o.value for o in history if o.kind == "put" and o.outcome == "ok")
+    return [*history, get((end + 1, end + 2), stale)]
+
+
+@pytest.mark.parametrize("make", [refused_puts, the_same_again, all_at_once, timed_out])
+def test_a_wrong_history_of_many_operations_is_refused_after_few_places(make) -> None:
+    history = make(60) if make is not timed_out else make(300)
+    search = _Search(0, history)
+    assert search.run() is not None
+    assert len(search.seen) < 60 * len(history)

@@ -3,6 +3,9 @@
 Every operation must seem to happen at one moment between its call and its answer. One without an
 answer may happen at any moment after its call, or never: the search lets it happen only directly
 before an operation that needs it, which loses no solution and keeps long lists of them cheap.
+What does the same is tried once: values that nobody looks for count as one, and of operations that
+are alike only that goes next which was called first (or, answered, has to end first). So a wrong
+history, of which every order is tried, costs little more than a right one.
 Sources: Wing and Gong 1993; Lowe, "Testing for linearizability", 2017.
 """
 
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from quorate.sim.observe import ClientOp
 
 NEVER = 1 << 62
+_UNSEEN = "a value that nobody looks for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ def changes_nothing(op: ClientOp) -> bool:
     return op.kind == "get" or op.result is False
 
 
-def fits(op: ClientOp, value: int | None) -> bool:
+def fits(op: ClientOp, value: object) -> bool:
     """Would this certain operation, on this value, answer as it did?"""
     if op.kind == "put":
         return True
@@ -93,7 +97,8 @@ class _Place:
     """Bits of the certain operations from `first` on that have happened, shifted down by it."""
     used: int
     """Bits of the uncertain operations that have happened."""
-    value: int | None
+    value: object
+    """Or _UNSEEN."""
 
 
 class _Search:
@@ -108,10 +113,16 @@ class _Search:
                 insort(self.certain, op, key=lambda known: known.invoked_us)
             elif op.kind != "get":
                 insort(self.open, op, key=lambda known: known.invoked_us)
+        self.wanted: set[object] = {None}
+        """What an answer or an expectation names."""
+        for op in (*self.certain, *self.open):
+            self.wanted.add(op.result if op.kind == "get" else op.expected)
+        self.seen: set[_Place] = set()
 
     def run(self) -> Anomaly | None:
         start = _Place(0, 0, 0, None)
-        seen = {start}
+        seen = self.seen
+        seen.add(start)
         path: list[tuple[ClientOp, ...]] = []
         stack = [self.next_places(start)]
         longest: list[tuple[ClientOp, ...]] = []
@@ -137,7 +148,16 @@ class _Search:
             return None
         placed = tuple(op for steps in longest for op in steps)
         stuck = tuple(op for _, op in self.candidates(at)[0])
-        return Anomaly(self.key, placed, stuck, at.value)
+        written = [op.value for op in placed if not changes_nothing(op)]
+        return Anomaly(self.key, placed, stuck, written[-1] if written else None)
+
+    def value_of(self, op: ClientOp) -> object:
+        """What it writes, as far as anybody can tell."""
+        return op.value if op.value in self.wanted else _UNSEEN
+
+    def effect_of(self, op: ClientOp) -> object:
+        """Of two with the same effect, any one may be next."""
+        return op.kind, self.value_of(op), op.expected, op.result
 
     def candidates(self, place: _Place) -> tuple[list[tuple[int, ClientOp]], int]:
         """Certain operations of which one must be next, soonest answered first; and until when.
@@ -160,6 +180,13 @@ class _Search:
         found.sort(key=lambda item: item[1].answered_us)
         return found, limit
 
+    def alternatives(self, found: list[tuple[int, ClientOp]]) -> list[tuple[int, ClientOp]]:
+        """Of these candidates, of those with the same effect the one that has to end first."""
+        first: dict[object, tuple[int, ClientOp]] = {}
+        for item in found:
+            first.setdefault(self.effect_of(item[1]), item)
+        return list(first.values())
+
     def next_places(self, place: _Place) -> Iterator[tuple[tuple[ClientOp, ...], _Place]]:
         """What may follow. One that changes nothing and fits now can as well happen now."""
         found, limit = self.candidates(place)
@@ -167,12 +194,12 @@ class _Search:
             if changes_nothing(op) and fits(op, place.value):
                 yield (op,), self._after(place, index, place.used, place.value)
                 return
-        for index, op in found:
+        for index, op in self.alternatives(found):
             for helpers, used, value in self.ways(op, place, limit):
-                after = value if changes_nothing(op) else op.value
+                after = value if changes_nothing(op) else self.value_of(op)
                 yield (*helpers, op), self._after(place, index, used, after)
 
-    def _after(self, place: _Place, index: int, used: int, value: int | None) -> _Place:
+    def _after(self, place: _Place, index: int, used: int, value: object) -> _Place:
         first, done = place.first, place.done | 1 << (index - place.first)
         while done & 1:
             done >>= 1
@@ -181,7 +208,7 @@ class _Search:
 
     def ways(
         self, op: ClientOp, place: _Place, limit: int
-    ) -> Iterator[tuple[tuple[ClientOp, ...], int, int | None]]:
+    ) -> Iterator[tuple[tuple[ClientOp, ...], int, object]]:
         """Uncertain operations to happen just before `op`, so that it answers as it did."""
         value, used = place.value, place.used
         if fits(op, value):
@@ -190,22 +217,24 @@ class _Search:
             wanted = op.result if op.kind == "get" else op.expected
             yield from self.chains(wanted, place, used, limit)
         else:
-            others = {other.value for other in self.open} - {op.expected}
+            others = {self.value_of(other) for other in self.open} - {op.expected}
             for other in sorted(others, key=repr):
                 yield from self.chains(other, place, used, limit)
 
     def chains(
         self, wanted: object, place: _Place, used: int, limit: int
-    ) -> Iterator[tuple[tuple[ClientOp, ...], int, int | None]]:
+    ) -> Iterator[tuple[tuple[ClientOp, ...], int, object]]:
         """Shortest lists of unused uncertain operations that turn the value into `wanted`."""
+        tried: set[object] = set()
         for index, op in enumerate(self.open):
             if op.invoked_us > limit:
                 break
-            bit = 1 << index
-            if used & bit or op.value != wanted:
+            bit, effect = 1 << index, self.effect_of(op)
+            if used & bit or self.value_of(op) != wanted or effect in tried:
                 continue
+            tried.add(effect)
             if op.kind == "put" or op.expected == place.value:
-                yield (op,), used | bit, op.value
+                yield (op,), used | bit, wanted
             if op.kind == "cas" and op.expected != place.value:
                 for before, spent, _ in self.chains(op.expected, place, used | bit, limit):
-                    yield (*before, op), spent, op.value
+                    yield (*before, op), spent, wanted
