@@ -172,6 +172,41 @@ def test_every_deed_is_told_here() -> None:
     assert told | {"upgrade"} == set(DEEDS)
 
 
+class Lives(Observer):
+    """When the processes of one node began and ended, ms, and which lives those were."""
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id = node_id
+        self.began_ms: list[int] = []
+        self.ended_ms: list[int] = []
+        self.numbers: list[int] = []
+
+    def started(self, process: Process, recovered: Recovered) -> None:
+        if process.id == self._node_id:
+            self.began_ms.append(process.world.now_us // 1000)
+            self.numbers.append(process.life)
+
+    def crashed(self, process: Process) -> None:
+        if process.id == self._node_id:
+            self.ended_ms.append(process.world.now_us // 1000)
+
+
+@pytest.mark.parametrize("down_ms", [20, 3000])
+@pytest.mark.parametrize("kind", ["fail-disk", "crash-disk"])
+def test_a_disk_that_fails_keeps_its_node_down_for_so_long(kind: str, down_ms: int) -> None:
+    lives = Lives(1)
+    run_plan(world(Deed(3000, kind, (1, 1, down_ms)), Deed(8000, "kill", (1, 50))), [lives])
+    failed_ms, killed_ms = lives.ended_ms
+    assert lives.began_ms == [0, failed_ms + down_ms, killed_ms + 50]
+    assert lives.numbers == [1, 2, 3]
+
+
+def test_a_start_that_fails_is_no_life() -> None:
+    lives = Lives(1)
+    run_plan(world(Deed(3000, "crash-recovery", (1, 1, 100))), [lives])
+    assert (lives.numbers, len(lives.ended_ms)) == ([1, 2], 1)
+
+
 def test_a_static_quorum_becomes_dynamic_and_changes_its_voters() -> None:
     deeds = (Deed(4000, "upgrade"), Deed(5000, "add", (4,)), Deed(7000, "remove", (1,)))
     _, diary = live(world(*deeds, static=True, observers=1))

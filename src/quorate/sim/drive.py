@@ -53,6 +53,8 @@ class Drive:
         self.full = False
         self._fail_in = 0
         self._fail_with: type[BaseException] = StorageError
+        self._fail_for_ms: int | None = None
+        self._down_ms: int | None = None
         self.expects_failure = False
         """Has it a known fault, so that its process may well end by itself?"""
         self._queue: list[Job] = []
@@ -70,6 +72,7 @@ class Drive:
         """The life is fine: take its jobs."""
         self._disk = Disk(self.storage)
         self.account = Account(recovered)
+        self._down_ms = None
 
     def stop(self, luck: Chance, *, whole: bool = False) -> None:
         """Interrupt what it is at, anywhere in the middle (`whole`: let it end first)."""
@@ -118,11 +121,16 @@ class Drive:
         self.account = Account()
 
     # -- faults -------------------------------------------------------------------------------
-    def fail(self, step: int, error: type[BaseException]) -> None:
-        """The `step`-th change from now on raises this."""
-        self._fail_in, self._fail_with = step, error
+    def fail(self, step: int, error: type[BaseException], down_ms: int | None = None) -> None:
+        """The `step`-th change from now on raises this; a node that ends by it is down so long."""
+        self._fail_in, self._fail_with, self._fail_for_ms = step, error, down_ms
         self.expects_failure = True
         self._set_watch()
+
+    def take_down_ms(self) -> int | None:
+        """For how long the node stays down that its disk has just failed; None: nobody said so."""
+        down_ms, self._down_ms = self._down_ms, None
+        return down_ms
 
     def fill(self, full: bool) -> None:
         self.full = full
@@ -154,6 +162,7 @@ class Drive:
             self._fail_in -= 1
             if self._fail_in == 0:
                 self._set_watch()
+                self._down_ms = self._fail_for_ms
                 raise self._fail_with(f"cannot {deed} {name}: the device failed")
 
     # -- jobs ---------------------------------------------------------------------------------
@@ -162,7 +171,7 @@ class Drive:
             if isinstance(job, WriteSnapshot):
                 self._writing.append(job)
                 at = self._world.now_us + self._snapshot_time()
-                self._world.push(at, self._snapshot_done, self._process.life, job)
+                self._world.push(at, self._snapshot_done, self._process.turn, job)
             else:
                 self._queue.append(job)
         if self._performing is None and self._queue:
@@ -172,7 +181,7 @@ class Drive:
         jobs, self._queue = self._queue, []
         self._performing = jobs
         took = self._sync_time() if _writes(jobs) else _READ_US
-        self._world.push(self._world.now_us + took, self._jobs_done, self._process.life)
+        self._world.push(self._world.now_us + took, self._jobs_done, self._process.turn)
 
     def _sync_time(self) -> int:
         plan, luck = self._plan, self._process.luck
@@ -187,12 +196,12 @@ class Drive:
         took = int(self.sync_us * 4 * (0.5 + luck.random()))
         return 1 + took * (luck.between(1, 4000) if luck.happens(0.12) else 1)
 
-    def _jobs_done(self, life: int) -> None:
+    def _jobs_done(self, turn: int) -> None:
         world, process, plan = self._world, self._process, self._plan
-        if not process.lives(life):
+        if not process.lives(turn):
             return
         if world.now_us < process.paused_us:
-            world.push(process.paused_us, self._jobs_done, life)
+            world.push(process.paused_us, self._jobs_done, turn)
             return
         jobs = self._performing
         assert jobs is not None
@@ -223,12 +232,12 @@ class Drive:
     def _has_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
         return self.storage.snapshot_size(snapshot_id) is not None
 
-    def _snapshot_done(self, life: int, job: WriteSnapshot) -> None:
+    def _snapshot_done(self, turn: int, job: WriteSnapshot) -> None:
         world, process = self._world, self._process
-        if not process.lives(life):
+        if not process.lives(turn):
             return
         if world.now_us < process.paused_us:
-            world.push(process.paused_us, self._snapshot_done, life, job)
+            world.push(process.paused_us, self._snapshot_done, turn, job)
             return
         try:
             result = write_snapshot(self.storage, job)
@@ -238,6 +247,7 @@ class Drive:
         except Exception as error:
             raise Violation("defect", f"snapshot of node {process.id}: {error!r}") from error
         self._writing.remove(job)
+        self._down_ms = None  # who cannot write a snapshot goes on
         if self._plan.retention_bytes <= _SCARCE and self._snapshot_luck.happens(0.4):
             process.post(result, CleanTo(job.snapshot_id))
         else:

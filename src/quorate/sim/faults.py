@@ -84,7 +84,7 @@ class Faults:
             self.start_later(process, process.down_ms)
         else:
             self._die(process, luck)
-            self.start_later(process, _AGAIN_MS)
+            self._start_after_failure(process)
 
     def _close(self, process: Process, luck: Chance) -> None:
         """Closing writes too, and that may fail like any other write."""
@@ -107,10 +107,15 @@ class Faults:
         self._world.crashed(process)
 
     def start_later(self, process: Process, down_ms: int) -> None:
-        self._world.push(self._world.now_us + down_ms * _MS, self._start, process, process.life)
+        self._world.push(self._world.now_us + down_ms * _MS, self._start, process, process.turn)
 
-    def _start(self, process: Process, life: int) -> None:
-        if process.life == life and process.replica is None:
+    def _start_after_failure(self, process: Process) -> None:
+        """When the deed says so that made its disk fail; chance says nothing."""
+        down_ms = process.drive.take_down_ms()
+        self.start_later(process, _AGAIN_MS if down_ms is None else down_ms)
+
+    def _start(self, process: Process, turn: int) -> None:
+        if process.turn == turn and process.replica is None:
             self.start(process)
 
     def start(self, process: Process) -> None:
@@ -122,17 +127,17 @@ class Faults:
                 return
         except PowerCut:
             self._world.fault("power cut in recovery", (process.id,))
-            process.life += 1
+            process.turn += 1
             process.drive.cut_power(self._luck, torn=True)
         else:
             process.drive.keep()
         if not process.is_refused:
-            self.start_later(process, _AGAIN_MS)
+            self._start_after_failure(process)
 
     def cut_power_inside(self, process: Process) -> None:
         """The machine went dark at a step of the disk."""
         self._power_off(process, self._luck)
-        self.start_later(process, _AGAIN_MS)
+        self._start_after_failure(process)
 
     def _power_off(self, process: Process, luck: Chance, *, reorder: bool = False) -> None:
         process.reachable = False
@@ -263,10 +268,10 @@ class Faults:
         process.drive.sync_us = self._world.plan.disk.sync_us
 
     def _fail_disk(self, luck: Chance, process: Process, step: int, down_ms: int) -> None:
-        process.drive.fail(step, StorageError)
+        process.drive.fail(step, StorageError, down_ms)
 
     def _crash_disk(self, luck: Chance, process: Process, step: int, down_ms: int) -> None:
-        process.drive.fail(step, PowerCut)
+        process.drive.fail(step, PowerCut, down_ms)
 
     def _crash_recovery(self, luck: Chance, process: Process, step: int, down_ms: int) -> None:
         if process.replica is not None:

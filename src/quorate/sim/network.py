@@ -50,11 +50,11 @@ class Call:
         "correlation",
         "deadline_us",
         "done",
-        "life",
         "over",
         "request",
         "send_to",
         "to",
+        "turn",
         "version",
     )
 
@@ -68,7 +68,7 @@ class Call:
     ) -> None:
         self.asker = asker
         """None: somebody outside, who waits for `done`."""
-        self.life = 0 if asker is None else asker.life
+        self.turn = 0 if asker is None else asker.turn
         self.correlation = 0
         self.send_to = 0
         """The id under which the asker knows whom it asks."""
@@ -196,7 +196,7 @@ class Network:
         deadline = world.now_us + send.timeout_ms * 1000
         if to is None:
             world.push(
-                world.now_us + self._plan.delay_us, self._refuse, process, process.life, send
+                world.now_us + self._plan.delay_us, self._refuse, process, process.turn, send
             )
             return
         call = Call(process, to, send.request, deadline)
@@ -226,7 +226,7 @@ class Network:
         asker = call.asker
         if not call.over and asker is not None:
             call.over = True
-            if asker.life == call.life and asker.replica is not None:
+            if asker.turn == call.turn and asker.replica is not None:
                 asker.post(SendFailed(call.correlation, failure))
 
     def ask(
@@ -242,9 +242,9 @@ class Network:
         self.carry(OUTSIDE, to, self._arrive, call)
         world.push(call.deadline_us, self._time_out, call)
 
-    def _refuse(self, process: Process, life: int, send: Send) -> None:
+    def _refuse(self, process: Process, turn: int, send: Send) -> None:
         """Nobody listens at that address."""
-        if process.life == life and process.replica is not None:
+        if process.turn == turn and process.replica is not None:
             failed = SendFailed(send.correlation, Failure.DISCONNECTED)
             if process.connected.pop(send.to, None) is None:
                 process.post(failed)
@@ -283,7 +283,7 @@ class Network:
             assert call.done is not None
             call.done(None)
             return None
-        return asker if asker.life == call.life and asker.replica is not None else None
+        return asker if asker.turn == call.turn and asker.replica is not None else None
 
     def _time_out(self, call: Call) -> None:
         asker = self._unanswered(call)
@@ -342,7 +342,7 @@ class Network:
                 assert call.done is not None
                 call.done(response)
             return
-        if asker.life != call.life or asker.replica is None:
+        if asker.turn != call.turn or asker.replica is None:
             return
         world = self.world
         if not call.over and world.now_us > call.deadline_us:
@@ -422,11 +422,11 @@ class Network:
             for other in world.running:
                 for to, known in list(other.connected.items()):
                     if known == address:
-                        self.carry(process.id, other.id, self._lost, other, other.life, to)
+                        self.carry(process.id, other.id, self._lost, other, other.turn, to)
 
-    def _lost(self, process: Process, life: int, to: int) -> None:
+    def _lost(self, process: Process, turn: int, to: int) -> None:
         """An idle connection broke and is refused."""
-        if process.life == life and process.replica is not None and to in process.connected:
+        if process.turn == turn and process.replica is not None and to in process.connected:
             del process.connected[to]
             process.post(ConnectionLost(to))
 

@@ -100,7 +100,7 @@ class Picture(Observer):
         for answer in effects.answers:
             call = process.calls.get(answer.reply_to)
             if call is not None and call.asker is not None:
-                self._answers[call.asker.id, call.life, call.correlation] = self._now
+                self._answers[call.asker.id, call.turn, call.correlation] = self._now
         lane.see(self._now, process)
 
     # -- messages -----------------------------------------------------------------------------
@@ -122,14 +122,14 @@ class Picture(Observer):
         to = self._world.addresses.get(send.address)
         if to is not None:
             row = self._message(self._now, -1, (process.id, to), send.request)
-            self._requests[process.id, process.life, send.correlation] = row
+            self._requests[process.id, process.turn, send.correlation] = row
 
     def delivered(self, source: int, to: Process, message: Received | Answered) -> None:
         now = self._now
         if isinstance(message, Answered):
-            left = self._answers.get((to.id, to.life, message.correlation), now)
+            left = self._answers.get((to.id, to.turn, message.correlation), now)
             row = self._message(left, now, (source, to.id), message.response)
-            asked = self._requests.get((to.id, to.life, message.correlation))
+            asked = self._requests.get((to.id, to.turn, message.correlation))
             if asked is not None:
                 row[4] = asked[4]
             return
@@ -137,7 +137,7 @@ class Picture(Observer):
         if call is None or call.asker is None:
             self._message(now, now, (OUTSIDE, to.id), message.request)
             return
-        row = self._requests[call.asker.id, call.life, call.correlation]
+        row = self._requests[call.asker.id, call.turn, call.correlation]
         if row[1] < 0:
             row[1] = now
         else:

@@ -51,6 +51,10 @@ class Process:
         """How many disks it has had."""
         self.listen(9000 + node_id)
         self.life = 0
+        """How often it has begun to run."""
+        self.turn = 0
+        """Counts its beginnings, tried ones too, and its ends: what was meant for one is not taken
+        for what was meant for another."""
         self.static = plan.static
         """Its configuration names the voters."""
         self.can_be_voter = voter or plan.auto_join or node_id % 3 != 0
@@ -128,9 +132,9 @@ class Process:
         durable = core.control_at(core.durable_end_offset)
         return core.voters, durable, core.control_at(max(core.high_watermark, 0))
 
-    def lives(self, life: int) -> bool:
-        """Is it still in this life?"""
-        return life == self.life and self.replica is not None
+    def lives(self, turn: int) -> bool:
+        """Is it still in the life of this turn?"""
+        return turn == self.turn and self.replica is not None
 
     @property
     def leads(self) -> bool:
@@ -164,7 +168,7 @@ class Process:
     def start(self) -> bool:
         """Begin a new life on what the disk holds; False when that was not possible."""
         assert self.replica is None
-        self.life += 1
+        self.turn += 1
         drive = self.drive
         try:
             recovered = drive.open()
@@ -202,6 +206,7 @@ class Process:
     def _begin(self, replica: Replica, machine: KeyValueMachine, recovered: Recovered) -> None:
         world, drift = self.world, self.world.plan.clock.drift_ppm
         self.replica, self.machine = replica, machine
+        self.life += 1
         self.promised = self.durable
         self.drive.begin(recovered)
         if self.damage != "rotten":
@@ -229,16 +234,16 @@ class Process:
             self.step()
         else:
             self._scheduled = True
-            world.push(self._busy_us, self._run, self.life)
+            world.push(self._busy_us, self._run, self.turn)
 
-    def _run(self, life: int) -> None:
-        if life == self.life and self.replica is not None:
+    def _run(self, turn: int) -> None:
+        if self.lives(turn):
             self._scheduled = False
             self._soon()
 
-    def _timer(self, life: int, at_us: int) -> None:
+    def _timer(self, turn: int, at_us: int) -> None:
         """Only the newest timer counts: an earlier one took the place of those before it."""
-        if at_us != self._timer_us or life != self.life or self.replica is None:
+        if at_us != self._timer_us or not self.lives(turn):
             return
         world = self.world
         self._timer_us = NEVER
@@ -249,7 +254,7 @@ class Process:
 
     def _set_timer(self) -> None:
         due = self._timer_us = self._due_us
-        self.world.push(due, self._timer, self.life, due)
+        self.world.push(due, self._timer, self.turn, due)
 
     def step(self) -> None:
         """Let the replica take what came, and carry out what it says."""
@@ -286,7 +291,7 @@ class Process:
             if due <= world.now_us:
                 if not self._scheduled:
                     self._scheduled = True
-                    world.push(self._busy_us, self._run, self.life)
+                    world.push(self._busy_us, self._run, self.turn)
             elif due < self._timer_us:
                 self._set_timer()
         else:
@@ -306,7 +311,7 @@ class Process:
         world = self.world
         self._view, self._views = self.core.voters, self.views
         self.replica = None
-        self.life += 1
+        self.turn += 1
         self._scheduled = False
         self.inbox = []
         world.network.hung_up(self)
@@ -340,7 +345,7 @@ class Process:
         """End a pause."""
         if self.paused_us > self.world.now_us:
             self.paused_us = self._busy_us = self.world.now_us
-            self.world.push(self.world.now_us, self._run, self.life)
+            self.world.push(self.world.now_us, self._run, self.turn)
 
     def burst(self, count: int) -> None:
         """Let it write so many batches at once, if it leads."""

@@ -52,7 +52,7 @@ class Wire:
 
     def _limit(self, process: Process, key: int) -> int:
         """The newest version of an api that a node knows in this life."""
-        name = (process.id, process.life, key)
+        name = (process.id, process.turn, key)
         found = self._newest.get(name)
         if found is None:
             api, luck = APIS[key], Chance(self._seed, "version", *name)
