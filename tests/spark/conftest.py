@@ -28,7 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and here in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            if not item.get_closest_marker("xdist_group"):  # two names would make a third group
+                item.add_marker(pytest.mark.xdist_group("spark"))
             if not item.get_closest_marker("smoke"):
                 item.add_marker(pytest.mark.slow)
 

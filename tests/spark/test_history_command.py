@@ -110,24 +110,29 @@ def test_the_list_of_questions_is_json_too(monkeypatch, capsys):
     assert told[0]["question"].startswith("Who led each partition")
 
 
+REFUSED = [
+    ("DROP TABLE log", "'DROP TABLE log' is no question: only a query"),
+    ("CREATE TABLE x (a int)", "only a query"),
+    ("FROM log INSERT INTO quarantine SELECT *", "only a query"),
+    ("SET spark.sql.ansi.enabled=false", "only a query"),
+    ("SHOW TABLES", "only a query"),
+    ("CACHE TABLE log", "only a query"),
+    ("SELECT 1) UNION (SELECT 2", "Syntax error at or near ')'"),
+]
+FAILING = [
+    ("SELECT 1/0", "[DIVIDE_BY_ZERO] Division by zero."),
+    ("SELECT 1 / (offset - 3) FROM log", "[DIVIDE_BY_ZERO] Division by zero."),
+    ("SELECT CAST(type AS INT) FROM log", "[CAST_INVALID_INPUT]"),
+    ("SELECT (SELECT offset FROM log)", "[SCALAR_SUBQUERY_TOO_MANY_ROWS]"),
+    ("SELECT raise_error('no')", "[USER_RAISED_EXCEPTION] no"),
+]
+"""What goes wrong only while it is answered, in a table or as JSON."""
+
+
 @pytest.mark.parametrize(
-    ("question", "says"),
-    [
-        ("DROP TABLE log", "'DROP TABLE log' is no question: only a query"),
-        ("CREATE TABLE x (a int)", "only a query"),
-        ("FROM log INSERT INTO quarantine SELECT *", "only a query"),
-        ("SET spark.sql.ansi.enabled=false", "only a query"),
-        ("SHOW TABLES", "only a query"),
-        ("CACHE TABLE log", "only a query"),
-        ("SELECT 1) UNION (SELECT 2", "Syntax error at or near ')'"),
-        ("SELECT 1/0", "[DIVIDE_BY_ZERO] Division by zero."),
-        ("SELECT 1 / (offset - 3) FROM log", "[DIVIDE_BY_ZERO] Division by zero."),
-        ("SELECT CAST(type AS INT) FROM log", "[CAST_INVALID_INPUT]"),
-        ("SELECT (SELECT offset FROM log)", "[SCALAR_SUBQUERY_TOO_MANY_ROWS]"),
-        ("SELECT raise_error('no')", "[USER_RAISED_EXCEPTION] no"),
-    ],
+    ("question", "says", "form"),
+    [(*one, ()) for one in REFUSED + FAILING] + [(*one, ("--json",)) for one in FAILING],
 )
-@pytest.mark.parametrize("form", [(), ("--json",)], ids=["table", "json"])
 def test_what_is_no_good_question_is_exit_code_2(ask, tmp_path, monkeypatch, question, says, form):
     monkeypatch.chdir(tmp_path)
     code, out, err = ask(question, *form)

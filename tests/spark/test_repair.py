@@ -286,12 +286,18 @@ def state(spark, home: Path) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.parametrize("which", [0, 2, -1])
-def test_state_whose_commits_nothing_tells_is_told_anew(spark, tmp_path, monkeypatch, which):
-    home = tmp_path / "home"
+@pytest.fixture(scope="module")
+def whole(spark, tmp_path_factory):
+    """A warehouse of several runs, and the state in it."""
+    home = tmp_path_factory.mktemp("whole") / "home"
     for part in ("a-first/node1", "b-failover/node2", "e-truncated/node2"):
         ingest(spark, places(part), str(home))
-    before = state(spark, home)
+    return home, state(spark, home)
+
+
+@pytest.mark.parametrize("which", [0, 2, -1])
+def test_state_whose_commits_nothing_tells_is_told_anew(spark, tmp_path, monkeypatch, which, whole):
+    home, before = Path(shutil.copytree(whole[0], tmp_path / "home")), whole[1]
     week_later(home)
     commits(home, "gold/partitions")[which].unlink()
     commits(home, "silver/changes")[2].unlink()

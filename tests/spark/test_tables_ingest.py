@@ -417,32 +417,28 @@ def test_a_generated_log_cut_anywhere_is_told_as_replay_tells_it(spark, tmp_path
 
 
 def test_a_tail_taken_too_early_and_a_beginning_taken_too_late_leave_no_trace(spark, tmp_path):
-    """First only the node with the uncommitted tail, whose log begins late; then all the others."""
+    """First only the node with the uncommitted tail, whose log begins late; then all the others.
+
+    And each time it is told what nothing shows to be committed: the voters are 2, 3, 4, and nodes
+    2 and 3 have epoch 6 up to 332 and 335, a broker up to 338.
+    """
     home, whole = tmp_path / "home", tmp_path / "whole"
-    one = take(spark, home, ["d-divergent/node4"]).clusters[DYNAMIC]
-    assert one.applied_end_offset == 317 and not one.quarantined
+    alone = take(spark, home, ["d-divergent/node4"]).clusters[DYNAMIC]
+    assert alone.applied_end_offset == 317 and not alone.quarantined
+    assert (alone.committed_end_offset, alone.unproven) == (228, [(228, 317)])
     store = open_store(str(home))
     assert any("ghost-" in row["entity"] for row in rows_of(store, "quotas"))
-    take(spark, home, ["d-divergent"])
+    one = take(spark, home, ["d-divergent"]).clusters[DYNAMIC]
+    assert (one.log_end_offset, one.committed_end_offset) == (338, 332)
+    assert (one.unproven, one.left_out) == ([(332, 338)], [])
     take(spark, whole, ["d-divergent"])
     other = open_store(str(whole))
     for table in ("log", "changes", *KINDS, "epochs"):
         assert told(store, table) == told(other, table), table
     aside = [row for row in rows_of(store, "quarantine") if row["reason"] == "superseded"]
     assert sorted(row["offset"] for row in aside) == [*range(307, 317)]
-    assert [row["unknown"] for row in rows_of(store, "clusters")] == ["[]"]
-
-
-def test_it_is_told_what_nothing_shows_to_be_committed(spark, tmp_path):
-    """Voters 2, 3 and 4; nodes 2 and 3 have epoch 6 up to 332 and 335, a broker up to 338."""
-    home = tmp_path / "home"
-    alone = take(spark, home, ["d-divergent/node4"]).clusters[DYNAMIC]
-    assert alone.committed_end_offset == 228
-    assert alone.unproven == [(228, 317)]
-    one = take(spark, home, ["d-divergent"]).clusters[DYNAMIC]
-    assert (one.log_end_offset, one.committed_end_offset) == (338, 332)
-    assert (one.unproven, one.left_out) == ([(332, 338)], [])
-    [row] = rows_of(open_store(str(home)), "clusters")
+    [row] = rows_of(store, "clusters")
+    assert row["unknown"] == "[]"
     assert (row["committed_end_offset"], json.loads(row["unproven"])) == (332, [[332, 338]])
     later = take(spark, home, ["e-truncated"]).clusters[DYNAMIC]
     assert later.committed_end_offset >= 363 and later.unproven == [(363, 367)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,9 @@ def test_a_warehouse_lies_in_a_folder_of_any_name(
     paths = [log_directory(tmp_path / "one", {0: first}), tmp_path / "two"]
     log_directory(paths[1], {0: first + second})
     other, home = tmp_path / like_it, tmp_path / name
-    ingest(spark, [str(paths[0])], str(other), table_format=form)
-    for path in paths:
-        ingest(spark, [str(path)], str(home), table_format=form)
+    ingest(spark, [str(paths[0])], str(home), table_format=form)
+    shutil.copytree(home, other)
+    ingest(spark, [str(paths[1])], str(home), table_format=form)
     options = ("-w", home, "--format", form)
     code, out, err = pipeline("compact", *options, "--least-files", "2", "--keep-hours", "0")
     assert code == 0 and "joined: 2" in out, err

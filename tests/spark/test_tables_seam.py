@@ -28,47 +28,45 @@ def log(names: str, epochs: tuple[int, ...] = (1,), later_ms: int = 0) -> bytes:
     )
 
 
-def names_of(store) -> str:
-    rows = sorted(rows_of(store, "log"), key=lambda row: row["offset"])
-    return "".join(row["resource"] and row["record"].split('"name":"')[1][0] for row in rows)
+def names_of(store) -> dict[str, str]:
+    """The letters that the log of each cluster has."""
+    found: dict[str, str] = {}
+    for row in sorted(rows_of(store, "log"), key=lambda row: row["offset"]):
+        letter = row["record"].split('"name":"')[1][0]
+        found[row["cluster_id"]] = found.get(row["cluster_id"], "") + letter
+    return found
 
 
-@pytest.fixture
-def taken(spark, tmp_path):
-    """A warehouse that has a log of ten records."""
-    log_directory(tmp_path / "n1", {0: log("abcdefghij")})
-    warehouse = str(tmp_path / "warehouse")
-    ingest(spark, [str(tmp_path / "n1")], warehouse)
-    return warehouse
+OTHERS = {
+    "another record at the seam": log("abcdefghiJklm"),
+    "of another day": log("abcdefghijklm", later_ms=5),
+    "with a later epoch": log("Abcdefghijklmnop", epochs=(1, 2)),
+}
 
 
-def test_what_follows_the_same_log_is_taken(spark, tmp_path, taken):
-    log_directory(tmp_path / "n2", {0: log("abcdefghijklm")}, node=2)
-    summary = ingest(spark, [str(tmp_path / "n2")], taken)
-    assert not summary.bad and summary.records == 3
-    assert names_of(open_store(taken)) == "abcdefghijklm"
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        log("abcdefghiJklm"),
-        log("abcdefghijklm", later_ms=5),
-        log("Abcdefghijklmnop", epochs=(1, 2)),
-    ],
-    ids=["another record at the seam", "of another day", "with a later epoch"],
-)
-def test_another_log_under_the_same_id_is_left_out(spark, tmp_path, taken, other):
-    log_directory(tmp_path / "n2", {0: other}, node=2)
-    log_directory(tmp_path / "n3", {0: log("abcdefghijk")}, node=3)
-    paths = [str(tmp_path / name) for name in ("n2", "n3")]
+def test_another_log_under_the_same_id_is_left_out(spark, tmp_path):
+    """Three clusters of which the warehouse has ten records; then what is another log, and more of
+    the same; and a fourth, of which only the same log comes.
+    """
+    clusters = [*OTHERS, "of the same log"]
+    for name in clusters:
+        log_directory(tmp_path / "first" / name, {0: log("abcdefghij")}, cluster=name)
+        log_directory(tmp_path / "more" / name, {0: log("abcdefghijk")}, cluster=name, node=3)
+    for name, other in OTHERS.items():
+        log_directory(tmp_path / "other" / name, {0: other}, cluster=name, node=2)
+    taken = str(tmp_path / "warehouse")
+    ingest(spark, [str(tmp_path / "first")], taken)
+    paths = [str(tmp_path / folder) for folder in ("other", "more")]
     with pytest.raises(BadInput, match="two clusters under one id"):
         ingest(spark, paths, taken, fail_fast=True)
-    assert names_of(open_store(taken)) == "abcdefghij"
+    assert names_of(open_store(taken)) == dict.fromkeys(clusters, "abcdefghij")
     summary = ingest(spark, paths, taken)
     assert summary.bad
-    ((path, why),) = summary.clusters["cluster-a"].strangers.items()
-    assert path == str(tmp_path / "n2" / "__cluster_metadata-0")
-    assert "two clusters under one id" in why
-    assert names_of(open_store(taken)) == "abcdefghijk", "the good replica is taken"
+    for name in OTHERS:
+        ((path, why),) = summary.clusters[name].strangers.items()
+        assert path == str(tmp_path / "other" / name / "__cluster_metadata-0")
+        assert "two clusters under one id" in why
+    same = summary.clusters["of the same log"]
+    assert (same.strangers, same.records, same.quarantined) == ({}, 1, {})
+    assert names_of(open_store(taken)) == dict.fromkeys(clusters, "abcdefghijk"), "the good replica"
     assert not ingest(spark, paths[1:], taken).bad
