@@ -17,6 +17,7 @@ from quorate.raft.inputs import Received
 from quorate.raft.messages import (
     AddVoterRequest,
     FetchRequest,
+    FetchSnapshotRequest,
     RemoveVoterRequest,
     Request,
     Response,
@@ -32,6 +33,7 @@ from quorate.raft.values import (
     ElectionState,
     KRaftVersion,
     LeaderChange,
+    Limits,
     RecoveredLog,
     Voter,
     Voters,
@@ -62,6 +64,7 @@ class Node:
         self.life = 0
         self.foreign: str | None = None
         self.batches: list[AppendedBatch] = []
+        self.files: list[str] = []
         self.start_offset = 0
         self.snapshot = OffsetAndEpoch(0, 0)
         self.seq = 0
@@ -71,7 +74,10 @@ class Node:
 
     @property
     def storage(self) -> Any:
-        return SimpleNamespace(read=lambda *_: b"".join(batch.data for batch in self.batches))
+        return SimpleNamespace(
+            read=lambda *_: b"".join(batch.data for batch in self.batches),
+            disk=SimpleNamespace(names=lambda: self.files),
+        )
 
     @property
     def end(self) -> int:
@@ -98,7 +104,11 @@ class Node:
                 listeners=(),
                 min_kraft_version=0,
                 max_kraft_version=1,
+                auto_join=False,
+                can_be_voter=True,
+                limits=Limits(),
             ),
+            leader_id=-1,
             durable=SimpleNamespace(election=False),
             electable=False,
             high_watermark=self.snapshot.offset or -1,
@@ -115,6 +125,7 @@ class Node:
             applied=self.snapshot,
             _tail=tail,
             _reads={},
+            config=self.state.config,
             _policy=SimpleNamespace(clean_interval_ms=60_000),
         )
         log = RecoveredLog(
@@ -213,7 +224,10 @@ class Node:
         self.ask(FetchRequest(None, key(self.id), self.epoch, offset, epoch, 0, 0, -1))
 
     def receive(self, request: Request) -> int:
+        """What it is to send, its disk is asked for first: that may take its time."""
         self.replies += 1
+        if isinstance(request, FetchRequest | FetchSnapshotRequest):
+            self.replica._reads[self.replies] = SimpleNamespace(reply_to=self.replies)
         self.step([Received(self.replies, request)])
         return self.replies
 

@@ -26,6 +26,7 @@ from quorate.raft.roles import (
 from quorate.raft.values import Voter
 from quorate.sim.chance import Chance
 from quorate.sim.clients import Clients
+from quorate.sim.exam import examine
 from quorate.sim.faults import Faults
 from quorate.sim.healing import Healing
 from quorate.sim.ledger import Ledger
@@ -162,6 +163,7 @@ class World:
         self.healing.run()
         for observer in self._observers:
             observer.finished(self)
+        examine(self)
 
     def run_until(self, end_us: int) -> None:
         """Everything that happens before this time."""

@@ -49,7 +49,7 @@ class Duties:
             twin.forget_heard()
             twin.heard_in = twin.election.epoch
         if isinstance(request, FetchRequest):
-            twin.fetched(request.replica, request.offset)
+            twin.fetched(request.replica, request.offset, now_ms)
         if isinstance(request, FetchRequest | FetchSnapshotRequest):
             who = request.replica
         elif isinstance(request, UpdateVoterRequest):

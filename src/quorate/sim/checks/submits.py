@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from quorate.formats.batch import read_batch
+from quorate.base.errors import ErrorCode
+from quorate.formats.batch import HEADER_SIZE, read_batch
 from quorate.formats.batch_records import values as values_of
 from quorate.node.replica import Committed, Submit
 from quorate.sim.checks.history import Entry
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 CHECK = "a submission is answered"
 _LONG_MS = 2000
+_OVERHEAD = 24
+"""Most bytes that a record needs beside its value."""
 _Asked = tuple[Sequence[bytes], int, int]
 """The values, where the log ended when they came, and when that was."""
 
@@ -35,8 +38,8 @@ class Submits:
     def asked(self, twin: Twin, submit: Submit, now_ms: int) -> None:
         self._waiting[twin.id][submit.token] = (submit.values, twin.tip.end, now_ms)
 
-    def told(self, twin: Twin, outcomes: Sequence[Outcome], applied: int) -> None:
-        """`applied`: the state machine has all below it."""
+    def told(self, twin: Twin, outcomes: Sequence[Outcome], applied: int, most: int) -> None:
+        """`applied`: the state machine has all below it. `most`: bytes of a batch."""
         waiting = self._waiting[twin.id]
         for outcome in outcomes:
             found = waiting.get(outcome.token)
@@ -51,6 +54,10 @@ class Submits:
                         f"{twin} says that {_place(outcome)} is done, and has not answered "
                         f"{first}, which came before it",
                     )
+            elif outcome.error == ErrorCode.RECORD_LIST_TOO_LARGE and _fits(found[0], most):
+                raise Violation(
+                    CHECK, f"{twin} finds {_hex(found[0])} too large for a batch of {most} bytes"
+                )
             del waiting[outcome.token]
 
     def _committed(self, twin: Twin, outcome: Committed, asked: _Asked, applied: int) -> None:
@@ -77,6 +84,11 @@ class Submits:
         for token, asked in self._waiting[twin.id].items():
             if now_ms - asked[2] > _LONG_MS:
                 raise Violation(CHECK, f"{twin} never answers {token}, and has nothing left to do")
+
+
+def _fits(values: Sequence[bytes], most: int) -> bool:
+    """Whatever else the batch says of each of its records?"""
+    return HEADER_SIZE + sum(_OVERHEAD + len(value) for value in values) <= most
 
 
 def _place(outcome: Committed) -> str:

@@ -82,6 +82,8 @@ class Twin:
         """Who was answered well, and when its question came."""
         self._ends: dict[ReplicaKey, int] = {}
         """Where its log ended when they fetched first in that epoch."""
+        self.fetched_at: dict[ReplicaKey, int] = {}
+        """When they fetched last in that epoch: ms of its own clock."""
         self.caught_up: set[ReplicaKey] = set()
         """Who has fetched, in that epoch, what it had when they fetched first, or all. (The rule
         asks for what it had at the last Fetch before that was valid: never less.)"""
@@ -105,10 +107,12 @@ class Twin:
         self.waiting.clear()
         self.served.clear()
         self._ends.clear()
+        self.fetched_at.clear()
         self.caught_up.clear()
 
-    def fetched(self, key: ReplicaKey, offset: int) -> None:
+    def fetched(self, key: ReplicaKey, offset: int, now_ms: int) -> None:
         """A replica fetches from there (KIP-853: when it has caught up, it may be added)."""
+        self.fetched_at[key] = now_ms
         if offset >= self._ends.setdefault(key, self.tip.end):
             self.caught_up.add(key)
 

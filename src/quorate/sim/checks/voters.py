@@ -87,11 +87,12 @@ def _check_set(twin: Twin, entry: Entry, new: tuple[Voter, ...]) -> None:
         raise Violation("voter set", f"{twin}: {entry} has a voter without directory id")
 
 
-def check_changes(twin: Twin) -> None:
+def check_changes(twin: Twin, now_ms: int, lately_ms: int) -> None:
     """The changes of this step: the set before each, and something of its epoch, are committed.
 
     The latter is what Raft's single-server changes lacked at first (Ongaro 2015). Looked at when
-    the step is over: one and the same step may commit and then change.
+    the step is over: one and the same step may commit and then change. Who is added has fetched
+    within the last `lately_ms`, too (`LeaderState.isReplicaCaughtUp`).
     """
     changes, twin.changes = twin.changes, []
     high = twin.high
@@ -116,4 +117,11 @@ def check_changes(twin: Twin) -> None:
                 raise Violation(
                     "a new voter has caught up",
                     f"{what} and adds {key}, which has not {verb} in epoch {entry.epoch}",
+                )
+            silent_ms = now_ms - twin.fetched_at[key]
+            if silent_ms >= lately_ms:
+                raise Violation(
+                    "a new voter has caught up",
+                    f"{what} and adds {key}, which has not fetched since {silent_ms} ms; a new "
+                    f"voter has within {lately_ms} ms",
                 )

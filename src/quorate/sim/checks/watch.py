@@ -9,6 +9,7 @@ from quorate.base.errors import ErrorCode
 from quorate.node.jobs import (
     Installed,
     InstallRefused,
+    SnapshotFailed,
     SnapshotWritten,
     Surveyed,
     WriteSnapshot,
@@ -36,8 +37,11 @@ from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
 from quorate.sim.checks.duties import Duties
 from quorate.sim.checks.elections import Elections
+from quorate.sim.checks.fetches import Fetches
 from quorate.sim.checks.goodbyes import Goodbyes, check_taught
 from quorate.sim.checks.history import History
+from quorate.sim.checks.joins import Joins
+from quorate.sim.checks.leftovers import Leftovers
 from quorate.sim.checks.machines import Machines
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
 from quorate.sim.checks.retention import Retention, check_age
@@ -79,6 +83,9 @@ class Checks(Observer):
         self.submits = Submits()
         self.changes = Changes()
         self.goodbyes = Goodbyes()
+        self.fetches = Fetches()
+        self.joins = Joins()
+        self.leftovers = Leftovers()
         self.retention = Retention()
         self._states: dict[int, State] = {}
         """What each running core has in memory: read, never written."""
@@ -110,6 +117,8 @@ class Checks(Observer):
         self.changes.began(twin, core._state.config)
         self.goodbyes.began(twin)
         self.retention.began(twin)
+        self.fetches.began(twin)
+        self.leftovers.began(twin, process.storage.disk)
 
     def restored(self, process: Process) -> None:
         """An old copy may have less, and the world sees to it that nobody misses it."""
@@ -131,6 +140,8 @@ class Checks(Observer):
         for item in happened:
             if isinstance(item, Received | Installed | InstallRefused | Submit):
                 self._look_at(twin, item, effects, state)
+            if isinstance(item, Installed | InstallRefused | SnapshotWritten | SnapshotFailed):
+                self.leftovers.count(twin, process.storage.disk)
             if isinstance(item, Surveyed | Installed | SnapshotWritten):
                 self.retention.happened(twin, item)
         before = twin.tip
@@ -150,6 +161,8 @@ class Checks(Observer):
             self._results(twin, process, effects)
         self._role(twin, effects, state)
         self.goodbyes.look(twin, effects, state)
+        self.joins.look(twin, happened, effects, state)
+        self.leftovers.look(twin, effects, state)
         self.changes.look(twin, effects, state)
         self._replica(twin, process, effects, state)
 
@@ -170,6 +183,7 @@ class Checks(Observer):
         if replica is None:
             return
         self.retention.look(twin, effects, replica, state.now)
+        self.fetches.look(twin, effects, replica, state)
         leading = replica.leading_epoch
         if leading != twin.leading or (leading is not None and not isinstance(state.role, Leader)):
             self.machines.leads(twin, leading, replica.applied.offset, state.role)
@@ -177,29 +191,34 @@ class Checks(Observer):
     def _look_at(self, twin: Twin, item: Input, effects: Effects, state: State) -> None:
         """What must be known of the messages that the step took."""
         if isinstance(item, Received):
-            request = item.request
-            if _epoch_of(request) < twin.election.epoch:
-                self._fenced.add((twin.id, item.reply_to))
-                if type(request) in _HEARD:
-                    return
-            if type(request) in _CHANGES:
-                self.changes.asked(twin, item.reply_to, request, state)  # type: ignore[arg-type]
-            if type(request) in _ASKED:
-                self._asked[twin.id, item.reply_to] = request  # type: ignore[assignment]
-                if twin.hears and isinstance(request, VoteRequest) and request.pre_vote:
-                    self._sheltered.add((twin.id, item.reply_to))
-            elif type(request) in _HEARD:
-                self.duties.heard(twin, item.reply_to, request, state.now)
-            elif isinstance(request, EndQuorumEpochRequest):
-                is_out = effects.stopped or effects.faulted is not None
-                if not is_out:
-                    self.duties.told_goodbye(twin, request, state)
+            self._received(twin, item, effects, state)
         elif isinstance(item, Installed):
             twin.installed(item.snapshot_id)
         elif isinstance(item, Submit):
             self.submits.asked(twin, item, state.now)
         else:
             twin.installing = None
+
+    def _received(self, twin: Twin, item: Received, effects: Effects, state: State) -> None:
+        request = item.request
+        if isinstance(request, FetchRequest | FetchSnapshotRequest):
+            self.fetches.asked(twin, item.reply_to, request)
+        if _epoch_of(request) < twin.election.epoch:
+            self._fenced.add((twin.id, item.reply_to))
+            if type(request) in _HEARD:
+                return
+        if type(request) in _CHANGES:
+            self.changes.asked(twin, item.reply_to, request, state)  # type: ignore[arg-type]
+        if type(request) in _ASKED:
+            self._asked[twin.id, item.reply_to] = request  # type: ignore[assignment]
+            if twin.hears and isinstance(request, VoteRequest) and request.pre_vote:
+                self._sheltered.add((twin.id, item.reply_to))
+        elif type(request) in _HEARD:
+            self.duties.heard(twin, item.reply_to, request, state.now)
+        elif isinstance(request, EndQuorumEpochRequest):
+            is_out = effects.stopped or effects.faulted is not None
+            if not is_out:
+                self.duties.told_goodbye(twin, request, state)
 
     def _results(self, twin: Twin, process: Process, effects: Effects) -> None:
         """What was applied, what of it is told to clients, and what goes into a snapshot."""
@@ -210,7 +229,8 @@ class Checks(Observer):
             self.clients.told(twin, effects.outcomes)
             replica = process.replica
             assert replica is not None
-            self.submits.told(twin, effects.outcomes, replica.applied.offset)
+            most = replica.config.limits.batch_bytes
+            self.submits.told(twin, effects.outcomes, replica.applied.offset, most)
         for job in effects.jobs:
             if isinstance(job, WriteSnapshot):
                 self._snapshot(twin, job)
@@ -236,7 +256,7 @@ class Checks(Observer):
         if newest is not None and newest in twin.written:
             self.changes.made(twin, newest)
         twin.written.clear()
-        check_changes(twin)
+        check_changes(twin, state.now, state.config.limits.caught_up_within_ms)
         control = state.controls.state
         wanted = twin.voters
         version = twin.tip.kraft_version
@@ -258,6 +278,7 @@ class Checks(Observer):
             if self._fenced and (twin.id, answer.reply_to) in self._fenced:
                 self._check_fence(twin, answer)
             self.duties.answered(twin, answer.reply_to, response)
+            self.fetches.answered(twin, answer)
             if isinstance(response, FetchResponse):
                 check_fetch_answer(twin, response)
                 continue
@@ -319,10 +340,12 @@ class Checks(Observer):
     def invoked(self, op: ClientOp) -> None:
         self.clients.ops.append(op)
 
-    def _finish_submits(self, world: World) -> None:
+    def _finish_nodes(self, world: World) -> None:
         for process in world.processes.values():
             if process.replica is not None:
-                self.submits.finish(self.twins[process.id], self._states[process.id].now)
+                twin, state = self.twins[process.id], self._states[process.id]
+                self.submits.finish(twin, state.now)
+                self.leftovers.count(twin, process.storage.disk)
 
     def finished(self, world: World) -> None:
         committed = self.history.committed
@@ -336,7 +359,7 @@ class Checks(Observer):
                         "durable majority", f"at the end {committed} is not held by a majority"
                     )
                 if process.replica.applied.offset == committed.end:
-                    self._finish_submits(world)
+                    self._finish_nodes(world)
                     self.clients.finish(process.machine.values, world.now_us)
                     return
         raise Violation("liveness", f"at the end nobody has applied {committed}")

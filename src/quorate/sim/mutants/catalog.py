@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from quorate.sim.mutants.answers import ANSWERS
+from quorate.sim.mutants.debts import DEBTS
 from quorate.sim.mutants.elections import ELECTIONS
 from quorate.sim.mutants.margins import MARGINS
 from quorate.sim.mutants.mutant import Mutant
 from quorate.sim.mutants.replication import REPLICATION
 from quorate.sim.mutants.storage import STORAGE
 
-MUTANTS: tuple[Mutant, ...] = (*ELECTIONS, *REPLICATION, *STORAGE, *MARGINS, *ANSWERS)
+MUTANTS: tuple[Mutant, ...] = (
+    *ELECTIONS,
+    *REPLICATION,
+    *STORAGE,
+    *MARGINS,
+    *ANSWERS,
+    *DEBTS,
+)

@@ -1,0 +1,279 @@
+"""What is owed some day, and what there may be at most: each promise broken once by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
+from quorate.node.jobs import SnapshotFailed
+from quorate.node.replica import Answer, Submit
+from quorate.raft.inputs import Answered, Received
+from quorate.raft.messages import (
+    AddVoterRequest,
+    AddVoterResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    Request,
+    Response,
+)
+from quorate.raft.ready import AbandonSnapshot, Refused, Send, SnapshotChunk
+from quorate.raft.roles import Download, Follower, Resigned
+from quorate.raft.values import Limits, Voters
+from sim.fake import Node, key, voters
+from sim.test_checks_core import broken
+from sim.test_checks_duties import leading
+
+pytestmark = pytest.mark.interpreted
+
+
+# -- a Fetch -----------------------------------------------------------------------------------
+IN_TIME = "a Fetch is answered in time"
+NO_MORE = "a Fetch is answered with no more than was asked for"
+SNAPSHOT = OffsetAndEpoch(3, 1)
+
+
+def fetch(max_wait_ms: int = 500, max_bytes: int = 100) -> FetchRequest:
+    return FetchRequest(None, key(2), 1, 3, 1, max_wait_ms, max_bytes, 3)
+
+
+def chunk(max_bytes: int) -> FetchSnapshotRequest:
+    return FetchSnapshotRequest(None, key(2), 1, SNAPSHOT, 0, max_bytes)
+
+
+def asked(request: Request, wake_at_ms: int | None = 500) -> Node:
+    """A leader whose election is durable takes this at 0 ms, and has no answer yet."""
+    _, leader = leading()
+    for waiting in leader.fake.checks.fetches._waiting.values():
+        waiting.clear()  # of whoever was heard before
+    leader.state.durable.election = True
+    leader.step([Received(77, request)], wake_at_ms=wake_at_ms)
+    return leader
+
+
+def answered(leader: Node, response: Response, data: bytes = b"") -> None:
+    leader.step(answers=[Answer(77, response, data)])
+
+
+RECORDS = FetchResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), 3, 0, None, None, None, (), ())
+CHUNK = FetchSnapshotResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), SNAPSHOT, 200, 0, b"", ())
+
+
+def test_a_fetch_may_wait_until_its_time_is_up() -> None:
+    leader = asked(fetch())
+    leader.state.now = 499
+    leader.step(wake_at_ms=500)
+    answered(leader, RECORDS)
+    leader.state.now = 9000
+    leader.step()
+
+
+def test_a_fetch_that_is_not_answered_when_its_time_is_up() -> None:
+    leader = asked(fetch())
+    leader.state.now = 500
+    with broken(IN_TIME, "within 0 ms"):
+        leader.step(wake_at_ms=900)
+
+
+@pytest.mark.parametrize("wake_at_ms", [501, None])
+def test_a_leader_that_sleeps_longer_than_a_fetch_may_wait(wake_at_ms: int | None) -> None:
+    with broken(IN_TIME, "to be answered within 500 ms from now"):
+        asked(fetch(), wake_at_ms)
+
+
+def test_a_fetch_of_which_the_disk_is_asked_waits_for_the_disk() -> None:
+    _, leader = leading()
+    leader.state.durable.election = True
+    leader.fake.checks.fetches._waiting[1].clear()
+    leader.replica._reads = {9: SimpleNamespace(reply_to=77)}
+    leader.step([Received(77, chunk(100))])
+    leader.replica._reads = {}
+    with broken(IN_TIME, "FetchSnapshotRequest"):
+        leader.step()
+
+
+def test_a_fetch_waits_for_a_leader_that_may_not_speak_yet() -> None:
+    leader = asked(fetch())
+    leader.state.durable.election = False
+    leader.state.now = 9000
+    leader.step([Received(78, fetch())])
+
+
+def test_who_leads_no_more_lets_nobody_wait() -> None:
+    leader = asked(fetch())
+    leader.state.role = Resigned(9000, set())
+    with broken(IN_TIME, "does not lead"):
+        leader.step()
+
+
+def test_nobody_is_owed_anything_by_a_node_that_stops() -> None:
+    leader = asked(fetch())
+    leader.state.now = 9000
+    leader.step(stopped=True)
+
+
+def test_more_bytes_than_were_asked_for() -> None:
+    batch = (60).to_bytes(12, "big") + bytes(60)
+    answered(asked(fetch(max_bytes=144)), RECORDS, 2 * batch)
+    with broken(NO_MORE, "with 144 bytes, 143 will do"):
+        answered(asked(fetch(max_bytes=143)), RECORDS, 2 * batch)
+
+
+def test_the_first_batch_comes_whatever_its_size() -> None:
+    answered(asked(fetch(max_bytes=1)), RECORDS, (60).to_bytes(12, "big") + bytes(60))
+
+
+def test_a_chunk_of_a_snapshot_is_no_longer_than_was_asked_for() -> None:
+    answered(asked(fetch()), RECORDS)
+    leader = asked(fetch())
+    answered(leader, RECORDS)
+    leader.replica._reads = {9: SimpleNamespace(reply_to=77)}
+    leader.step([Received(77, chunk(99))])
+    with broken(NO_MORE, "with 100 bytes, 99 will do"):
+        answered(leader, CHUNK, bytes(100))
+
+
+# -- a new voter -------------------------------------------------------------------------------
+@pytest.mark.parametrize("now_ms", [2999, 3000])
+def test_a_new_voter_that_had_caught_up_long_ago(now_ms: int) -> None:
+    fake, leader = leading()
+    leader.state.config.limits = Limits(caught_up_within_ms=3000)
+    leader.state.now = now_ms
+    leader.hear(2, 3)
+    fake.rule(leader, 1, 2, 3, 4)
+    batch = leader.control(Voters(voters(1, 2, 3, 4)))
+    if now_ms < 3000:
+        leader.append(batch)
+        return
+    with broken("a new voter has caught up", "has not fetched since 3000 ms"):
+        leader.append(batch)
+
+
+# -- auto join ---------------------------------------------------------------------------------
+def joining() -> Node:
+    """Node 4 follows node 1 from 0 ms on, and is to join its three voters."""
+    fake, leader = leading()
+    node = fake[4]
+    node.state.config.auto_join = True
+    fake.rule(node, 1, 2, 3)
+    fake.replicate(leader, 4)
+    node.state.role = Follower((), 9000, 9000)
+    node.state.leader_id = 1
+    node.step()
+    return node
+
+
+def send(node: Node, request: object, to: int = 1) -> None:
+    node.step(sends=[Send(0, to, ("host", 9093), request, 0)])  # type: ignore[arg-type]
+
+
+def a_fetch_of_it() -> FetchRequest:
+    return FetchRequest(None, key(4), 1, 3, 1, 0, 0, -1)
+
+
+TO_JOIN = AddVoterRequest(None, key(4), (), 1000, False)
+JOINS = "who is to join asks for it"
+
+
+def test_who_is_to_join_and_never_asks() -> None:
+    node = joining()
+    node.state.now = 2000
+    send(node, a_fetch_of_it())
+    node.state.now = 2001
+    send(node, a_fetch_of_it(), to=-2)
+    with broken(JOINS, "it has fetched for 2001 ms from node 1"):
+        send(node, a_fetch_of_it())
+
+
+@pytest.mark.parametrize("how", ["asks", "is told", "follows anew"])
+def test_who_is_to_join_asks_once_in_a_fetch_timeout(how: str) -> None:
+    node = joining()
+    node.state.now = 2000
+    if how == "asks":
+        send(node, TO_JOIN)
+    elif how == "is told":
+        node.step([Answered(5, AddVoterResponse(ErrorCode.REQUEST_TIMED_OUT))])
+    else:
+        node.state.role = replace(node.state.role)
+        node.step()
+    node.state.now = 4000
+    send(node, a_fetch_of_it())
+    node.state.now = 4001
+    with broken(JOINS):
+        send(node, a_fetch_of_it())
+
+
+@pytest.mark.parametrize("why", ["auto_join", "can_be_voter"])
+def test_who_is_not_to_join_need_not_ask(why: str) -> None:
+    node = joining()
+    setattr(node.state.config, why, False)
+    node.state.now = 9000
+    send(node, a_fetch_of_it())
+
+
+# -- what is left on a disk --------------------------------------------------------------------
+LEFT = "what is left over is removed"
+PART = "00000000000000000003-0000000001-1.checkpoint.part"
+
+
+def downloading() -> Node:
+    fake, leader = leading()
+    node = fake[4]
+    fake.replicate(leader, 4)
+    node.state.role = Follower((), 9000, 9000, download=Download(SNAPSHOT))
+    node.write(SnapshotChunk(SNAPSHOT, 0, b"a"))
+    node.files.append(PART)
+    return node
+
+
+def test_a_download_that_is_given_up_is_abandoned() -> None:
+    node = downloading()
+    node.state.role.download = None
+    node.write(AbandonSnapshot(SNAPSHOT))
+
+
+@pytest.mark.parametrize("other", [None, Download(OffsetAndEpoch(9, 1))])
+def test_a_download_that_is_given_up_and_stays(other: Download | None) -> None:
+    node = downloading()
+    node.state.role.download = other
+    with broken(LEFT, "fetches snapshot (3, 1) no more"):
+        node.step()
+
+
+def test_a_download_of_a_node_that_stops() -> None:
+    node = downloading()
+    node.state.role.download = None
+    node.step(stopped=True)
+
+
+def test_a_snapshot_that_failed_leaves_no_file() -> None:
+    node = downloading()
+    node.step([SnapshotFailed(SNAPSHOT, "the disk is full")])
+    node.files.append(PART.replace("-1.", "-2."))
+    with broken(LEFT, "and of these 1 in the making"):
+        node.step([SnapshotFailed(SNAPSHOT, "the disk is full")])
+
+
+def test_recovery_leaves_no_such_file() -> None:
+    node = downloading()
+    with broken(LEFT, f"has {PART} on its disk"):
+        node.start()
+
+
+# -- a submission ------------------------------------------------------------------------------
+@pytest.mark.parametrize("most", [61 + 24 + 10, 61 + 24 + 9])
+def test_a_submission_that_fits_is_not_too_large(most: int) -> None:
+    _, leader = leading()
+    leader.state.config.limits = Limits(batch_bytes=most)
+    leader.step([Submit(1, (bytes(10),))])
+    refused = Refused(1, ErrorCode.RECORD_LIST_TOO_LARGE, "")
+    if most < 61 + 24 + 10:
+        leader.step(outcomes=[refused])
+        return
+    with broken("a submission is answered", "too large for a batch of 95 bytes"):
+        leader.step(outcomes=[refused])
