@@ -13,7 +13,7 @@ PURE = tests/formats tests/wire tests/raft tests/test_native.py
 # The interpreter and pytest keep what they compiled, of the package and of rewritten tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test check lint bench campaign lock clean native wheel
+.PHONY: quickstart test check lint quick bench campaign lock clean native wheel
 
 quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
@@ -31,15 +31,28 @@ test: .venv/dev.stamp native .kafka/libs.stamp .kafka/tla.stamp
 PIPELINE = src/quorate/spark src/quorate/cli tests/spark
 QUICK = not slow and not interop$(if $(shell git status --porcelain -- $(PIPELINE)),, and not smoke)
 
+# What takes longest is left out where neither it nor what it stands on differs from the commit:
+# the pipeline's tests without a session, and the simulator's whole worlds.
+UNDER_IT = $(addprefix src/quorate/,base wire formats metadata)
+UNDER_WORLDS = $(addprefix src/quorate/,raft storage controller node sim) tests/sim
+unchanged = $(if $(shell git status --porcelain -- $(UNDER_IT) $(1)),,--ignore=$(2))
+LEFT = $(call unchanged,$(PIPELINE),tests/spark) \
+  $(call unchanged,$(UNDER_WORLDS),tests/sim/test_sim_worlds.py)
+
 # Without the slow tests, with fewer examples of the property tests, over the sources where they
-# have changed since they were compiled.
+# have changed since they were compiled. Style and types are judged meanwhile.
 check: .venv/dev.stamp
 	@$(BIN)/python tools/build_native.py --codec
+	@$(MAKE) --no-print-directory -j 2 quick lint
+
+quick:
+	QUORATE_QUICK=1 $(BIN)/pytest -n 2 --dist loadgroup -m "$(QUICK)" $(or $(ARGS),$(LEFT))
+
+lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	QUORATE_QUICK=1 $(BIN)/pytest -n 2 --dist loadgroup -m "$(QUICK)" $(ARGS)
 
 bench: .venv/dev.stamp native .kafka/libs.stamp
 	$(BIN)/python -m bench $(ARGS)

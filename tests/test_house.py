@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home|farm)/")
@@ -19,6 +21,7 @@ def tracked_text_files() -> list[Path]:
     return [f for f in files if f.is_file() and "tests/data" not in f.as_posix()]
 
 
+@pytest.mark.slow  # the inner loop asks the linter itself
 def test_imports_only_go_down():
     linter = Path(sys.executable).with_name("lint-imports")
     run = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True)

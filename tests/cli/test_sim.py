@@ -78,6 +78,7 @@ def test_seeds_that_are_none(quorate, seeds):
     assert outcome.code == 2 and "--seeds" in outcome.err and "Traceback" not in outcome.err
 
 
+@pytest.mark.slow
 def test_replay_ends_with_the_hash_of_the_trace(quorate):
     outcome = quorate("sim", "replay", str(SMALL))
     assert outcome.code == 0
@@ -93,6 +94,7 @@ def test_replay_of_what_fails_ends_where_it_fails(quorate, grumpy):
     outcome = quorate("sim", "replay", str(SMALL))
     assert outcome.code == 1
     assert "FAILED: patience: a hundred steps are enough" in outcome.out
+    assert "to heal" not in outcome.out, "it never came to that"
 
 
 def test_a_plan_can_be_printed_changed_and_replayed(quorate, tmp_path):

@@ -80,6 +80,7 @@ def comparisons_of_a_change(size):
     return CountedKey.compared
 
 
+@pytest.mark.slow
 def test_a_change_looks_at_as_many_others_in_a_large_image_as_in_a_small_one():
     assert comparisons_of_a_change(10) <= 4
     assert comparisons_of_a_change(100_000) <= 4
