@@ -9,6 +9,7 @@ from itertools import islice
 import pytest
 
 from quorate.sim.draw import draw
+from quorate.sim.explore.search import Progress
 from quorate.sim.mutants.hunt import Catch
 from quorate.sim.run import Outcome
 
@@ -87,3 +88,25 @@ def test_a_nemesis_names_its_seed(quorate, monkeypatch, tmp_path, kept):
     first, *_, again = outcome.out.splitlines()
     assert first.startswith("interrupted: 1 deeds begun, the last step after 2.5 of 60 s")
     assert again == "  quorate sim nemesis --seed 7 --seconds 60 --members 3 --only kill"
+
+
+@pytest.mark.parametrize("depths", [0, 2])
+def test_an_exploration_says_how_deep_it_came(quorate, monkeypatch, depths):
+    def run(self, depth, on_level):
+        for done in range(depths):
+            on_level(Progress(done, 10 * done + 1, 20, 3, 4, 5, 0.5))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("quorate.sim.explore.search.Search.run", run)
+    outcome = quorate("sim", "explore", "election", "--depth", 9)
+    assert outcome.code == 130 and outcome.err == ""
+    *levels, said = outcome.out.splitlines()
+    assert len(levels) == depths
+    if depths:
+        assert said == "interrupted: every law holds in 11 states, to depth 1 of 9"
+    else:
+        assert said == "interrupted: no depth of 9 was done"
+
+    outcome = quorate("sim", "explore", "election", "--json")
+    assert outcome.code == 130 and outcome.out == ""
+    assert outcome.err.startswith("interrupted: ") and len(outcome.err.splitlines()) == 1

@@ -24,7 +24,10 @@ def elsewhere(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_a_planted_bug_is_found_and_the_line_to_see_it_again_plants_it_too() -> None:
     ran = elsewhere("run", "--seeds", "0..3", "--plant", BUG)
     assert ran.returncode == 1, ran.stderr
-    assert ran.stdout.splitlines()[-1] == f"  quorate sim replay 0 --plant {BUG}"
+    assert ran.stdout.splitlines()[-2:] == [
+        f"  quorate sim replay 0 --plant {BUG}",
+        f"  quorate sim shrink 0 --plant {BUG}",
+    ]
 
 
 @pytest.mark.slow

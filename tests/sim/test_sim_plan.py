@@ -124,6 +124,15 @@ def test_settings_left_out_have_their_defaults() -> None:
         ),
         ("at 5 flap nodes=1 period_ms=0 times=3", "line 1: period_ms is from 1 to .*'at 5 flap"),
         ("\nat 5 kill node=9 down_ms=1", "line 2: there is no node 9"),
+        ("\nlimits.batch_bytes 1", "line 2: limits.batch_bytes is at least 261, and not 1: so"),
+        (
+            "clients.lists 5\nlimits.batch_bytes 1060\n",
+            "line 2: limits.batch_bytes is at least 1061, and not 1060",
+        ),
+        ("clients.lists 0", "line 1: clients.lists is from 1 to 1000"),
+        ("limits.caught_up_within_ms 0", "line 1: limits.caught_up_within_ms is from 1"),
+        ("\nclock.drift_ppm 1000000", "line 2: clock.drift_ppm is from 0 to 500000, and not"),
+        ("colour  3", "line 1: there is no setting 'colour': 'colour  3'$"),
     ],
 )
 def test_what_cannot_be_read_is_named(text: str, says: str) -> None:

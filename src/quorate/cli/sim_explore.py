@@ -1,6 +1,6 @@
 """`quorate sim explore`: every order of every event over a few real cores.
 
-Exit codes: 0 every law holds as deep as was looked, 1 one is broken, 2 bad input.
+Exit codes: 0 every law holds as deep as was looked, 1 one is broken, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quorate.base.errors import QuorateError
+from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
 
 if TYPE_CHECKING:
@@ -80,7 +81,18 @@ def explore(
     numbers = {name: number for name, number in given.items() if number is not None}
     epochs = numbers.pop("epochs", chosen.epochs)
     chosen = replace(chosen, epochs=epochs, budget=chosen.budget._replace(**numbers))
-    result = Search(chosen).run(depth, (lambda level: None) if as_json else _show)
+    levels: list[Progress] = []
+
+    def reached(level: Progress) -> None:
+        levels.append(level)
+        if not as_json:
+            _show(level)
+
+    try:
+        result = Search(chosen).run(depth, reached)
+    except KeyboardInterrupt:
+        click.echo(_ended_early(levels, depth), err=as_json)
+        return INTERRUPTED
     if as_json:
         click.echo(json.dumps(_facts(result)))
     elif result.violation is None:
@@ -89,6 +101,14 @@ def explore(
     if result.violation is not None:
         _tell(result, out, as_json)
     return 0 if result.violation is None else 1
+
+
+def _ended_early(levels: list[Progress], depth: int) -> str:
+    """How far it came; what it has seen is in memory only, so that it cannot go on."""
+    if not levels:
+        return f"interrupted: no depth of {depth} was done"
+    done = levels[-1]
+    return f"interrupted: every law holds in {done.states} states, to depth {done.depth} of {depth}"
 
 
 def _show(level: Progress) -> None:

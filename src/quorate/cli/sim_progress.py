@@ -75,16 +75,15 @@ class Total:
 
 
 def failed(seed: int, failure: Failure, scenario: str | None = None, bug: str | None = None) -> str:
-    """What went wrong, and how to see it again."""
-    again = with_bug(f"quorate sim replay {seed}", bug)
+    """What went wrong, how to see it again, and how to see it in a smaller world."""
+    what, drawn = str(seed), ""
     if scenario is not None:
-        file = f"{seed}.plan"
-        drawn = f"quorate sim plan {seed} --scenario {scenario} > {file}"
-        again = with_bug(f"{drawn}; quorate sim replay {file}", bug)
-    return (
-        f"seed {seed} failed at {failure.at_ms} ms, event {failure.event}: {failure.check}: "
-        f"{failure.message}\n  {again}"
-    )
+        what = f"{seed}.plan"
+        drawn = f"quorate sim plan {seed} --scenario {scenario} > {what}; "
+    again = with_bug(f"{drawn}quorate sim replay {what}", bug)
+    smaller = with_bug(f"quorate sim shrink {what}", bug)
+    said = f"seed {seed} failed at {failure.at_ms} ms, event {failure.event}: {failure.check}: "
+    return f"{said}{failure.message}\n  {again}\n  {smaller}"
 
 
 def interrupted(done: int, of: int, what: str, again: str) -> str:

@@ -26,6 +26,7 @@ from quorate.sim.plan import (
     NetworkPlan,
     Plan,
     TimingPlan,
+    largest_submit,
 )
 
 _SIZES: Final = (1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7)
@@ -46,9 +47,6 @@ _BAD_MEDIA: Final = (
     "lose-vote",
     "lose-epochs",
 )
-_OF_A_BATCH: Final = 61
-_OF_A_RECORD: Final = 200
-"""Most bytes of a client's record beside the padding."""
 
 
 def draw(seed: int) -> Plan:
@@ -156,8 +154,7 @@ def _limits(luck: Chance, plan: Plan) -> Limits:
     usual = Limits()
     if luck.happens(0.4):
         return usual
-    record = plan.clients.padding + _OF_A_RECORD
-    largest = _OF_A_BATCH + plan.clients.lists * record
+    largest = largest_submit(plan.clients)
     return Limits(
         border_window=luck.pick((usual.border_window, 1, 8)),
         batch_bytes=luck.pick((usual.batch_bytes, largest, 2 * largest)),

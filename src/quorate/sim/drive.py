@@ -214,7 +214,7 @@ class Drive:
             world.faults.cut_power_inside(process)
             return
         except Exception as error:
-            raise Violation("defect", f"disk of node {process.id}: {error!r}") from error
+            raise Violation("defect", f"disk of node {process.id}: {_words(error)}") from error
         self._performing = None
         done = 0
         for result in results:
@@ -245,13 +245,17 @@ class Drive:
             world.faults.cut_power_inside(process)
             return
         except Exception as error:
-            raise Violation("defect", f"snapshot of node {process.id}: {error!r}") from error
+            raise Violation("defect", f"snapshot of node {process.id}: {_words(error)}") from error
         self._writing.remove(job)
         self._down_ms = None  # who cannot write a snapshot goes on
         if self._plan.retention_bytes <= _SCARCE and self._snapshot_luck.happens(0.4):
             process.post(result, CleanTo(job.snapshot_id))
         else:
             process.post(result)
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _writes(jobs: Sequence[Job]) -> bool:

@@ -279,6 +279,11 @@ _DEFAULT: Final = Plan()
 _DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
 _MINUTE_US: Final = 60_000_000
+_MOST_DRIFT_PPM: Final = 500_000
+"""A clock that runs at half its rate, or at half as much again."""
+_OF_A_BATCH: Final = 61
+_OF_A_RECORD: Final = 200
+"""Most bytes of a client's record beside the padding."""
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
         "duration_ms": (1, _DAY_MS),
@@ -304,9 +309,17 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "clients.keys": (1, MOST),
         "clients.think_ms": (1, _HOUR_MS),
         "clients.timeout_ms": (1, _HOUR_MS),
+        "clients.lists": (1, 1000),
+        "clients.padding": (0, 1 << 20),
         "limits.border_window": (1, MOST),
         "limits.batch_bytes": (1, 1 << 30),
         "limits.max_observers": (1, MOST),
+        "limits.observer_session_ms": (1, MOST),
+        "limits.caught_up_within_ms": (1, MOST),
+        "clock.drift_ppm": (0, _MOST_DRIFT_PPM),
+        "timing.high_watermark_linger_ms": (0, _HOUR_MS),
+        "timing.idle_ms": (0, _HOUR_MS),
+        "network.hold_ms": (0, _HOUR_MS),
     }
 )
 """From least to most: a world of other numbers stands still or never ends."""
@@ -320,6 +333,11 @@ _OF_DEEDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     }
 )
 """The same of their arguments."""
+
+
+def largest_submit(clients: ClientPlan) -> int:
+    """Bytes of the largest batch that a client may ask for: a world must have room for it."""
+    return _OF_A_BATCH + clients.lists * (clients.padding + _OF_A_RECORD)
 
 
 def plan_text(plan: Plan, *, short: bool = False) -> str:
@@ -366,7 +384,7 @@ def parse_plan(text: str) -> Plan:
                 _parse_setting(words, plain, parts)
                 lines[words[0]] = number
         except ValueError as error:
-            raise PlanError(f"{error}: {line.strip()!r}", number) from None
+            raise PlanError(f"{error}: '{line.strip()}'", number) from None
     found_format = plain.get("format", FORMAT)
     if found_format in _OTHER_TAIL:
         parts["disk"].pop("tail_bytes", None)
@@ -395,6 +413,11 @@ def check_plan(plan: Plan, lines: Mapping[str | Deed, int] = MappingProxyType({}
         if not least <= value <= most:
             reason = f"{name} is from {least} to {most}, and not {value}"
             raise PlanError(reason, lines.get(name, 0))
+    least = largest_submit(plan.clients)
+    if plan.limits.batch_bytes < least:
+        reason = f"limits.batch_bytes is at least {least}, and not {plan.limits.batch_bytes}: "
+        reason += "so large is what clients ask for (clients.lists, clients.padding)"
+        raise PlanError(reason, lines.get("limits.batch_bytes", 0))
     count = plan.voters + plan.observers
     for deed in plan.deeds:
         line = lines.get(deed, 0)

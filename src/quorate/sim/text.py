@@ -49,11 +49,9 @@ def trace_head(plan: Plan, version: str) -> str:
 
 def trace_end(outcome: Outcome) -> list[str]:
     """The last lines of a trace: what came of the world."""
-    lines = [
-        f"{outcome.events} events in {outcome.simulated_ms} ms, the last {outcome.healing_ms} "
-        "of them to heal"
-    ]
-    failure = outcome.failure
+    failure, healing_ms = outcome.failure, outcome.healing_ms
+    healed = f", the last {healing_ms} of them to heal" if healing_ms else ""
+    lines = [f"{outcome.events} events in {outcome.simulated_ms} ms{healed}"]
     if failure is not None:
         lines.append(f"FAILED: {failure.check}: {failure.message}")
         lines += failure.details.splitlines()

@@ -54,7 +54,7 @@ def request(kind: str, words: Mapping[str, str]) -> Request:
     """The request of this kind; raises CannotDo for an unknown kind, name or number."""
     build = _KINDS.get(kind)
     if build is None:
-        raise CannotDo(f"nobody asks {kind!r}; there are {', '.join(_KINDS)}")
+        raise CannotDo(f"nobody asks '{kind}'; there are {', '.join(_KINDS)}")
     options = _Options(kind, words)
     found = build(options)
     options.nothing_left()

@@ -68,8 +68,8 @@ def parse(line: str) -> tuple[str, list[Any], dict[str, Any]]:
     name, *words = line.split()
     if name not in _COMMANDS:
         close = get_close_matches(name, _COMMANDS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_COMMANDS)}"
-        raise CannotDo(f"there is no command {name!r}; {hint}")
+        hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(_COMMANDS)}"
+        raise CannotDo(f"there is no command '{name}'; {hint}")
     signature = _SIGNATURES[name]
     args = [word for word in words if "=" not in word]
     options = dict(word.split("=", 1) for word in words if "=" in word)
@@ -94,4 +94,4 @@ def _number(name: str, word: str) -> int:
     try:
         return int(word)
     except ValueError:
-        raise CannotDo(f"{name}: {word!r} is not a number") from None
+        raise CannotDo(f"{name}: '{word}' is not a number") from None
