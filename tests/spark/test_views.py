@@ -13,6 +13,7 @@ from quorate.formats.batch import iter_batches
 from quorate.metadata.loader import Loader, log_batch
 from quorate.spark.history import NoSuchQuestion, history, narrowed
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
+from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.store import WarehouseError
 from quorate.spark.timetravel import NoSuchState, offset_at, state_at
 from quorate.spark.views import VIEWS, register_views
@@ -39,6 +40,14 @@ def test_every_view_answers(spark, fleet):
     """Each in one go, as a union would: no view may name a column that is not there."""
     for name in VIEWS:
         assert spark.table(name).columns, name
+
+
+def test_what_holds_now_is_of_the_same_moment_as_its_history(spark, fleet, monkeypatch):
+    listed = []
+    files = fleet.files
+    monkeypatch.setattr(fleet, "files", lambda table: [listed.append(table), files(table)][1])
+    register_views(spark, fleet)
+    assert sorted(listed) == sorted(TABLES)
 
 
 def test_who_led_a_partition(ask):

@@ -9,6 +9,7 @@ first whose time is later. Both are what a replay of the log to there gives.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +18,9 @@ from quorate.spark.tables.control import Progress, load_progress
 from quorate.spark.tables.files import safe_name
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import VALIDITY
-from quorate.spark.tables.read import read_table
+from quorate.spark.tables.read import read_files, read_table
 from quorate.spark.tables.slices import CURRENT
-from quorate.spark.tables.store import Store
+from quorate.spark.tables.store import Store, Stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,9 +91,13 @@ def log_ends(store: Store, cluster_id: str) -> datetime:
     return datetime.fromtimestamp(load_progress(store)[cluster_id].last_time / 1e6, UTC)
 
 
-def current(spark: SparkSession, store: Store, kind: str) -> DataFrame:
-    """The things of a kind as of now, in every cluster; reads nothing of the history."""
-    rows = read_table(spark, store, kind, lambda file: file.path.startswith(CURRENT + "/"))
+def current(spark: SparkSession, store: Store, kind: str, files: Sequence[Stored]) -> DataFrame:
+    """The things of a kind as of now, in every cluster; reads nothing of the history.
+
+    files: all that the table of the kind has now
+    """
+    now = [file for file in files if file.path.startswith(CURRENT + "/")]
+    rows = read_files(spark, store, kind, now)
     return rows.drop("is_current", "valid_to_offset", "valid_to_time")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import TABLES
-from quorate.spark.tables.read import read_table
+from quorate.spark.tables.read import read_files
 from quorate.spark.tables.store import Store
 from quorate.spark.timetravel import current
 
@@ -188,9 +188,10 @@ VIEWS: Final[dict[str, View]] = {
 def register_views(spark: SparkSession, store: Store) -> list[str]:
     """Make the tables and the views of a warehouse known to SQL in this session; their names."""
     for table in TABLES:
-        read_table(spark, store, table).createOrReplaceTempView(table)
-    for kind in KINDS:
-        current(spark, store, kind).createOrReplaceTempView(f"{kind}_now")
+        files = store.files(table)  # once: what holds now is of the same moment as its history
+        read_files(spark, store, table, files).createOrReplaceTempView(table)
+        if table in KINDS:
+            current(spark, store, table, files).createOrReplaceTempView(f"{table}_now")
     for name, view in VIEWS.items():
         spark.sql(view.sql).createOrReplaceTempView(name)
     return [*TABLES, *(f"{kind}_now" for kind in KINDS), *VIEWS]

@@ -30,6 +30,11 @@ def read_table(
     The files are those of this moment: call again to see later runs.
     """
     files = [file for file in store.files(table) if wanted is None or wanted(file)]
+    return read_files(spark, store, table, files)
+
+
+def read_files(spark: SparkSession, store: Store, table: str, files: Sequence[Stored]) -> DataFrame:
+    """The rows of some of the files that a table has."""
     schema = spark_schema(TABLES[table])
     if not files:
         return spark.createDataFrame([], schema)
