@@ -113,9 +113,9 @@ def test_a_glob_passes_over_what_is_no_log(two_segments, tmp_path: Path):
         read(tmp_path / "note.*")
 
 
-def packed(home: Path, archive: Path) -> Path:
+def packed(home: Path, archive: Path, how: int = zipfile.ZIP_DEFLATED) -> Path:
     if archive.suffix == ".zip":
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        with zipfile.ZipFile(archive, "w", how) as out:
             for path in sorted(home.rglob("*")):
                 out.write(path, path.relative_to(home))
     else:
@@ -212,6 +212,27 @@ def test_an_encrypted_archive_is_refused(two_segments, tmp_path: Path):
     archive.write_bytes(data)
     (problem,) = problems(read(archive))
     assert "a.zip!" in problem and "is encrypted, password required" in problem
+
+
+@pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_of_a_garbled_member_what_can_be_unpacked_is_read(tmp_path: Path, how: int, share: float):
+    archive = packed(DATA / "a-first/node1", tmp_path / "a.zip", how)
+    sound = read(archive)
+    with zipfile.ZipFile(archive) as opened:
+        member = next(m for m in opened.infolist() if m.filename.endswith("0.log"))
+    data = bytearray(archive.read_bytes())
+    data[member.header_offset + 100 + int((member.compress_size - 100) * share)] ^= 0x55
+    archive.write_bytes(data)
+    rows = read(archive)
+    *_, problem = problems(rows)
+    assert f"{member.filename}: cannot be unpacked from byte" in problem
+    good = [row for row in rows if row["problem"] is None]
+    assert 0 < len(good) < len(sound)
+    assert [row for row in sound if row in good] == good
+    assert len(good) > len(sound) * (share - 0.3)
+    with pytest.raises(SourceError, match=r"a\.zip!.*0\.log"):
+        read(archive, failFast="true")
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])

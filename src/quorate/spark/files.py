@@ -33,7 +33,7 @@ from pyarrow.fs import (
 
 from quorate.formats.errors import FormatError
 from quorate.formats.files import parse_segment_name, parse_snapshot_name
-from quorate.spark.scan import Read
+from quorate.spark.scan import Garbled, Read
 
 ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _WILD: Final = frozenset("*?[")
@@ -53,6 +53,8 @@ _UNREADABLE: Final = (
     *(tarfile.TarError, zipfile.BadZipFile),
     RuntimeError,  # what zipfile says of a member that is encrypted or packed in a way unknown
 )
+_STEPS: Final = (65536, 64)
+"""Bytes that are unpacked at a time, and where that fails: fewer than a batch has."""
 _REQUEST: Final = re.compile(r"\s*\(Request ID: [^)]*\)")
 
 
@@ -72,6 +74,10 @@ class UnsoundArchive(SourceError):
         )
         self.archive = archive
         self.position = position
+
+
+class GarbledMember(SourceError, Garbled):
+    """A member of an archive that ends to make sense; names it and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,18 +240,41 @@ class Shelf:
         return self.reader(file)(0, file.size)
 
     def reader(self, file: File) -> Read:
-        """The function that reads parts of the file; it and this raise SourceError."""
+        """The function that reads parts of the file; it and this raise SourceError.
+
+        What is packed is read up to where it makes no sense, then GarbledMember is raised.
+        """
         with _told(file.name):
             stream = self._stream(file)
         shift = file.start or 0
 
         def read(position: int, size: int) -> bytes:
+            wanted = max(min(size, file.size - position), 0)
+            if not file.seekable:
+                return self._unpacked(file, position, wanted)
             with _told(file.name):
                 stream.seek(shift + position)
-                data: bytes = stream.read(max(min(size, file.size - position), 0))
+                data: bytes = stream.read(wanted)
                 return data
 
         return read
+
+    def _unpacked(self, file: File, position: int, wanted: int) -> bytes:
+        """`wanted` bytes of a packed member, fewer before what cannot be unpacked."""
+        found = bytearray()
+        for step in _STEPS:
+            try:
+                stream = self._stream(file)
+                stream.seek(position + len(found))
+                while part := stream.read(min(wanted - len(found), step)):
+                    found += part
+                return bytes(found)
+            except _UNREADABLE as error:
+                problem = error
+        if not found:
+            where = f"cannot be unpacked from byte {position} on"
+            raise GarbledMember(f"{file.name}: {where}: {problem}")
+        return bytes(found)
 
     def _stream(self, file: File) -> Any:
         if self._path != file.path:

@@ -24,10 +24,10 @@ from quorate.formats.batch import (
     batch_size,
     read_batch,
 )
-from quorate.formats.errors import BatchError, IncompleteBatch
+from quorate.formats.errors import BatchError, FormatError, IncompleteBatch
 
 Read = Callable[[int, int], bytes]
-"""`read(position, size)`: the bytes there, fewer at the file's end."""
+"""`read(position, size)`: the bytes there, fewer at the file's end; may raise Garbled."""
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -54,6 +54,10 @@ TORN: Final = "damaged length or torn tail"
 """How damage is told that a crash while writing may have left at the end of a file."""
 _BLOCK: Final = 512
 """The least that a disk writes."""
+
+
+class Garbled(FormatError):
+    """Bytes of an archive that cannot be unpacked: what was packed is damaged, not the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +124,18 @@ def runs(read: Read, size: int, start: int = 0, end: int | None = None) -> Itera
     """The sound batches that begin in the range [start, end), and the damage between them.
 
     `size` is that of the file, `end` by default too. Damage is told up to the next sound batch,
-    also where that lies beyond `end`.
+    also where that lies beyond `end`, and to the end of the file from where it cannot be unpacked.
     """
+    position = start
+    try:
+        for found in _runs(read, size, start, end):
+            yield found
+            position = found.position + found.size
+    except Garbled as error:
+        yield Damage(position, size - position, str(error))
+
+
+def _runs(read: Read, size: int, start: int, end: int | None) -> Iterator[Run | Damage]:
     window = _Window(read, size)
     end = size if end is None else min(end, size)
     position = start if start == 0 else window.next_sound(start)
