@@ -226,7 +226,7 @@ def test_of_a_garbled_member_what_can_be_unpacked_is_read(tmp_path: Path, how: i
     archive.write_bytes(data)
     rows = read(archive)
     *_, problem = problems(rows)
-    assert f"{member.filename}: cannot be unpacked from byte" in problem
+    assert problem.startswith("cannot be unpacked from byte ")
     good = [row for row in rows if row["problem"] is None]
     assert 0 < len(good) < len(sound)
     assert [row for row in sound if row in good] == good

@@ -79,6 +79,10 @@ class UnsoundArchive(SourceError):
 class GarbledMember(SourceError, Garbled):
     """A member of an archive that ends to make sense; names it and the reason."""
 
+    def __init__(self, member: File, reason: str) -> None:
+        super().__init__(f"{member.name}: {reason}")
+        self.reason = reason
+
 
 @dataclass(frozen=True, slots=True)
 class File:
@@ -272,8 +276,7 @@ class Shelf:
             except _UNREADABLE as error:
                 problem = error
         if not found:
-            where = f"cannot be unpacked from byte {position} on"
-            raise GarbledMember(f"{file.name}: {where}: {problem}")
+            raise GarbledMember(file, f"cannot be unpacked from byte {position} on: {problem}")
         return bytes(found)
 
     def _stream(self, file: File) -> Any:

@@ -59,6 +59,9 @@ _BLOCK: Final = 512
 class Garbled(FormatError):
     """Bytes of an archive that cannot be unpacked: what was packed is damaged, not the disk."""
 
+    reason: str
+    """Without the file's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Damage:
@@ -132,7 +135,7 @@ def runs(read: Read, size: int, start: int = 0, end: int | None = None) -> Itera
             yield found
             position = found.position + found.size
     except Garbled as error:
-        yield Damage(position, size - position, str(error))
+        yield Damage(position, size - position, error.reason)
 
 
 def _runs(read: Read, size: int, start: int, end: int | None) -> Iterator[Run | Damage]:
