@@ -81,6 +81,7 @@ GARBAGE = {
     "an empty frame": struct.pack(">i", 0),
     "an unknown api": struct.pack(">ihhih", 10, 9999, 0, 1, -1),
     "half a header": struct.pack(">ih", 2, 1),
+    "a million topics": struct.pack(">ihhih", 3_000_010, 55, 2, 1, -1) + b"\0" * 3_000_000,
     "a body of noise": struct.pack(">ihhih", 10 + 64, 1, 17, 1, -1) + b"\xff" * 64,
 }
 

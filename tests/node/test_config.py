@@ -264,6 +264,10 @@ REFUSALS = [
     ({"max.connections.per.ip.overrides": "a b:5"}, "contains invalid addresses : a b"),
     ({"max.connections.per.ip.overrides": "h"}, "'h' is not of the form host:connections"),
     ({"max.connections.per.ip.overrides": "h:x"}, 'For input string: "x"'),
+    ({"max.connections.per.ip.overrides": "h:9999999999"}, 'For input string: "9999999999"'),
+    ({"max.connections.per.ip.overrides": "a:1,,b:2"}, "'' is not of the form host:connections"),
+    ({"message.max.bytes": "1" * 5000}, "Not a number of type INT"),
+    ({"node.id": "1\u00a0"}, "Not a number of type INT"),
     (
         {"connections.max.idle.ms": "100"},
         "connection.failed.authentication.delay.ms=100 should always be less than "

@@ -1,5 +1,7 @@
 """Kafka's requests to one controller: versions, features, registration, envelopes, refusals."""
 
+import struct
+
 import pytest
 
 from node.world import LISTENER, World
@@ -282,6 +284,13 @@ def test_a_refusal_of_the_core_is_the_inner_answer(world):
         (EnvelopeRequest(request_data=b"nonsense"), ErrorCode.INVALID_REQUEST),
         (
             EnvelopeRequest(request_data=b"nonsense", client_host_address=bytes(16)),
+            ErrorCode.UNSUPPORTED_VERSION,
+        ),
+        (
+            EnvelopeRequest(
+                request_data=struct.pack(">hhih", 55, 2, 1, -1).ljust(65_537, b"\0"),
+                client_host_address=bytes(16),
+            ),
             ErrorCode.UNSUPPORTED_VERSION,
         ),
     ],

@@ -24,7 +24,7 @@ from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.formats.files import encode_partition_metadata, segment_name
 from quorate.raft.values import LeaderChange
 from quorate.spark.columns import COLUMNS, COMMENTS
-from quorate.spark.files import SourceError
+from quorate.spark.files import Shelf, SourceError, list_files, members
 from quorate.spark.plan import Pieces, parse_options, partitions
 from quorate.spark.read import read_partition
 from quorate.spark.typed import source_type
@@ -233,6 +233,23 @@ def test_of_a_garbled_member_what_can_be_unpacked_is_read(tmp_path: Path, how: i
     assert len(good) > len(sound) * (share - 0.3)
     with pytest.raises(SourceError, match=r"a\.zip!.*0\.log"):
         read(archive, failFast="true")
+
+
+def test_a_member_is_opened_once_however_long_it_is(tmp_path: Path, monkeypatch):
+    """Each time it is opened, all that stands before is unpacked again."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as out:
+        out.writestr("x", bytes(range(256)) * 256)
+    opened = []
+    plain = zipfile.ZipFile.open
+    monkeypatch.setattr(
+        zipfile.ZipFile, "open", lambda self, *args: opened.append(args) or plain(self, *args)
+    )
+    (file,) = members(list_files(str(tmp_path / "a.zip"))[1].popitem()[1]).values()
+    with Shelf() as shelf:
+        read_part = shelf.reader(file)
+        parts = [read_part(at, 1000) for at in range(0, file.size, 1000)]
+    assert b"".join(parts) == bytes(range(256)) * 256
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])

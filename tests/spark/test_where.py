@@ -88,6 +88,7 @@ def test_what_is_parsed():
         ("raw = 'x'", 1, "there is no column 'raw'"),
         ("offset == 1", 9, "a value is missing"),
         ("offset = 'x'", 9, "'x' is no value of type int64"),
+        ("offset < 9223372036854775808", 9, "9223372036854775808 is no value of type int64"),
         ("type = TopicRecord", 7, "TopicRecord is no value of type string"),
         ("timestamp > 'noon'", 12, "'noon' is no value of type timestamp"),
         ("is_control = 1", 13, "1 is no value of type bool"),

@@ -7,6 +7,7 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.frozen import frozen
+from quorate.node.sizes import check_size
 from quorate.node.translate import Asked
 from quorate.wire.errors import WireError
 from quorate.wire.header import WireRequest, decode_request, encode_response
@@ -57,6 +58,7 @@ def unwrap(call: Call, forwardable: Container[int]) -> Call | ErrorCode:
     if len(message.client_host_address) not in (4, 16):
         return ErrorCode.INVALID_REQUEST
     try:
+        check_size(message.request_data)
         request = decode_request(message.request_data)
     except WireError:
         return ErrorCode.UNSUPPORTED_VERSION

@@ -132,8 +132,11 @@ def check_broker_sasl(settings: Settings, protocols: Mapping[str, str]) -> None:
 
 def connections_by_host(settings: Settings) -> dict[str, int]:
     """`max.connections.per.ip.overrides`: host -> connections."""
+    entries = COMMA.split(settings.text(OVERRIDES) or "")
+    while entries and not entries[-1]:  # as Java splits
+        entries.pop()
     found = {}
-    for entry in filter(None, COMMA.split(settings.text(OVERRIDES) or "")):
+    for entry in entries:
         host, colon, most = entry.rpartition(":")
         if not colon:
             settings.refuse(
@@ -141,9 +144,10 @@ def connections_by_host(settings: Settings) -> dict[str, int]:
                 f"Error parsing configuration property '{OVERRIDES}': '{entry}' is not of the "
                 "form host:connections",
             )
-        if not re.fullmatch(r"[+-]?[0-9]{1,10}", most.strip(), re.ASCII):
+        number = re.fullmatch(r"[+-]?[0-9]{1,10}", most.strip(), re.ASCII)
+        if number is None or not -(1 << 31) <= int(number[0]) < 1 << 31:
             settings.refuse(OVERRIDES, f'For input string: "{most.strip()}"')
-        found[host.strip()] = int(most)
+        found[host.strip()] = int(number[0])
     return found
 
 

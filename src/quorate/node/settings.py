@@ -13,10 +13,12 @@ from typing import Final, NoReturn
 
 from quorate.base.errors import QuorateError
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,1000}", re.ASCII)
 PROVIDERS: Final = "config.providers"
 COMMA: Final = re.compile(r"\s*,\s*")
 _MALFORMED: Final = "Malformed \\uxxxx encoding."
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+"""What Java's `trim` takes away: a no-break space is a part of the value."""
 _TYPE_NAMES: Final = {16: "SHORT", 32: "INT", 64: "LONG"}
 _DOUBLE: Final = re.compile(
     r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?|NaN|[+-]?Infinity", re.ASCII
@@ -42,7 +44,7 @@ class Settings:
     def __init__(
         self, values: Mapping[str, str], places: Mapping[str, str], source: str = ""
     ) -> None:
-        self._values = {key: value.strip() for key, value in values.items()}
+        self._values = {key: value.strip(_BLANKS) for key, value in values.items()}
         self._places = places
         self.source = source
         self.notes: list[str] = []

@@ -19,6 +19,7 @@ from quorate.node.controller import (
 from quorate.node.jobs import Result
 from quorate.node.machine import Now
 from quorate.node.replica import Replica
+from quorate.node.sizes import check_size
 from quorate.node.translate_peer import api_key_of, request_to_wire, response_from_wire
 from quorate.raft import inputs
 from quorate.raft.inputs import Failure
@@ -210,6 +211,7 @@ class Driver:
 
     # -- those who ask us ---------------------------------------------------------------------
     def _on_frame(self, slot: Slot, frame: bytes) -> None:
+        check_size(frame)
         request = decode_request(frame)
         self._next += 1
         self._slots[self._next] = slot

@@ -15,7 +15,7 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -224,6 +224,33 @@ def _missing(path: str, system: FileSystem) -> str:
     return "there is no such file or directory"
 
 
+class _Unpacker:
+    """Reads a packed member, of which whatever stands before is unpacked first: best in order."""
+
+    def __init__(self, file: File, stream: Any, open_anew: Callable[[], Any]) -> None:
+        self._file = file
+        self._stream = stream
+        self._open_anew = open_anew
+
+    def __call__(self, position: int, size: int) -> bytes:
+        """Fewer bytes before what cannot be unpacked; there, raises GarbledMember."""
+        wanted = max(min(size, self._file.size - position), 0)
+        found = bytearray()
+        for step in _STEPS:
+            try:
+                self._stream.seek(position + len(found))
+                while part := self._stream.read(min(wanted - len(found), step)):
+                    found += part
+                return bytes(found)
+            except _UNREADABLE as error:
+                problem = error
+                self._stream = self._open_anew()  # behind an error it is in no state to go on
+        if not found:
+            why = f"cannot be unpacked from byte {position} on: {problem}"
+            raise GarbledMember(self._file, why)
+        return bytes(found)
+
+
 class Shelf:
     """Reads files; keeps the file or archive open that was read last. Close it in the end."""
 
@@ -250,34 +277,17 @@ class Shelf:
         """
         with _told(file.name):
             stream = self._stream(file)
+        if not file.seekable:
+            return _Unpacker(file, stream, lambda: self._stream(file))
         shift = file.start or 0
 
         def read(position: int, size: int) -> bytes:
-            wanted = max(min(size, file.size - position), 0)
-            if not file.seekable:
-                return self._unpacked(file, position, wanted)
             with _told(file.name):
                 stream.seek(shift + position)
-                data: bytes = stream.read(wanted)
+                data: bytes = stream.read(max(min(size, file.size - position), 0))
                 return data
 
         return read
-
-    def _unpacked(self, file: File, position: int, wanted: int) -> bytes:
-        """`wanted` bytes of a packed member, fewer before what cannot be unpacked."""
-        found = bytearray()
-        for step in _STEPS:
-            try:
-                stream = self._stream(file)
-                stream.seek(position + len(found))
-                while part := stream.read(min(wanted - len(found), step)):
-                    found += part
-                return bytes(found)
-            except _UNREADABLE as error:
-                problem = error
-        if not found:
-            raise GarbledMember(file, f"cannot be unpacked from byte {position} on: {problem}")
-        return bytes(found)
 
     def _stream(self, file: File) -> Any:
         if self._path != file.path:

@@ -162,7 +162,10 @@ class _Parser:
         found = self._next("text number word", "a value")
         try:
             if pa.types.is_integer(kind):
-                return int(found)
+                number = int(found)
+                if number.bit_length() > 63:
+                    raise ValueError(found)
+                return number
             if pa.types.is_boolean(kind):
                 return {"true": True, "false": False}[found.lower()]
             if found[0] != "'":

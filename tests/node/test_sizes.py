@@ -1,0 +1,32 @@
+"""How long a request may be: a short frame can name a million empty topics."""
+
+import struct
+
+import pytest
+
+from quorate.node.sizes import check_size
+from quorate.wire.errors import WireError
+
+KIB, MIB = 1024, 1024 * 1024
+
+
+def frame(api_key, size):
+    return struct.pack(">hhi", api_key, 0, 7).ljust(size, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("api_key", "most", "name"),
+    [
+        (1, 64 * KIB, "Fetch"),
+        (52, 64 * KIB, "Vote"),
+        (55, 64 * KIB, "DescribeQuorum"),
+        (9999, 64 * KIB, "api 9999"),
+        (49, MIB, "AlterClientQuotas"),
+        (58, MIB, "Envelope"),
+        (56, 8 * MIB, "AlterPartition"),
+    ],
+)
+def test_a_request_is_no_longer_than_its_api_has_reason_to_be(api_key, most, name):
+    check_size(frame(api_key, most))
+    with pytest.raises(WireError, match=f"{name} has {most} bytes at most here, not {most + 1}"):
+        check_size(frame(api_key, most + 1))
