@@ -9,7 +9,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
 from quorate.node.jobs import AppendBatches, ReadLog, Write
-from quorate.node.replica import Answer, Effects
+from quorate.node.replica import Answer, Effects, Submit
 from quorate.raft.messages import (
     AddVoterResponse,
     FetchResponse,
@@ -203,7 +203,9 @@ def test_refusals_and_doubts(marks: Marks) -> None:
     node = a_world(marks)[1]
     fenced = FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, LeaderAndEpoch(-1, 0))
     node.step(
-        answers=[Answer(1, fenced)], outcomes=[Refused(1, ErrorCode.NOT_CONTROLLER, "", True)]
+        [Submit(1, ())],
+        answers=[Answer(1, fenced)],
+        outcomes=[Refused(1, ErrorCode.NOT_CONTROLLER, "", True)],
     )
     assert marks.marks["a message of an older epoch came in a later one"] == 1
     assert marks.marks["a proposal was left in doubt"] == 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +93,23 @@ def test_an_archive_that_is_cut_off_has_a_verdict_and_the_others_are_audited(aud
     assert (code, out) == (1, "") and f"{archive} is not a sound archive: " in err
     code, out, _ = audit(archive)
     assert code == 1 and out.endswith("1 damaged\n")
+
+
+def test_a_side_file_that_cannot_be_unpacked_is_damage_of_its_replica(audit, tmp_path):
+    cluster = copy_of("d-divergent", tmp_path)
+    archive = Path(shutil.make_archive(cluster / "node2", "zip", cluster / "node2"))
+    shutil.rmtree(cluster / "node2")
+    with zipfile.ZipFile(archive) as opened:
+        names = [name for name in opened.namelist() if name.endswith("quorum-state")]
+        before = {name: opened.read(name) for name in opened.namelist()}
+    with zipfile.ZipFile(archive, "w") as out:
+        for name, content in before.items():
+            out.writestr(name, content)
+    change(archive, lambda old: old.replace(before[names[0]], before[names[0]].swapcase(), 1))
+    code, out, err = audit(cluster)
+    assert (code, err) == (1, "")
+    assert f"damage (quorum-state): {archive}!{names[0]}: cannot be unpacked from byte" in out
+    assert "1 damaged" in out and "node 1: sound" in out
 
 
 @pytest.mark.parametrize(

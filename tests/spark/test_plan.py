@@ -113,6 +113,13 @@ def test_a_glob_passes_over_what_is_no_log(two_segments, tmp_path: Path):
         read(tmp_path / "note.*")
 
 
+def test_a_path_that_is_there_is_no_pattern_and_an_empty_one_is_none(two_segments, tmp_path: Path):
+    odd = two_segments[0].rename(tmp_path / "node[1]")
+    assert len(read(odd)) > 40
+    with pytest.raises(SourceError, match="a path is empty: is a variable not set"):
+        read("")
+
+
 def packed(home: Path, archive: Path, how: int = zipfile.ZIP_DEFLATED) -> Path:
     if archive.suffix == ".zip":
         with zipfile.ZipFile(archive, "w", how) as out:

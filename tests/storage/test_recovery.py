@@ -317,8 +317,21 @@ def test_a_log_that_is_gone_is_missed_for_the_vote():
 def test_a_snapshot_whose_installation_was_interrupted_needs_no_log():
     disk = without_a_log(disk_with())
     disk.put(EPOCHS, b"0\n1\n1 0\n")
-    storage, _ = opened(disk)
+    for name in disk.names():
+        if name.endswith("index"):
+            disk.remove(name)
+    storage, notes = opened(disk)
     assert (storage.start_offset, storage.end_offset) == (2, 2)
+    assert not any(isinstance(note, Warn) for note in notes)
+
+
+def test_a_log_that_is_gone_from_beside_its_index_is_warned_of():
+    disk = without_a_log(disk_with())
+    disk.put(EPOCHS, b"0\n1\n1 0\n")
+    disk.put(LOG_FILE.replace(".log", ".index"), b"")
+    _, notes = opened(disk)
+    assert "00000000000000000000.index: its segment is missing, there is no log" in str(notes[0])
+    assert isinstance(notes[0], Warn)
 
 
 def test_a_last_segment_that_is_gone_is_warned_of():

@@ -426,14 +426,14 @@ def _targets(text: str, quorum: Quorum) -> Targets:
     """The voters of `--target`; an id alone stands for the voter of that id."""
     from quorate.node.dynamic_voters import VoterError, parse_voter
 
-    voters = {voter.key.id: voter.key for voter in quorum.voters}
+    voters = {str(voter.key.id): voter.key for voter in quorum.voters}
     found: dict[ReplicaKey, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        if part.isdecimal() and int(part) not in voters:
+        if part.isdecimal() and part not in voters:
             raise VoterError(
                 f"Controller {part} is no voter now: give it as id@host:port:directory-id"
             )
-        key, address = (voters[int(part)], None) if part.isdecimal() else parse_voter(part)[:2]
+        key, address = (voters[part], None) if part.isdecimal() else parse_voter(part)[:2]
         if key.id in {other.id for other in found}:
             raise VoterError(f"Node id {key.id} was specified more than once.")
         found[key] = address

@@ -68,12 +68,13 @@ class UnsoundArchive(SourceError):
     """What is in an archive cannot be told; names it, the reason and how far it was read."""
 
     def __init__(self, archive: File, position: int, reason: object) -> None:
+        self.archive = archive
+        self.position = min(position, archive.size)
+        why = str(reason).partition("\n")[0].rstrip(":")
         super().__init__(
-            f"{archive.path} is not a sound archive: {reason} (read to byte {position} of "
+            f"{archive.path} is not a sound archive: {why} (read to byte {self.position} of "
             f"{archive.size})"
         )
-        self.archive = archive
-        self.position = position
 
 
 class GarbledMember(SourceError, Garbled):
@@ -166,8 +167,10 @@ def file_path(path: str) -> str:
 def expand(pattern: str) -> list[str]:
     """The paths that a pattern (`*`, `?`, `[...]` within a name) stands for, sorted.
 
-    Raises SourceError when there is none.
+    A path that is there stands for itself. Raises SourceError when there is none.
     """
+    if not pattern:
+        raise SourceError("a path is empty: is a variable not set?")
     system, inner, authority = file_system(pattern)
     parts = inner.split("/")
     first = next((n for n, part in enumerate(parts) if _WILD & set(part)), None)
@@ -175,6 +178,8 @@ def expand(pattern: str) -> list[str]:
     if first is not None:
         found = ["/".join(parts[:first]) or ("/" if inner.startswith("/") else "")]
         try:
+            if system.get_file_info(inner).type != FileType.NotFound:
+                return [authority + inner]
             for part in parts[first:]:
                 found = [
                     child

@@ -289,6 +289,14 @@ def _miss_log(disk: Disk, found: Survey, newest: OffsetAndEpoch) -> None:
             f"{disk.where}: there is no segment of the log ({segment_name(newest.offset)}), but "
             f"{said}: records that were acknowledged may be lost. Restore the log, or {_ANEW}"
         )
+    for name in sorted(found.names):
+        if parse_segment_name(name, INDEX_SUFFIX) is not None:
+            text = (
+                f"{disk.where}/{name}: its segment is missing, there is no log; records behind "
+                f"offset {newest.offset} are lost if a snapshot of the leader's did not just take "
+                "their place"
+            )
+            found.notes.append(Warn(text))
 
 
 def _later_epoch(found: Survey, newest: OffsetAndEpoch) -> str:

@@ -30,10 +30,16 @@ class Submits:
     def __init__(self) -> None:
         self._waiting: dict[int, dict[int, _Asked]] = {}
         """By node and token: what it waits for."""
+        self._upgrades: dict[int, set[int]] = {}
+        """By node: tokens of upgrades of kraft.version that have no answer yet."""
 
     def began(self, twin: Twin) -> None:
         """Another life: who asked the one before has heard that the connection broke."""
         self._waiting[twin.id] = {}
+        self._upgrades[twin.id] = set()
+
+    def upgrading(self, twin: Twin, token: int) -> None:
+        self._upgrades[twin.id].add(token)
 
     def asked(self, twin: Twin, submit: Submit, now_ms: int) -> None:
         self._waiting[twin.id][submit.token] = (submit.values, twin.tip.end, now_ms)
@@ -44,7 +50,10 @@ class Submits:
         for outcome in outcomes:
             found = waiting.get(outcome.token)
             if found is None:
-                continue  # an upgrade
+                if outcome.token not in self._upgrades[twin.id]:
+                    raise Violation(CHECK, f"{twin} answers {outcome.token}, which asks nothing")
+                self._upgrades[twin.id].remove(outcome.token)
+                continue
             if isinstance(outcome, Committed):
                 self._committed(twin, outcome, found, applied)
                 first = next(iter(waiting))

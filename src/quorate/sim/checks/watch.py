@@ -15,7 +15,7 @@ from quorate.node.jobs import (
     WriteSnapshot,
 )
 from quorate.node.replica import Submit
-from quorate.raft.inputs import Received
+from quorate.raft.inputs import Received, UpgradeKRaftVersion
 from quorate.raft.messages import (
     AddVoterRequest,
     AddVoterResponse,
@@ -138,7 +138,9 @@ class Checks(Observer):
         twin = self.twins[node_id]
         state = self._states[node_id]
         for item in happened:
-            if isinstance(item, Received | Installed | InstallRefused | Submit):
+            if isinstance(
+                item, Received | Installed | InstallRefused | Submit | UpgradeKRaftVersion
+            ):
                 self._look_at(twin, item, effects, state)
             if isinstance(item, Installed | InstallRefused | SnapshotWritten | SnapshotFailed):
                 self.leftovers.count(twin, process.storage.disk)
@@ -196,6 +198,8 @@ class Checks(Observer):
             twin.installed(item.snapshot_id)
         elif isinstance(item, Submit):
             self.submits.asked(twin, item, state.now)
+        elif isinstance(item, UpgradeKRaftVersion):
+            self.submits.upgrading(twin, item.token)
         else:
             twin.installing = None
 

@@ -113,6 +113,13 @@ DEBTS = (
         '(DELETED_SUFFIX, ".tmp")',
     ),
     Mutant(
+        "submit-answered-twice",
+        "what has committed is told twice",
+        "node.proposals",
+        "                outcomes.append(committed)\n",
+        "                outcomes += (committed, committed)\n",
+    ),
+    Mutant(
         "oversized-submit-dropped",
         "a submission that fits no batch is neither appended nor refused",
         "node.proposals",

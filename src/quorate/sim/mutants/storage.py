@@ -128,8 +128,8 @@ STORAGE = (
         "            if view.end_offset > self.applied.offset:\n",
     ),
     Mutant(
-        "loss-called-refusal",
-        "what was appended by a leader that lost its place is reported as never appended",
+        "loss-called-commit",
+        "what a leader that lost its place appended is reported as committed",
         "node.proposals",
         "            Refused(item.token, ErrorCode.NOT_CONTROLLER, NOT_ACTIVE, in_doubt=True)\n",
         "            Committed(item.token, item.base_offset, item.end_offset)\n",

@@ -35,6 +35,7 @@ from quorate.spark.audit.model import (
 from quorate.spark.audit.sidefiles import judge_epochs, judge_quorum_state
 from quorate.spark.audit.uncompared import CUT_OFF, judge_uncompared
 from quorate.spark.audit.voters import judge_voters
+from quorate.spark.scan import Garbled
 
 _KEEP = (
     "Copy everything away before anything is started, and do not start these nodes together: a "
@@ -50,7 +51,7 @@ class Evidence:
     segments: Sequence[SegmentFacts] = ()
     replays: Sequence[ReplayFacts] = ()
     mismatches: Sequence[Mismatch] = ()
-    small_files: Mapping[str, bytes] = field(default_factory=dict)
+    small_files: Mapping[str, bytes | Garbled] = field(default_factory=dict)
     """The bytes of quorum-state and leader-epoch-checkpoint files, by their names."""
 
 

@@ -9,6 +9,7 @@ from quorate.formats.errors import FormatError
 from quorate.formats.files import QuorumState, decode_leader_epochs, decode_quorum_state
 from quorate.spark.audit.commit import Chain
 from quorate.spark.audit.model import DAMAGE, WARNING, Finding, Spot
+from quorate.spark.scan import Garbled
 
 _VOTE = (
     "A vote of that epoch may be forgotten, and given a second time. Copy the directory again "
@@ -19,7 +20,7 @@ _REBUILT = "Delete the file while the node is stopped: it is rebuilt from the lo
 
 
 def judge_quorum_state(
-    data: bytes | None, name: str, chain: Chain
+    data: bytes | Garbled | None, name: str, chain: Chain
 ) -> tuple[QuorumState | None, list[Finding]]:
     """What the file says, and what is wrong with it; `data` None: there is no file."""
     spot = Spot(name)
@@ -27,7 +28,7 @@ def judge_quorum_state(
         what = "there is no quorum-state beside the log: its votes are not known"
         return None, [Finding("quorum-state", WARNING, what, _VOTE, spot)]
     try:
-        state = decode_quorum_state(data, name)
+        state = decode_quorum_state(_unpacked(data), name)
     except FormatError as error:
         return None, [Finding("quorum-state", DAMAGE, str(error), _VOTE, spot)]
     last = chain.last_epoch
@@ -41,7 +42,7 @@ def judge_quorum_state(
 
 
 def judge_epochs(
-    data: bytes | None, name: str, chain: Chain, *, whole: bool
+    data: bytes | Garbled | None, name: str, chain: Chain, *, whole: bool
 ) -> tuple[Sequence[tuple[int, int]], list[Finding]]:
     """What leader-epoch-checkpoint says, and what is wrong with it.
 
@@ -52,11 +53,17 @@ def judge_epochs(
     if data is None:
         return (), []
     try:
-        entries = decode_leader_epochs(data, name)
+        entries = decode_leader_epochs(_unpacked(data), name)
     except FormatError as error:
         return (), [Finding("epochs", DAMAGE, str(error), _REBUILT, spot)]
     wrong = _disagreement(entries, chain, whole=whole)
     return entries, [Finding("epochs", DAMAGE, wrong, _REBUILT, spot)] if wrong else []
+
+
+def _unpacked(data: bytes | Garbled) -> bytes:
+    if isinstance(data, Garbled):
+        raise data
+    return data
 
 
 def _disagreement(entries: Sequence[tuple[int, int]], chain: Chain, *, whole: bool) -> str | None:

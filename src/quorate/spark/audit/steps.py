@@ -20,8 +20,8 @@ from quorate.spark.audit.model import (
     Spot,
 )
 from quorate.spark.audit.replay import replay_replica
-from quorate.spark.files import File, Shelf
-from quorate.spark.scan import Damage, Read, runs
+from quorate.spark.files import File, GarbledMember, Shelf
+from quorate.spark.scan import Damage, Garbled, Read, runs
 
 Key = tuple[str, int, int]
 """Cluster, epoch, block: where parts are compared."""
@@ -120,13 +120,21 @@ def judge_cluster(
 ) -> ClusterVerdict:
     """The verdict, with the byte position of everything that is said."""
     small = [file for one in replicas for file in (one.quorum_state, one.epochs) if file]
-    contents = {file.name: shelf.read_small(file) for file in small}
+    contents = {file.name: _content(file, shelf) for file in small}
     verdict = judge(Evidence(replicas, segments, replays, mismatches, contents))
     by_path = {one.path: one for one in replicas}
     return replace(
         verdict,
         replicas=tuple(_located(one, by_path[one.path], shelf) for one in verdict.replicas),
     )
+
+
+def _content(file: File, shelf: Shelf) -> bytes | Garbled:
+    """Of a small file; what is wrong with it where an archive does not give it."""
+    try:
+        return shelf.read_small(file)
+    except GarbledMember as error:
+        return error
 
 
 def _located(verdict: ReplicaVerdict, replica: Replica, shelf: Shelf) -> ReplicaVerdict:
