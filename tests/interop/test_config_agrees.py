@@ -21,7 +21,9 @@ OWN_WORDS = {
     ("listener.security.protocol.map", "nonsense"): "begin 0, end -1, length 8",
     ("controller.quorum.bootstrap.servers", "h:70000"): "port out of range:70000",
     ("controller.quorum.voters", "1@h:70000"): "port out of range:70000",
+    ("node.id", "1\u00a0"): "configuration broker.id: Not a number of type INT",
     ("max.connections.per.ip.overrides", "h"): "begin 0, end -1, length 1",
+    ("max.connections.per.ip.overrides", "a:1,,b:2"): "begin 0, end -1, length 0",
     ("log.cleaner.threads", "0"): "/ by zero",
     # Kafka notices later, when it binds the port, or never.
     ("listeners", "CONTROLLER://h:99999"): "accepted",
