@@ -12,6 +12,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey
 from quorate.node.jobs import AppendBatches, Survey, Surveyed, Write, WriteSnapshot
 from quorate.node.replica import Answer, Committed, Submit
+from quorate.raft.inputs import UpgradeKRaftVersion
 from quorate.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
@@ -92,6 +93,21 @@ def test_a_submission_that_is_passed_over() -> None:
     leader.step([Submit(2, ())])
     with broken("a submission is answered", "has not answered 1"):
         told(leader, Committed(2, leader.end, leader.end))
+
+
+def test_a_submission_that_is_answered_twice() -> None:
+    leader = submitted()
+    done = Committed(1, leader.end, leader.end)
+    with broken("a submission is answered", "answers 1, which asks nothing"):
+        told(leader, done, done)
+
+
+def test_an_upgrade_is_answered_once_too() -> None:
+    _, leader = leading()
+    leader.step([UpgradeKRaftVersion(7, 1)])
+    told(leader, Refused(7, ErrorCode.INVALID_UPDATE_VERSION, ""))
+    with broken("a submission is answered", "answers 7, which asks nothing"):
+        told(leader, Refused(7, ErrorCode.INVALID_UPDATE_VERSION, ""))
 
 
 def test_a_refusal_may_overtake() -> None:
