@@ -19,10 +19,7 @@ quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
 
 test: .venv/dev.stamp native .kafka/libs.stamp .kafka/tla.stamp
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory lint
 	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m "not slow and not interop" $(PURE)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/raft tests/sim
