@@ -35,7 +35,7 @@ from quorate.spark.audit.steps import (
     scan_segment,
     segment_tasks,
 )
-from quorate.spark.files import File, GarbledMember, Shelf, SourceError, UnsoundArchive
+from quorate.spark.files import File, Shelf, SourceError
 from quorate.spark.plan import PARTITION_BYTES
 from quorate.spark.session import reason
 from quorate.spark.whole import write_whole
@@ -71,10 +71,9 @@ def audit(
         # of each replica a state, and at most MOST_FINDINGS for each of its files
         verdicts = _verdicts(spark, replicas, fail_fast).collect()
     except Exception as error:
-        for ours in (FirstDamage, GarbledMember, UnsoundArchive, SourceError):
+        for ours in (FirstDamage, SourceError):
             if f"{ours.__module__}.{ours.__qualname__}: " in str(error):
-                told = FirstDamage if ours is FirstDamage else SourceError
-                raise told(reason(error)) from error
+                raise ours(reason(error)) from error
         raise
     return _finished(verdicts, out)
 
