@@ -289,14 +289,13 @@ def _miss_log(disk: Disk, found: Survey, newest: OffsetAndEpoch) -> None:
             f"{disk.where}: there is no segment of the log ({segment_name(newest.offset)}), but "
             f"{said}: records that were acknowledged may be lost. Restore the log, or {_ANEW}"
         )
-    for name in sorted(found.names):
-        if parse_segment_name(name, INDEX_SUFFIX) is not None:
-            text = (
-                f"{disk.where}/{name}: its segment is missing, there is no log; records behind "
-                f"offset {newest.offset} are lost if a snapshot of the leader's did not just take "
-                "their place"
-            )
-            found.notes.append(Warn(text))
+    _miss_segments_of_indexes(
+        disk,
+        found,
+        0,
+        f"there is no log; records behind offset {newest.offset} are lost if a snapshot of the "
+        "leader's did not just take their place",
+    )
 
 
 def _later_epoch(found: Survey, newest: OffsetAndEpoch) -> str:
@@ -317,16 +316,23 @@ def _miss_batches(disk: Disk, found: Survey, newest: OffsetAndEpoch) -> None:
         )
 
 
-def _miss_segment(disk: Disk, found: Survey) -> None:
-    end = found.scan.end_offset
+def _miss_segments_of_indexes(disk: Disk, found: Survey, least: int, why: str) -> None:
+    """An index that begins at `least` or later should have a segment beside it."""
     for name in sorted(found.names):
         base = parse_segment_name(name, INDEX_SUFFIX)
-        if base is not None and base >= max(end, 1):
-            text = (
-                f"{disk.where}/{name}: its segment is missing, and the log ends at offset {end}; "
-                "records from there on are lost if nobody truncated them"
-            )
-            found.notes.append(Warn(text))
+        if base is not None and base >= least:
+            found.notes.append(Warn(f"{disk.where}/{name}: its segment is missing, {why}"))
+
+
+def _miss_segment(disk: Disk, found: Survey) -> None:
+    end = found.scan.end_offset
+    _miss_segments_of_indexes(
+        disk,
+        found,
+        max(end, 1),
+        f"and the log ends at offset {end}; records from there on are lost if nobody truncated "
+        "them",
+    )
     lost = [entry for entry in found.saved_epochs or () if entry[1] >= max(end, 1)]
     if lost:
         text = (
