@@ -200,26 +200,18 @@ def test_half_a_frame_and_silence_is_closed_when_idle_for_too_long():
     asyncio.run(run())
 
 
-def test_a_connection_over_the_limit_is_closed():
+ONE_CONNECTION = {
+    "of all": Limits(max_connections=1),
+    "of an address": Limits(max_connections_per_ip=0, max_connections_by_ip={"127.0.0.1": 1}),
+}
+
+
+@pytest.mark.parametrize("limits", ONE_CONNECTION.values(), ids=ONE_CONNECTION)
+def test_a_connection_over_the_limit_is_closed(limits):
     async def run():
-        async with Server(Limits(max_connections=1)) as server:
+        async with Server(limits) as server:
             _, first = await server.connect()
             first.write(frame(b"counted"))
-            await server.wait_for(1)
-            reader, second = await server.connect()
-            assert await is_closed(reader)
-            first.close()
-            second.close()
-
-    asyncio.run(run())
-
-
-def test_an_address_may_have_a_bound_of_its_own():
-    async def run():
-        bounds = Limits(max_connections_per_ip=0, max_connections_by_ip={"127.0.0.1": 1})
-        async with Server(bounds) as server:
-            _, first = await server.connect()
-            first.write(frame(b"served"))
             await server.wait_for(1)
             reader, second = await server.connect()
             assert await is_closed(reader)

@@ -20,6 +20,7 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 LISTENERS: Final = "listeners"
 ADVERTISED: Final = "advertised.listeners"
+NO_NAME: Final = "The provided listener name is null or empty string"
 PROTOCOL_MAP: Final = "listener.security.protocol.map"
 CONTROLLER_NAMES: Final = "controller.listener.names"
 VOTERS: Final = "controller.quorum.voters"
@@ -43,7 +44,7 @@ def security_protocols(settings: Settings) -> dict[str, str]:
                 f"'{entry}' is not of the form NAME:PROTOCOL",
             )
         if not name.strip():
-            settings.refuse(PROTOCOL_MAP, "The provided listener name is null or empty string")
+            settings.refuse(PROTOCOL_MAP, NO_NAME)
         protocol = protocol.strip()
         if protocol.upper() not in PROTOCOLS:
             settings.refuse(

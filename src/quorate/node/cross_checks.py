@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from quorate.base.ids import Listeners
+from quorate.node.addresses import NO_NAME
 from quorate.node.settings import COMMA, Settings
 
 BETWEEN_BROKERS: Final = "inter.broker.listener.name"
@@ -23,7 +24,6 @@ _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 _MIB: Final = 1024 * 1024
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*", re.ASCII)
-NO_NAME: Final = "The provided listener name is null or empty string"
 
 
 def check_broker_times(settings: Settings) -> None:
