@@ -1,4 +1,4 @@
-"""Voter changes, submissions, fences, goodbyes, retention: each promise broken once by hand."""
+"""Voter changes, fences, goodbyes, retention: each promise broken once by hand."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey
 from quorate.node.jobs import AppendBatches, Survey, Surveyed, Write, WriteSnapshot
-from quorate.node.replica import Answer, Committed, Submit
-from quorate.raft.inputs import UpgradeKRaftVersion
+from quorate.node.replica import Answer
 from quorate.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
@@ -28,7 +27,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.ready import Clean, Refused, SaveElection
+from quorate.raft.ready import Clean, SaveElection
 from quorate.raft.roles import Follower, Resigned
 from quorate.raft.values import ControlState, ElectionState, LeaderChange, Voter, Voters
 from quorate.sim.checks.changes import Asked, Place, misjudged
@@ -40,92 +39,6 @@ from sim.test_checks_duties import leading
 
 pytestmark = pytest.mark.interpreted
 HERE = (Listener(LISTENER, "host", 9093),)
-
-
-# -- what is submitted ----------------------------------------------------------------------------
-def submitted(*values: bytes, token: int = 1) -> Node:
-    """A leader was asked to append, and did; the batch is committed and applied."""
-    fake, leader = leading()
-    leader.step([Submit(token, values)])
-    if values:
-        leader.append(leader.made(*values))
-        leader.persist()
-        fake.replicate(leader, 2, 3)
-        leader.commit(leader.end)
-    leader.apply(leader.end)
-    return leader
-
-
-def told(leader: Node, *outcomes: Any) -> None:
-    leader.step(outcomes=list(outcomes))
-
-
-def test_records_that_are_where_they_are_said_to_be() -> None:
-    leader = submitted(b"a", b"b")
-    told(leader, Committed(1, leader.end - 2, leader.end))
-
-
-@pytest.mark.parametrize("shift", [(0, -1), (1, 0), (-1, 0)])
-def test_records_that_are_elsewhere(shift: tuple[int, int]) -> None:
-    leader = submitted(b"a", b"b")
-    base, end = leader.end - 2 + shift[0], leader.end + shift[1]
-    with broken("a submission is answered", "2 records are"):
-        told(leader, Committed(1, base, end))
-
-
-def test_a_submission_that_is_answered_before_it_is_applied() -> None:
-    leader = submitted(b"a", b"b")
-    leader.replica.applied = leader.replica.applied._replace(offset=leader.end - 1)
-    with broken("a submission is answered", "and has applied"):
-        told(leader, Committed(1, leader.end - 2, leader.end))
-
-
-def test_one_that_only_waits_waits_for_what_there_was() -> None:
-    leader = submitted()
-    told(leader, Committed(1, leader.end, leader.end))
-    leader = submitted()
-    with broken("a submission is answered", "waits for all up to 3"):
-        told(leader, Committed(1, 0, 0))
-
-
-def test_a_submission_that_is_passed_over() -> None:
-    leader = submitted()
-    leader.step([Submit(2, ())])
-    with broken("a submission is answered", "has not answered 1"):
-        told(leader, Committed(2, leader.end, leader.end))
-
-
-def test_a_submission_that_is_answered_twice() -> None:
-    leader = submitted()
-    done = Committed(1, leader.end, leader.end)
-    with broken("a submission is answered", "answers 1, which asks nothing"):
-        told(leader, done, done)
-
-
-def test_an_upgrade_is_answered_once_too() -> None:
-    _, leader = leading()
-    leader.step([UpgradeKRaftVersion(7, 1)])
-    told(leader, Refused(7, ErrorCode.INVALID_UPDATE_VERSION, ""))
-    with broken("a submission is answered", "answers 7, which asks nothing"):
-        told(leader, Refused(7, ErrorCode.INVALID_UPDATE_VERSION, ""))
-
-
-def test_a_refusal_may_overtake() -> None:
-    leader = submitted()
-    leader.step([Submit(2, ())])
-    told(leader, Refused(2, ErrorCode.NOT_CONTROLLER, ""), Committed(1, leader.end, leader.end))
-
-
-def test_a_submission_that_is_never_answered() -> None:
-    fake, leader = leading()
-    leader.step([Submit(1, ())])
-    leader.apply(leader.end)
-    world = SimpleNamespace(processes=fake.nodes, now_us=0)
-    leader.state.now = 2000
-    fake.checks.finished(world)  # type: ignore[arg-type]
-    leader.state.now = 2001
-    with broken("a submission is answered", "never answers 1"):
-        fake.checks.finished(world)  # type: ignore[arg-type]
 
 
 # -- voter changes in the log ---------------------------------------------------------------------

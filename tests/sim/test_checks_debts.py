@@ -10,7 +10,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
 from quorate.node.jobs import SnapshotFailed
-from quorate.node.replica import Answer, Submit
+from quorate.node.replica import Answer
 from quorate.raft.inputs import Answered, Received
 from quorate.raft.messages import (
     AddVoterRequest,
@@ -22,7 +22,7 @@ from quorate.raft.messages import (
     Request,
     Response,
 )
-from quorate.raft.ready import AbandonSnapshot, Refused, Send, SnapshotChunk
+from quorate.raft.ready import AbandonSnapshot, Send, SnapshotChunk
 from quorate.raft.roles import Download, Follower, Resigned
 from quorate.raft.values import Limits, Voters
 from sim.fake import Node, key, voters
@@ -263,17 +263,3 @@ def test_recovery_leaves_no_such_file() -> None:
     node = downloading()
     with broken(LEFT, f"has {PART} on its disk"):
         node.start()
-
-
-# -- a submission ------------------------------------------------------------------------------
-@pytest.mark.parametrize("most", [61 + 24 + 10, 61 + 24 + 9])
-def test_a_submission_that_fits_is_not_too_large(most: int) -> None:
-    _, leader = leading()
-    leader.state.config.limits = Limits(batch_bytes=most)
-    leader.step([Submit(1, (bytes(10),))])
-    refused = Refused(1, ErrorCode.RECORD_LIST_TOO_LARGE, "")
-    if most < 61 + 24 + 10:
-        leader.step(outcomes=[refused])
-        return
-    with broken("a submission is answered", "too large for a batch of 95 bytes"):
-        leader.step(outcomes=[refused])

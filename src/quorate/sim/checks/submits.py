@@ -1,53 +1,65 @@
-"""What is said to a Submit: its own records, in their place, and nothing before its turn."""
+"""What is said to a Submit: its own records, in their place, and nothing before its turn. Refused
+is what was never appended, in doubt what was; and a leader refuses nothing without a reason."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from quorate.base.errors import ErrorCode
 from quorate.formats.batch import HEADER_SIZE, read_batch
 from quorate.formats.batch_records import values as values_of
 from quorate.node.replica import Committed, Submit
-from quorate.sim.checks.history import Entry
+from quorate.raft.ready import Refused
+from quorate.sim.checks.history import Entry, History
 from quorate.sim.checks.twin import Twin
 from quorate.sim.observe import Violation
 
 if TYPE_CHECKING:
-    from quorate.node.proposals import Outcome
+    from quorate.node.replica import Effects, Replica
 
 CHECK = "a submission is answered"
+FOR_GOOD = "refused means never done"
+NEEDLESS = "a leader takes what it is given"
 _LONG_MS = 2000
 _OVERHEAD = 24
 """Most bytes that a record needs beside its value."""
-_Asked = tuple[Sequence[bytes], int, int]
+_Values = tuple[bytes, ...]
+_Asked = tuple[_Values, int, int]
 """The values, where the log ended when they came, and when that was."""
 
 
 class Submits:
     """Of each replica, in this life: what it was asked to append, in that order."""
 
-    def __init__(self) -> None:
+    def __init__(self, history: History) -> None:
+        self._history = history
         self._waiting: dict[int, dict[int, _Asked]] = {}
         """By node and token: what it waits for."""
+        self._likely: dict[int, Counter[_Values]] = {}
+        """By node: how often it was asked for these values, and has not said that it will not."""
         self._upgrades: dict[int, set[int]] = {}
         """By node: tokens of upgrades of kraft.version that have no answer yet."""
 
     def began(self, twin: Twin) -> None:
         """Another life: who asked the one before has heard that the connection broke."""
         self._waiting[twin.id] = {}
+        self._likely[twin.id] = Counter()
         self._upgrades[twin.id] = set()
 
     def upgrading(self, twin: Twin, token: int) -> None:
         self._upgrades[twin.id].add(token)
 
     def asked(self, twin: Twin, submit: Submit, now_ms: int) -> None:
-        self._waiting[twin.id][submit.token] = (submit.values, twin.tip.end, now_ms)
+        values = tuple(submit.values)
+        self._waiting[twin.id][submit.token] = (values, twin.tip.end, now_ms)
+        self._likely[twin.id][values] += 1
 
-    def told(self, twin: Twin, outcomes: Sequence[Outcome], applied: int, most: int) -> None:
-        """`applied`: the state machine has all below it. `most`: bytes of a batch."""
+    def told(self, twin: Twin, effects: Effects, replica: Replica) -> None:
+        """`replica` as it is after the step that had these effects."""
         waiting = self._waiting[twin.id]
-        for outcome in outcomes:
+        for outcome in effects.outcomes:
             found = waiting.get(outcome.token)
             if found is None:
                 if outcome.token not in self._upgrades[twin.id]:
@@ -55,7 +67,7 @@ class Submits:
                 self._upgrades[twin.id].remove(outcome.token)
                 continue
             if isinstance(outcome, Committed):
-                self._committed(twin, outcome, found, applied)
+                self._committed(twin, outcome, found, replica.applied.offset)
                 first = next(iter(waiting))
                 if first != outcome.token:
                     raise Violation(
@@ -63,11 +75,61 @@ class Submits:
                         f"{twin} says that {_place(outcome)} is done, and has not answered "
                         f"{first}, which came before it",
                     )
-            elif outcome.error == ErrorCode.RECORD_LIST_TOO_LARGE and _fits(found[0], most):
-                raise Violation(
-                    CHECK, f"{twin} finds {_hex(found[0])} too large for a batch of {most} bytes"
-                )
+            else:
+                self._refused(twin, outcome, found)
+                self._check_reason(twin, outcome, found[0], replica)
             del waiting[outcome.token]
+
+    def _refused(self, twin: Twin, outcome: Refused, asked: _Asked) -> None:
+        """In doubt is what it has appended, and nothing else."""
+        values, end, _ = asked
+        if not values:
+            return
+        likely = self._likely[twin.id]
+        if not outcome.in_doubt:
+            likely[values] -= 1
+        done = sum(map(values.__eq__, self._made(twin, end, len(values))))
+        if done > likely[values]:
+            raise Violation(
+                FOR_GOOD,
+                f"{twin} refuses {outcome.token} for good, and has appended {_hex(values)}",
+            )
+        if outcome.in_doubt and not done:
+            raise Violation(
+                FOR_GOOD,
+                f"{twin} says that {outcome.token} may be done some day, and has never appended "
+                f"{_hex(values)}",
+            )
+
+    def _made(self, twin: Twin, start: int, count: int) -> Iterator[_Values]:
+        """Every `count` records in a row that it has made itself from this offset on."""
+        at: Entry | None = twin.tip
+        while at is not None and at.end > start:
+            if not at.control and self._is_own(twin, at):
+                records = values_of(read_batch(at.data, 0))
+                for i in range(len(records) - count + 1):
+                    yield tuple(records[i : i + count])
+            at = at.parent
+
+    def _is_own(self, twin: Twin, entry: Entry) -> bool:
+        reign = self._history.reigns.get(entry.epoch)
+        return reign is not None and (reign.node_id, reign.life) == (twin.id, twin.life)
+
+    def _check_reason(
+        self, twin: Twin, outcome: Refused, values: _Values, replica: Replica
+    ) -> None:
+        most = replica.config.limits.batch_bytes
+        if outcome.error == ErrorCode.RECORD_LIST_TOO_LARGE:
+            if _fits(values, most):
+                raise Violation(
+                    CHECK, f"{twin} finds {_hex(values)} too large for a batch of {most} bytes"
+                )
+        elif twin.leading is not None and twin.leading == replica.leading_epoch:
+            raise Violation(
+                NEEDLESS,
+                f"{twin} leads epoch {twin.leading}, before and after, and refuses "
+                f"{outcome.token}: {outcome.error.name} {outcome.message}",
+            )
 
     def _committed(self, twin: Twin, outcome: Committed, asked: _Asked, applied: int) -> None:
         values, end, _ = asked

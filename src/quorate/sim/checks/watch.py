@@ -80,7 +80,7 @@ class Checks(Observer):
         self.duties = Duties()
         self.machines = Machines(self.history)
         self.clients = Clients(self.history)
-        self.submits = Submits()
+        self.submits = Submits(self.history)
         self.changes = Changes()
         self.goodbyes = Goodbyes()
         self.fetches = Fetches()
@@ -233,8 +233,7 @@ class Checks(Observer):
             self.clients.told(twin, effects.outcomes)
             replica = process.replica
             assert replica is not None
-            most = replica.config.limits.batch_bytes
-            self.submits.told(twin, effects.outcomes, replica.applied.offset, most)
+            self.submits.told(twin, effects, replica)
         for job in effects.jobs:
             if isinstance(job, WriteSnapshot):
                 self._snapshot(twin, job)

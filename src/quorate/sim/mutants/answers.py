@@ -112,4 +112,35 @@ ANSWERS = (
         "            jobs.append(Survey())",
         "            pass",
     ),
+    Mutant(
+        "doubt-not-told",
+        "what was appended before leadership was lost is called refused",
+        "node.proposals",
+        "NOT_ACTIVE, in_doubt=True)",
+        "NOT_ACTIVE)",
+    ),
+    Mutant(
+        "doubt-about-everything",
+        "what was never appended is called in doubt when leadership is lost",
+        "node.proposals",
+        "        self._refuse(self._submitted, ErrorCode.NOT_CONTROLLER, NOT_ACTIVE, outcomes)\n",
+        "        outcomes.extend(\n"
+        "            Refused(one.token, ErrorCode.NOT_CONTROLLER, NOT_ACTIVE, in_doubt=True)\n"
+        "            for one in self._submitted\n"
+        "        )\n",
+    ),
+    Mutant(
+        "refused-and-kept",
+        "what was refused when leadership was lost is appended when it comes back",
+        "node.proposals",
+        "NOT_ACTIVE, outcomes)\n        self._forget_submitted()\n",
+        "NOT_ACTIVE, outcomes)\n",
+    ),
+    Mutant(
+        "refuses-while-busy",
+        "a leader refuses what comes while something is uncommitted",
+        "node.replica",
+        "                if self.leading_epoch is None:\n",
+        "                if self.leading_epoch is None or self._proposals._uncommitted:\n",
+    ),
 )
