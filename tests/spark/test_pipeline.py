@@ -13,7 +13,7 @@ import pytest
 
 from interop.process import HOST, free_port, wait_for
 from quorate.cli import main
-from quorate.cli.pipeline import _left_at_once
+from quorate.cli.pipeline_job import left_at_once
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.store import open_store
@@ -153,8 +153,8 @@ def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
 def test_a_signal_ends_a_job_whoever_has_taken_it_meanwhile(number, says):
     """PySpark takes that of Ctrl-C for its own when it starts."""
     program = (
-        "import signal; from quorate.cli.pipeline import _left_at_once\n"
-        "with _left_at_once(lambda: print('tidied', flush=True)) as arm:\n"
+        "import signal; from quorate.cli.pipeline_job import left_at_once\n"
+        "with left_at_once(lambda: print('tidied', flush=True)) as arm:\n"
         f"    signal.signal({number:d}, signal.SIG_IGN)\n"
         "    arm()\n"
         f"    signal.raise_signal({number:d})\n"
@@ -166,7 +166,7 @@ def test_a_signal_ends_a_job_whoever_has_taken_it_meanwhile(number, says):
 
 def test_the_signals_are_given_back():
     before = signal.getsignal(signal.SIGTERM)
-    with _left_at_once(lambda: None):
+    with left_at_once(lambda: None):
         assert signal.getsignal(signal.SIGTERM) is not before
     assert signal.getsignal(signal.SIGTERM) is before
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.pipeline import cluster_lines
+from quorate.cli.pipeline_summary import cluster_lines
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.raft.values import LeaderChange
 from quorate.spark.files import SourceError

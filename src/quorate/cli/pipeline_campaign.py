@@ -9,8 +9,8 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.cli.columns import table_lines
-from quorate.cli.options import CONTEXT
-from quorate.cli.pipeline import _job, _local, _print, pipeline, place_options
+from quorate.cli.options import CONTEXT, Tool
+from quorate.cli.pipeline_job import absolute, job_on_spark, place_options, print_told
 from quorate.cli.sim_campaign import seeds_or_today
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class PageError(QuorateError):
     exit_code = 2
 
 
-@pipeline.command(
+@click.command(
+    cls=Tool,
     context_settings=CONTEXT,
     epilog="""\b
 Examples:
@@ -87,13 +88,13 @@ def campaign(seeds: range, **words: Any) -> int:
     The folder is the table of 'sim campaign'; what failed is traced and shrunk in _failures/SEED.
     Exit codes: 0 clean and no mark cold, 1 a seed failed or a mark is cold, 2 bad input.
     """
-    with _job("campaign", words) as (spark, tell):
+    with job_on_spark("campaign", words) as (spark, tell):
         from quorate.campaign.job import Settings, run
 
         summary = run(
             spark,
             seeds,
-            _local(words["out"]),
+            absolute(words["out"]),
             resume=words["resume"],
             settings=Settings(
                 batch=words["batch"],
@@ -105,11 +106,12 @@ def campaign(seeds: range, **words: Any) -> int:
             ),
             tell=tell,
         )
-    _print(summary.to_json(), words["as_json"], lambda: _lines(summary))
+    print_told(summary.to_json(), words["as_json"], lambda: _lines(summary))
     return 0 if summary.is_clean else _NOT_CLEAN
 
 
-@pipeline.command(
+@click.command(
+    cls=Tool,
     name="campaign-report",
     context_settings=CONTEXT,
     epilog="""\b
@@ -127,14 +129,14 @@ def campaign_report(directories: tuple[str, ...], html: str | None, **words: Any
     Exit codes: 0 nothing is worse, 1 a seed fails or a mark is cold that was well with the first,
     2 bad input.
     """
-    with _job("campaign-report", words) as (spark, tell):
+    with job_on_spark("campaign-report", words) as (spark, tell):
         from quorate.campaign.compare import compare
 
-        versions = compare(spark, [_local(one) for one in directories], tell)
+        versions = compare(spark, [absolute(one) for one in directories], tell)
     if html is not None:
         _write_page(versions, Path(html))
     told = [one.to_json() for one in versions]
-    _print(told, words["as_json"], lambda: _report_lines(versions))
+    print_told(told, words["as_json"], lambda: _report_lines(versions))
     return _NOT_CLEAN if any(one.is_worse for one in versions) else 0
 
 

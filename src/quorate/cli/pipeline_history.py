@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.cli.columns import table_lines
-from quorate.cli.pipeline import _job, _local, _print, job_options, pipeline
+from quorate.cli.options import Tool
+from quorate.cli.pipeline_job import absolute, job_on_spark, job_options, print_told
 from quorate.cli.pipeline_rows import json_texts, limit_option, print_array, shown_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@pipeline.command()
+@click.command(cls=Tool)
 @click.argument("question", required=False)
 @job_options
 @click.option("--where", metavar="SQL", help="A condition on the answer's columns.")
@@ -35,7 +36,7 @@ def history(question: str | None, **words: Any) -> int:
     """
     if question is None:
         return _list_questions(words["as_json"])
-    with _job("history", words) as (spark, bar):
+    with job_on_spark("history", words) as (spark, bar):
         from quorate.spark.session import beside
 
         bar.tell("asking the tables")
@@ -59,7 +60,7 @@ def _list_questions(as_json: bool) -> int:
     except ImportError as error:
         raise SparkMissing(f"{error}: pip install 'quorate[spark]'") from None
     told = [{"name": name, "question": view.question} for name, view in VIEWS.items()]
-    _print(told, as_json, lambda: ["{name:<28}{question}".format(**one) for one in told])
+    print_told(told, as_json, lambda: ["{name:<28}{question}".format(**one) for one in told])
     return 0
 
 
@@ -69,7 +70,7 @@ def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> Dat
     from quorate.spark.tables.store import open_store
     from quorate.spark.timetravel import log_ends, state_at
 
-    warehouse, table_format = _local(words["warehouse"]), words["table_format"]
+    warehouse, table_format = absolute(words["warehouse"]), words["table_format"]
     if words["at"] is None:
         answer = job(spark, warehouse, question, table_format=table_format)
         return narrowed(answer, words["cluster"], words["where"], words["order_by"])

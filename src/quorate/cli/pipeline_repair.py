@@ -6,13 +6,22 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from quorate.cli.pipeline import BAD_INPUT, _job, _local, _print, job_options, pipeline
+import click
+
+from quorate.cli.options import Tool
+from quorate.cli.pipeline_job import (
+    BAD_INPUT,
+    absolute,
+    job_on_spark,
+    job_options,
+    print_told,
+)
 
 if TYPE_CHECKING:
     from quorate.spark.repair import RepairSummary
 
 
-@pipeline.command()
+@click.command(cls=Tool)
 @job_options
 def repair(**words: Any) -> int:
     """Make again what a disk or a copy lost of the warehouse, or forget it and say so.
@@ -21,13 +30,13 @@ def repair(**words: Any) -> int:
     told anew from bronze. Records that bronze lost are forgotten: exit code 1; `ingest` of a log
     that has them takes them again.
     """
-    with _job("repair", words) as (spark, tell):
+    with job_on_spark("repair", words) as (spark, tell):
         from quorate.spark.repair import repair as job
 
         summary = job(
-            spark, _local(words["warehouse"]), table_format=words["table_format"], tell=tell
+            spark, absolute(words["warehouse"]), table_format=words["table_format"], tell=tell
         )
-    _print(asdict(summary), words["as_json"], lambda: list(_lines(summary)))
+    print_told(asdict(summary), words["as_json"], lambda: list(_lines(summary)))
     return BAD_INPUT if summary.forgotten else 0
 
 

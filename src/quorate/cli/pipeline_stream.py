@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quorate.cli.pipeline import (
+from quorate.cli.options import Tool
+from quorate.cli.pipeline_job import (
     BAD_INPUT,
-    _job,
-    _local,
-    _print,
-    cluster_lines,
+    absolute,
+    job_on_spark,
     job_options,
-    pipeline,
+    print_told,
 )
+from quorate.cli.pipeline_summary import cluster_lines
 
 if TYPE_CHECKING:
     from quorate.spark.follow import Followed
 
 
-@pipeline.command()
+@click.command(cls=Tool)
 @click.argument("paths", nargs=-1)
 @job_options
 @click.option(
@@ -68,7 +68,7 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
     goes on where it was.
     """
     options = _options(paths, words)
-    with _job("stream", words) as (spark, tell), _until_stopped() as go_on:
+    with job_on_spark("stream", words) as (spark, tell), _until_stopped() as go_on:
         from quorate.spark.follow import follow
         from quorate.spark.tables.summary import BadInput
 
@@ -76,7 +76,7 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
             told = follow(
                 spark,
                 options,
-                _local(words["warehouse"]),
+                absolute(words["warehouse"]),
                 every_s=None if words["once"] else words["every"],
                 table_format=words["table_format"],
                 tell=tell,
@@ -85,7 +85,7 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
         except BadInput as error:
             click.echo(error, err=True)
             return BAD_INPUT
-    _print(told.to_json(), words["as_json"], lambda: _lines(told))
+    print_told(told.to_json(), words["as_json"], lambda: _lines(told))
     return BAD_INPUT if told.bad else 0
 
 
@@ -97,7 +97,7 @@ def _options(paths: tuple[str, ...], words: dict[str, Any]) -> dict[str, str]:
     if words["fail_fast"]:
         found["failFast"] = "true"
     if paths:
-        found["paths"] = json.dumps([_local(path) for path in paths])
+        found["paths"] = json.dumps([absolute(path) for path in paths])
     for text in words["bootstrap"]:
         label, equals, addresses = text.rpartition("=")
         name = f"bootstrap.controllers.{label}" if equals else "bootstrap.controllers"

@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quorate.cli.columns import table_lines
-from quorate.cli.pipeline import (
-    BAD_INPUT,
-    _job,
-    _local,
-    job_options,
-    pipeline,
-)
+from quorate.cli.options import Tool
+from quorate.cli.pipeline_job import BAD_INPUT, absolute, job_on_spark, job_options
 from quorate.cli.pipeline_rows import json_texts, limit_option, shown_rows
 
 if TYPE_CHECKING:
@@ -51,10 +46,11 @@ def log_options(command: Any) -> Any:
     return command
 
 
-@pipeline.command(
+@click.command(
+    cls=Tool,
     epilog="\b\nquorate pipeline who -w warehouse --authorizer-log '/logs/*/kafka-authorizer.log*'"
     "\nquorate pipeline who -w warehouse --tz Europe/Berlin --authorizer-log /logs"
-    " --request-log /logs \\\n    --where \"event = 'topic deleted' AND topic_name = 'orders'\""
+    " --request-log /logs \\\n    --where \"event = 'topic deleted' AND topic_name = 'orders'\"",
 )
 @job_options
 @log_options
@@ -95,10 +91,10 @@ def who(**words: Any) -> int:
     prints a line for each change, and a last one with the summary. Exit code 1: some lines could
     not be read.
     """
-    given = {kind: [_local(path) for path in words[f"{kind}_log"]] for kind in _LOGS}
+    given = {kind: [absolute(path) for path in words[f"{kind}_log"]] for kind in _LOGS}
     if not any(given.values()):
         raise click.UsageError("give at least one log: --authorizer-log PATH")
-    with _job("who", words) as (session, bar):
+    with job_on_spark("who", words) as (session, bar):
         from quorate.spark.session import beside
         from quorate.spark.who import LogPaths
         from quorate.spark.who import who as job
@@ -108,7 +104,7 @@ def who(**words: Any) -> int:
 
         spark = beside(session)
         reading = Reading(words["pattern"] or KAFKA, words["tz"], words["window"], words["skew"])
-        store = open_warehouse(_local(words["warehouse"]), words["table_format"])
+        store = open_warehouse(absolute(words["warehouse"]), words["table_format"])
         condition = _condition(spark, words)
         answer = job(
             spark, store, LogPaths(**given), cluster_id=words["cluster"], reading=reading, tell=bar
