@@ -16,7 +16,8 @@ from quorate.node.config import (
     resolved_listeners,
 )
 from quorate.node.kafka_keys import rules
-from quorate.node.settings import parse_properties, read_settings
+from quorate.node.properties import parse_properties
+from quorate.node.settings_file import read_settings
 
 GOOD = {
     "process.roles": "controller",

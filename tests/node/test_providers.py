@@ -3,7 +3,8 @@
 import pytest
 
 from quorate.node.config import load_config
-from quorate.node.settings import ConfigError, read_settings
+from quorate.node.settings import ConfigError
+from quorate.node.settings_file import read_settings
 
 PACKAGE = "org.apache.kafka.common.config.provider."
 ENV = f"config.providers=env\nconfig.providers.env.class={PACKAGE}EnvVarConfigProvider\n"

@@ -96,7 +96,7 @@ def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
     path = options["command_config"]
     settings = None
     if path is not None:
-        from quorate.node.settings import read_settings
+        from quorate.node.settings_file import read_settings
 
         settings = read_settings(path)
     return Admin(client_config(settings, servers, controllers)), settings

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from quorate.base.errors import QuorateError
 from quorate.embed import InDoubt, Member, NotLeader
+from quorate.nemesis.bugs import NONE, OWN
 from quorate.nemesis.disk import DiskFaults, LossyDisk
-from quorate.nemesis.planted import NONE, OWN
 from quorate.nemesis.store import Store, Write
 from quorate.node.config import NodeConfig
 from quorate.storage.api import Storage

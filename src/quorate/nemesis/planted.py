@@ -9,16 +9,9 @@ import sys
 from typing import Final
 
 from quorate.base.errors import QuorateError
+from quorate.nemesis.bugs import NONE, OWN
 from quorate.sim.mutants.catalog import MUTANTS
 from quorate.sim.mutants.plant import plant
-
-NONE: Final = "none"
-OWN: Final = {
-    "forget": "syncs of the log return and have done nothing",
-    "hasty": "writes are answered before they are committed",
-    "stale": "any member answers gets from what it has, without asking whether that is all",
-}
-"""Bugs of the member, which it plants itself."""
 
 BUGS: Final = {
     NONE: "nothing",

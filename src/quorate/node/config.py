@@ -15,7 +15,8 @@ from quorate.base.ids import Address, Listener, Listeners, ReplicaKey, Uuid
 from quorate.node import addresses, cross_checks
 from quorate.node.host_port import parse_host_port
 from quorate.node.kafka_keys import check_unused
-from quorate.node.settings import ConfigError, Settings, read_settings
+from quorate.node.settings import ConfigError, Settings
+from quorate.node.settings_file import read_settings
 from quorate.raft.values import RaftConfig, Voter
 
 __all__ = ["ConfigError", "NodeConfig", "check_servable", "load_config", "raft_config"]

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from quorate.node.settings import COMMA, PROVIDERS, ConfigError, parse_properties
+from quorate.node.properties import parse_properties
+from quorate.node.settings import COMMA, ConfigError
 
+PROVIDERS: Final = "config.providers"
 _REFERENCE: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 
 Params = Mapping[str, str]

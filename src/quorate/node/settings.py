@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from io import BytesIO
-from pathlib import Path
 from typing import Final, NoReturn
 
 from quorate.base.errors import QuorateError
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,1000}", re.ASCII)
-PROVIDERS: Final = "config.providers"
 COMMA: Final = re.compile(r"\s*,\s*")
-_MALFORMED: Final = "Malformed \\uxxxx encoding."
 _BLANKS: Final = "".join(map(chr, range(0x21)))
 """What Java's `trim` takes away: a no-break space is a part of the value."""
 _TYPE_NAMES: Final = {16: "SHORT", 32: "INT", 64: "LONG"}
@@ -140,54 +136,3 @@ class Settings:
             if one_of and value not in one_of:
                 self.invalid(key, value, f"String must be one of: {', '.join(one_of)}")
         return once
-
-
-def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
-    """The settings of a properties file; each override `key=value` wins over the file.
-
-    Raises ConfigError when the file cannot be read or parsed, or an override has no `=`.
-    """
-    source = str(path)
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"Cannot read {source}: {error.strerror or error}") from None
-    values = parse_properties(data, source)
-    lines = data.decode("iso-8859-1").splitlines()
-    places = {key: f"{source}, line {_line_of(key, lines)}" for key in values}
-    for override in overrides:
-        key, equals, value = override.partition("=")
-        key = key.strip()
-        if not equals or not key:
-            raise ConfigError(f"--override {override}: must have the form key=value")
-        values[key] = value
-        places[key] = f"--override {override}"
-    if PROVIDERS in values:
-        from quorate.node.providers import resolved
-
-        values = resolved(values, places)
-    return Settings(values, places, source)
-
-
-def parse_properties(data: bytes, source: str) -> dict[str, str]:
-    """Keys and values of a Java properties text (ISO-8859-1, Java's escapes; the last one wins).
-
-    Raises ConfigError with the line of the first thing that cannot be parsed.
-    """
-    from jproperties import ParseError, Properties  # costs 8 ms that most commands need not pay
-
-    properties = Properties()
-    try:
-        properties.load(BytesIO(data), "iso-8859-1")
-    except ParseError as error:
-        where = f"{source}, line {error.line_number}"
-        reason = error.message if error.message and "int()" not in error.message else _MALFORMED
-        raise ConfigError(f"Not a properties file: {reason}", where=where) from None
-    return dict(properties.properties)
-
-
-def _line_of(key: str, lines: Sequence[str]) -> int:
-    """Number of the last line that sets `key`."""
-    start = re.compile(rf"\s*{re.escape(key)}\s*(?:[=:\s]|$)")
-    numbers = [number for number, line in enumerate(lines, 1) if start.match(line)]
-    return numbers[-1] if numbers else 1

@@ -1,0 +1,43 @@
+"""The settings of a properties file and of the command line, and where each was set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from quorate.node.properties import parse_properties
+from quorate.node.providers import PROVIDERS, resolved
+from quorate.node.settings import ConfigError, Settings
+
+
+def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
+    """The settings of a properties file; each override `key=value` wins over the file.
+
+    Raises ConfigError when the file cannot be read or parsed, or an override has no `=`.
+    """
+    source = str(path)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"Cannot read {source}: {error.strerror or error}") from None
+    values = parse_properties(data, source)
+    lines = data.decode("iso-8859-1").splitlines()
+    places = {key: f"{source}, line {_line_of(key, lines)}" for key in values}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise ConfigError(f"--override {override}: must have the form key=value")
+        values[key] = value
+        places[key] = f"--override {override}"
+    if PROVIDERS in values:
+        values = resolved(values, places)
+    return Settings(values, places, source)
+
+
+def _line_of(key: str, lines: Sequence[str]) -> int:
+    """Number of the last line that sets `key`."""
+    start = re.compile(rf"\s*{re.escape(key)}\s*(?:[=:\s]|$)")
+    numbers = [number for number, line in enumerate(lines, 1) if start.match(line)]
+    return numbers[-1] if numbers else 1
