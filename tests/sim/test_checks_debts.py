@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
-from quorate.node.jobs import SnapshotFailed
+from quorate.base.ids import LeaderAndEpoch, Listener, Listeners, OffsetAndEpoch
+from quorate.node.jobs import AppendBatches, SnapshotFailed, Write
 from quorate.node.replica import Answer
 from quorate.raft.inputs import Answered, Received
 from quorate.raft.messages import (
@@ -19,6 +20,7 @@ from quorate.raft.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    ReadRange,
     Request,
     Response,
 )
@@ -68,6 +70,7 @@ def test_a_fetch_may_wait_until_its_time_is_up() -> None:
     leader = asked(fetch())
     leader.state.now = 499
     leader.step(wake_at_ms=500)
+    leader.state.now = 500
     answered(leader, RECORDS)
     leader.state.now = 9000
     leader.step()
@@ -129,13 +132,132 @@ def test_the_first_batch_comes_whatever_its_size() -> None:
 
 
 def test_a_chunk_of_a_snapshot_is_no_longer_than_was_asked_for() -> None:
-    answered(asked(fetch()), RECORDS)
-    leader = asked(fetch())
+    leader = asked(fetch(max_wait_ms=1), wake_at_ms=1)
+    leader.state.now = 1
     answered(leader, RECORDS)
     leader.replica._reads = {9: SimpleNamespace(reply_to=77)}
     leader.step([Received(77, chunk(99))])
     with broken(NO_MORE, "with 100 bytes, 99 will do"):
         answered(leader, CHUNK, bytes(100))
+
+
+# -- what is new, and what is true -------------------------------------------------------------
+TOO_EARLY = "a Fetch waits for something new"
+AT_ONCE = "a Fetch hears of what is new"
+TRUE = "a Fetch is answered truthfully"
+
+
+def test_an_answer_that_says_nothing_before_its_time() -> None:
+    leader = asked(fetch())
+    leader.state.now = 499
+    with broken(TOO_EARLY, "after 499 ms, and there is nothing new"):
+        answered(leader, RECORDS)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"diverging": OffsetAndEpoch(1, 1)},
+        {"snapshot_id": SNAPSHOT},
+        {"records": ReadRange(3, 4, 100)},
+        {"error": ErrorCode.NOT_LEADER_OR_FOLLOWER},
+    ],
+)
+def test_an_answer_that_says_something_may_come_at_once(said: dict[str, Any]) -> None:
+    answered(asked(fetch()), replace(RECORDS, **said))
+
+
+def test_an_answer_of_who_leads_no_more_says_nothing() -> None:
+    leader = asked(fetch())
+    leader.state.role = Resigned(9000, set())
+    answered(leader, RECORDS)
+
+
+@pytest.mark.parametrize("what", ["records", "high watermark"])
+def test_an_answer_after_something_happened_may_say_nothing(what: str) -> None:
+    """Who has asked for more than there is, or knows of more than this leader does."""
+    leader = asked(replace(fetch(), offset=99, high_watermark=99))
+    if what == "records":
+        leader.batches.append(batch := leader.made())
+        more = {"jobs": [Write(leader.seq + 1, (AppendBatches((batch,)),))]}
+    else:
+        leader.state.role = replace(leader.state.role, high_watermark=3)
+        more = {}
+    leader.step(answers=[Answer(77, RECORDS)], **more)
+
+
+def test_records_for_which_somebody_waits() -> None:
+    leader = asked(fetch())
+    with broken(AT_ONCE, "has [3, 4) of epoch 1, and lets FetchRequest"):
+        leader.append(leader.made())
+
+
+@pytest.mark.parametrize("linger", [0, 20])
+def test_a_high_watermark_for_which_somebody_waits(linger: int) -> None:
+    leader = asked(fetch())
+    leader.state.config.high_watermark_linger_ms = linger
+    leader.state.role = replace(leader.state.role, high_watermark=4)
+    if linger:
+        leader.step(wake_at_ms=20)
+        leader.state.now = 20
+    with broken(AT_ONCE, "within 0 ms from now"):
+        leader.step(wake_at_ms=500)
+
+
+def test_a_leader_that_sleeps_on_a_high_watermark() -> None:
+    leader = asked(fetch())
+    leader.state.config.high_watermark_linger_ms = 20
+    leader.state.role = replace(leader.state.role, high_watermark=4)
+    with broken(AT_ONCE, "does nothing for 21 ms"):
+        leader.step(wake_at_ms=21)
+
+
+@pytest.mark.parametrize("start", [-1, 0, 1, 2, 3])
+def test_an_answer_says_where_the_log_starts(start: int) -> None:
+    """It was cleaned meanwhile: what it said while the disk was asked may come late."""
+    leader = asked(fetch())
+    leader.state.log.start_offset = 1
+    leader.step(wake_at_ms=500)
+    leader.step([Received(78, fetch())], wake_at_ms=500)
+    leader.state.log.start_offset = 2
+    leader.state.now = 500
+    said = Answer(78, replace(RECORDS, log_start_offset=start))
+    if start in (1, 2):
+        leader.step(answers=[said, Answer(77, RECORDS)])
+        return
+    with broken(TRUE, f"starts at {start}, it starts at 2"):
+        leader.step(answers=[said])
+
+
+HERE = (Listener("CONTROLLER", "host", 9093),)
+
+
+@pytest.mark.parametrize(
+    ("error", "leader_id", "endpoints", "is_true"),
+    [
+        (ErrorCode.NONE, 1, HERE, True),
+        (ErrorCode.NONE, 1, (), False),
+        (ErrorCode.NONE, 2, HERE, False),
+        (ErrorCode.FENCED_LEADER_EPOCH, 1, (), False),
+        (ErrorCode.FENCED_LEADER_EPOCH, 2, (), True),
+        (ErrorCode.FENCED_LEADER_EPOCH, 2, HERE, True),
+        (ErrorCode.FENCED_LEADER_EPOCH, -1, (), True),
+        (ErrorCode.FENCED_LEADER_EPOCH, -1, HERE, False),
+    ],
+)
+def test_an_answer_says_who_leads_and_where(
+    error: ErrorCode, leader_id: int, endpoints: Listeners, is_true: bool
+) -> None:
+    leader = asked(fetch())
+    leader.state.config.listeners = HERE
+    leader.state.now = 500
+    said = LeaderAndEpoch(leader_id, 1)
+    response = replace(RECORDS, error=error, leader=said, leader_endpoints=endpoints)
+    if is_true:
+        answered(leader, response)
+        return
+    with broken(TRUE, f"says that node {leader_id} leads"):
+        answered(leader, response)
 
 
 # -- a new voter -------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ class Checks(Observer):
         self.changes.began(twin, core._state.config)
         self.goodbyes.began(twin)
         self.retention.began(twin)
-        self.fetches.began(twin)
+        self.fetches.began(twin, core._state)
         self.leftovers.began(twin, process.storage.disk)
 
     def restored(self, process: Process) -> None:
@@ -206,7 +206,7 @@ class Checks(Observer):
     def _received(self, twin: Twin, item: Received, effects: Effects, state: State) -> None:
         request = item.request
         if isinstance(request, FetchRequest | FetchSnapshotRequest):
-            self.fetches.asked(twin, item.reply_to, request)
+            self.fetches.asked(twin, item.reply_to, request, state.now)
         if _epoch_of(request) < twin.election.epoch:
             self._fenced.add((twin.id, item.reply_to))
             if type(request) in _HEARD:
@@ -281,7 +281,7 @@ class Checks(Observer):
             if self._fenced and (twin.id, answer.reply_to) in self._fenced:
                 self._check_fence(twin, answer)
             self.duties.answered(twin, answer.reply_to, response)
-            self.fetches.answered(twin, answer)
+            self.fetches.answered(twin, answer, state)
             if isinstance(response, FetchResponse):
                 check_fetch_answer(twin, response)
                 continue

@@ -140,4 +140,40 @@ DEBTS = (
         "            room -= size\n",
         "",
     ),
+    Mutant(
+        "no-long-poll",
+        "a Fetch to which there is nothing to say is answered at once",
+        "raft.leading",
+        "    wait = request.max_wait_ms\n",
+        "    wait = 0\n",
+    ),
+    Mutant(
+        "append-wakes-nobody",
+        "who waits for records hears of them when its time is up",
+        "raft.leading",
+        "        count(s, role)\n    complete_parked(s, role)\n",
+        "        count(s, role)\n",
+    ),
+    Mutant(
+        "high-watermark-wakes-nobody",
+        "who waits hears of a new high watermark when its time is up, or with the next records",
+        "raft.leading",
+        "    if moved and role.progress.is_voter(row) and count(s, role):\n"
+        "        complete_parked(s, role)\n",
+        "    if moved and role.progress.is_voter(row):\n        count(s, role)\n",
+    ),
+    Mutant(
+        "log-starts-at-zero",
+        "the answer to a Fetch says that the log starts at 0",
+        "raft.leading",
+        "        s.log.start_offset,\n        place.end",
+        "        0,\n        place.end",
+    ),
+    Mutant(
+        "endpoints-not-told",
+        "the answer to a Fetch does not say where the leader listens",
+        "raft.leading",
+        "        (),\n        s.config.listeners,\n",
+        "        (),\n        (),\n",
+    ),
 )
