@@ -37,13 +37,14 @@ LEFT = $(call unchanged,$(PIPELINE),tests/spark) \
   $(call unchanged,$(UNDER_WORLDS),tests/sim/test_sim_worlds.py)
 
 # Without the slow tests, with fewer examples of the property tests, over the sources where they
-# have changed since they were compiled. Style and types are judged meanwhile.
+# have changed since they were compiled. Style and types are judged meanwhile. A third of the tests'
+# time is waiting, hence one worker more than most machines' least of two cores.
 check: .venv/dev.stamp
 	@$(BIN)/python tools/build_native.py --codec
 	@$(MAKE) --no-print-directory -j 2 quick lint
 
 quick:
-	QUORATE_QUICK=1 $(BIN)/pytest -n 2 --dist loadgroup -m "$(QUICK)" $(or $(ARGS),$(LEFT))
+	QUORATE_QUICK=1 $(BIN)/pytest -n 3 --dist loadgroup -m "$(QUICK)" $(or $(ARGS),$(LEFT))
 
 lint:
 	$(BIN)/ruff check .
