@@ -37,8 +37,8 @@ LEFT = $(call unchanged,$(PIPELINE),tests/spark) \
   $(call unchanged,$(UNDER_WORLDS),tests/sim/test_sim_worlds.py)
 
 # Without the slow tests, with fewer examples of the property tests, over the sources where they
-# have changed since they were compiled. Style and types are judged meanwhile. A third of the tests'
-# time is waiting, hence one worker more than most machines' least of two cores.
+# have changed since they were compiled. Style and types are judged meanwhile. A third of the time
+# of tests is waiting: three workers suit two cores.
 check: .venv/dev.stamp
 	@$(BIN)/python tools/build_native.py --codec
 	@$(MAKE) --no-print-directory -j 2 quick lint
