@@ -274,8 +274,11 @@ class Fake:
         """The voter set that the core of this node has in force."""
         node.state.controls.state = ControlState(1, voters(*ids))
 
-    def elect(self, leader: int, epoch: int, *granting: int) -> Node:
-        """By pre-votes and votes; the LeaderChange, and at first the voters, are durable."""
+    def elect(self, leader: int, epoch: int, *granting: int, bare: bool = False) -> Node:
+        """By pre-votes and votes; the LeaderChange, and at first the voters, are durable.
+
+        `bare`: without voters in the log, as at kraft.version 0.
+        """
         node = self[leader]
         for other in granting:
             self[other].grant(leader, epoch - 1, pre_vote=True)
@@ -285,7 +288,7 @@ class Fake:
             self[other].grant(leader, epoch)
         node.state.election = ElectionState(epoch, leader)
         records: list[ControlRecord] = [LeaderChange(leader, self.first, (leader, *granting))]
-        if not node.batches:
+        if not node.batches and not bare:
             records += [KRaftVersion(1), Voters(voters(*self.first))]
         batch = node.control(*records)
         node.batches.append(batch)

@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.node.replica import Committed, Effects, Submit
+from quorate.base.ids import Listener
+from quorate.node.replica import Committed, Submit
 from quorate.raft.inputs import UpgradeKRaftVersion
+from quorate.raft.messages import UpdateVoterRequest, UpdateVoterResponse
 from quorate.raft.ready import Refused
-from quorate.raft.values import Limits
-from sim.fake import Node
-from sim.test_checks_core import broken
+from quorate.raft.roles import Resigned
+from quorate.raft.values import KRaftVersion, Limits, Voters
+from quorate.sim.process import LISTENER
+from sim.fake import Fake, Node, key, voters
+from sim.test_checks_core import A_LEADER, broken
 from sim.test_checks_duties import leading
 
 pytestmark = pytest.mark.interpreted
@@ -177,10 +181,127 @@ def test_one_that_only_waits_is_refused_either_way() -> None:
 def test_a_leader_refuses_nothing_without_a_reason(before: int | None, after: int | None) -> None:
     _, leader = leading()
     leader.step([Submit(1, (b"a",))])
-    twin, effects = leader.fake.checks.twins[1], Effects(outcomes=[refused()])
+    twin = leader.fake.checks.twins[1]
     twin.leading, leader.replica.leading_epoch = before, after
     if before == after == 1:
         with broken("a leader takes what it is given", "refuses 1: NOT_CONTROLLER"):
-            leader.fake.checks.submits.told(twin, effects, leader.replica)
+            leader.fake.checks.submits.told(twin, [refused()], leader.replica)
     else:
-        leader.fake.checks.submits.told(twin, effects, leader.replica)
+        leader.fake.checks.submits.told(twin, [refused()], leader.replica)
+
+
+# -- upgrades of kraft.version ---------------------------------------------------------------------
+HERE = (Listener(LISTENER, "host", 9093),)
+DESERVED = "an upgrade is answered as it deserves"
+UNFIT = Refused(7, ErrorCode.INVALID_UPDATE_VERSION, "")
+
+
+def static(*reporting: int, able: int = 1) -> Node:
+    """Node 1 leads voters 1 to 3 at kraft.version 0, to which these have told what they can run;
+    it is asked for kraft.version 1."""
+    fake = Fake()
+    leader = fake.elect(1, 1, 2, bare=True)
+    fake.replicate(leader, 2, 3)
+    leader.commit(leader.end)
+    leader.state.role = A_LEADER
+    leader.apply(leader.end)
+    for voter in reporting:
+        request = UpdateVoterRequest(None, 1, key(voter), HERE, 0, able)
+        leader.answer(UpdateVoterResponse(ErrorCode.NONE), leader.receive(request))
+    leader.step([UpgradeKRaftVersion(7, 1)])
+    return leader
+
+
+def upgrade(leader: Node, *, committed: bool = True) -> None:
+    leader.append(leader.control(KRaftVersion(1), Voters(voters(1, 2, 3))))
+    leader.persist()
+    if committed:
+        leader.fake.replicate(leader, 2, 3)
+        leader.commit(leader.end)
+        leader.apply(leader.end)
+
+
+def test_an_upgrade_that_is_done() -> None:
+    leader = static(2, 3)
+    upgrade(leader)
+    told(leader, Committed(7, leader.end - 2, leader.end))
+    leader.step([UpgradeKRaftVersion(8, 1)])
+    told(leader, Committed(8, 0, 0))
+
+
+@pytest.mark.parametrize("applied", [2, 3])
+def test_an_upgrade_that_is_said_to_be_elsewhere(applied: int) -> None:
+    leader = static(2, 3)
+    upgrade(leader)
+    leader.replica.applied = leader.replica.applied._replace(offset=applied)
+    problem = "at [2, 3) there is no upgrade" if applied == 3 else "it has applied 2"
+    with broken(DESERVED, f"with done at [2, 3): {problem}"):
+        told(leader, Committed(7, 2, 3))
+
+
+def test_an_upgrade_that_is_not_done() -> None:
+    with broken(DESERVED, "committed is kraft.version 0"):
+        told(static(2, 3), Committed(7, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("reporting", "able", "is_fine"),
+    [((), 1, True), ((2,), 1, True), ((2, 3), 0, True), ((2, 3), 1, False)],
+)
+def test_an_upgrade_that_is_refused(reporting: tuple[int, ...], able: int, is_fine: bool) -> None:
+    leader = static(*reporting, able=able)
+    if is_fine:
+        told(leader, UNFIT)
+        return
+    with broken(DESERVED, "every voter can run it, and has said so"):
+        told(leader, UNFIT)
+
+
+def test_an_upgrade_that_is_refused_and_done() -> None:
+    leader = static()
+    upgrade(leader)
+    with broken(DESERVED, "it has written it"):
+        told(leader, UNFIT)
+
+
+def test_of_two_upgrades_one_may_come_too_early() -> None:
+    leader = static()
+    leader.step([UpgradeKRaftVersion(8, 1)])
+    upgrade(leader)
+    told(leader, UNFIT)
+
+
+@pytest.mark.parametrize(
+    "error", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_SERVER_ERROR]
+)
+@pytest.mark.parametrize("leads", [True, False])
+def test_an_upgrade_that_is_refused_for_another_reason(error: ErrorCode, leads: bool) -> None:
+    leader = static(2, 3)
+    if not leads:
+        leader.state.role = Resigned(9000, set())
+    why = "it leads" if error is ErrorCode.NOT_LEADER_OR_FOLLOWER else "that is no reason"
+    if not leads and why == "it leads":
+        told(leader, Refused(7, error, ""))
+        return
+    with broken(DESERVED, why):
+        told(leader, Refused(7, error, ""))
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_an_upgrade_is_in_doubt_when_its_leader_leads_no_more(leads: bool) -> None:
+    leader = static(2, 3)
+    upgrade(leader, committed=False)
+    if leads:
+        with broken(DESERVED, "it leads on"):
+            told(leader, refused(7, in_doubt=True))
+        return
+    leader.state.role = Resigned(9000, set())
+    told(leader, refused(7, in_doubt=True))
+
+
+def test_an_upgrade_that_is_never_answered() -> None:
+    leader = static()
+    world = SimpleNamespace(processes=leader.fake.nodes, now_us=0)
+    leader.state.now = 2001
+    with broken(DESERVED, "never answers 7"):
+        leader.fake.checks.finished(world)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ conditions that pass while a step goes on, both what was and what is then count.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -78,11 +79,14 @@ class Changes:
     def __init__(self) -> None:
         self._asked: dict[int, dict[int, Asked]] = {}
         """By node and reply_to: what is not answered yet, in this life."""
+        self._reports: dict[int, tuple[int, dict[int, UpdateVoterRequest]]] = {}
+        """By node: an epoch, and what voters, by id, have told it of themselves in that."""
         self._able: dict[ReplicaKey, tuple[Listeners, tuple[int, int]]] = {}
         """Where each replica listens in this life, and the kraft.versions that it can run."""
 
     def began(self, twin: Twin, config: RaftConfig) -> None:
         self._asked[twin.id] = {}
+        self._reports.pop(twin.id, None)
         able = (config.min_kraft_version, config.max_kraft_version)
         self._able[twin.key] = (config.listeners, able)
 
@@ -98,6 +102,11 @@ class Changes:
     def asked(self, twin: Twin, reply_to: int, request: Change, state: State) -> None:
         before = _place(twin, twin.led, twin.election.epoch)
         self._asked[twin.id][reply_to] = Asked(request, state.now, before, self._range(request))
+
+    def reports(self, twin: Twin) -> Mapping[int, UpdateVoterRequest]:
+        """What voters, by id, have told this leader of themselves in the present epoch."""
+        epoch, reports = self._reports.get(twin.id, (-1, {}))
+        return reports if epoch == twin.election.epoch else {}
 
     # -- in the log ---------------------------------------------------------------------------
     def made(self, twin: Twin, entry: Entry) -> None:
@@ -138,6 +147,14 @@ class Changes:
             )
         if error is ErrorCode.NONE:
             self._check_done(twin, asked, now)
+            if isinstance(request, UpdateVoterRequest):
+                self._reports[twin.id] = (
+                    now.epoch,
+                    {
+                        **self.reports(twin),
+                        request.voter.id: request,
+                    },
+                )
         if problem := misjudged(asked, now, error):
             raise Violation(
                 DESERVED, f"{twin} answers {error.name} to {message_words(request)}: {problem}"

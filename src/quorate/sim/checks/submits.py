@@ -17,7 +17,8 @@ from quorate.sim.checks.twin import Twin
 from quorate.sim.observe import Violation
 
 if TYPE_CHECKING:
-    from quorate.node.replica import Effects, Replica
+    from quorate.node.proposals import Outcome
+    from quorate.node.replica import Replica
 
 CHECK = "a submission is answered"
 FOR_GOOD = "refused means never done"
@@ -39,33 +40,24 @@ class Submits:
         """By node and token: what it waits for."""
         self._likely: dict[int, Counter[_Values]] = {}
         """By node: how often it was asked for these values, and has not said that it will not."""
-        self._upgrades: dict[int, set[int]] = {}
-        """By node: tokens of upgrades of kraft.version that have no answer yet."""
 
     def began(self, twin: Twin) -> None:
         """Another life: who asked the one before has heard that the connection broke."""
         self._waiting[twin.id] = {}
         self._likely[twin.id] = Counter()
-        self._upgrades[twin.id] = set()
-
-    def upgrading(self, twin: Twin, token: int) -> None:
-        self._upgrades[twin.id].add(token)
 
     def asked(self, twin: Twin, submit: Submit, now_ms: int) -> None:
         values = tuple(submit.values)
         self._waiting[twin.id][submit.token] = (values, twin.tip.end, now_ms)
         self._likely[twin.id][values] += 1
 
-    def told(self, twin: Twin, effects: Effects, replica: Replica) -> None:
-        """`replica` as it is after the step that had these effects."""
+    def told(self, twin: Twin, outcomes: Sequence[Outcome], replica: Replica) -> None:
+        """`replica` as it is after the step that had these outcomes."""
         waiting = self._waiting[twin.id]
-        for outcome in effects.outcomes:
+        for outcome in outcomes:
             found = waiting.get(outcome.token)
             if found is None:
-                if outcome.token not in self._upgrades[twin.id]:
-                    raise Violation(CHECK, f"{twin} answers {outcome.token}, which asks nothing")
-                self._upgrades[twin.id].remove(outcome.token)
-                continue
+                raise Violation(CHECK, f"{twin} answers {outcome.token}, which asks nothing")
             if isinstance(outcome, Committed):
                 self._committed(twin, outcome, found, replica.applied.offset)
                 first = next(iter(waiting))

@@ -47,6 +47,7 @@ from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_an
 from quorate.sim.checks.retention import Retention, check_age
 from quorate.sim.checks.submits import Submits
 from quorate.sim.checks.twin import Twin
+from quorate.sim.checks.upgrades import Upgrades
 from quorate.sim.checks.voters import check_changes, keys, names
 from quorate.sim.checks.words import control_words, message_words, vote_words, voter_changes
 from quorate.sim.observe import ClientOp, Observer, Violation
@@ -82,6 +83,7 @@ class Checks(Observer):
         self.clients = Clients(self.history)
         self.submits = Submits(self.history)
         self.changes = Changes()
+        self.upgrades = Upgrades(self.changes)
         self.goodbyes = Goodbyes()
         self.fetches = Fetches()
         self.joins = Joins()
@@ -114,6 +116,7 @@ class Checks(Observer):
         twin.start(process, recovered)
         self.elections.recovered(twin)
         self.submits.began(twin)
+        self.upgrades.began(twin)
         self.changes.began(twin, core._state.config)
         self.goodbyes.began(twin)
         self.retention.began(twin)
@@ -160,7 +163,7 @@ class Checks(Observer):
         if effects.sends or effects.answers:
             self._messages(twin, effects, state)
         if process.machine.trail or effects.jobs or effects.outcomes:
-            self._results(twin, process, effects)
+            self._results(twin, process, effects, state)
         self._role(twin, effects, state)
         self.goodbyes.look(twin, effects, state)
         self.joins.look(twin, happened, effects, state)
@@ -199,7 +202,7 @@ class Checks(Observer):
         elif isinstance(item, Submit):
             self.submits.asked(twin, item, state.now)
         elif isinstance(item, UpgradeKRaftVersion):
-            self.submits.upgrading(twin, item.token)
+            self.upgrades.asked(twin, item, state)
         else:
             twin.installing = None
 
@@ -224,7 +227,7 @@ class Checks(Observer):
             if not is_out:
                 self.duties.told_goodbye(twin, request, state)
 
-    def _results(self, twin: Twin, process: Process, effects: Effects) -> None:
+    def _results(self, twin: Twin, process: Process, effects: Effects, state: State) -> None:
         """What was applied, what of it is told to clients, and what goes into a snapshot."""
         trail = process.machine.trail
         if trail:
@@ -233,7 +236,8 @@ class Checks(Observer):
             self.clients.told(twin, effects.outcomes)
             replica = process.replica
             assert replica is not None
-            self.submits.told(twin, effects, replica)
+            others = self.upgrades.told(twin, effects, replica.applied.offset, state)
+            self.submits.told(twin, others, replica)
         for job in effects.jobs:
             if isinstance(job, WriteSnapshot):
                 self._snapshot(twin, job)
@@ -348,6 +352,7 @@ class Checks(Observer):
             if process.replica is not None:
                 twin, state = self.twins[process.id], self._states[process.id]
                 self.submits.finish(twin, state.now)
+                self.upgrades.finish(twin, state.now)
                 self.leftovers.count(twin, process.storage.disk)
 
     def finished(self, world: World) -> None:

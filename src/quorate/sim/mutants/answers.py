@@ -143,4 +143,25 @@ ANSWERS = (
         "                if self.leading_epoch is None:\n",
         "                if self.leading_epoch is None or self._proposals._uncommitted:\n",
     ),
+    Mutant(
+        "upgrade-answered-not-done",
+        "an upgrade of kraft.version is acknowledged and not written",
+        "raft.reconfig",
+        "    if event.version == present:\n",
+        "    if event.version >= present:\n",
+    ),
+    Mutant(
+        "upgrade-refused-and-done",
+        "an upgrade of kraft.version is written, and called impossible",
+        "raft.reconfig",
+        "Accepted(event.token, batch.base_offset, batch.end_offset)",
+        'Refused(event.token, ErrorCode.INVALID_UPDATE_VERSION, "")',
+    ),
+    Mutant(
+        "upgrade-always-refused",
+        "voters that can run kraft.version 1 are taken for such that cannot",
+        "raft.reconfig",
+        "    if not voters.supports(version):\n",
+        "    if voters.supports(0):\n",
+    ),
 )
