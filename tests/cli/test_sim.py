@@ -105,9 +105,9 @@ def test_a_plan_can_be_printed_changed_and_replayed(quorate, tmp_path):
     assert quorate("sim", "replay", str(path), "--quiet").out.endswith(
         f"trace {run_seed(SMALL).trace_hash}\n"
     )
-    path.write_text(printed + "at 5 explode\n")
+    path.write_text(printed.replace("\nend\n", "\nat 5 explode\nend\n"))
     outcome = quorate("sim", "replay", str(path))
-    line = len(printed.splitlines()) + 1
+    line = len(printed.splitlines())
     assert outcome.code == 2
     assert f"my.plan:{line}: there is no deed 'explode'" in outcome.err
 

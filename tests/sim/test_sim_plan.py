@@ -22,7 +22,7 @@ def test_a_seed_draws_one_plan_for_ever() -> None:
     Who changes what seeds draw on purpose writes the new value, and says so in the change.
     """
     text = "".join(plan_text(draw(seed)) for seed in range(50))
-    assert blake2b(text.encode(), digest_size=8).hexdigest() == "077719c254b342fa"
+    assert blake2b(text.encode(), digest_size=8).hexdigest() == "60b7fa27107b31c5"
 
 
 def test_text_says_all_of_a_plan() -> None:
@@ -35,11 +35,24 @@ def test_a_short_text_says_what_is_not_as_by_default() -> None:
     for seed in SEEDS:
         plan = draw(seed)
         assert parse_plan(plan_text(plan, short=True)) == plan
-    assert plan_text(Plan(), short=True) == "format 4\nseed 0\nvoters 3\nduration_ms 10000\n"
+    assert plan_text(Plan(), short=True) == "format 5\nseed 0\nvoters 3\nduration_ms 10000\nend\n"
 
 
 def test_a_plan_of_format_1_is_one_of_today_without_what_is_new() -> None:
     assert parse_plan("format 1\nseed 7\n") == Plan(seed=7)
+
+
+def test_a_plan_that_was_cut_off_anywhere_is_refused() -> None:
+    text = plan_text(draw(8), short=True)
+    assert parse_plan(text[:-1]) == draw(8) and text.endswith("\nend\n")
+    for length in range(len("format 5\n"), len(text) - 1):
+        with pytest.raises(PlanError, match=r"line \d+: "):
+            parse_plan(text[:length])
+
+
+def test_plans_before_format_5_have_no_end() -> None:
+    assert parse_plan("format 4\nseed 7\n# as it was\n") == Plan(seed=7)
+    assert parse_plan("seed 7\nend # of it\n\n# really\n") == Plan(seed=7)
 
 
 def test_the_tail_of_format_2_was_another_one() -> None:
@@ -84,8 +97,8 @@ def test_settings_left_out_have_their_defaults() -> None:
     ("text", "says"),
     [
         (
-            "format 5\ncolour 3",
-            "1: this plan is of format 5, and this version runs formats 1, 2, 3, 4",
+            "format 6\ncolour 3",
+            "1: this plan is of format 6, and this version runs formats 1, 2, 3, 4, 5",
         ),
         ("at 5 crash-inside node=1 what=x step=3", "no operation 'x', but truncate, roll"),
         ("voters", "line 1: a setting is a name and a value"),
@@ -132,6 +145,10 @@ def test_settings_left_out_have_their_defaults() -> None:
         ("clients.lists 0", "line 1: clients.lists is from 1 to 1000"),
         ("limits.caught_up_within_ms 0", "line 1: limits.caught_up_within_ms is from 1"),
         ("\nclock.drift_ppm 1000000", "line 2: clock.drift_ppm is from 0 to 500000, and not"),
+        ("format 5\n\nvoters 1\n", "line 3: the plan is cut off here: its last line is 'end'"),
+        ("voters 1\nend\n\nat 5 reset node=1", "line 4: the plan has ended before: 'at 5 reset"),
+        ("end\nend", "line 2: the plan has ended before"),
+        ("end 5", "line 1: there is no setting 'end'"),
         ("colour  3", "line 1: there is no setting 'colour': 'colour  3'$"),
     ],
 )

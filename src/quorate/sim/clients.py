@@ -27,7 +27,17 @@ _NOBODY: Final = -1
 class Client:
     """`op` is what it waits for; `attempt` numbers its requests, so that old answers are known."""
 
-    __slots__ = ("attempt", "beside", "id", "luck", "op", "records", "sequence", "target")
+    __slots__ = (
+        "attempt",
+        "beside",
+        "id",
+        "luck",
+        "op",
+        "records",
+        "refusals",
+        "sequence",
+        "target",
+    )
 
     def __init__(self, seed: int, client_id: int, target: int) -> None:
         self.id = client_id
@@ -39,6 +49,8 @@ class Client:
         self.records: tuple[bytes, ...] = ()
         self.sequence = 0
         self.attempt = 0
+        self.refusals = 0
+        """How often `op` was refused, and for good."""
 
 
 class Clients:
@@ -55,8 +67,11 @@ class Clients:
         self._token = 0
         self._waiting: dict[int, tuple[Client, ClientOp, int, Process]] = {}
         """By token of a Submit: who asked, for what, in which attempt, and whom."""
-        self._barriers: set[int] = set()
-        """Tokens of Submits without values: the checks look at what is said to them."""
+        self._beside: set[int] = set()
+        """Tokens of Submits that nobody waits for: the checks look at what is said to them."""
+        self._too_large = bytes(plan.limits.batch_bytes if plan.clients.oversized else 0)
+        self._once = plan.network.duplicate == 0
+        """Does a request that is answered come no second time?"""
         self._value = 0
         self._may_begin = True
 
@@ -94,7 +109,7 @@ class Clients:
                 kind = "cas"
                 expected = world.glance(key, luck)
         op = ClientOp(client.id, client.sequence, kind, key, value, expected, world.now_us)  # type: ignore[arg-type]
-        client.op = op
+        client.op, client.refusals = op, 0
         record = encode_op(op, luck.below(plan.padding + 1) if plan.padding else 0)
         client.records = self._among(client, record)
         world.invoked(op)
@@ -137,22 +152,26 @@ class Clients:
         before = self._barrier(client)
         self._token += 1
         self._waiting[self._token] = (client, op, attempt, process)
-        process.post(*before, Submit(self._token, records), *self._barrier(client))
+        submit = Submit(self._token, records)
+        behind = self._barrier(client)
+        if self._too_large and client.beside.happens(self._plan.oversized):
+            behind.append(self._nobodys((self._too_large,)))
+        process.post(*before, submit, *behind)
 
     def _wait_too(self, client: Client, to: int) -> None:
         """A Submit without values, by itself."""
         process = self._world.processes[to]
         if self._may_begin and process.replica is not None:
-            process.post(self._empty())
+            process.post(self._nobodys(()))
 
     def _barrier(self, client: Client) -> list[Submit]:
         """Now and then, one that only waits."""
-        return [self._empty()] if client.beside.happens(self._plan.barriers) else []
+        return [self._nobodys(())] if client.beside.happens(self._plan.barriers) else []
 
-    def _empty(self) -> Submit:
+    def _nobodys(self, values: tuple[bytes, ...]) -> Submit:
         self._token += 1
-        self._barriers.add(self._token)
-        return Submit(self._token, ())
+        self._beside.add(self._token)
+        return Submit(self._token, values)
 
     def _reply(
         self, source: int, client: Client, attempt: int, what: str, hint: int, result: object = None
@@ -166,9 +185,9 @@ class Clients:
         """The replica says what became of a Submit."""
         waiting = self._waiting.pop(outcome.token, None)
         if waiting is None:
-            if outcome.token not in self._barriers:
+            if outcome.token not in self._beside:
                 self._world.operators.settle(outcome)
-            self._barriers.discard(outcome.token)
+            self._beside.discard(outcome.token)
             return
         client, op, attempt, _ = waiting
         if isinstance(outcome, Refused):
@@ -203,12 +222,22 @@ class Clients:
             client.target = hint
             self._over(client, op, "ok", result)
             return
+        client.refusals += what == "refused"
+        if self._turns_away(client):
+            is_sure = self._once and client.refusals == op.attempts
+            self._over(client, op, "refused" if is_sure else "unknown", None)
+            return
         if 0 < hint <= self._nodes and hint != client.target:
             client.target = hint
         else:
             client.target = 1 + client.luck.below(self._nodes)
         client.attempt += 1
         self._world.push(self._world.now_us + _RETRY_US, self._try, client)
+
+    def _turns_away(self, client: Client) -> bool:
+        """Goes it on to something else, after a refusal?"""
+        chance = self._plan.turn_away
+        return chance > 0 and self._may_begin and client.beside.happens(chance)
 
     def _time_out(self, client: Client, attempt: int) -> None:
         op = client.op

@@ -36,6 +36,8 @@ _FIERCE: Final = 0.25
 _WORLDS_IN_ONE: Final = 8
 _CALM_MS: Final = 1500
 """A fetch timeout in which a slow node can still follow."""
+_SMALL_BATCH: Final = 1 << 17
+"""Bytes of a batch above which what is too large for it is left to `sim.exam`."""
 _WEEK_MS: Final = 604_800_000
 _BAD_MEDIA: Final = (
     "misplace",
@@ -79,7 +81,8 @@ def draw(seed: int) -> Plan:
     if any(deed.kind == "churn" for deed in plan.deeds):
         slices = Chance(seed, "slices").pick((1, 100))
         disk = replace(disk, slice_bytes=slices, tail_bytes=300, retention_bytes=500)
-    return _since_format_4(seed, replace(plan, timing=_patient(plan), disk=disk), times)
+    plan = _since_format_4(seed, replace(plan, timing=_patient(plan), disk=disk), times)
+    return _since_format_5(seed, plan)
 
 
 def _since_format_4(seed: int, plan: Plan, times: int) -> Plan:
@@ -94,6 +97,45 @@ def _since_format_4(seed: int, plan: Plan, times: int) -> Plan:
     old, young = _software(Chance(seed, "software"), plan)
     plan = replace(plan, clients=clients, deeds=deeds, old=old, young=young, thorough=True)
     return _bad_media(seed, plan, times)
+
+
+def _since_format_5(seed: int, plan: Plan) -> Plan:
+    """What format 5 added, in the same way."""
+    small = plan.limits.batch_bytes <= _SMALL_BATCH
+    clients = replace(
+        plan.clients,
+        turn_away=Chance(seed, "turn away").pick((0.0, 0.0, 0.3)),
+        oversized=Chance(seed, "oversized").pick((0.0, 0.0, 0.1)) if small else 0.0,
+    )
+    plan = replace(plan, clients=clients)
+    return _upgraded(Chance(seed, "insist"), plan) if plan.static else plan
+
+
+def _upgraded(luck: Chance, plan: Plan) -> Plan:
+    """Most static quorums are upgraded sooner or later: every voter has to tell one leader that it
+    can, which hardly ever happens beside everything else. So half of them begin in peace."""
+    insists, in_peace, able = luck.happens(0.8), luck.happens(0.6), luck.happens(0.7)
+    if not insists:
+        return plan
+    peace = _peace_ms(plan.timing) if in_peace else 0
+    at, period = luck.below(1 + peace // 2), luck.pick((100, 400))
+    times = 1 + (plan.duration_ms // 2 + peace) // period
+    later = [replace(deed, at_ms=deed.at_ms + peace) for deed in plan.deeds]
+    return replace(
+        plan,
+        old=plan.old & -(2 << plan.voters) if able else plan.old,
+        duration_ms=plan.duration_ms + peace,
+        deeds=_sorted([*later, Deed(at, "insist", (times, period))]),
+    )
+
+
+def _peace_ms(timing: TimingPlan) -> int:
+    """In which a leader is elected, and hears once a fetch timeout of each voter."""
+    return 3 * timing.election_timeout_ms + 3 * timing.fetch_timeout_ms
+
+
+def _sorted(deeds: list[Deed]) -> tuple[Deed, ...]:
+    return tuple(sorted(deeds, key=lambda deed: (deed.at_ms, str(deed))))
 
 
 def _mistakes(luck: Chance, plan: Plan, times: int) -> list[Deed]:
@@ -137,8 +179,7 @@ def _bad_media(seed: int, plan: Plan, times: int) -> Plan:
         sync_every=luck.pick((1 << 22, 1 << 22, 100)),
     )
     limits = _limits(Chance(seed, "limits"), plan)
-    done = (deed for deed in found if deed.at_ms < duration)
-    deeds = tuple(sorted(done, key=lambda deed: (deed.at_ms, str(deed))))
+    deeds = _sorted([deed for deed in found if deed.at_ms < duration])
     return replace(plan, disk=disk, limits=limits, deeds=deeds)
 
 
@@ -292,7 +333,7 @@ class _Deeds:
         self._luck = inside
         for _ in range(times):
             self._draw_inside()
-        return tuple(sorted(self._found, key=lambda deed: (deed.at_ms, str(deed))))
+        return _sorted(self._found)
 
     def _draw_once(self, static: bool) -> None:
         luck = self._luck

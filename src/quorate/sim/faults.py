@@ -420,7 +420,7 @@ class Faults:
 
 _OF_LEADERS: Final = frozenset({"churn", "fork"})
 _OF_OPERATORS: Final = frozenset(
-    {"add", "remove", "alter", "upgrade", "snapshot", "clean", "resign", "err"}
+    {"add", "remove", "alter", "upgrade", "insist", "snapshot", "clean", "resign", "err"}
 )
 _OF_WORLD: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
     {

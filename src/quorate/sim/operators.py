@@ -92,6 +92,16 @@ class Operators:
             self._token += 1
             leader.post(UpgradeKRaftVersion(self._token, 1))
 
+    def insist(self, times: int, period_ms: int) -> None:
+        """Ask for the upgrade, again and again until it is done."""
+        world, leader = self._world, self.leader()
+        if times == 0 or world.is_healing:
+            return
+        if leader is not None and leader.view.kraft_version > 0:
+            return
+        self.upgrade()
+        world.push(world.now_us + period_ms * 1000, self.insist, times - 1, period_ms)
+
     def snapshot(self, node_id: int) -> None:
         process = self.node(node_id)
         if process is not None:

@@ -19,12 +19,14 @@ from quorate.node.applier import SLICE_BYTES
 from quorate.node.tail import TAIL_BYTES
 from quorate.raft.values import Limits
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """How seeds draw plans: it changes whenever some seed draws another plan than before."""
-_READABLE: Final = (1, 2, 3, FORMAT)
+_READABLE: Final = (1, 2, 3, 4, FORMAT)
 """A plan of an older format has what came later at its default, and runs as it ran then."""
 _OTHER_TAIL: Final = (1, 2)
 """What is `disk.tail_bytes` there was in the storage, where it decided nothing."""
+_END: Final = "end"
+"""The last line of a plan since format 5: one without it was cut off."""
 _DIGITS: Final = 19
 MOST: Final = 1 << 62
 """No seed and no other number is larger."""
@@ -153,6 +155,10 @@ class ClientPlan:
     """Most records of a Submit: what a client asks for stands somewhere among them."""
     barriers: float = 0.0
     """Of the Submits, so many have one without values before or behind them."""
+    turn_away: float = 0.0
+    """After a refusal the client goes on to something else."""
+    oversized: float = 0.0
+    """Of the Submits, so many have one behind them that fits no batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +225,7 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "move": ("node", "down_ms"),
         "alter": ("nodes",),
         "upgrade": (),
+        "insist": ("times", "period_ms"),
         "snapshot": ("node",),
         "clean": ("node",),
         "resign": ("node",),
@@ -257,6 +264,11 @@ class Plan:
     limits: Limits = _LIMITS
     clients: ClientPlan = ClientPlan()
     deeds: tuple[Deed, ...] = ()
+
+    @property
+    def upgrades(self) -> bool:
+        """Is kraft.version 1 asked for?"""
+        return any(deed.kind in ("upgrade", "insist") for deed in self.deeds)
 
 
 _PARTS: Final[Mapping[str, type[Any]]] = {
@@ -360,24 +372,31 @@ def plan_text(plan: Plan, *, short: bool = False) -> str:
             if not short or getattr(value, f.name) != getattr(default, f.name)
         ]
     lines += map(str, plan.deeds)
+    lines.append(_END)
     return "\n".join(lines) + "\n"
 
 
 def parse_plan(text: str) -> Plan:
     """The plan of `plan_text`; empty lines and what follows a # count for nothing.
 
-    Settings that are left out have their defaults. Raises PlanError, which names the line.
+    Settings that are left out have their defaults; a plan that names a format since 5 has to have
+    its end. Raises PlanError, which names the line.
     """
     plain: dict[str, object] = {}
     parts: dict[str, dict[str, Any]] = {name: {} for name in _PARTS}
     deeds: list[Deed] = []
     lines: dict[str | Deed, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    told = text.splitlines()
+    for number, line in enumerate(told, 1):
         words = line.partition("#")[0].split()
         if not words:
             continue
         try:
-            if words[0] == "at":
+            if _END in lines:
+                raise ValueError("the plan has ended before")
+            if words == [_END]:
+                lines[_END] = number
+            elif words[0] == "at":
                 deeds.append(_parse_deed(words[1:]))
                 lines.setdefault(deeds[-1], number)
             else:
@@ -386,13 +405,15 @@ def parse_plan(text: str) -> Plan:
         except ValueError as error:
             raise PlanError(f"{error}: '{line.strip()}'", number) from None
     found_format = plain.get("format", FORMAT)
+    if plain.get("format") == FORMAT and _END not in lines:
+        raise PlanError(f"the plan is cut off here: its last line is '{_END}'", len(told))
     if found_format in _OTHER_TAIL:
         parts["disk"].pop("tail_bytes", None)
     plain["format"] = FORMAT
     made = {name: kind(**parts[name]) for name, kind in _PARTS.items()}
     plan = Plan(**plain, **made, deeds=tuple(deeds))  # type: ignore[arg-type]
     check_plan(plan, lines)
-    if found_format == FORMAT:
+    if found_format in (4, FORMAT):
         _check_ends(plan, lines)
         return plan
     return replace(plan, deeds=tuple(d for d in plan.deeds if d.at_ms < plan.duration_ms))

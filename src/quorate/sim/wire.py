@@ -41,8 +41,7 @@ class Wire:
 
     def __init__(self, plan: Plan) -> None:
         self._seed = plan.seed
-        upgrades = any(deed.kind == "upgrade" for deed in plan.deeds)
-        self._oldest = _OLDEST if plan.static and not upgrades else _WITH_DIRECTORY_IDS
+        self._oldest = _OLDEST if plan.static and not plan.upgrades else _WITH_DIRECTORY_IDS
         self._newest: dict[tuple[int, int, int], int] = {}
 
     def version(self, one: Process, other: Process, request: Request) -> int:

@@ -82,7 +82,7 @@ class World:
         self._watch(observers)
         self.addresses: dict[Address, int] = {}
         self.static_voters: tuple[Voter, ...] = ()
-        self._stays_static = plan.static and all(deed.kind != "upgrade" for deed in plan.deeds)
+        self._stays_static = plan.static and not plan.upgrades
         self.ledger = Ledger(self)
         self.network = Network(self)
         self.clients = Clients(self)
