@@ -100,6 +100,24 @@ def test_a_follower_refuses_and_names_the_leader(machines):
     run(story)
 
 
+def test_who_is_elected_and_does_not_lead_yet_sends_nobody_to_itself(machines):
+    async def story():
+        async with local_cluster(3, machines) as cluster:
+            members = cluster.members.values()
+            while not any(m.leader_id == m.node_id for m in members):
+                await asyncio.sleep(0)  # see every step
+            elected = next(m for m in members if m.leader_id == m.node_id)
+            for other in cluster.members:
+                if other != elected.node_id:
+                    cluster.cut(elected.node_id, other)
+            assert not elected.leads
+            with pytest.raises(NotLeader) as refusal:
+                await elected.propose(b"1")
+            assert (refusal.value.leader_id, refusal.value.address) == (-1, None)
+
+    run(story)
+
+
 def test_a_cut_off_leader_commits_nothing_and_the_others_go_on(machines):
     async def story():
         async with local_cluster(3, machines) as cluster:

@@ -389,7 +389,10 @@ class Member:
         return QuorateError(outcome.message)
 
     def _not_leader(self) -> NotLeader:
-        address = self._leader_address() if self.leader_id >= 0 else None
+        """Who was elected a moment ago takes nothing yet, and is no better address than nobody."""
+        if self.leader_id in (-1, self.node_id):
+            return NotLeader(-1, None)
+        address = self._leader_address()
         return NotLeader(self.leader_id, str(address) if address else None)
 
     def _leader_address(self) -> Address | None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from quorate.base.errors import ErrorCode
-from quorate.embed.errors import ChangeFailed
+from quorate.embed.errors import ChangeFailed, InDoubt, MemberStopped, NotLeader
 
 _PAUSE_S: Final = 0.05
 
@@ -20,14 +20,20 @@ async def carry_through(
     """Ask until the change is committed, or refused for good, or `timeout_s` has gone by.
 
     An earlier attempt that timed out may have been committed after all: `already` says whether a
-    refusal means that. Raises ChangeFailed.
+    refusal means that. Raises ChangeFailed; InDoubt where leadership was lost, or the member
+    stopped, after such an attempt; else what `ask` raises.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + timeout_s
     error, message = await ask()
     while error == ErrorCode.REQUEST_TIMED_OUT and loop.time() < until:
         await asyncio.sleep(_PAUSE_S)
-        error, message = await ask()
+        try:
+            error, message = await ask()
+        except (NotLeader, MemberStopped) as ended:
+            raise InDoubt(
+                f"{ended}; an earlier attempt had run out of time: it may or may not commit"
+            ) from ended
         if already(error):
             return
     if error != ErrorCode.NONE:
