@@ -15,12 +15,16 @@ from quorate.wire.header import WireRequest, decode_response, encode_request
 from quorate.wire.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
+    BeginQuorumEpochRequest,
     BrokerHeartbeatRequest,
     ControllerRegistrationRequest,
     CreateTopicsRequest,
     DescribeClusterRequest,
     DescribeQuorumRequest,
+    EndQuorumEpochRequest,
     EnvelopeRequest,
+    FetchRequest,
+    FetchSnapshotRequest,
     UpdateFeaturesRequest,
     VoteRequest,
 )
@@ -50,6 +54,32 @@ def world():
 @pytest.fixture
 def follower(world):
     return next(n for n in world.alive if n is not world.active)
+
+
+# -- another partition, another cluster ----------------------------------------------------------
+@pytest.mark.parametrize(
+    "request_",
+    [VoteRequest, BeginQuorumEpochRequest, EndQuorumEpochRequest, FetchRequest],
+)
+@pytest.mark.parametrize(
+    ("cluster_id", "error"),
+    [
+        (None, ErrorCode.INVALID_REQUEST),
+        ("another", ErrorCode.INCONSISTENT_CLUSTER_ID),
+    ],
+)
+def test_the_cluster_is_judged_before_the_partition(world, request_, cluster_id, error):
+    nothing = request_(cluster_id=cluster_id)
+    assert world.ask(world.active.node_id, nothing).error_code == error
+
+
+def test_an_unknown_partition_of_another_cluster_is_first_of_another_cluster(world):
+    topic = FetchSnapshotRequest.TopicSnapshot
+    other = FetchSnapshotRequest(
+        cluster_id="another", topics=[topic(name="x", partitions=[topic.PartitionSnapshot()])]
+    )
+    answer = world.ask(world.active.node_id, other)
+    assert (answer.error_code, answer.topics) == (ErrorCode.INCONSISTENT_CLUSTER_ID, [])
 
 
 # -- ApiVersions ------------------------------------------------------------------------------

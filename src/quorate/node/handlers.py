@@ -41,7 +41,7 @@ CONTROLLERS: Final = 2
 
 
 def _ask_core(host: Host, call: Call) -> Message | None:
-    request = request_from_wire(call.message, call.request.version)
+    request = request_from_wire(call.message, call.request.version, host.cluster_id)
     if isinstance(request, Message):
         return request
     host.ask_core(call, request)

@@ -194,9 +194,21 @@ _REQUESTS: Final[dict[type[Message], Callable[[Any, int], Incoming]]] = {
 }
 
 
-def request_from_wire(message: Message, version: int) -> Incoming:
-    """The core's request, or at once the wire's answer when it names another partition."""
-    return _REQUESTS[type(message)](message, version)
+def request_from_wire(message: Any, version: int, cluster_id: str | None = None) -> Incoming:
+    """The core's request, or at once the wire's answer when it names another partition.
+
+    Where `cluster_id`, ours, is given, another cluster is refused before another partition
+    (`hasValidClusterId`); otherwise it is the core that refuses it.
+    """
+    incoming = _REQUESTS[type(message)](message, version)
+    if (
+        isinstance(incoming, Message)
+        and cluster_id
+        and message.cluster_id not in (None, cluster_id)
+    ):
+        answer: Any = type(incoming)
+        incoming = answer(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    return incoming
 
 
 def _single(topics: Any, index_name: str, is_ours: Callable[[Any], bool]) -> Any:
