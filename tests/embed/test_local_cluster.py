@@ -7,6 +7,7 @@ import selectors
 import pytest
 
 from quorate.base.errors import QuorateError
+from quorate.base.ids import ReplicaKey, Uuid
 from quorate.embed import ChangeFailed, InDoubt, MemberStopped, NotLeader, local, local_cluster
 from quorate.node.machine import Now
 
@@ -161,8 +162,10 @@ def test_members_join_two_at_a_time(machines):
                 *(leader.add_member(m.key, cluster.address(m.node_id)) for m in joiners)
             )
             assert set(leader.members) == {m.key for m in cluster.members.values()}
+            await leader.add_member(joiners[0].key, cluster.address(2))  # again: it is one
+            other = ReplicaKey(2, Uuid(b"another-directory"[:16]))
             with pytest.raises(ChangeFailed, match="DUPLICATE_VOTER") as refusal:
-                await leader.add_member(joiners[0].key, cluster.address(2))
+                await leader.add_member(other, cluster.address(2))
             assert not refusal.value.retriable
 
     run(story)

@@ -21,8 +21,8 @@ def carried_through(*answers, timeout_s=60.0):
             raise answer
         return answer
 
-    def already(error):
-        return error == ErrorCode.VOTER_NOT_FOUND
+    def already(error, again):
+        return again and error == ErrorCode.VOTER_NOT_FOUND
 
     asyncio.run(membership.carry_through(ask, already, timeout_s))
     assert not rest

@@ -275,7 +275,7 @@ class Member:
         return self.node.replica.applied.offset
 
     async def add_member(self, key: ReplicaKey, address: str, timeout_s: float = 30.0) -> None:
-        """Make a started joiner a voter; on the leader. Returns when that is committed.
+        """Make a started joiner a voter; on the leader. Returns when that is committed, or was.
 
         The joiner must have caught up with the log first: it is waited for, and so is another
         change under way, for `timeout_s`. Raises NotLeader (nothing was changed), ChangeFailed,
@@ -283,7 +283,7 @@ class Member:
         """
         request = AddVoterRequest(None, key, (Listener(LISTENER, *parse_address(address)),))
 
-        def already(error: ErrorCode) -> bool:
+        def already(error: ErrorCode, again: bool) -> bool:
             return error == ErrorCode.DUPLICATE_VOTER and key in self.members
 
         await carry_through(lambda: self._change(request), already, timeout_s)
@@ -295,8 +295,8 @@ class Member:
         """
         request = RemoveVoterRequest(None, key)
 
-        def already(error: ErrorCode) -> bool:
-            return error == ErrorCode.VOTER_NOT_FOUND
+        def already(error: ErrorCode, again: bool) -> bool:
+            return again and error == ErrorCode.VOTER_NOT_FOUND
 
         await carry_through(lambda: self._change(request), already, timeout_s)
 
@@ -423,10 +423,10 @@ class Member:
         proposals, asked = self._outstanding.end(why), list(self._asked.values())
         self._asked.clear()
         for done in proposals:
-            self._tell(done, InDoubt(f"{why}: the entry may or may not commit"))
+            self._tell(done, InDoubt(f"{why}; what was on its way may or may not commit"))
         for future in asked:
             if not future.done():
-                future.set_exception(InDoubt(f"{why}: the change may or may not commit"))
+                future.set_exception(InDoubt(f"{why}; a change on its way may or may not commit"))
 
 
 def _node_id_of(directory: Path) -> int:

@@ -15,17 +15,21 @@ Answer = tuple[ErrorCode, str | None]
 
 
 async def carry_through(
-    ask: Callable[[], Awaitable[Answer]], already: Callable[[ErrorCode], bool], timeout_s: float
+    ask: Callable[[], Awaitable[Answer]],
+    already: Callable[[ErrorCode, bool], bool],
+    timeout_s: float,
 ) -> None:
     """Ask until the change is committed, or refused for good, or `timeout_s` has gone by.
 
     An earlier attempt that timed out may have been committed after all: `already` says whether a
-    refusal means that. Raises ChangeFailed; InDoubt where leadership was lost, or the member
-    stopped, after such an attempt; else what `ask` raises.
+    refusal means that, told whether there was one. Raises ChangeFailed; InDoubt where leadership
+    was lost, or the member stopped, after such an attempt; else what `ask` raises.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + timeout_s
     error, message = await ask()
+    if already(error, False):
+        return
     while error == ErrorCode.REQUEST_TIMED_OUT and loop.time() < until:
         await asyncio.sleep(_PAUSE_S)
         try:
@@ -34,7 +38,7 @@ async def carry_through(
             raise InDoubt(
                 f"{ended}; an earlier attempt had run out of time: it may or may not commit"
             ) from ended
-        if already(error):
+        if already(error, True):
             return
     if error != ErrorCode.NONE:
         raise ChangeFailed(error, message)
