@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
+from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch
 from quorate.formats.snapshot import encode_snapshot
 from quorate.node.jobs import Job, LogRead, ReadLog, ReadSnapshot, SnapshotRead, Surveyed, Write
@@ -13,7 +13,16 @@ from quorate.node.jobs import Written as Durable
 from quorate.node.machine import Now
 from quorate.node.replica import Committed, Effects, Input, Replica, Submit
 from quorate.node.snapshots import SnapshotPolicy
-from quorate.raft.ready import Clean, Refused
+from quorate.raft.inputs import Answered
+from quorate.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    Request,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.raft.ready import Clean, Refused, Send
 from quorate.raft.values import ControlState, ElectionState, RaftConfig, RecoveredLog, Voter
 from quorate.sim.machine import NOTHING, KeyValueMachine
 from quorate.storage.api import Recovered, SnapshotInfo
@@ -27,19 +36,24 @@ CONTROL = ControlState(1, (Voter(KEY, LISTENERS, 0, 1),))
 class Alone:
     """The only voter of its quorum. Its disk does what the test says, when it says so."""
 
+    control, election = CONTROL, ElectionState(1)
+
     def __init__(self, *snapshots: OffsetAndEpoch, end: int, policy: SnapshotPolicy | None = None):
         epochs = ((1, 0),) if end else ()
-        log = RecoveredLog(0, end, epochs, snapshots or (BOOTSTRAP,), CONTROL, ())
+        log = RecoveredLog(0, end, epochs, snapshots or (BOOTSTRAP,), self.control, ())
         config = RaftConfig("cluster", KEY.id, KEY.directory_id, True, LISTENERS)
-        recovered = Recovered(log, ElectionState(1), ())
+        recovered = Recovered(log, self.election, ())
         self.machine = KeyValueMachine()
         self.replica = Replica(config, recovered, self.machine, lambda: 0.5, policy)
         self.jobs: list[Job] = []
+        self.sends: list[Send] = []
+        self.now_ms = 0
         self.step()
 
     def step(self, *happened: Input) -> Effects:
-        effects = self.replica.step(happened, Now(0, 0))
+        effects = self.replica.step(happened, Now(self.now_ms, 0))
         self.jobs += effects.jobs
+        self.sends += effects.sends
         return effects
 
     def wanted(self, kind: type[Job]) -> Job:
@@ -58,6 +72,43 @@ class Alone:
 
     def is_in_office(self) -> bool:
         return self.replica.leading_epoch == self.machine.led == self.replica.core.epoch
+
+
+class OneOfThree(Alone):
+    """A follower of node 2."""
+
+    control = ControlState(
+        1,
+        tuple(
+            Voter(ReplicaKey(i, Uuid(bytes(15) + b"%d" % i)), LISTENERS, 0, 1) for i in (1, 2, 3)
+        ),
+    )
+    election = ElectionState(1, 2)
+
+    def answer(self, kind: type[Request], response: Response) -> Effects:
+        """Node 2's word to the newest request of this kind."""
+        asked = [send for send in self.sends if isinstance(send.request, kind) and send.to == 2]
+        return self.step(Answered(asked[-1].correlation, response))
+
+
+# -- whoever leads -----------------------------------------------------------------------------
+def test_what_is_committed_is_applied_while_there_is_no_leader() -> None:
+    """`KafkaRaftClientTest.testHandleCommitCallbackFiresInCandidateState` and -VotedState."""
+    one = OneOfThree(end=12)
+    leader = LeaderAndEpoch(2, 1)
+    one.answer(FetchRequest, FetchResponse(ErrorCode.NONE, leader, high_watermark=12))
+    first, *rest = (encode_batch(at, 1, 0, [NOTHING] * 4) for at in (0, 4, 8))
+    one.step(LogRead(one.wanted(ReadLog).token, first))
+    one.now_ms += 5_000
+    one.step()
+    assert (one.replica.core.role, one.replica.applied.offset) == ("prospective", 4)
+    one.step(LogRead(one.wanted(ReadLog).token, rest[0]))
+    assert (one.replica.core.role, one.replica.applied.offset) == ("prospective", 8)
+    granted = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, 1), True)
+    one.answer(VoteRequest, granted)
+    one.step(LogRead(one.wanted(ReadLog).token, rest[1]))
+    assert (one.replica.core.role, one.replica.applied.offset) == ("candidate", 12)
+    assert one.replica.leading_epoch is None
 
 
 # -- taking office -----------------------------------------------------------------------------

@@ -23,6 +23,9 @@ from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
 
 BOOTSTRAP = OffsetAndEpoch(0, 0)
 END, LAST_EPOCH, EPOCH = 5, 3, 4
+VOTERS = tuple(voter(i) for i in (1, 2, 3))
+KRAFT_VERSION = 1
+"""At 0 the voters stand in the configuration of each node."""
 
 
 def recovered(**changes: object) -> RecoveredLog:
@@ -32,7 +35,7 @@ def recovered(**changes: object) -> RecoveredLog:
         "end_offset": END,
         "epochs": ((LAST_EPOCH, 0),),
         "snapshots": (BOOTSTRAP,),
-        "snapshot_control": ControlState(1, tuple(voter(i) for i in (1, 2, 3))),
+        "snapshot_control": ControlState(KRAFT_VERSION, VOTERS if KRAFT_VERSION else None),
         "control_records": (),
         "batch_ends": tuple(range(1, END + 1)),
     }
@@ -56,6 +59,7 @@ class Single:
             "node_id": node_id,
             "directory_id": directory(node_id),
             "listeners": listeners(node_id),
+            "static_voters": () if KRAFT_VERSION else VOTERS,
         }
         self.config = RaftConfig(**(defaults | config))  # type: ignore[arg-type]
         election = election or ElectionState(EPOCH)

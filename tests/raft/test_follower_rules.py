@@ -139,6 +139,7 @@ def test_it_never_truncates_what_is_committed() -> None:
     ready = single.answer(FetchRequest, response(diverging=OffsetAndEpoch(3, LAST_EPOCH)))
     assert ready.writes == () and single.core.log_end.offset == END
     assert any("below what is committed" in note for note in ready.notes)
+    assert single.core.high_watermark == 4
 
 
 def test_a_leader_that_lacks_what_is_committed_is_not_obeyed_where_the_cut_would_be_above() -> None:

@@ -136,6 +136,7 @@ def heard_from(s: State, role: Leader, key: ReplicaKey) -> None:
 def become_prospective(s: State, why: str, *, suspicion: int = 0) -> None:
     """Ask whether an election could be won; epoch, leader and vote stay."""
     check(s.electable, "prospective without being a voter", s.me)
+    check(not isinstance(s.role, Prospective), "prospective already", s.me)
     old = s.role
     ballot = Ballot(s.voters)
     ballot.record(s.me.id, True)

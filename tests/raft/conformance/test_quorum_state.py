@@ -52,6 +52,13 @@ UP_TO_DATE = {"end": END + 9, "last_epoch": EPOCH}
 """A log longer than ours, of an epoch before the higher ones asked for."""
 
 
+@pytest.fixture(params=[0, 1], autouse=True)
+def kraft_version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test at both, as Kafka runs its own."""
+    monkeypatch.setattr("raft.single.KRAFT_VERSION", request.param)
+    assert Single().core.voters.kraft_version == request.param
+
+
 def prospective_voted() -> Single:
     single = voted()
     single.wait(2000)
@@ -343,6 +350,8 @@ def test_moves_that_do_not_exist() -> None:
         (fetched, lambda s: moves.become_candidate(s)),
         (leader, lambda s: moves.become_prospective(s, "test")),
         (candidate, lambda s: moves.become_candidate(s)),
+        (ROLES["prospective"], lambda s: moves.become_prospective(s, "test")),
+        (prospective_voted, lambda s: moves.become_prospective(s, "test")),
         (leader, lambda s: moves.become_leader(s, {1, 2})),
         (observer, lambda s: moves.become_prospective(s, "test")),
         (observer, lambda s: moves.become_leader(s, {1, 2})),
