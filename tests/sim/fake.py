@@ -12,6 +12,7 @@ from typing import Any
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.node.jobs import AppendBatches, Installed, Write
+from quorate.node.machine import Now
 from quorate.node.replica import Answer, Effects
 from quorate.raft.inputs import Received
 from quorate.raft.messages import (
@@ -41,6 +42,7 @@ from quorate.raft.values import (
 from quorate.raft.voters import VoterSet
 from quorate.sim.checks.watch import Checks
 from quorate.sim.observe import Observer
+from quorate.sim.plan import Plan
 from quorate.storage.api import AppendedBatch, Recovered
 
 DIRECTORIES = {node_id: Uuid(bytes(15) + bytes([node_id])) for node_id in range(1, 9)}
@@ -71,6 +73,11 @@ class Node:
         self.persisted = 0
         self.disk_election: ElectionState | None = None
         self.replies = 0
+        self.world = SimpleNamespace(now_us=0, plan=Plan())
+
+    @property
+    def now(self) -> Now:
+        return Now(self.state.now, 0)
 
     @property
     def storage(self) -> Any:

@@ -203,12 +203,16 @@ def test_refusals_and_doubts(marks: Marks) -> None:
     node = a_world(marks)[1]
     fenced = FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, LeaderAndEpoch(-1, 0))
     node.step(
-        [Submit(1, ())],
+        [Submit(1, ()), Submit(2, (bytes(9 << 20),))],
         answers=[Answer(1, fenced)],
-        outcomes=[Refused(1, ErrorCode.NOT_CONTROLLER, "", True)],
+        outcomes=[
+            Refused(1, ErrorCode.NOT_CONTROLLER, "", True),
+            Refused(2, ErrorCode.RECORD_LIST_TOO_LARGE, ""),
+        ],
     )
     assert marks.marks["a message of an older epoch came in a later one"] == 1
     assert marks.marks["a proposal was left in doubt"] == 1
+    assert marks.marks["a submission fitted no batch"] == 1
 
 
 def test_group_commit(marks: Marks) -> None:
@@ -289,7 +293,9 @@ def test_clients(marks: Marks) -> None:
     a_world(marks)[1].step(notes=["kraft.version 1 at offset 4"])
     marks.answered(op)
     marks.answered(ClientOp(1, 2, "put", 0, 1, None, 0, outcome="unknown"))
+    marks.answered(ClientOp(1, 3, "put", 0, 1, None, 0, attempts=2, outcome="refused"))
     for name in (
+        "a client was refused for good and went on",
         "a static quorum was upgraded under load",
         "an operation was sent again and done once",
         "a client never learned what became of its operation",

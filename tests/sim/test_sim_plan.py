@@ -22,7 +22,7 @@ def test_a_seed_draws_one_plan_for_ever() -> None:
     Who changes what seeds draw on purpose writes the new value, and says so in the change.
     """
     text = "".join(plan_text(draw(seed)) for seed in range(50))
-    assert blake2b(text.encode(), digest_size=8).hexdigest() == "60b7fa27107b31c5"
+    assert blake2b(text.encode(), digest_size=8).hexdigest() == "973f8daaf226cb23"
 
 
 def test_text_says_all_of_a_plan() -> None:

@@ -169,7 +169,7 @@ def test_what_troubles_a_quorum(deed: Deed) -> None:
 
 def test_every_deed_is_told_here() -> None:
     told = {deed.kind for deed in (*CRASHES, *TROUBLES)}
-    assert told | {"upgrade"} == set(DEEDS)
+    assert told | {"upgrade", "insist"} == set(DEEDS)
 
 
 class Lives(Observer):
@@ -212,6 +212,13 @@ def test_a_static_quorum_becomes_dynamic_and_changes_its_voters() -> None:
     _, diary = live(world(*deeds, static=True, observers=1))
     assert diary.count["upgraded"] == 1
     assert diary.says("voters {2-") and diary.count["asked"] >= 2
+
+
+@pytest.mark.parametrize(("times", "is_done"), [(1, 0), (50, 1)])
+def test_an_operator_insists_until_the_upgrade_is_done(times: int, is_done: int) -> None:
+    """From before anybody leads; once it is done nothing more is asked."""
+    _, diary = live(world(Deed(100, "insist", (times, 200)), static=True))
+    assert diary.count["upgraded"] == is_done
 
 
 def test_a_static_voter_whose_disk_is_spoiled_stays_away() -> None:

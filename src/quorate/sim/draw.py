@@ -15,6 +15,7 @@ from quorate.node.applier import SLICE_BYTES
 from quorate.node.tail import TAIL_BYTES
 from quorate.raft.values import Limits
 from quorate.sim.chance import Chance
+from quorate.sim.patient import patient
 from quorate.sim.plan import (
     LEADER,
     MISTAKES,
@@ -33,6 +34,8 @@ _SIZES: Final = (1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7)
 _OBSERVERS: Final = (0, 0, 0, 1, 1, 2, 2, 3)
 _DURATIONS: Final = (5_000, 10_000, 10_000, 20_000, 30_000)
 _FIERCE: Final = 0.25
+_PATIENT: Final = 0.025
+"""Of the seeds so many are `sim.patient`."""
 _WORLDS_IN_ONE: Final = 8
 _CALM_MS: Final = 1500
 """A fetch timeout in which a slow node can still follow."""
@@ -53,6 +56,11 @@ _BAD_MEDIA: Final = (
 
 def draw(seed: int) -> Plan:
     """The plan of a seed: the same for ever within one `plan.FORMAT`."""
+    hours = Chance(seed, "patient")
+    return patient(seed, hours) if hours.happens(_PATIENT) else _hostile(seed)
+
+
+def _hostile(seed: int) -> Plan:
     luck = Chance(seed, "plan")
     voters, observers = luck.pick(_SIZES), luck.pick(_OBSERVERS)
     static = luck.happens(0.25)

@@ -30,6 +30,8 @@ from quorate.raft.roles import (
     Unattached,
 )
 from quorate.sim.checks.duties import NOBODY_FETCHES
+from quorate.sim.hours import MARKS as HOURS
+from quorate.sim.hours import Hours
 from quorate.sim.observe import ClientOp, Observer
 from quorate.sim.operations import INTERRUPTED
 from quorate.sim.plan import DEEDS, MISTAKES
@@ -116,6 +118,7 @@ _RECOVERED: Final[Mapping[str, str]] = {
     ": removed, no longer of use": "recovery removed a file that was half made",
     "written anew from the log": "recovery rebuilt a damaged index",
 }
+_HOUR_MS: Final = 3_600_000
 _UNCOMMITTED: Final = "waiting for voters to commit the latest voter change"
 _REFUSALS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.FENCED_LEADER_EPOCH: "a message of an older epoch came in a later one",
@@ -166,7 +169,10 @@ _SEEN: Final = (
     "an old copy of a disk was put back",
     "an operation was sent again and done once",
     "a client never learned what became of its operation",
+    "a client was refused for good and went on",
+    "a submission fitted no batch",
     "everything healed",
+    *HOURS,
 )
 
 ALL_MARKS: Final[tuple[str, ...]] = (
@@ -200,12 +206,14 @@ class Marks(Observer):
         """By node, the offset from which on its tail has held the log in this life."""
         self._committed = 0
         """The highest high watermark of all."""
+        self._hours = Hours()
         self._pending: set[int] = set()
         """Clients with an operation under way."""
 
     # -- lives --------------------------------------------------------------------------------
     def started(self, process: Process, recovered: Recovered) -> None:
         marks = self.marks
+        marks.update(self._hours.started(process))
         state = process.core._state
         self._states[process.id] = state
         self._roles[process.id] = state.role
@@ -232,6 +240,7 @@ class Marks(Observer):
 
     def crashed(self, process: Process) -> None:
         """The core's memory is still here to be looked at."""
+        self._hours.crashed(process)
         state = self._states[process.id]
         marks, durable, role = self.marks, process.durable, state.role
         self._ends[process.id] = (durable.end_offset, state.log.end_offset)
@@ -294,10 +303,14 @@ class Marks(Observer):
                     self._proposal_refused(outcome)
         if effects.jobs:
             self._jobs(process, role, effects)
+        if process.world.plan.duration_ms >= _HOUR_MS:
+            self.marks.update(self._hours.stepped(process, role, happened, effects))
 
     def _proposal_refused(self, outcome: Refused) -> None:
         if outcome.in_doubt:
             self.marks["a proposal was left in doubt"] += 1
+        elif outcome.error == ErrorCode.RECORD_LIST_TOO_LARGE:
+            self.marks["a submission fitted no batch"] += 1
         elif "not all of the voters support it" in outcome.message:
             self.marks["an upgrade was refused that a voter cannot run"] += 1
 
@@ -405,6 +418,8 @@ class Marks(Observer):
         self._pending.discard(op.client)
         if op.outcome == "unknown":
             self.marks["a client never learned what became of its operation"] += 1
+        elif op.outcome == "refused":
+            self.marks["a client was refused for good and went on"] += 1
         elif op.attempts > 1:
             self.marks["an operation was sent again and done once"] += 1
 
@@ -418,6 +433,7 @@ class Marks(Observer):
 
     def finished(self, world: World) -> None:
         self.marks["everything healed"] += 1
+        self.marks.update(self._hours.finished(world))
 
 
 def _is_told(note: str, state: State) -> bool:
