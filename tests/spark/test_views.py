@@ -62,6 +62,35 @@ def test_who_led_a_partition(ask):
     ]
 
 
+def test_two_changes_in_one_transaction_are_one_turn(spark):
+    """They take effect together: nobody follows the leader that the first of them names."""
+    alone = spark.newSession()
+    where = "'c' AS cluster_id, 't' AS topic_id, 'orders' AS topic_name, 0 AS partition,"
+
+    def times(start, end):
+        return (
+            f"{start} AS valid_from_offset, {end} AS valid_to_offset, timestamp_millis({start}) "
+            f"AS valid_from_time, timestamp_millis({end}) AS valid_to_time"
+        )
+
+    alone.sql(
+        f"SELECT {where} 11 AS leader, 0 AS leader_epoch, {times(4, 12)} "
+        f"UNION ALL SELECT {where} 13, 2, {times(12, 'CAST(NULL AS INT)')}"
+    ).createOrReplaceTempView("partitions")
+    alone.sql(
+        " UNION ALL ".join(
+            f"SELECT {where} 12 AS effective_offset, 'leader changed' AS event, "
+            f"""'{cause}' AS cause, '{{"leader":{leader},"leader_epoch":{epoch}}}' AS after"""
+            for leader, epoch, cause in ((12, 1, "first"), (13, 2, "second"))
+        )
+    ).createOrReplaceTempView("changes")
+    turns = alone.sql(VIEWS["leader_timeline"].sql).orderBy("from_offset").collect()
+    assert [(t.leader, t.from_offset, t.cause) for t in turns] == [
+        (11, 4, None),
+        (13, 12, "second"),
+    ]
+
+
 def test_why_partitions_got_new_leaders(ask):
     causes = ask(
         f"SELECT cause, sum(elections) AS n FROM election_causes "

@@ -59,6 +59,7 @@ VIEWS: Final[dict[str, View]] = {
           ON c.cluster_id = t.cluster_id AND c.topic_id = t.topic_id AND c.partition = t.partition
          AND c.effective_offset = t.from_offset
          AND c.event IN ('leader changed', 'leader confirmed')
+         AND from_json(c.after, 'leader_epoch int').leader_epoch = t.leader_epoch
         """,
     ),
     "isr_shrink_storms": View(
