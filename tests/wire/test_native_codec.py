@@ -206,6 +206,95 @@ def test_what_is_kept_for_the_next_message_is_not_shared_with_it(native: Any) ->
     assert two == native.decode(FetchRequest, 17, wire) != one
 
 
+def _response(records: bytes, high_watermark: int) -> FetchResponse:
+    topic = FetchResponse.FetchableTopicResponse
+    leader = topic.PartitionData.LeaderIdAndEpoch(leader_id=high_watermark, leader_epoch=7)
+    partition = topic.PartitionData(
+        high_watermark=high_watermark, current_leader=leader, records=records
+    )
+    return FetchResponse(responses=[topic(partitions=[partition])])
+
+
+@pytest.mark.parametrize("size", [200, 5000])
+@pytest.mark.parametrize("held", ["responses", "partitions", "partition", "leader", "records"])
+def test_what_somebody_holds_when_its_message_dies_is_never_written_over(
+    native: Any, held: str, size: int
+) -> None:
+    one, two = _response(b"a" * size, 1000), _response(b"b" * size, 2000)
+    wires = generated.encode(one, 17), generated.encode(two, 17)
+    message = native.decode(FetchResponse, 17, wires[0])
+    [topic] = message.responses
+    [partition] = topic.partitions
+    kept = {
+        "responses": message.responses,
+        "partitions": topic.partitions,
+        "partition": partition,
+        "leader": partition.current_leader,
+        "records": partition.records,
+    }[held]
+    said = repr(kept)
+    del message, topic, partition
+    for _ in range(20):
+        assert native.decode(FetchResponse, 17, wires[1]) == two
+    assert repr(kept) == said
+
+
+def test_bytes_that_are_written_over_are_hashed_anew(native: Any) -> None:
+    wires = [generated.encode(_response(letter * 200, 1), 17) for letter in (b"a", b"b")]
+    found = []
+    for wire in wires:
+        message = native.decode(FetchResponse, 17, wire)
+        records = message.responses[0].partitions[0].records
+        found.append((id(records), hash(records)))
+        del records, message
+    (one, _), (two, hashed) = found
+    assert one == two, "they were not written over: this shows nothing"
+    assert hashed == hash(b"b" * 200)
+
+
+def _in_a_slot(message: Any, value: Any) -> None:
+    message.responses[0].partitions[0].high_watermark = value
+
+
+def _in_a_list(message: Any, value: Any) -> None:
+    message.responses[0].partitions.append(value)
+
+
+def _in_a_list_of_lists(message: Any, value: Any) -> None:
+    message.node_endpoints.append([value])
+
+
+def _in_a_long_list(message: Any, value: Any) -> None:
+    message.responses[0].partitions[0].aborted_transactions = [0] * 200 + [value]
+
+
+@pytest.mark.parametrize("place", [_in_a_slot, _in_a_list, _in_a_list_of_lists, _in_a_long_list])
+@pytest.mark.parametrize("value", ["t" * 100, b"b" * 5000, 2**100, {1: 2}, 1.5], ids=repr)
+def test_what_a_dead_message_had_is_let_go_where_it_is_large_or_foreign(
+    native: Any, place: Any, value: Any
+) -> None:
+    wire = generated.encode(_response(b"", 1), 17)
+    before = sys.getrefcount(value)
+    for _ in range(3):
+        message = native.decode(FetchResponse, 17, wire)
+        place(message, value)
+        del message
+        assert sys.getrefcount(value) == before
+        assert native.decode(FetchResponse, 17, wire) == _response(b"", 1)
+
+
+def test_lists_of_lists_without_end_are_let_go_without_deep_calls(native: Any) -> None:
+    wire = generated.encode(_response(b"", 1), 17)
+    for _ in range(20):
+        message = native.decode(FetchResponse, 17, wire)
+        for _ in range(2000):
+            outer = native.decode(FetchResponse, 17, wire)
+            outer.responses[0].partitions.append(message)
+            message = outer
+        del message, outer
+    assert native.decode(FetchResponse, 17, wire) == _response(b"", 1)
+
+
 def test_objects_of_a_subclass_die_as_any_other(native: Any) -> None:
     class Mine(FetchRequest.FetchTopic):  # type: ignore[misc]
         extra: object

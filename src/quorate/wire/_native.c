@@ -70,7 +70,8 @@ PyMODINIT_FUNC PyInit__native(void)
     PyObject *made = PyModule_Create(&module);
     codecs = PyDict_New();
     no_tags = PyTuple_New(0);
-    if (made == NULL || codecs == NULL || no_tags == NULL ||
+    int known = keep_small_numbers();
+    if (made == NULL || codecs == NULL || no_tags == NULL || known < 0 ||
         PyModule_AddIntConstant(made, "FORMAT", FORMAT) < 0)
         return NULL;
     return made;

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from quorate.wire.schema import Message
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of the programs (program.py). An extension that was built for another one is left out."""
 
 M = TypeVar("M", bound=Message)

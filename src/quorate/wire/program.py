@@ -1,6 +1,7 @@
 """One version of a message as plain tuples: what the codec in C is told about it.
 
-A struct is (class, flexible, fields), the tagged fields in front, ascending by tag; a field is
+A struct is (class, flexible, fields): the tagged fields in front, ascending by tag, then those of
+the body in the order of their bytes, then those that the version lacks. A field is
 (name, kind, kind of its elements, place, tag, nullable, classic, least bytes of an element,
 has a default value, default value, struct or None). `_native.c` reads exactly this; whoever changes
 it changes FORMAT in both.
@@ -40,9 +41,9 @@ def program_for(cls: type[Message], version: int) -> Program:
 
 
 def _struct(cls: type[Struct], schema: Schema, version: int) -> Program:
-    tagged = cls.schema.tagged(version)
-    others = [field for field in cls.schema.fields if field not in tagged]
-    fields = tuple(_field(field, schema, version) for field in (*tagged, *others))
+    own = cls.schema
+    ordered = (*own.tagged(version), *own.untagged(version), *own.absent(version))
+    fields = tuple(_field(field, schema, version) for field in ordered)
     return cls, schema.is_flexible(version), fields
 
 

@@ -1,230 +1,352 @@
-/* Bytes to objects. A fault is -1 or NULL; nothing is read beyond `end`. */
-#define FAMILIAR 64 /* bytes of a text that is kept */
+/* Bytes to objects. What reads gets where it stands and answers where it stands then; NULL: a fault.
+ *
+ * Nothing is read at `end` or beyond. Values go into slots that may hold what an object had when it
+ * was last in use (recycle.h): what is the same stays, lists and structs are filled anew.
+ */
+static PyObject *small_numbers[262]; /* -5 to 256: those that Python keeps itself */
 
-struct in {
-    const uint8_t *at;
-    const uint8_t *end;
-};
-
-static inline int64_t left(const struct in *in)
+static int keep_small_numbers(void)
 {
-    return in->end - in->at;
-}
-
-static inline int get_int(struct in *in, int size, uint64_t *value)
-{
-    if (left(in) < size)
-        return -1;
-    uint64_t found = 0;
-    if (left(in) >= 8) {
-        for (int i = 0; i < 8; i++)
-            found = found << 8 | in->at[i];
-        found >>= 64 - 8 * size;
-    } else {
-        for (int i = 0; i < size; i++)
-            found = found << 8 | in->at[i];
-    }
-    in->at += size;
-    *value = found;
+    for (int i = 0; i < 262; i++)
+        if ((small_numbers[i] = PyLong_FromLong(i - 5)) == NULL)
+            return -1;
     return 0;
 }
 
-static inline int get_varint(struct in *in, int64_t *value)
+static inline uint16_t load16(const uint8_t *at)
+{
+    return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+static inline uint32_t load32(const uint8_t *at)
+{
+    return (uint32_t)load16(at) << 16 | load16(at + 2);
+}
+
+static inline uint64_t load64(const uint8_t *at)
+{
+    return (uint64_t)load32(at) << 32 | load32(at + 4);
+}
+
+static inline void keep(PyObject **slot, PyObject *value)
+{
+    PyObject *old = *slot;
+    if (old == value)
+        return;
+    *slot = Py_NewRef(value);
+    Py_XDECREF(old);
+}
+
+/* Steals the value; NULL is a fault. */
+static inline int put_away(PyObject **slot, PyObject *value)
+{
+    PyObject *old = *slot;
+    if (value == NULL)
+        return -1;
+    *slot = value;
+    Py_XDECREF(old);
+    return 0;
+}
+
+/* -- numbers, texts and bytes ------------------------------------------------------------------ */
+
+static inline int is_number(PyObject *value, int64_t number)
+{
+    return value != NULL && PyLong_CheckExact(value) && IS_SMALL(value) && SMALL(value) == number;
+}
+
+static int get_large_number(struct field *field, int64_t number, PyObject **slot)
+{
+    if (is_number(*slot, number))
+        return 0;
+    if (!is_number(field->last, number)) {
+        PyObject *made = PyLong_FromLongLong(number);
+        if (put_away(&field->last, made) < 0)
+            return -1;
+    }
+    keep(slot, field->last);
+    return 0;
+}
+
+static inline int get_number(struct field *field, int64_t number, PyObject **slot)
+{
+    if ((uint64_t)number + 5 >= 262)
+        return get_large_number(field, number, slot);
+    keep(slot, small_numbers[number + 5]);
+    return 0;
+}
+
+static inline int is_text(PyObject *value, const char *at, int64_t length)
+{
+    return value != NULL && PyUnicode_CheckExact(value) && PyUnicode_IS_COMPACT_ASCII(value) &&
+           PyUnicode_GET_LENGTH(value) == length && memcmp(PyUnicode_DATA(value), at, length) == 0;
+}
+
+static inline int is_uuid(PyObject *value, const char *at)
+{
+    return value != NULL && PyBytes_CheckExact(value) && PyBytes_GET_SIZE(value) == 16 &&
+           memcmp(PyBytes_AS_STRING(value), at, 16) == 0;
+}
+
+static int get_uuid(struct field *field, const char *at, PyObject **slot)
+{
+    if (is_uuid(*slot, at))
+        return 0;
+    if (!is_uuid(field->last, at) && put_away(&field->last, PyBytes_FromStringAndSize(at, 16)) < 0)
+        return -1;
+    keep(slot, field->last);
+    return 0;
+}
+
+static int get_text(struct field *field, const char *at, int64_t length, PyObject **slot)
+{
+    if (length > MAX_STRING)
+        return -1;
+    if (is_text(*slot, at, length))
+        return 0;
+    if (length > FAMILIAR)
+        return put_away(slot, PyUnicode_DecodeUTF8(at, length, NULL));
+    if (!is_text(field->last, at, length) && put_away(&field->last, PyUnicode_DecodeUTF8(at, length, NULL)) < 0)
+        return -1;
+    keep(slot, field->last);
+    return 0;
+}
+
+static inline void forget_hash(PyObject *bytes)
+{
+    _Py_COMP_DIAG_PUSH
+    _Py_COMP_DIAG_IGNORE_DEPR_DECLS /* it is deprecated for those who would read it */
+    ((PyBytesObject *)bytes)->ob_shash = -1;
+    _Py_COMP_DIAG_POP
+}
+
+/* Bytes that nobody else has are written over where the size is the same. */
+static int get_bytes(const char *at, int64_t length, PyObject **slot)
+{
+    PyObject *old = *slot;
+    if (old == NULL || !PyBytes_CheckExact(old) || Py_REFCNT(old) != 1 || PyBytes_GET_SIZE(old) != length)
+        return put_away(slot, PyBytes_FromStringAndSize(at, length));
+    memcpy(PyBytes_AS_STRING(old), at, length);
+    forget_hash(old);
+    return 0;
+}
+
+/* A value of fixed size; its bytes are there. */
+static inline const uint8_t *get_fixed(const uint8_t *at, struct field *field, int kind, PyObject **slot)
+{
+    int64_t number;
+    int size;
+    switch (kind) {
+    case BOOL:
+        keep(slot, *at ? Py_True : Py_False);
+        return at + 1;
+    case FLOAT64: {
+        uint64_t raw = load64(at);
+        double real;
+        memcpy(&real, &raw, 8);
+        return put_away(slot, PyFloat_FromDouble(real)) < 0 ? NULL : at + 8;
+    }
+    case UUID:
+        return get_uuid(field, (const char *)at, slot) < 0 ? NULL : at + 16;
+    case INT8: number = (int8_t)*at, size = 1; break;
+    case INT16: number = (int16_t)load16(at), size = 2; break;
+    case UINT16: number = load16(at), size = 2; break;
+    case INT32: number = (int32_t)load32(at), size = 4; break;
+    case UINT32: number = load32(at), size = 4; break;
+    default: number = (int64_t)load64(at), size = 8; break;
+    }
+    return get_number(field, number, slot) < 0 ? NULL : at + size;
+}
+
+/* -- lengths ----------------------------------------------------------------------------------- */
+
+static inline const uint8_t *get_varint(const uint8_t *at, const uint8_t *end, int64_t *value)
 {
     uint64_t found = 0;
-    for (int shift = 0; shift < 35; shift += 7) {
-        if (in->at >= in->end)
-            return -1;
-        uint8_t byte = *in->at++;
+    for (int shift = 0; shift < 35 && at < end; shift += 7) {
+        uint8_t byte = *at++;
         found |= (uint64_t)(byte & 127) << shift;
         if (byte < 128) {
             *value = (int64_t)found;
-            return found > INT32_MAX ? -1 : 0;
+            return found > INT32_MAX ? NULL : at;
         }
     }
-    return -1;
+    return NULL;
 }
 
 /* A negative length is null. */
-static int get_length(struct in *in, const struct field *field, int kind, int64_t *length)
+static inline const uint8_t *
+get_length(const uint8_t *at, const uint8_t *end, const struct field *field, int kind, int64_t *length)
 {
-    uint64_t raw;
     if (!field->classic) {
-        if (get_varint(in, length) < 0)
-            return -1;
+        at = get_varint(at, end, length);
         --*length;
-        return 0;
+        return at;
     }
-    if (get_int(in, kind == STRING ? 2 : 4, &raw) < 0)
-        return -1;
-    *length = kind == STRING ? (int16_t)raw : (int32_t)raw;
+    int size = kind == STRING ? 2 : 4;
+    if (end - at < size)
+        return NULL;
+    *length = kind == STRING ? (int16_t)load16(at) : (int32_t)load32(at);
+    return at + size;
+}
+
+/* -- structs and lists ------------------------------------------------------------------------- */
+
+/* The struct to fill in a slot: what is there if nobody else has it, or a new one. */
+static inline PyObject *own_struct(const struct spec *spec, PyObject **slot)
+{
+    PyObject *old = *slot;
+    if (old != NULL && Py_IS_TYPE(old, spec->type) && Py_REFCNT(old) == 1)
+        return old;
+    PyObject *made = object_of_family(spec->family, spec->type);
+    return put_away(slot, made) < 0 ? NULL : made;
+}
+
+static inline PyObject *own_list(int64_t count, PyObject **slot)
+{
+    PyObject *old = *slot;
+    if (old != NULL && PyList_CheckExact(old) && Py_REFCNT(old) == 1 && PyList_GET_SIZE(old) == count)
+        return old;
+    PyObject *made = PyList_New(count);
+    return put_away(slot, made) < 0 ? NULL : made;
+}
+
+static int default_struct(const struct spec *spec, PyObject **slot);
+
+static inline int get_default(const struct field *field, PyObject **slot)
+{
+    if (field->value == NULL)
+        return field->kind == ARRAY ? -(own_list(0, slot) == NULL) : default_struct(field->inner, slot);
+    keep(slot, field->value);
     return 0;
 }
 
-/* A number beyond those that Python keeps itself. */
-static inline PyObject *get_familiar_number(const struct field *field, int64_t number)
+static int default_struct(const struct spec *spec, PyObject **slot)
 {
-    PyObject *last = field->last;
-    if (last != NULL && IS_SMALL(last) && SMALL(last) == number)
-        return Py_NewRef(last);
-    PyObject *made = PyLong_FromLongLong(number);
-    if (made != NULL)
-        Py_XSETREF(((struct field *)field)->last, Py_NewRef(made));
-    return made;
+    PyObject *object = own_struct(spec, slot);
+    if (object == NULL)
+        return -1;
+    keep(&SLOT(object, spec->unknown_tags), no_tags);
+    for (Py_ssize_t i = 0; i < spec->count; i++)
+        if (get_default(&spec->fields[i], &SLOT(object, spec->fields[i].offset)) < 0)
+            return -1;
+    return 0;
 }
 
-static inline PyObject *get_number(struct in *in, const struct field *field, int kind)
+static const uint8_t *get_struct(const uint8_t *at, const uint8_t *end, const struct spec *spec, PyObject **slot);
+
+/* A string or bytes. */
+static inline const uint8_t *
+get_content(const uint8_t *at, const uint8_t *end, struct field *field, int kind, int64_t length, PyObject **slot)
 {
-    static const int sizes[] = {1, 1, 2, 2, 4, 4, 8, 8};
-    uint64_t raw;
-    double number;
-    if (get_int(in, sizes[kind], &raw) < 0)
+    const char *start = (const char *)at;
+    if (length < 0 || length > end - at)
         return NULL;
-    switch (kind) {
-    case BOOL: return PyBool_FromLong(raw != 0);
-    case INT8: return PyLong_FromLong((int8_t)raw);
-    case INT16: return PyLong_FromLong((int16_t)raw);
-    case UINT16: return PyLong_FromLong((uint16_t)raw);
-    case INT32: {
-        int32_t value = (int32_t)raw;
-        return value < -5 || value > 256 ? get_familiar_number(field, value) : PyLong_FromLong(value);
-    }
-    case UINT32: return PyLong_FromLongLong((uint32_t)raw);
-    case INT64: return PyLong_FromLongLong((int64_t)raw);
-    default:
-        memcpy(&number, &raw, 8);
-        return PyFloat_FromDouble(number);
-    }
+    int done = kind == STRING ? get_text(field, start, length, slot) : get_bytes(start, length, slot);
+    return done < 0 ? NULL : at + length;
 }
 
-/* A short text or a uuid. */
-static inline PyObject *get_familiar(const struct field *field, int kind, const char *at, int64_t length)
-{
-    PyObject *last = field->last, *made;
-    if (last != NULL) {
-        if (kind == UUID ? memcmp(PyBytes_AS_STRING(last), at, 16) == 0
-                         : PyUnicode_GET_LENGTH(last) == length && memcmp(PyUnicode_DATA(last), at, length) == 0)
-            return Py_NewRef(last);
-    }
-    made = kind == UUID ? PyBytes_FromStringAndSize(at, 16) : PyUnicode_DecodeUTF8(at, length, NULL);
-    if (made != NULL && (kind == UUID || PyUnicode_IS_COMPACT_ASCII(made)))
-        Py_XSETREF(((struct field *)field)->last, Py_NewRef(made));
-    return made;
-}
-
-/* A string or bytes of a known length, or a value of fixed size (length is not used). */
-static PyObject *get_content(struct in *in, const struct field *field, int kind, int64_t length)
-{
-    const char *at = (const char *)in->at;
-    if (kind <= FLOAT64)
-        return get_number(in, field, kind);
-    if (kind == UUID)
-        length = 16;
-    if (length < 0 || length > left(in) || (kind == STRING && length > MAX_STRING))
-        return NULL;
-    in->at += length;
-    if (kind == UUID || (kind == STRING && length <= FAMILIAR))
-        return get_familiar(field, kind, at, length);
-    return kind == STRING ? PyUnicode_DecodeUTF8(at, length, NULL) : PyBytes_FromStringAndSize(at, length);
-}
-
-static PyObject *get_struct(struct in *in, const struct spec *spec);
-
-static PyObject *get_array(struct in *in, const struct field *field, int64_t count)
+static const uint8_t *
+get_array(const uint8_t *at, const uint8_t *end, struct field *field, int64_t count, PyObject **slot)
 {
     int kind = field->element;
-    if (count * field->least > left(in))
+    if (count * field->least > end - at)
         return NULL;
-    PyObject *list = PyList_New(count);
-    for (int64_t i = 0; list != NULL && i < count; i++) {
-        int64_t length = 0;
-        PyObject *item = NULL;
+    PyObject *list = own_list(count, slot);
+    if (list == NULL)
+        return NULL;
+    PyObject **item = ((PyListObject *)list)->ob_item, **stop = item + count;
+    int64_t length = 0;
+    for (; at != NULL && item < stop; item++) {
         if (kind == STRUCT)
-            item = get_struct(in, field->inner);
-        else if (kind < STRING || get_length(in, field, kind, &length) == 0)
-            item = get_content(in, field, kind, length);
-        if (item == NULL)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, i, item);
+            at = get_struct(at, end, field->inner, item);
+        else if (kind < STRING)
+            at = get_fixed(at, field, kind, item);
+        else if ((at = get_length(at, end, field, kind, &length)) != NULL)
+            at = get_content(at, end, field, kind, length, item);
     }
-    return list;
+    return at;
 }
 
-static PyObject *get_field(struct in *in, const struct field *field)
+/* A value of no fixed size. */
+static const uint8_t *get_varied(const uint8_t *at, const uint8_t *end, struct field *field, PyObject **slot)
 {
     int64_t length = 0;
-    uint64_t present;
-    if (field->kind < STRING)
-        return get_content(in, field, field->kind, 0);
-    if (field->kind == STRUCT) {
-        if (field->nullable) {
-            if (get_int(in, 1, &present) < 0)
-                return NULL;
-            if ((int8_t)present < 0)
-                return Py_NewRef(Py_None);
-        }
-        return get_struct(in, field->inner);
+    int null;
+    if (field->kind != STRUCT) {
+        at = get_length(at, end, field, field->kind, &length);
+        null = length < 0;
+    } else if ((null = field->nullable)) {
+        if (at == end)
+            return NULL;
+        null = (int8_t)*at++ < 0;
     }
-    if (get_length(in, field, field->kind, &length) < 0)
+    if (at == NULL || (null && !field->nullable))
         return NULL;
-    if (length < 0)
-        return field->nullable ? Py_NewRef(Py_None) : NULL;
-    return field->kind == ARRAY ? get_array(in, field, length) : get_content(in, field, field->kind, length);
+    if (null) {
+        keep(slot, Py_None);
+        return at;
+    }
+    if (field->kind == STRUCT)
+        return get_struct(at, end, field->inner, slot);
+    return field->kind == ARRAY ? get_array(at, end, field, length, slot)
+                                : get_content(at, end, field, field->kind, length, slot);
 }
 
-static int get_tagged(struct in *in, const struct spec *spec, PyObject *message)
+static inline const uint8_t *get_field(const uint8_t *at, const uint8_t *end, struct field *field, PyObject **slot)
+{
+    if (end - at < field->run)
+        return NULL;
+    return field->kind < STRING ? get_fixed(at, field, field->kind, slot) : get_varied(at, end, field, slot);
+}
+
+/* The tagged fields; `seen` has a bit for each that came. */
+static const uint8_t *
+get_tagged(const uint8_t *at, const uint8_t *end, const struct spec *spec, PyObject *message, uint32_t *seen)
 {
     int64_t count, tag, size;
-    if (get_varint(in, &count) < 0)
-        return -1;
-    for (int64_t i = 0; i < count; i++) {
-        if (get_varint(in, &tag) < 0 || get_varint(in, &size) < 0 || size > left(in))
-            return -1;
+    if ((at = get_varint(at, end, &count)) == NULL)
+        return NULL;
+    for (; count > 0; count--) {
+        if ((at = get_varint(at, end, &tag)) == NULL || (at = get_varint(at, end, &size)) == NULL || size > end - at)
+            return NULL;
         int known = 0;
         while (known < spec->tagged && spec->fields[known].tag != tag)
             known++;
         if (known == spec->tagged)
-            return -1;
-        const uint8_t *stop = in->at + size;
-        PyObject *value = get_field(in, &spec->fields[known]);
-        if (value == NULL)
-            return -1;
-        Py_XSETREF(SLOT(message, spec->fields[known].offset), value);
-        if (in->at != stop)
-            return -1;
+            return NULL;
+        struct field *field = &spec->fields[known];
+        const uint8_t *stop = at + size;
+        if ((at = get_field(at, end, field, &SLOT(message, field->offset))) != stop)
+            return NULL;
+        *seen |= (uint32_t)1 << known;
     }
-    return 0;
+    return at;
 }
 
-static PyObject *get_struct(struct in *in, const struct spec *spec)
+static const uint8_t *get_struct(const uint8_t *at, const uint8_t *end, const struct spec *spec, PyObject **slot)
 {
-    PyObject *message = new_object(spec);
+    PyObject *message = own_struct(spec, slot);
     if (message == NULL)
         return NULL;
-    for (Py_ssize_t i = spec->tagged; i < spec->count; i++) {
-        const struct field *field = &spec->fields[i];
-        PyObject *value = field->place == BODY ? get_field(in, field)
-                          : field->value != NULL ? Py_NewRef(field->value) : default_of(field);
-        if (value == NULL)
-            goto fault;
-        SLOT(message, field->offset) = value;
-    }
-    if (spec->flexible && get_tagged(in, spec, message) < 0)
-        goto fault;
-    for (int i = 0; i < spec->tagged; i++) {
-        PyObject **slot = &SLOT(message, spec->fields[i].offset);
-        if (*slot != NULL)
-            continue;
-        *slot = spec->fields[i].value != NULL ? Py_NewRef(spec->fields[i].value) : default_of(&spec->fields[i]);
-        if (*slot == NULL)
-            goto fault;
-    }
-    return message;
-fault:
-    Py_DECREF(message);
-    return NULL;
+    keep(&SLOT(message, spec->unknown_tags), no_tags);
+    struct field *field = spec->fields + spec->tagged, *stop = spec->fields + spec->body;
+    for (; field < stop; field++)
+        if ((at = get_field(at, end, field, &SLOT(message, field->offset))) == NULL)
+            return NULL;
+    uint32_t seen = 0;
+    if (spec->flexible && (at = get_tagged(at, end, spec, message, &seen)) == NULL)
+        return NULL;
+    for (stop = spec->fields + spec->count; field < stop; field++)
+        if (get_default(field, &SLOT(message, field->offset)) < 0)
+            return NULL;
+    for (field = spec->fields; field < spec->fields + spec->tagged; field++, seen >>= 1)
+        if (!(seen & 1) && get_default(field, &SLOT(message, field->offset)) < 0)
+            return NULL;
+    return at;
 }
+
+/* -- messages ---------------------------------------------------------------------------------- */
 
 /* The message at `*pos` of `data`, moving `*pos` behind it; NULL: Python decides. */
 static PyObject *decode_at(PyObject *cls, PyObject *version, PyObject *data, Py_ssize_t *pos)
@@ -233,12 +355,15 @@ static PyObject *decode_at(PyObject *cls, PyObject *version, PyObject *data, Py_
     if (spec == NULL || !PyBytes_CheckExact(data) || *pos < 0 || *pos > PyBytes_GET_SIZE(data))
         return NULL;
     const uint8_t *start = (const uint8_t *)PyBytes_AS_STRING(data);
-    struct in in = {start + *pos, start + PyBytes_GET_SIZE(data)};
+    PyObject *message = NULL;
     int collects = PyGC_Disable(); /* all that is made here lives on, or dies without its help */
-    PyObject *message = get_struct(&in, spec);
+    const uint8_t *at = get_struct(start + *pos, start + PyBytes_GET_SIZE(data), spec, &message);
     if (collects)
         PyGC_Enable();
-    *pos = in.at - start;
+    if (at == NULL)
+        Py_CLEAR(message);
+    else
+        *pos = at - start;
     return message;
 }
 

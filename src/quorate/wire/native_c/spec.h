@@ -2,24 +2,16 @@
 enum kind { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, STRUCT, ARRAY };
 enum place { BODY, TAGGED, DROPPED, REFUSED };
 
-#define FORMAT 1 /* of the programs; native.py must say the same */
+#define FORMAT 2 /* of the programs; native.py must say the same */
 #define MAX_STRING 32767
 #define MAX_TAGGED 32
-
-/* Most numbers are of one digit, and those need no call. */
-#if PY_VERSION_HEX >= 0x030C0000
-#define IS_SMALL(value) PyUnstable_Long_IsCompact((PyLongObject *)(value))
-#define SMALL(value) PyUnstable_Long_CompactValue((PyLongObject *)(value))
-#else
-#define IS_SMALL(value) ((size_t)(Py_SIZE(value) + 1) <= 2)
-#define SMALL(value) (Py_SIZE(value) * (int64_t)((PyLongObject *)(value))->ob_digit[0])
-#endif
 
 struct spec;
 
 struct field {
     Py_ssize_t offset;
     int kind;
+    int run;             /* bytes of the values of fixed size that begin here; 0: looked at before */
     int element;
     int place;
     uint32_t tag;
@@ -27,7 +19,7 @@ struct field {
     int classic;
     int64_t least;       /* bytes of the smallest element of an array */
     PyObject *value;     /* the default; NULL: a new list or struct each time */
-    PyObject *last;      /* a short text or uuid as it came last: the same come again and again */
+    PyObject *last;      /* a value as it came last: the same come again and again */
     struct spec *inner;
 };
 
@@ -36,15 +28,16 @@ struct spec {
     struct family *family;
     Py_ssize_t unknown_tags;
     int flexible;
-    int tagged;          /* how many fields are tagged; they stand in front, ascending by tag */
-    Py_ssize_t count;
+    Py_ssize_t tagged;   /* fields before here are tagged, ascending by tag */
+    Py_ssize_t body;     /* fields before here are in the body, in the order of the bytes */
+    Py_ssize_t count;    /* the rest is not in this version */
     struct field *fields;
+    size_t size;         /* of the message that was encoded last */
 };
 
 static PyObject *codecs;      /* class -> list of capsules (struct spec) by version */
 static PyObject *slow_encode; /* (message, version) -> bytes */
 static PyObject *slow_decode; /* (class, version, bytes[, pos]) -> message[, pos] */
-static PyObject *no_tags;     /* () */
 
 static int slot_offset(PyTypeObject *type, PyObject *name, Py_ssize_t *offset)
 {
@@ -63,6 +56,13 @@ static int slot_offset(PyTypeObject *type, PyObject *name, Py_ssize_t *offset)
 
 static struct spec *new_spec(PyObject *program);
 
+/* How many bytes a value takes; 0: it depends. */
+static int fixed_size(int kind)
+{
+    static const int sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 16};
+    return kind <= UUID ? sizes[kind] : 0;
+}
+
 static int read_field(struct field *field, PyTypeObject *type, PyObject *entry)
 {
     PyObject *name, *value, *inner;
@@ -80,10 +80,34 @@ static int read_field(struct field *field, PyTypeObject *type, PyObject *entry)
         return -1;
     int structs = field->kind == STRUCT || (field->kind == ARRAY && field->element == STRUCT);
     if (structs != (field->inner != NULL) || field->least < 1 ||
-        field->kind < BOOL || field->kind > ARRAY || field->element < BOOL || field->element > STRUCT) {
+        field->kind < BOOL || field->kind > ARRAY || field->element < BOOL || field->element > STRUCT ||
+        field->least < fixed_size(field->element)) {
         PyErr_SetString(PyExc_ValueError, "not a program");
         return -1;
     }
+    field->run = fixed_size(field->kind);
+    return 0;
+}
+
+/* Read the fields of a program, and join the runs of its body. */
+static int read_fields(struct spec *spec, PyTypeObject *type, PyObject *entries)
+{
+    for (Py_ssize_t i = 0; i < spec->count; i++) {
+        struct field *field = &spec->fields[i];
+        if (read_field(field, type, PyTuple_GET_ITEM(entries, i)) < 0)
+            return -1;
+        spec->tagged += field->place == TAGGED;
+        spec->body += field->place == TAGGED || field->place == BODY;
+        if (i >= (field->place == TAGGED ? spec->tagged : field->place == BODY ? spec->body : spec->count)) {
+            PyErr_SetString(PyExc_ValueError, "not a program");
+            return -1;
+        }
+    }
+    for (Py_ssize_t i = spec->body - 2; i >= spec->tagged; i--)
+        if (spec->fields[i].run) {
+            spec->fields[i].run += spec->fields[i + 1].run;
+            spec->fields[i + 1].run = 0;
+        }
     return 0;
 }
 
@@ -104,11 +128,10 @@ static struct spec *new_spec(PyObject *program)
     if (slot_offset(type, name, &spec->unknown_tags) < 0)
         return NULL;
     Py_DECREF(name);
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (read_field(&fields[i], type, PyTuple_GET_ITEM(entries, i)) < 0)
-            return NULL;
-        spec->tagged += fields[i].place == TAGGED;
-    }
+    spec->count = count;
+    spec->fields = fields;
+    if (read_fields(spec, type, entries) < 0)
+        return NULL;
     if (spec->tagged > MAX_TAGGED) {
         PyErr_SetString(PyExc_ValueError, "too many tagged fields");
         return NULL;
@@ -116,8 +139,6 @@ static struct spec *new_spec(PyObject *program)
     spec->type = (PyTypeObject *)Py_NewRef(type);
     spec->family = family_for(type, count + 1);
     spec->flexible = flexible;
-    spec->count = count;
-    spec->fields = fields;
     return spec;
 }
 
@@ -146,45 +167,6 @@ static struct spec *find_spec(PyObject *cls, PyObject *version)
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 
-static PyObject *default_of(const struct field *field);
-
-static PyObject *new_object(const struct spec *spec)
-{
-    PyObject *made = object_of_family(spec->family, spec->type);
-    if (made != NULL)
-        SLOT(made, spec->unknown_tags) = Py_NewRef(no_tags);
-    return made;
-}
-
-static PyObject *default_struct(const struct spec *spec)
-{
-    PyObject *made = new_object(spec);
-    if (made == NULL)
-        return NULL;
-    for (Py_ssize_t i = 0; i < spec->count; i++) {
-        PyObject *value = default_of(&spec->fields[i]);
-        if (value == NULL) {
-            Py_DECREF(made);
-            return NULL;
-        }
-        SLOT(made, spec->fields[i].offset) = value;
-    }
-    return made;
-}
-
-static PyObject *default_of(const struct field *field)
-{
-    if (field->value != NULL)
-        return Py_NewRef(field->value);
-    return field->kind == ARRAY ? PyList_New(0) : default_struct(field->inner);
-}
-
-static int plain(PyObject *value)
-{
-    return value == Py_None || PyLong_CheckExact(value) || PyUnicode_CheckExact(value) ||
-           PyBytes_CheckExact(value) || PyBool_Check(value) || PyFloat_CheckExact(value);
-}
-
 /* 1: not the default; 0: the default; -1: a fault. */
 static int differs(const struct field *field, PyObject *value)
 {
@@ -209,7 +191,9 @@ static int differs(const struct field *field, PyObject *value)
     if (SLOT(value, inner->unknown_tags) != no_tags)
         return 1;
     for (Py_ssize_t i = 0; i < inner->count; i++) {
-        int found = differs(&inner->fields[i], SLOT(value, inner->fields[i].offset));
+        const struct field *own = &inner->fields[i];
+        PyObject *held = SLOT(value, own->offset);
+        int found = held == own->value && held != NULL ? 0 : differs(own, held);
         if (found)
             return found;
     }
