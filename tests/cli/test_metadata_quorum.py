@@ -363,6 +363,27 @@ def test_alter_dry_run(tool, living):
     assert living == {1, 2, 3}
 
 
+def test_alter_dry_run_says_of_whom_the_leader_has_not_heard(tool, living):
+    target = f"1,4@h:9004:{TEXTS[4]},5@h:9005:{TEXTS[5]}"
+    outcome = tool("alter", "--target", target, "--dry-run")
+    assert outcome.out.count("DRY RUN of step") == 4
+    assert outcome.err == (
+        f"Warning: as it is now this fails. Cannot add controller 5 with directory id {TEXTS[5]} "
+        "at h:9005: the leader does not hear from it. Format it with --no-initial-controllers, "
+        "start it, and check that 'describe --replication' shows it as an observer with this "
+        "directory id.\n"
+    )
+    assert tool("alter", "--target", TARGET, "--dry-run").err == ""
+
+
+def test_alter_takes_no_step_before_all_who_shall_come_are_there(tool, living, monkeypatch):
+    monkeypatch.setattr("quorate.client.alter.PATIENCE_S", 0)
+    outcome = tool("alter", "--target", f"1,2,3@h:9003:{TEXTS[5]}")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "Cannot add controller 3" in outcome.err
+    assert living == {1, 2, 3}
+
+
 def test_alter(tool, living):
     lines = tool("alter", "--target", TARGET).out.splitlines()
     assert lines[0].startswith("Step 1 of 2: add controller 4 with")

@@ -327,8 +327,8 @@ Example: replace controller 1 by 4, and give 3, whose disk was lost, its new dir
 def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) -> None:
     """Reach any voter set by single safe steps, each committed before the next.
 
-    A voter that is added must run already, as an observer. Ctrl-C ends it between two steps or
-    within one; the same command goes on where it stopped.
+    A voter that is added must run already, as an observer; else no step is taken. Ctrl-C ends it
+    between two steps or within one; the same command goes on where it stopped.
     """
     from quorate.client.alter import alter as carry_out
     from quorate.client.alter import steps_to
@@ -343,6 +343,7 @@ def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) ->
         if dry_run:
             for number, step in enumerate(steps, 1):
                 progress.show(step, f"DRY RUN of step {number} of {len(steps)}")
+            _warn_of_unheard(quorum, steps, targets)
         elif steps:
             try:
                 quorum = carry_out(admin, targets, progress.begin, progress.end)
@@ -370,6 +371,13 @@ def _warn_of_lost_bootstrap(admin: Admin, quorum: Quorum, targets: Targets) -> N
             "controller.quorum.bootstrap.servers names one of them before one starts anew.",
             err=True,
         )
+
+
+def _warn_of_unheard(quorum: Quorum, steps: Any, targets: Targets) -> None:
+    from quorate.client.alter import unheard, why_unheard
+
+    for step in unheard(quorum, steps):
+        click.echo(f"Warning: as it is now this fails. {why_unheard(step, targets)}.", err=True)
 
 
 class _Progress:

@@ -29,7 +29,7 @@ Targets = Mapping[ReplicaKey, Address | None]
 
 
 class AlterError(QuorateError):
-    """A step cannot be taken now; says what to do first."""
+    """A step could not be taken; says what to do first."""
 
 
 def steps_to(quorum: Quorum, targets: Targets) -> tuple[Step, ...]:
@@ -46,6 +46,21 @@ def live(quorum: Quorum) -> frozenset[ReplicaKey]:
     now_ms = quorum.leader.last_fetch_ms
     rows = (*quorum.voters, *quorum.observers)
     return frozenset(row.key for row in rows if now_ms - row.last_fetch_ms <= LIVE_WITHIN_MS)
+
+
+def unheard(quorum: Quorum, steps: Iterable[Step]) -> tuple[AddStep, ...]:
+    """The steps that would fail now, as the leader does not hear from whom they add."""
+    heard = live(quorum)
+    return tuple(step for step in steps if isinstance(step, AddStep) and step.voter not in heard)
+
+
+def why_unheard(step: AddStep, targets: Targets) -> str:
+    """What is missing for the step, and what to do."""
+    return (
+        f"Cannot {step_text(step, targets)}: the leader does not hear from it. Format it with "
+        "--no-initial-controllers, start it, and check that 'describe --replication' shows it "
+        "as an observer with this directory id"
+    )
 
 
 def step_text(step: Step, targets: Targets) -> str:
@@ -102,8 +117,9 @@ def alter(
     """Reach the target; the quorum as it is then.
 
     `on_step` is told each step and how many follow before it is taken, `on_done` when it is
-    committed. Whoever is to be added and is not heard of is waited for. Raises AlterError,
-    CannotAlter or ClientError; what was committed until then stays.
+    committed. Whoever is to be added and is not heard of is waited for before any step, so that no
+    voter goes for one that never comes. Raises AlterError, CannotAlter or ClientError; what was
+    committed until then stays.
     """
     until = time.monotonic() + PATIENCE_S
     while True:
@@ -111,10 +127,13 @@ def alter(
         steps = steps_to(quorum, targets)
         if not steps:
             return quorum
-        step = steps[0]
-        if _is_silent(quorum, step) and time.monotonic() < until:
+        absent = unheard(quorum, steps)
+        if absent and time.monotonic() < until:
             time.sleep(_LOOK_S)
             continue
+        if absent:
+            raise AlterError(why_unheard(absent[0], targets))
+        step = steps[0]
         if isinstance(step, AddStep):
             listener = _listener(quorum, step, targets)
             on_step(step, len(steps) - 1)
@@ -126,21 +145,11 @@ def alter(
         until = time.monotonic() + PATIENCE_S
 
 
-def _is_silent(quorum: Quorum, step: Step) -> bool:
-    return isinstance(step, AddStep) and step.voter not in live(quorum)
-
-
 def _listener(quorum: Quorum, step: AddStep, targets: Targets) -> Listener:
     """Where the new voter is; its listener has the name of the leader's first.
 
-    Raises AlterError when it is not there to be added.
+    Raises AlterError when that is not known.
     """
-    if _is_silent(quorum, step):
-        raise AlterError(
-            f"Cannot {step_text(step, targets)}: the leader does not hear from it. Format it with "
-            "--no-initial-controllers, start it, and check that 'describe --replication' shows it "
-            "as an observer with this directory id"
-        )
     address = targets[step.voter]
     listeners = quorum.listeners.get(quorum.leader_id, ())
     if address is None or not listeners:
