@@ -434,8 +434,21 @@ def test_bounds_for_hosts_are_bounds_for_their_addresses(tmp_path):
     key = "max.connections.per.ip.overrides"
     found = limits(config(tmp_path, f"{key}=127.0.0.1:5 , 0:0::1:6\n"))
     assert found.max_connections_by_ip == {"127.0.0.1": 5, "::1": 6}
-    with pytest.raises(QuorateError, match=f"{key} names the host a..b: "):
+    with pytest.raises(QuorateError, match=f"{key} names the host a..b: [^\\[]*$"):
         limits(config(tmp_path, f"{key}=a..b:5\n"))
+    for text in (":5", "127.0.0.1:6, :5"):
+        with pytest.raises(QuorateError, match=f"{key} has a bound without a host: "):
+            limits(config(tmp_path, f"{key}={text}\n"))
+
+
+def test_a_bound_for_a_host_holds_for_each_of_its_addresses(tmp_path, monkeypatch):
+    def resolve(host, port):
+        ips = {"many": ("10.0.0.1", "10.0.0.2", "fd00::1"), "one": ("10.0.0.2",)}[host]
+        return [(None, None, 6, "", (ip, 0)) for ip in ips for _ in range(2)]
+
+    monkeypatch.setattr("socket.getaddrinfo", resolve)
+    found = limits(config(tmp_path, "max.connections.per.ip.overrides=many:5,one:6\n"))
+    assert found.max_connections_by_ip == {"10.0.0.1": 5, "10.0.0.2": 6, "fd00::1": 5}
 
 
 def config(folder, text):

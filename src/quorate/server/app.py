@@ -158,13 +158,21 @@ def limits(config: NodeConfig) -> Limits:
 
 
 def _by_ip(by_host: Mapping[str, int]) -> dict[str, int]:
-    found = {}
-    for host, most in by_host.items():
-        try:
-            found[str(socket.getaddrinfo(host, None)[0][4][0])] = most
-        except (OSError, UnicodeError) as error:
-            raise QuorateError(f"{OVERRIDES} names the host {host}: {error}") from None
-    return found
+    """The bounds of hosts for all their addresses, in the order of the hosts."""
+    return {ip: most for host, most in by_host.items() for ip in _addresses(host)}
+
+
+def _addresses(host: str) -> tuple[str, ...]:
+    if not host:  # for Java the loopback address; more likely a slip
+        raise QuorateError(
+            f"{OVERRIDES} has a bound without a host: put one in front of its colon, localhost "
+            "for this machine"
+        )
+    try:
+        return tuple(str(found[4][0]) for found in socket.getaddrinfo(host, None))
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or "this can be no name of a host"
+        raise QuorateError(f"{OVERRIDES} names the host {host}: {why}") from None
 
 
 def _max_incoming_bytes(config: NodeConfig) -> int:
