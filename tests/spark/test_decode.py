@@ -14,6 +14,7 @@ from effort import examples, one_in
 from formats.record_strategies import records, structs
 from formats.samples import BATCH_FILES, DUMPED_FILES, dump_of, short
 from quorate.base.ids import uuid_to_text
+from quorate.formats import bulk
 from quorate.formats.batch import encode_batch, encode_keyed_batch
 from quorate.formats.json_text import to_json, type_name
 from quorate.formats.records import (
@@ -78,11 +79,15 @@ def alone(value: bytes) -> dict[str, Any]:
 def together(values: list[bytes], *, lean: bool = False) -> list[dict[str, Any]]:
     """The same of records that are decoded as groups, however few there are of a kind.
 
-    With `lean` without the JSON, so that only the fields of key facts are taken.
+    The extension in C changes nothing of it. With `lean` without the JSON, so that only the fields
+    of key facts are taken.
     """
     names = DECODED - {"record"} if lean else DECODED
+    data = encode_batch(0, 3, START_MS, values)
     with patch.object(rows_module, "_MANY", 1):
-        rows = rows_of(encode_batch(0, 3, START_MS, values), names, keep_raw=True)
+        rows = rows_of(data, names, keep_raw=True)
+        with patch.object(bulk, "_NATIVE", None):
+            assert rows_of(data, names, keep_raw=True) == rows
     return [{name: row[name] for name in names} for row in rows]
 
 

@@ -92,13 +92,13 @@ class Decoder:
     def _decoded(self, rows: Rows, origin: Origin) -> tuple[Ints | None, Arrays]:
         """The columns that are found in records, and the places of the rows unless it is all."""
         value_places = rows.value_places
-        values = Values(rows.values)
+        values = rows.values
         left = np.ones(rows.count, np.bool_)
         if self._passes is not None:
             left[value_places[values.drop(self._passes)]] = False
         chosen = None if left.all() else np.flatnonzero(left)
         parts: list[Part] = []
-        for here, arrays in self._groups(values, rows.values):
+        for here, arrays in self._groups(values):
             places = value_places[here]
             left[places] = False
             parts.append((places, arrays))
@@ -106,7 +106,7 @@ class Decoder:
         at = pa.array(np.argsort(np.concatenate([places for places, _ in parts]), kind="stable"))
         return chosen, {name: _together(name, parts, at) for name in self._wanted}
 
-    def _groups(self, many: Values, values: Sequence[bytes]) -> Iterator[Part]:
+    def _groups(self, many: Values) -> Iterator[Part]:
         """Records of one type and version, where there are many of them."""
         for cls, version, here in many.kinds():
             sound, arrays = decode_group(
@@ -114,7 +114,7 @@ class Decoder:
             )
             here = here[sound]
             if self._keep_raw and "raw" in self._wanted:
-                arrays["raw"] = pa.array([values[place] for place in here], pa.binary())
+                arrays["raw"] = pa.array([many[place] for place in here.tolist()], pa.binary())
             yield here, arrays
 
     def _one_by_one(self, rows: Rows, value_places: Ints, left: Ints, origin: Origin) -> Part:
@@ -209,7 +209,7 @@ class ViewDecoder:
 
     def decode(self, origin: Origin, items: Sequence[Item]) -> pa.RecordBatch:
         rows = Rows(origin, items)
-        values = Values(rows.values)
+        values = rows.values
         left = values.of_type(self._cls)
         parts: list[Part] = []
         for cls, version, here in values.kinds():
@@ -217,7 +217,7 @@ class ViewDecoder:
                 sound, arrays = self._walked(version, values, here)
                 parts.append((here[sound], arrays))
                 left = left[~np.isin(left, here[sound], assume_unique=True)]
-        parts.append(self._one_by_one(rows.values, left, origin))
+        parts.append(self._one_by_one(values, left, origin))
         return self._batch(rows, parts)
 
     def _batch(self, rows: Rows, parts: Sequence[Part]) -> pa.RecordBatch:
@@ -251,7 +251,7 @@ class ViewDecoder:
         arrays["version"] = pa.repeat(pa.scalar(version, pa.int32()), len(sound))
         return sound, arrays
 
-    def _one_by_one(self, values: Sequence[bytes], left: Ints, origin: Origin) -> Part:
+    def _one_by_one(self, values: Values, left: Ints, origin: Origin) -> Part:
         places, rows = [], []
         for place in left.tolist():
             try:

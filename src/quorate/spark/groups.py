@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quorate.formats import bulk
 from quorate.formats.records import (
     AccessControlEntryRecord,
     ConfigRecord,
@@ -44,16 +45,23 @@ def decode_group(
 
     `starts`, `ends` and `data` are those of `walk`.
     """
-    needed = None if "record" in wanted else _needed(cls, wanted)
-    walked = walk(cls, version, data, starts, ends, needed)
-    count = int(walked.sound.sum())
+    sound = np.ones(len(starts), np.bool_)
     arrays: Arrays = {}
+    prints = "record" in wanted and bulk.available()
+    if prints:
+        arrays["record"], sound = _printed(cls, version, data, starts, ends)
+    needed = None if "record" in wanted and not prints else _needed(cls, wanted)
+    walked = walk(cls, version, data, starts[sound], ends[sound], needed)
+    if prints and not walked.sound.all():
+        arrays["record"] = arrays["record"].filter(pa.array(walked.sound))
+    sound[sound] = walked.sound
+    count = int(sound.sum())
     if count == 0:
-        return walked.sound, arrays
+        return sound, {}
     constants = {"type": cls.__name__, "type_id": cls.schema.key, "version": version}
     for name in constants.keys() & wanted:
         arrays[name] = pa.repeat(pa.scalar(constants[name], COLUMNS[name]), count)
-    if "record" in wanted:
+    if "record" in wanted and not prints:
         arrays["record"] = group_json(cls, version, walked.columns, count)
     for name, field in FIELDS.get(cls, {}).items():
         if name in wanted:
@@ -63,7 +71,18 @@ def decode_group(
         arrays["leader"] = pc.if_else(pc.equal(leader, NO_CHANGE), None, leader)
     if "resource" in wanted or "topic_name" in wanted:
         arrays |= _resources(cls, walked.columns, wanted)
-    return walked.sound, arrays
+    return sound, arrays
+
+
+def _printed(
+    cls: type[Message], version: int, data: Bytes, starts: Ints, ends: Ints
+) -> tuple[pa.Array, Mask]:
+    """The JSON object of each record that is sound, and which are."""
+    text, bounds, sound = bulk.json_texts(cls, version, data, starts, ends)
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(text)]
+    count = len(bounds) // 4 - 1
+    array = pa.Array.from_buffers(pa.string(), count, buffers)
+    return array, np.frombuffer(sound, np.bool_).copy()
 
 
 def _needed(cls: type[Message], wanted: Collection[str]) -> set[str]:

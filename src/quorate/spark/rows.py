@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quorate.base.ids import OffsetAndEpoch
+from quorate.formats import bulk
 from quorate.formats.batch import HEADER_SIZE, PREFIX_SIZE, BatchView, raw_records, values
 from quorate.formats.batch_records import plain_values
 from quorate.formats.control import (
@@ -106,8 +107,6 @@ class Rows:
     """
 
     def __init__(self, origin: Origin, items: Sequence[Item], *, look_inside: bool = True) -> None:
-        self.values: list[bytes] = []
-        """Of the data records."""
         self.odd: dict[int, Row] = {}
         """The rows of control records and damages, by their places."""
         self._origin = origin.constants()
@@ -117,11 +116,14 @@ class Rows:
         self._sound = np.ones(len(self._heads), np.bool_)
         self._headed = np.ones(len(self._heads), np.bool_)
         self._what: dict[int, Damage] = {}
+        self._located: list[Located] = []
         self._counts = self._heads["count"].astype(np.int64)
         self._take_apart(items, look_inside)
         self.count = int(self._counts.sum())
         """Of all rows."""
         self._which = np.repeat(np.arange(len(self._counts)), self._counts)
+        self.values = Values(self._located)
+        """Of the data records."""
 
     @property
     def value_places(self) -> Ints:
@@ -131,7 +133,7 @@ class Rows:
         return np.flatnonzero(plain)
 
     def _take_apart(self, items: Sequence[Item], look_inside: bool) -> None:
-        """Look at what is not a plain batch; with `look_inside` fill `values` and `odd`."""
+        """Look at what is not a plain batch; with `look_inside` locate values, and fill `odd`."""
         place = rows = 0
         for item in items:
             if isinstance(item, Damage):
@@ -144,22 +146,19 @@ class Rows:
                 place, rows = place + len(item.starts), rows + item.records
 
     def _look_inside(self, run: Run, place: int, rows: int) -> int:
-        """Fill `values` and `odd` from a run whose first batch is at `place`; the rows then."""
-        data, found = run.data, self.values
-        counts = run.heads["count"].tolist()
-        ends = (run.starts + PREFIX_SIZE + run.heads["length"]).tolist()
-        control = (run.heads["attributes"] & CONTROL != 0).tolist()
-        for index, start in enumerate(run.starts.tolist()):
-            count = counts[index]
-            read = None
-            if not control[index]:
-                read = plain_values(data, start + HEADER_SIZE, ends[index], count)
-            if read is not None:
-                found += read
-            else:
-                count = self._look_closer(run.view(index), place + index, rows)
-            rows += count
-        return rows
+        """Locate the values of a run whose first batch is at `place`; the rows then."""
+        found, plain = plain_records(run)
+        counts = run.heads["count"].astype(np.int64)
+        done = taken = 0
+        for index in np.flatnonzero(~plain).tolist():
+            between = int(counts[done:index].sum())
+            self._located.append(found.part(slice(taken, taken + between)))
+            taken += between
+            rows += between
+            rows += self._look_closer(run.view(index), place + index, rows)
+            done = index + 1
+        self._located.append(found.part(slice(taken, None)))
+        return rows + int(counts[done:].sum())
 
     def _look_closer(self, view: BatchView, place: int, rows: int) -> int:
         """The same for one batch that is not plain; the number of its rows."""
@@ -167,7 +166,7 @@ class Rows:
             if view.is_control:
                 self.odd.update(enumerate(_control_rows(view), rows))
             else:
-                self.values += values(view)
+                self._located.append(joined(values(view)))
         except BatchError as error:
             self._damaged(place, Damage(view.position, view.size, str(error), view), rows)
             return 1
@@ -255,19 +254,73 @@ def _positions(item: Item) -> Ints:
     return np.array([item.position], np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where values lie in bytes: their first places, and those behind their last."""
+
+    data: bytes
+    starts: Ints
+    ends: Ints
+
+    def part(self, which: slice) -> Located:
+        return Located(self.data, self.starts[which], self.ends[which])
+
+
+def joined(values: Sequence[bytes]) -> Located:
+    """Values one after the other."""
+    sizes = np.fromiter(map(len, values), np.int64, len(values))
+    ends = np.cumsum(sizes)
+    return Located(b"".join(values), ends - sizes, ends)
+
+
+def plain_records(run: Run) -> tuple[Located, Mask]:
+    """The values of the data batches that are as Kafka writes them, and which of all these are."""
+    starts = run.starts + HEADER_SIZE
+    ends = run.starts + PREFIX_SIZE + run.heads["length"]
+    counts = run.heads["count"].astype(np.int64)
+    data = run.heads["attributes"] & CONTROL == 0
+    if bulk.available():
+        here = bulk.value_bounds(run.data, starts, ends, np.where(data, counts, 0))
+        first, last = (np.frombuffer(places, np.int64) for places in here[:2])
+        return Located(run.data, first, last), np.frombuffer(here[2], np.bool_)
+    found: list[bytes] = []
+    batches = zip(*(each.tolist() for each in (starts, ends, counts)), strict=True)
+    for place, batch in enumerate(batches):
+        read = plain_values(run.data, *batch) if data[place] else None
+        data[place] = read is not None
+        found += read or ()
+    return joined(found), data
+
+
 class Values:
     """The values of many data records in one buffer."""
 
-    def __init__(self, values: Sequence[bytes]) -> None:
-        sizes = np.fromiter(map(len, values), np.int64, len(values))
-        self.ends: Ints = np.cumsum(sizes)
+    def __init__(self, located: Sequence[Located]) -> None:
+        pieces: list[bytes] = []
+        shifts, size = [], 0
+        for one in located:
+            if not pieces or one.data is not pieces[-1]:
+                pieces.append(one.data)
+                size += len(one.data)
+            shifts.append(size - len(one.data))
+        self.data: Bytes = np.frombuffer(b"".join([*pieces, bytes(PADDING)]), np.uint8)
+        none: list[Ints] = [np.zeros(0, np.int64)]
+        starts = np.concatenate(
+            none + [one.starts + shift for one, shift in zip(located, shifts, strict=True)]
+        )
+        self.ends: Ints = np.concatenate(
+            none + [one.ends + shift for one, shift in zip(located, shifts, strict=True)]
+        )
         """Exclusive."""
-        self.starts: Ints = self.ends - sizes + FRAME
+        self.starts: Ints = starts + FRAME
         """Behind the frame."""
-        self.data: Bytes = np.frombuffer(b"".join([*values, bytes(PADDING)]), np.uint8)
-        frame, type_id, version = (self.data[self.ends - sizes + place] for place in range(FRAME))
+        sizes = self.ends - starts
+        frame, type_id, version = (self.data[starts + place] for place in range(FRAME))
         plain = (sizes >= FRAME) & (frame == 1) & (type_id < 0x80) & (version < 0x80)
         self._codes = np.where(plain, type_id.astype(np.int64) << 8 | version, -1)
+
+    def __getitem__(self, place: int) -> bytes:
+        return self.data[self.starts[place] - FRAME : self.ends[place]].tobytes()
 
     def kinds(self) -> Iterator[tuple[type[Message], int, Ints]]:
         """(class, version, places) of records that can be walked, where there are many."""

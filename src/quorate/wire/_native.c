@@ -16,6 +16,7 @@
 #include "native_c/spec.h"
 #include "native_c/encode.h"
 #include "native_c/decode.h"
+#include "native_c/bulk.h"
 
 static PyObject *native_learn(PyObject *self, PyObject *arguments)
 {
@@ -56,6 +57,8 @@ static PyMethodDef methods[] = {
     {"encode", (PyCFunction)(void (*)(void))native_encode, METH_FASTCALL, NULL},
     {"decode", (PyCFunction)(void (*)(void))native_decode, METH_FASTCALL, NULL},
     {"decode_prefix", (PyCFunction)(void (*)(void))native_decode_prefix, METH_FASTCALL, NULL},
+    {"json_texts", native_json_texts, METH_VARARGS, NULL},
+    {"value_bounds", native_value_bounds, METH_VARARGS, NULL},
     {"learn", native_learn, METH_VARARGS, NULL},
     {"fall_back", native_fall_back, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

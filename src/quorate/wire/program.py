@@ -14,7 +14,7 @@ from typing import Any, Final
 from quorate.wire.schema import NEW, Field, Message, Schema, Struct
 from quorate.wire.source import is_classic, min_element_size, min_struct_size
 
-_KINDS: Final = {
+KINDS: Final = {
     "bool": 0,
     "int8": 1,
     "int16": 2,
@@ -51,16 +51,16 @@ def _field(field: Field, schema: Schema, version: int) -> Program:
     classic = is_classic(field, schema, version)
     element, least, inner = 0, 1, None
     if field.holds_structs:
-        element = _KINDS["struct"]
+        element = KINDS["struct"]
         inner = _struct(field.struct, schema, version)
         least = min_struct_size(field.struct, schema, version)
     elif field.type_name == "array":
-        element = _KINDS[str(field.element)]
+        element = KINDS[str(field.element)]
         least = min_element_size(str(field.element), classic)
     fixed = field.default is not NEW
     return (
         field.name,
-        _KINDS[field.type_name],
+        KINDS[field.type_name],
         element,
         _place(field, version),
         field.tag or 0,
