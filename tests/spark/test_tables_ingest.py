@@ -366,6 +366,25 @@ def test_a_transaction_counts_when_it_ends_and_never_when_it_is_aborted(spark, t
     assert (slow["offset"], slow["effective_offset"]) == (6, 8)
 
 
+def test_a_transaction_whose_end_was_cleaned_away_does_not_hold_the_state_back(spark, tmp_path):
+    """It was open when the log was copied; the next copy begins behind it, with a snapshot."""
+    home = str(tmp_path / "home")
+    first = batch(0, [named("before"), r.BeginTransactionRecord(), named("in it")])
+    log_directory(tmp_path / "first", {0: first})
+    assert ingest(spark, [str(tmp_path / "first")], home).clusters["cluster-a"].problem is None
+    later = batch(50, [named("later")]) + batch(51, [r.BeginTransactionRecord(), named("open")])
+    values = [encode_record(named(name), 0) for name in ("before", "in it")]
+    at = OffsetAndEpoch(50, 1)
+    snapshot = b"".join(encode_snapshot(at, ControlState(0, None), START_MS, values, START_MS))
+    log_directory(tmp_path / "later", {50: later}, {(50, 1): snapshot})
+    one = ingest(spark, [str(tmp_path / "later")], home).clusters["cluster-a"]
+    assert (one.log_end_offset, one.applied_end_offset, one.problem) == (53, 51, None)
+    store = open_store(home)
+    assert names_at(store, 0) == {"before"}
+    assert names_at(store, 50) == {"before", "in it", "later"}
+    assert [row["open_transaction"] for row in rows_of(store, "clusters")] == [51]
+
+
 def test_a_topic_made_anew_in_one_transaction_has_the_configs_it_was_given_then(spark, tmp_path):
     def config(name, value):
         return r.ConfigRecord(resource_type=2, resource_name="t", name=name, value=value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from quorate.spark.tables.lineage import (
     Group,
     Span,
     Stretch,
+    after_holes,
     covered,
     intake,
     join_spans,
@@ -19,6 +21,7 @@ from quorate.spark.tables.lineage import (
     stretches,
     superseded,
     union,
+    up_to_open,
     without,
 )
 
@@ -118,3 +121,31 @@ def test_neighbours_of_one_epoch_become_one_span(parts):
     for one, two in itertools.pairwise(joined):
         assert (one.epoch, one.end) != (two.epoch, two.start)
     assert all(s.first_time == s.start and s.last_time == s.end for s in joined)
+
+
+@pytest.mark.parametrize(
+    ("found", "begun", "kept", "bound"),
+    [
+        ([Stretch(0, 9)], [], [Stretch(0, 9)], None),
+        ([Stretch(0, 9)], [5], [Stretch(0, 5)], 5),
+        ([Stretch(5, 9)], [5], [], 5),
+        # the end of what begins at 2 is in a hole, and what begins at 55 has none yet
+        (
+            [Stretch(0, 4), Stretch(50, 60, (50, 1))],
+            [2, 55],
+            [Stretch(0, 2), Stretch(50, 55, (50, 1))],
+            55,
+        ),
+        ([Stretch(2, 4), Stretch(50, 60, (50, 1))], [2], [Stretch(50, 60, (50, 1))], None),
+        ([Stretch(60, 70)], [2], [Stretch(60, 70)], None),
+        ([Stretch(0, 4), Stretch(9, 9, (9, 1))], [2], [Stretch(0, 2), Stretch(9, 9, (9, 1))], None),
+    ],
+)
+def test_an_open_transaction_holds_back_what_follows_and_no_snapshot(found, begun, kept, bound):
+    assert up_to_open(found, begun) == (kept, bound)
+
+
+def test_after_each_hole_the_log_goes_on():
+    spans = [Span(1, 0, 4), Span(1, 4, 9), Span(2, 20, 22), Span(3, 30, 31)]
+    assert after_holes(spans) == (20, 30)
+    assert after_holes(spans[:2]) == after_holes([]) == ()

@@ -7,7 +7,11 @@ import pytest
 from quorate.formats import records as r
 from quorate.formats.batch import encode_batch
 from quorate.formats.records import encode_record
+from quorate.spark.tables.bronze import Survey
+from quorate.spark.tables.control import Progress
 from quorate.spark.tables.ingest import ingest
+from quorate.spark.tables.lineage import Group, Span
+from quorate.spark.tables.seam import that_take_back
 from quorate.spark.tables.store import open_store
 from quorate.spark.tables.summary import BadInput
 from spark.fleet import rows_of
@@ -70,3 +74,28 @@ def test_another_log_under_the_same_id_is_left_out(spark, tmp_path):
     assert (same.strangers, same.records, same.quarantined) == ({}, 1, {})
     assert names_of(open_store(taken)) == dict.fromkeys(clusters, "abcdefghijk"), "the good replica"
     assert not ingest(spark, paths[1:], taken).bad
+
+
+COMMITTED = Progress("c", (Span(1, 0, 31), Span(2, 31, 62)), unproven=((50, 62),))
+
+
+@pytest.mark.parametrize(
+    ("later", "why"),
+    [
+        (Group("/a", 5, 0, 20, 21, 0), "offsets 20 to 49, which were taken before"),
+        (Group("/a", 5, 0, 40, 60, 0), "offsets 40 to 49"),
+        (Group("/a", 5, 0, 50, 60, 0), None),
+        (Group("/a", 1, 0, 0, 30, 0), None),
+        (Group("/a", 2, 0, 31, 70, 0), None),
+    ],
+    ids=["formatted anew and cleaned", "from the middle", "an unproven tail", "older", "longer"],
+)
+def test_what_is_committed_is_not_taken_back(later, why):
+    """A log that shares no epoch with what was taken cannot be compared with it."""
+    found = [*that_take_back(Survey({"c": [later]}), {"c": COMMITTED})]
+    if why is None:
+        assert found == []
+    else:
+        [(cluster_id, replica, told)] = found
+        assert (cluster_id, replica) == ("c", "/a") and why in told
+        assert "two clusters under one id" in told

@@ -11,7 +11,7 @@ from quorate.spark.tables.bronze import _CREATIONS, _MARKS, Place, Taken
 from quorate.spark.tables.control import Progress, plan_progress
 from quorate.spark.tables.files import DataFile, safe_name
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.lineage import Stretch, covered, stretches
+from quorate.spark.tables.lineage import Stretch, after_holes, covered, stretches, up_to_open
 from quorate.spark.tables.read import at_least, read_table
 from quorate.spark.tables.slices import CURRENT
 from quorate.spark.tables.state import ClusterWork, apply, slices_for, transactions
@@ -107,13 +107,16 @@ def _settled(
     """The stretches up to a transaction that has not ended, and where that begins."""
     if not any(_has(_MARKS, progress[id], taken.get(id)) for id in ways):
         return dict(ways), {}
-    rows = transactions(log).where("finish IS NULL").collect()
-    opened = {row.cluster_id: row.start for row in rows if row.cluster_id in ways}
-    cut = {}
+    holes = {id: after_holes(progress[id].spans) for id in ways}
+    begun: dict[str, list[int]] = {}
+    for row in transactions(log, holes).where("finish IS NULL").collect():
+        begun.setdefault(row.cluster_id, []).append(row.start)
+    cut, opened = {}, {}
     for id, (found, problem) in ways.items():
-        bound = opened.get(id, 1 << 62)
-        short = [s._replace(end=min(s.end, bound)) for s in found if s.start <= bound]
-        cut[id] = ([s for s in short if s.start < s.end or s.baseline], problem)
+        short, bound = up_to_open(found, begun.get(id, ()))
+        cut[id] = (short, problem)
+        if bound is not None:
+            opened[id] = bound
     return cut, opened
 
 
@@ -158,6 +161,7 @@ def _work(
                 known.slices,
                 _has(_MARKS, known, taken.get(id)),
                 _has(("RemoveTopicRecord",), known, taken.get(id)),
+                after_holes(known.spans),
             )
         )
     return work

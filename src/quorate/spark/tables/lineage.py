@@ -164,6 +164,11 @@ def covered(spans: Iterable[Span]) -> list[tuple[int, int]]:
     return ranges
 
 
+def after_holes(spans: Iterable[Span]) -> tuple[int, ...]:
+    """The offsets at which the log goes on after a hole."""
+    return tuple(start for start, _ in covered(spans)[1:])
+
+
 @dataclass(frozen=True)
 class Intake:
     """What the bronze stage takes of one cluster."""
@@ -256,6 +261,26 @@ def stretches(
     if beyond is not None:
         found.append(Stretch(beyond[0], beyond[0], beyond))
     return [s for s in found if s.start < s.end or s.baseline], None
+
+
+def up_to_open(found: Iterable[Stretch], begun: Iterable[int]) -> tuple[list[Stretch], int | None]:
+    """The stretches without what a transaction that has not ended holds back, and where that is.
+
+    begun: where transactions begin of which no end is at hand. No snapshot is of a moment inside
+    a transaction: one that began before a snapshot is over by then (KIP-868), and so
+    is one that began before the state of now.
+    """
+    kept: list[Stretch] = []
+    since, bound = min((stretch.start for stretch in found), default=0), None
+    for stretch in found:
+        if stretch.baseline is not None:
+            since = stretch.start
+        later = [start for start in begun if start >= since]
+        bound = min(later, default=None)
+        end = stretch.end if bound is None else min(stretch.end, bound)
+        if stretch.start < end or (stretch.baseline is not None and stretch.start <= end):
+            kept.append(stretch._replace(end=end))
+    return kept, bound
 
 
 def union(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

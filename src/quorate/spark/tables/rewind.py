@@ -8,7 +8,7 @@ hold again. One run, one task for each slice and kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from quorate.spark.tables.errands import Errand, run_errands, slice_number, writ
 from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import QUARANTINE
-from quorate.spark.tables.lineage import Span, overlap
+from quorate.spark.tables.lineage import Span, after_holes, overlap
 from quorate.spark.tables.read import at_least, read_table
 from quorate.spark.tables.slices import CLOSED, CURRENT, in_slice
 from quorate.spark.tables.state import transactions
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 def rewind(spark: SparkSession, store: Store, cluster_id: str, offset: int, run: int) -> None:
     """Take back the log of a cluster from an offset on, and all that came of it."""
-    state_end = _state_end(spark, store, cluster_id, offset)
+    spans = load_progress(store)[cluster_id].spans
+    state_end = _state_end(spark, store, cluster_id, offset, spans)
     _rewind(spark, store, cluster_id, offset, state_end, run)
 
 
@@ -74,14 +75,18 @@ def _rewind(
     store.commit(plan)
 
 
-def _state_end(spark: SparkSession, store: Store, cluster_id: str, offset: int) -> int:
+def _state_end(
+    spark: SparkSession, store: Store, cluster_id: str, offset: int, spans: Iterable[Span]
+) -> int:
     """Where the state must end: before a transaction that the log no longer ends."""
     mine = safe_name(cluster_id) + "/"
     log = read_table(spark, store, "log", lambda file: file.path.startswith(mine))
-    open_ones = transactions(log).where(
-        f"start < {offset} AND coalesce(finish, {offset}) >= {offset}"
+    holes = after_holes(spans)
+    piece = max((at for at in holes if at < offset), default=0)
+    open_ones = transactions(log, {cluster_id: holes}).where(
+        f"start >= {piece} AND start < {offset} AND coalesce(finish, {offset}) >= {offset}"
     )
-    # transactions do not overlap: of one cluster, one at most is open there
+    # transactions do not overlap: one at most is open there
     starts = [int(row[0]) for row in open_ones.select("start").collect()]
     return min([offset, *starts])
 

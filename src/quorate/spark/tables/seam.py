@@ -2,7 +2,8 @@
 
 Where two logs have the same epoch at an offset they are the same up to there: so says Raft, of one
 cluster. A cluster that was formatted anew under its old id begins its epochs anew, too. So the
-first and the last record that were taken of each epoch are held against those that come.
+first and the last record that were taken of each epoch are held against those that come. And what
+is committed is never taken back: a log that would do so is of another cluster, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from quorate.spark.tables.bronze import Rows, Survey, replica_of
 from quorate.spark.tables.control import Progress
 from quorate.spark.tables.files import safe_name
-from quorate.spark.tables.lineage import Group
+from quorate.spark.tables.lineage import Group, lineage, superseded
+from quorate.spark.tables.proof import proven_spans
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.store import Store, Stored
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = ("cluster_id", "file", "kind", "offset", "epoch", "type", "record")
 _MAY_BE_HIDDEN: Final = frozenset({"value", "salt", "storedKey", "serverKey"})
+_TWO_CLUSTERS: Final = (
+    "two clusters under one id, or one that was formatted anew? Give it a warehouse of its own"
+)
 _MOST: Final = 32
 """Epochs of a cluster that are looked at, the latest ones."""
 
@@ -54,6 +59,44 @@ def strangers(
 
     rows: the input, asked for the columns that are compared; told: what its headers tell
     """
+    found = _of_other_contents(spark, store, rows, told, progress)
+    for cluster_id, replica, why in that_take_back(told, progress):
+        found.setdefault(cluster_id, {}).setdefault(replica, why)
+    return found
+
+
+def that_take_back(
+    told: Survey, progress: Mapping[str, Progress]
+) -> Iterable[tuple[str, str, str]]:
+    """Cluster, replica and reason where a log has no place for what is known to be committed."""
+    for cluster_id, groups in told.groups.items():
+        if cluster_id not in progress:
+            continue
+        known = progress[cluster_id]
+        proven = proven_spans(known.spans, known.unproven)
+        for replica in sorted({group.replica for group in groups}):
+            own = [group for group in groups if group.replica == replica]
+            offset = superseded(known.spans, lineage(known.spans, own))
+            lost = [] if offset is None else [span for span in proven if span.end > offset]
+            if offset is not None and lost:
+                first = min(own, key=lambda group: group.first)
+                yield (
+                    cluster_id,
+                    replica,
+                    f"its log begins at offset {first.first} in epoch {first.epoch} and has no "
+                    f"place for offsets {max(lost[0].start, offset)} to {lost[-1].end - 1}, which "
+                    f"were taken before and are committed: {_TWO_CLUSTERS}",
+                )
+
+
+def _of_other_contents(
+    spark: SparkSession,
+    store: Store,
+    rows: Rows,
+    told: Survey,
+    progress: Mapping[str, Progress],
+) -> Strangers:
+    """The replicas that have another record where the warehouse has one of the same epoch."""
     seams = {
         seam
         for cluster_id, groups in told.groups.items()
@@ -71,8 +114,7 @@ def strangers(
         if row.crc_ok and ours is not None and ours != theirs:
             why = (
                 f"at offset {seam.offset} (epoch {seam.epoch}) it has {_told(theirs)}, of which "
-                f"{_told(ours)} was taken before: two clusters under one id, or one that was "
-                "formatted anew? Give it a warehouse of its own"
+                f"{_told(ours)} was taken before: {_TWO_CLUSTERS}"
             )
             found.setdefault(seam.cluster_id, {}).setdefault(replica_of(row.file), why)
     return found

@@ -63,6 +63,8 @@ class ClusterWork:
     """Whether there may be transactions."""
     removals: bool = True
     """Whether topics may be removed."""
+    after_holes: tuple[int, ...] = ()
+    """The offsets at which the log goes on after a hole."""
 
 
 def slices_for(things: int, steps: int, now: int) -> int:
@@ -144,16 +146,18 @@ def _log_steps(log: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
     )
 
 
-def transactions(log: DataFrame) -> DataFrame:
+def transactions(log: DataFrame, after_holes: Mapping[str, Sequence[int]]) -> DataFrame:
     """Every metadata transaction: where it begins and ends, and the type of its end.
 
-    `finish` is null for one that has not ended: one of each cluster at most.
+    `finish` is null for one that has not ended, or whose end is in a hole of the log.
+
+    after_holes: by cluster the offsets at which its log goes on after a hole
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     marks = log.where(F.col("type").like("%TransactionRecord"))
-    after = Window.partitionBy("cluster_id").orderBy("offset")
+    after = Window.partitionBy("cluster_id", _holes_before(after_holes)).orderBy("offset")
     return (
         marks.withColumn("finish", F.lead("offset").over(after))
         .withColumn("how", F.lead("type").over(after))
@@ -163,11 +167,25 @@ def transactions(log: DataFrame) -> DataFrame:
     )
 
 
+def _holes_before(after_holes: Mapping[str, Sequence[int]]) -> Column:
+    """How many holes the log has before an offset."""
+    from pyspark.sql import functions as F
+
+    cases = [
+        F.when(F.col("cluster_id") == id, sum((F.col("offset") >= at).cast("int") for at in starts))
+        for id, starts in after_holes.items()
+        if starts
+    ]
+    return F.coalesce(*cases, F.lit(0))
+
+
 def _in_transactions(steps: DataFrame, log: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
     """Records of a transaction take effect when it ends; those of an aborted one never."""
     from pyspark.sql import functions as F
 
-    found = transactions(log).withColumnRenamed("cluster_id", "of").where("finish IS NOT NULL")
+    holes = {one.cluster_id: one.after_holes for one in work}
+    found = transactions(log, holes).withColumnRenamed("cluster_id", "of")
+    found = found.where("finish IS NOT NULL")
     # by chunk, since there may be as many transactions as there is log: too many to broadcast
     chunks = F.expr(f"explode(sequence(start div {CHUNK}, finish div {CHUNK}))")
     found = found.withColumn("at_chunk", chunks)
