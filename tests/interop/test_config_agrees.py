@@ -7,6 +7,7 @@ import pytest
 from interop.java import libs
 from interop.process import run_tool
 from node.test_config import BROKER, BROKER_REFUSALS, GOOD, REFUSALS, wrong
+from node.test_group_checks import GROUP_ACCEPTED, GROUP_REFUSALS
 from quorate.node.config import ConfigError, load_config
 from quorate.node.kafka_keys import rules
 
@@ -25,6 +26,7 @@ OWN_WORDS = {
     ("max.connections.per.ip.overrides", "h"): "begin 0, end -1, length 1",
     ("max.connections.per.ip.overrides", "a:1,,b:2"): "begin 0, end -1, length 0",
     ("log.cleaner.threads", "0"): "/ by zero",
+    ("group.share.assignors", "simple,range"): "Class range cannot be found",
     # Kafka notices later, when it binds the port, or never.
     ("listeners", "CONTROLLER://h:99999"): "accepted",
     ("controller.quorum.voters", "1@h:1,1@h:2"): "accepted",
@@ -60,9 +62,9 @@ ACCEPTED = [
 
 
 def test_kafka_says_the_same_of_every_file(tmp_path):
-    cases = [(GOOD, change) for change, _ in REFUSALS]
+    cases = [(GOOD, change) for change, _ in REFUSALS + GROUP_REFUSALS]
     cases += [(BROKER, change) for change, _ in BROKER_REFUSALS]
-    cases += [(GOOD, change) for change in ACCEPTED]
+    cases += [(GOOD, change) for change in ACCEPTED + GROUP_ACCEPTED]
     cases += [(GOOD, {key: wrong(rule)[0]}) for key, rule in rules()]
     cases += [(BROKER, {})]
     paths = [

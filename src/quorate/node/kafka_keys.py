@@ -1,7 +1,9 @@
 """The keys of Kafka's that a Quorate node does not use: what Kafka takes as their values.
 
-A file with which Kafka would not start is refused here too, in its words. Types, ranges and choices
-are those of `KafkaConfig.configDef` of Kafka 4.3.1; an interop test compares them.
+Types, ranges and choices of numbers and truth values are those of `KafkaConfig.configDef` of Kafka
+4.3.1, and a wrong one is refused in its words; an interop test compares them. What ties keys
+together is in `cross_checks` and `group_checks`. Not looked at is what only a broker with its
+libraries can judge: names of classes, files and protocols of security, reporters, remote storage.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from quorate.node.group_checks import check_group_lists, check_groups
 from quorate.node.settings import Settings
 
 _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
@@ -165,7 +168,7 @@ def rules() -> Iterator[tuple[str, Rule]]:
 
 
 def check_unused(settings: Settings) -> None:
-    """Raise ConfigError for the first value that Kafka would refuse by itself."""
+    """Raise ConfigError for the first value that Kafka would refuse, by itself or beside others."""
     for key, rule in rules():
         if key in settings:
             _check(settings, key, rule)
@@ -180,6 +183,9 @@ def check_unused(settings: Settings) -> None:
     level = settings.integer(_GZIP, None)
     if level is not None and level != -1 and not 1 <= level <= 9:
         settings.invalid(_GZIP, level, "Value must be between 1 and 9 or equal to -1")
+    settings.distinct("sasl.enabled.mechanisms", may_be_empty=True)
+    check_group_lists(settings)
+    check_groups(settings)
 
 
 def _check(settings: Settings, key: str, rule: Rule) -> None:
