@@ -43,7 +43,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "quorate-tests",
         "local[2]",
         **{
-            "spark.driver.memory": "768m",
+            "spark.driver.memory": "1536m",  # with half of it, a sixth of the time went into GC
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.sql.shuffle.partitions": "2",
