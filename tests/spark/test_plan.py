@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import shutil
 import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyspark.sql.datasource import (
@@ -233,7 +235,12 @@ def test_of_a_garbled_member_what_can_be_unpacked_is_read(tmp_path: Path, how: i
     archive.write_bytes(data)
     rows = read(archive)
     *_, problem = problems(rows)
-    assert problem.startswith("cannot be unpacked from byte ")
+    assert problem.startswith(
+        (
+            "cannot be unpacked from byte ",
+            "all could be unpacked, but not as it was packed: Bad CRC",
+        )
+    )
     good = [row for row in rows if row["problem"] is None]
     assert 0 < len(good) < len(sound)
     assert [row for row in sound if row in good] == good
@@ -275,6 +282,97 @@ def test_a_damaged_archive_is_named_and_the_others_are_read(
     assert problem.endswith("(read to byte 300 of 300)")
     with pytest.raises(SourceError, match=f"{name} is not a sound archive"):
         read(tmp_path / "all", failFast="true", **options)
+
+
+@pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_of_a_member_with_a_wrong_checksum_all_whole_batches_are_kept(tmp_path: Path, how: int):
+    archive = packed(DATA / "a-first/node1", tmp_path / "a.zip", how)
+    sound = read(archive)
+    with zipfile.ZipFile(archive) as opened:
+        member = next(m for m in opened.infolist() if m.filename.endswith("0.log"))
+    checksum = member.CRC.to_bytes(4, "little")
+    archive.write_bytes(archive.read_bytes().replace(checksum, bytes(4)))
+    rows = read(archive)
+    (told,) = (row for row in rows if row["problem"])
+    assert [row for row in rows if row is not told] == sound
+    assert told["problem"].startswith("all could be unpacked, but not as it was packed: Bad CRC")
+    assert told["position"] == member.file_size and told["file"].endswith("0.log")
+
+
+def cut(data: bytes, at: int) -> bytes:
+    return data[:at]
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :]
+
+
+def test_a_wrong_checksum_of_a_whole_archive_is_told_and_all_is_kept(two_segments, tmp_path: Path):
+    archive = packed(two_segments[0], tmp_path / "a.tar.gz")
+    sound = read(archive)
+    data = archive.read_bytes()
+    archive.write_bytes(flipped(data, len(data) - 8))
+    rows = read(archive)
+    (told,) = (row for row in rows if row["problem"])
+    assert [row for row in rows if row is not told] == sound
+    assert "is not a sound archive: CRC check failed" in told["problem"]
+
+
+def garbled(data: bytes, at: int) -> bytes:
+    return data[:at] + b"\xff" * 2000 + data[at + 2000 :]
+
+
+@pytest.mark.parametrize("damage", [cut, garbled])
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
+def test_of_a_damaged_tar_the_members_before_the_damage_are_kept(
+    two_segments, tmp_path: Path, name: str, damage
+):
+    """The log of the first node stands before the damage, that of the second behind it."""
+    home, _ = two_segments
+    other = shutil.copytree(home, tmp_path / "node2")
+    (tmp_path / "all").mkdir()
+    with tarfile.open(tmp_path / "all" / name, f"w:{name.partition('.tar')[2].lstrip('.')}") as out:
+        out.add(home, "node1")
+        whole = out.offset
+        pad = tarfile.TarInfo("pad")
+        pad.size = 1 << 16
+        out.addfile(pad, io.BytesIO(Random(0).randbytes(pad.size // 2).hex().encode()))
+        out.add(other, "node2")
+    archive = tmp_path / "all" / name
+    at = whole + 5 if name == "a.tar" else archive.stat().st_size // 2
+    archive.write_bytes(damage(archive.read_bytes(), at))
+    options = {"clusterId": "c", "nodeId": "1"}
+    rows = read(tmp_path / "all", **options)
+    (told,) = (row for row in rows if row["problem"])
+    good = [row for row in rows if row is not told]
+    assert [{**row, "file": None} for row in good] == [
+        {**row, "file": None} for row in read(home, **options)
+    ]
+    assert {row["file"].partition("!")[0] for row in good} == {str(archive)}
+    assert told["problem"].startswith(f"{archive} is not a sound archive: ")
+    assert " (read to byte " in told["problem"]
+    with pytest.raises(SourceError, match=f"{name} is not a sound archive"):
+        read(tmp_path / "all", failFast="true", **options)
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
+def test_of_a_member_that_is_cut_off_the_whole_batches_are_kept(tmp_path: Path, name: str):
+    log = DATA / "a-first/node1/__cluster_metadata-0/00000000000000000000.log"
+    meta = DATA / "a-first/node1/meta.properties"
+    archive = tmp_path / name
+    with tarfile.open(archive, f"w:{name.partition('.tar')[2].lstrip('.')}") as out:
+        out.add(meta, "meta.properties")
+        out.add(log, f"__cluster_metadata-0/{log.name}")
+    sound = read(archive)
+    size = archive.stat().st_size
+    archive.write_bytes(archive.read_bytes()[: size - size // 3 if name == "a.tar.gz" else 9000])
+    rows = read(archive)
+    of_archive, of_member = (row for row in rows if row["problem"])
+    good = [row for row in rows if not row["problem"]]
+    assert 0 < len(good) < len(sound) and good == sound[: len(good)]
+    assert of_archive["file"] == str(archive) and of_archive["cluster_id"] == good[0]["cluster_id"]
+    assert of_member["file"] == f"{archive}!__cluster_metadata-0/{log.name}"
+    assert of_member["position"] == good[-1]["position"] + good[-1]["batch_length"]
 
 
 def test_an_archive_without_a_log_says_so(tmp_path: Path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quorate.formats.batch import BatchView, iter_batches
@@ -64,6 +64,7 @@ def test_batches_and_damage_cover_the_file_without_gap_or_overlap(data: bytes):
     assert position == len(data)
 
 
+@example(damaged(LOG, {EDGES[1]: 1}), [1])  # an offset that none reaches, under a right checksum
 @given(DAMAGES, st.lists(st.integers(1, len(LOG) - 1), max_size=6))
 def test_wherever_the_file_is_cut_into_ranges_the_whole_is_the_same(data: bytes, cuts: list[int]):
     edges = [0, *sorted({cut for cut in cuts if cut < len(data)}), len(data)]

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, Self
 from urllib.parse import unquote
 
 from pyarrow import ArrowException
@@ -55,6 +55,10 @@ _UNREADABLE: Final = (
 )
 _STEPS: Final = (65536, 64)
 """Bytes that are unpacked at a time, and where that fails: fewer than a batch has."""
+_BAD_CHECKSUM: Final = "Bad CRC-32"
+"""How zipfile begins what it says of a member whose last bytes it keeps back."""
+_END_MARK: Final = "end of file header"
+"""What tarfile calls the blocks of zeros that end an archive."""
 _REQUEST: Final = re.compile(r"\s*\(Request ID: [^)]*\)")
 
 
@@ -65,11 +69,15 @@ class SourceError(FormatError):
 
 
 class UnsoundArchive(SourceError):
-    """What is in an archive cannot be told; names it, the reason and how far it was read."""
+    """What is in an archive can be told in part; names it, the reason and how far it was read."""
 
-    def __init__(self, archive: File, position: int, reason: object) -> None:
+    def __init__(
+        self, archive: File, position: int, reason: object, found: Mapping[str, File] | None = None
+    ) -> None:
         self.archive = archive
         self.position = min(position, archive.size)
+        self.found = found or {}
+        """The members before the damage, of which the last may be cut, by their full names."""
         why = str(reason).partition("\n")[0].rstrip(":")
         super().__init__(
             f"{archive.path} is not a sound archive: {why} (read to byte {self.position} of "
@@ -236,9 +244,15 @@ class _Unpacker:
         self._file = file
         self._stream = stream
         self._open_anew = open_anew
+        self._wrong: str | None = None
 
     def __call__(self, position: int, size: int) -> bytes:
-        """Fewer bytes before what cannot be unpacked; there, raises GarbledMember."""
+        """Fewer bytes before what cannot be unpacked; there, raises GarbledMember.
+
+        So it does at the end of what could be unpacked, but has not the checksum of a zip's member.
+        """
+        if self._wrong is not None and position >= self._file.size:
+            raise GarbledMember(self._file, self._wrong)
         wanted = max(min(size, self._file.size - position), 0)
         found = bytearray()
         for step in _STEPS:
@@ -250,6 +264,9 @@ class _Unpacker:
             except _UNREADABLE as error:
                 problem = error
                 self._stream = self._open_anew()  # behind an error it is in no state to go on
+                if str(error).startswith(_BAD_CHECKSUM):
+                    self._wrong = f"all could be unpacked, but not as it was packed: {error}"
+                    self._stream._expected_crc = None  # batches have checksums of their own
         if not found:
             why = f"cannot be unpacked from byte {position} on: {problem}"
             raise GarbledMember(self._file, why)
@@ -273,7 +290,10 @@ class Shelf:
 
     def read_small(self, file: File) -> bytes:
         """All bytes of a file; raises SourceError."""
-        return self.reader(file)(0, file.size)
+        read = self.reader(file)
+        found = read(0, file.size)
+        read(file.size, 0)  # where a wrong checksum is told
+        return found
 
     def reader(self, file: File) -> Read:
         """The function that reads parts of the file; it and this raise SourceError.
@@ -310,7 +330,7 @@ class Shelf:
         member = str(file.member)
         if isinstance(archive, zipfile.ZipFile):
             return self._open.enter_context(archive.open(member))
-        stream = archive.extractfile(member)
+        stream = archive.extractfile(_tar_member(archive, member))
         if stream is None:
             raise SourceError(f"{file.name}: not a plain file")
         return stream
@@ -328,7 +348,21 @@ def _told(name: str) -> Iterator[None]:
 def _archive(path: str, base: Any) -> tarfile.TarFile | zipfile.ZipFile:
     if path.lower().endswith(".zip"):
         return zipfile.ZipFile(base)
-    return tarfile.open(fileobj=base, mode="r:" if _is_plain_tar(path) else "r:*")
+    mode: Literal["r:", "r:*"] = "r:" if _is_plain_tar(path) else "r:*"
+    return tarfile.open(fileobj=base, mode=mode, tarinfo=_Header)
+
+
+class _Header(tarfile.TarInfo):
+    """Tells damage from the end of an archive: tarfile stops in silence at either."""
+
+    @classmethod
+    def fromtarfile(cls, tar: tarfile.TarFile) -> Self:
+        try:
+            return super().fromtarfile(tar)
+        except tarfile.HeaderError as error:
+            if str(error) == _END_MARK:
+                raise
+            raise tarfile.ReadError(f"{error} where a member or the end mark should be") from None
 
 
 def _is_plain_tar(path: str) -> bool:
@@ -342,16 +376,44 @@ def members(archive: File) -> dict[str, File]:
     """
     path = archive.path
     system, inner, _ = file_system(path)
+    problem: Exception | None = None
     with _told(path), system.open_input_file(inner) as base:
         try:
             with _archive(path, base) as opened:
                 if isinstance(opened, zipfile.ZipFile):
                     found = list(_zip_members(path, opened))
                 else:
-                    found = list(_tar_members(path, opened))
+                    there, problem = _headers(opened)
+                    if problem is None and not _is_plain_tar(path):
+                        problem = _unsound_end(opened)
+                    found = list(_tar_members(archive, there, whole=problem is None))
         except _UNREADABLE as error:
             raise UnsoundArchive(archive, base.tell(), error) from None
-    return {file.name: file for file in found}
+        by_name = {file.name: file for file in found}
+        if problem is not None:
+            raise UnsoundArchive(archive, base.tell(), problem, by_name)
+    return by_name
+
+
+def _headers(archive: tarfile.TarFile) -> tuple[dict[str, tarfile.TarInfo], Exception | None]:
+    """The members by their names, and why those that follow cannot be told."""
+    found: dict[str, tarfile.TarInfo] = {}
+    try:
+        for member in archive:
+            found[posixpath.normpath(member.name)] = member
+    except _UNREADABLE as error:
+        return found, error
+    return found, None
+
+
+def _unsound_end(archive: tarfile.TarFile) -> Exception | None:
+    """What is wrong behind the last member, where gzip and xz keep their checksums."""
+    try:
+        while archive.fileobj is not None and archive.fileobj.read(1 << 16):
+            pass
+    except _UNREADABLE as error:
+        return error
+    return None
 
 
 def _zip_members(path: str, archive: zipfile.ZipFile) -> Iterator[File]:
@@ -360,18 +422,31 @@ def _zip_members(path: str, archive: zipfile.ZipFile) -> Iterator[File]:
             yield File(path, member.file_size, member.filename)
 
 
-def _tar_members(path: str, archive: tarfile.TarFile) -> Iterator[File]:
+def _tar_members(
+    archive: File, there: Mapping[str, tarfile.TarInfo], *, whole: bool
+) -> Iterator[File]:
     """Plain files, and links to them: backups of many days share what did not change."""
-    there = {posixpath.normpath(member.name): member for member in archive.getmembers()}
+    path = archive.path
     for name, member in there.items():
         plain = _linked(there, member)
         if plain is None:
-            if _is_of_a_log(name):
+            if whole and _is_of_a_log(name):
                 link = member.linkname
                 raise SourceError(f"{path}!{name}: a link to {link}, which is not in the archive")
+        elif plain.isfile() and _is_plain_tar(path) and plain.sparse is None:
+            left = max(archive.size - plain.offset_data, 0)
+            yield File(path, min(plain.size, left), member.name, plain.offset_data)
         elif plain.isfile():
-            stands_whole = _is_plain_tar(path) and plain.sparse is None
-            yield File(path, plain.size, member.name, plain.offset_data if stands_whole else None)
+            yield File(path, plain.size, member.name)
+
+
+def _tar_member(archive: tarfile.TarFile, name: str) -> tarfile.TarInfo:
+    """What this member is or leads to, also where a later one is damaged; raises KeyError."""
+    there, _ = _headers(archive)
+    found = _linked(there, there[posixpath.normpath(name)])
+    if found is None:
+        raise KeyError(f"{name} leads nowhere")
+    return found
 
 
 def _linked(

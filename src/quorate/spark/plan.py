@@ -220,18 +220,29 @@ def logs_of(options: Options, shelf: Shelf) -> tuple[list[LogDirectory], list[Fi
 
 
 def archive_pieces(archive: File, options: Options, shelf: Shelf) -> list[Piece]:
-    """The pieces of an archive; of one that is not sound what is wrong with it.
+    """The pieces of an archive; of one that is not sound what is wrong with it, and its good part.
 
     Raises SourceError when it holds no metadata log.
     """
     try:
-        logs = _logs_in_archive(archive, shelf)
+        return list(pieces_of(_logs_in_archive(archive, shelf), options, shelf))
     except UnsoundArchive as error:
-        cluster_id = options.cluster_id or UNKNOWN_CLUSTER
-        node_id = UNKNOWN_NODE if options.node_id is None else options.node_id
-        origin = Origin(cluster_id, node_id, archive.name, segment=0)
-        return [Piece(origin, archive, 0, 0, note=str(error), unreadable=True)]
-    return list(pieces_of(logs, options, shelf))
+        pieces, note = [], str(error)
+        try:
+            logs, _ = log_directories(error.found, shelf.read_small)
+            pieces = list(pieces_of(logs, options, shelf))
+        except SourceError as refusal:
+            note += f"; {refusal}"
+        origin = Origin(
+            options.cluster_id or UNKNOWN_CLUSTER,
+            UNKNOWN_NODE if options.node_id is None else options.node_id,
+            archive.name,
+            segment=0,
+        )
+        if pieces:
+            first = pieces[0].origin
+            origin = replace(origin, cluster_id=first.cluster_id, node_id=first.node_id)
+        return [Piece(origin, archive, 0, 0, note=note, unreadable=True), *pieces]
 
 
 def _logs_of_pattern(pattern: str, shelf: Shelf) -> tuple[list[LogDirectory], list[File]]:

@@ -50,6 +50,8 @@ _CRC_FROM: Final = 21
 _LIKELY: Final = re.compile(rb"(?=\0\0.{6}\0.{3}[\0-\x7f].{3}\x02.{4}\0[\0\x20]\0)", re.DOTALL)
 """Where a batch may begin: offset below 2^48, length below 16 MiB, format 2, plain attributes."""
 _LARGEST: Final = 1 << 24
+_OFFSETS: Final = 1 << 48
+"""What no log reaches; a checksum does not cover the offset."""
 TORN: Final = "damaged length or torn tail"
 """How damage is told that a crash while writing may have left at the end of a file."""
 _BLOCK: Final = 512
@@ -128,12 +130,15 @@ def runs(read: Read, size: int, start: int = 0, end: int | None = None) -> Itera
 
     `size` is that of the file, `end` by default too. Damage is told up to the next sound batch,
     also where that lies beyond `end`, and to the end of the file from where it cannot be unpacked.
+    What is wrong with the file as a whole is told at its end.
     """
     position = start
     try:
         for found in _runs(read, size, start, end):
             yield found
             position = found.position + found.size
+        if position >= size:
+            read(size, 0)
     except Garbled as error:
         yield Damage(position, size - position, error.reason)
 
@@ -241,6 +246,8 @@ class _Window:
         try:
             view = self._batch(position)
             view.verify()
+            if view.base_offset >= _OFFSETS:
+                raise BatchError(f"offset {view.base_offset} is more than a log reaches", position)
         except IncompleteBatch as error:
             return Damage(position, self.size - position, f"{TORN}: {error}")
         except BatchError as error:
@@ -299,11 +306,12 @@ class _Window:
 
 
 def _plain(heads: npt.NDArray[Any]) -> Mask:
-    """Which of these may stand in a metadata log, as `BatchView.verify` judges."""
+    """Which of these may stand in a metadata log, as `at` judges."""
     return np.asarray(
         (heads["magic"] == 2)
         & (heads["attributes"] & ~CONTROL == 0)
         & (heads["base_offset"] >= 0)
+        & (heads["base_offset"] < _OFFSETS)
         & (heads["epoch"] >= 0)
         & (heads["count"] >= 1)
         & (heads["last_delta"] == heads["count"] - 1)

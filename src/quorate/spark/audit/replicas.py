@@ -47,8 +47,8 @@ _META: Final = (
     "of which cluster its log is (of one that is audited alone --cluster-id can)"
 )
 _ARCHIVE: Final = (
-    "Nothing is known of the replicas in it. Copy the archive again, or pack the directories anew "
-    "from the nodes"
+    "Nothing is known of what stands behind that. Copy the archive again, or pack the directories "
+    "anew from the nodes"
 )
 Folders = Mapping[str, Mapping[str, File]]
 
@@ -122,6 +122,7 @@ def _below(path: str, shelf: Shelf) -> list[Replica]:
             files |= members(archive)
         except UnsoundArchive as error:
             unsound.append(_unsound(error))
+            files |= error.found
     if is_directory:
         files |= _meta(f"{parent(file_path(path)).rstrip('/')}/{META_PROPERTIES}")
     logs, refusals = log_directories(files, shelf.read_small, bare=True)
@@ -145,7 +146,7 @@ def _of_meta(what: str) -> Finding:
 
 
 def _unsound(error: UnsoundArchive) -> Replica:
-    """What stands for the replicas in an archive that cannot be read."""
+    """What stands for the replicas in the part of an archive that cannot be read."""
     path = error.archive.path
     spot = Spot(path, position=error.position)
     wrong = Finding("archive", DAMAGE, str(error), _ARCHIVE, spot)
