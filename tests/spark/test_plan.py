@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import subprocess
 import tarfile
@@ -373,6 +374,35 @@ def test_of_a_member_that_is_cut_off_the_whole_batches_are_kept(tmp_path: Path, 
     assert of_archive["file"] == str(archive) and of_archive["cluster_id"] == good[0]["cluster_id"]
     assert of_member["file"] == f"{archive}!__cluster_metadata-0/{log.name}"
     assert of_member["position"] == good[-1]["position"] + good[-1]["batch_length"]
+
+
+def test_a_tree_with_many_ways_to_a_file_is_read_once(two_segments, tmp_path: Path):
+    """Two links a floor to the next one: 2^60 ways, and a link back up."""
+    home, _ = two_segments
+    tree = tmp_path / "tree"
+    for floor in range(60):
+        (tree / f"{floor}").mkdir(parents=True)
+        for link in ("a", "b"):
+            (tree / f"{floor}" / link).symlink_to(tree / f"{floor + 1}")
+    (tree / "0" / "up").symlink_to(tree)
+    (tree / "60").symlink_to(home)
+    rows = read(tree)
+    assert len(rows) == len(read(home))
+    assert all(row["file"].startswith(f"{tree}/") for row in rows)
+
+
+def test_of_a_directory_and_a_link_to_it_the_directory_is_read(two_segments, tmp_path: Path):
+    home, _ = two_segments
+    (home.parent / "a-link").symlink_to(home)
+    (home.parent / "b-link-to-nothing").symlink_to(tmp_path / "nothing")
+    assert read(home.parent) == read(home)
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "pipe"])
+def test_what_is_neither_file_nor_directory_is_refused_in_words(tmp_path: Path, path: str):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SourceError, match="neither a file nor a directory, but a device, pipe"):
+        read(tmp_path / path)
 
 
 def test_an_archive_without_a_log_says_so(tmp_path: Path):

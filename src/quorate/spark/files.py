@@ -12,9 +12,11 @@ import lzma
 import os
 import posixpath
 import re
+import stat
 import tarfile
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -223,11 +225,50 @@ def list_files(path: str) -> tuple[bool, dict[str, File]]:
             raise SourceError(f"{path}: {_missing(path, system)}")
         if info.type == FileType.File:
             return False, {authority + inner: File(authority + inner, info.size)}
+        if info.type == FileType.Unknown:
+            raise SourceError(
+                f"{path}: neither a file nor a directory, but a device, pipe or socket"
+            )
+        if isinstance(system, LocalFileSystem):
+            return True, {file.path: file for file in _tree(inner, authority)}
         infos = system.get_file_info(FileSelector(inner, recursive=True))
     except (ArrowException, OSError) as error:
         raise SourceError(f"{path}: {_explained(_scheme(path), error)}") from None
     files = (found for found in infos if found.type == FileType.File)
     return True, {authority + file.path: File(authority + file.path, file.size) for file in files}
+
+
+def _tree(root: str, authority: str) -> Iterator[File]:
+    """The files below a local directory, each once: by links only those that no other way leads to.
+
+    What is gone before it is looked at is left out.
+    """
+    seen: set[str] = set()
+    waiting = deque([(root, os.path.realpath(root))])
+    links: deque[str] = deque()
+    while waiting or links:
+        if waiting:
+            path, real = waiting.popleft()
+        else:
+            path = links.popleft()
+            real = os.path.realpath(path)
+        if real in seen:
+            continue
+        seen.add(real)
+        try:
+            found = os.stat(path)
+            if stat.S_ISREG(found.st_mode):
+                yield File(authority + path, found.st_size)
+            if not stat.S_ISDIR(found.st_mode):
+                continue
+            with os.scandir(path) as entries:
+                for entry in sorted(entries, key=lambda one: one.name):
+                    if entry.is_symlink():
+                        links.append(entry.path)
+                    else:
+                        waiting.append((entry.path, os.path.join(real, entry.name)))
+        except FileNotFoundError:
+            continue
 
 
 def _missing(path: str, system: FileSystem) -> str:

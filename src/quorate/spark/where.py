@@ -2,9 +2,10 @@
 
     offset BETWEEN 200 AND 400 AND type IN ('TopicRecord', 'PartitionRecord')
 
-Conditions on columns, joined by AND: `=`, `<>`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`,
-`LIKE 'beginning%'`, `IS NULL`, `IS NOT NULL`. They mean what they mean in SQL. Spark's own
-pushdown could tell the source as much, but it keeps what one query pushed for the next one too.
+Conditions on columns, joined by AND: `=` (also `==`), `<>` (also `!=`), `<`, `<=`, `>`, `>=`,
+`BETWEEN`, `[NOT] IN`, `[NOT] LIKE` with `%` at either end, `IS [NOT] NULL`. They mean what they
+mean in SQL. Spark's own pushdown could tell the source as much, but it keeps what one query pushed
+for the next one too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
     Not,
+    StringContains,
+    StringEndsWith,
     StringStartsWith,
 )
 
@@ -37,11 +40,13 @@ from quorate.spark.columns import in_any_case
 from quorate.spark.files import SourceError
 
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>-?\d+)|(?P<word>\w+)|(?P<sign><>|<=|>=|[=<>(),]))"
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>-?\d+)|(?P<word>\w+)|(?P<sign><>|!=|==|<=|>=|[=<>(),]))"
 )
 _COMPARED: Final[dict[str, Callable[[tuple[str, ...], Any], Filter]]] = {
     "=": EqualTo,
+    "==": EqualTo,
     "<>": lambda column, value: Not(EqualTo(column, value)),
+    "!=": lambda column, value: Not(EqualTo(column, value)),
     "<": LessThan,
     "<=": LessThanOrEqual,
     ">": GreaterThan,
@@ -55,10 +60,14 @@ _EXPRESSIONS: Final[dict[type[Filter], Callable[[Any, Any], Any]]] = {
     GreaterThanOrEqual: lambda column, value: column >= value,
     In: lambda column, values: column.isin(list(values)),
     StringStartsWith: lambda column, value: pc.starts_with(column, value),
+    StringEndsWith: lambda column, value: pc.ends_with(column, value),
+    StringContains: lambda column, value: pc.match_substring(column, value),
     IsNull: lambda column, _: column.is_null(),
     IsNotNull: lambda column, _: column.is_valid(),
 }
 
+_CHOOSING: Final = ("in", "like")
+_KNOWN: Final = "=, <>, !=, <, <=, >, >=, BETWEEN, [NOT] IN, [NOT] LIKE, IS [NOT] NULL"
 _PLAIN: Final = (
     pa.types.is_integer,
     pa.types.is_string,
@@ -95,7 +104,8 @@ def _column(found: Filter) -> str:
 
 def _expression(found: Filter) -> Any:
     if isinstance(found, Not):
-        return ~_expression(found.child)
+        # of a null nothing is known in SQL; Arrow says that it is in no list
+        return ~_expression(found.child) & pc.field(_column(found)).is_valid()
     return _EXPRESSIONS[type(found)](pc.field(_column(found)), getattr(found, "value", None))
 
 
@@ -108,7 +118,11 @@ class _Parser:
     def conditions(self) -> Iterator[Filter]:
         yield from self._condition()
         while self.at < len(self.text.rstrip()):
-            self._expect("and")
+            start = self.at
+            if self._next("word sign", "AND").lower() != "and":
+                self._refuse(
+                    start, "AND is missing: nothing else joins conditions (instead of OR: IN)"
+                )
             yield from self._condition()
 
     def _condition(self) -> Iterator[Filter]:
@@ -118,17 +132,20 @@ class _Parser:
         if name is None:
             self._refuse(start, f"there is no column '{asked}'; there are {', '.join(self.types)}")
         column, kind = (name,), self.types[name]
-        sign = self._next("sign word", "a comparison").lower()
+        sign = self._next("sign word", f"a comparison ({_KNOWN})").lower()
         if sign in _COMPARED:
             yield _COMPARED[sign](column, self._value(kind))
         elif sign == "between":
             yield GreaterThanOrEqual(column, self._value(kind))
             self._expect("and")
             yield LessThanOrEqual(column, self._value(kind))
-        elif sign == "in":
-            yield In(column, tuple(self._values(kind)))
-        elif sign == "like":
-            yield StringStartsWith(column, self._beginning(kind))
+        elif sign in _CHOOSING:
+            yield self._chosen(sign, column, kind)
+        elif sign == "not":
+            sign = self._next("word", "IN or LIKE").lower()
+            if sign not in _CHOOSING:
+                self._refuse(start, "NOT stands before IN and LIKE alone, and after IS")
+            yield Not(self._chosen(sign, column, kind))
         elif sign == "is":
             word = self._next("word", "NULL or NOT NULL").lower()
             if word == "not":
@@ -139,7 +156,10 @@ class _Parser:
             else:
                 self._refuse(start, "IS takes NULL or NOT NULL")
         else:
-            self._refuse(start, f"'{sign}' is none of =, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS")
+            self._refuse(start, f"'{sign}' is none of {_KNOWN}")
+
+    def _chosen(self, sign: str, column: tuple[str, ...], kind: pa.DataType) -> Filter:
+        return In(column, tuple(self._values(kind))) if sign == "in" else self._like(column, kind)
 
     def _values(self, kind: pa.DataType) -> Iterator[Any]:
         self._expect("(")
@@ -150,12 +170,19 @@ class _Parser:
         if sign != ")":
             self._refuse(self.at, "')' is missing")
 
-    def _beginning(self, kind: pa.DataType) -> str:
+    def _like(self, column: tuple[str, ...], kind: pa.DataType) -> Filter:
         start = self.at
         text = self._value(kind)
-        if not isinstance(text, str) or not text.endswith("%") or set(text[:-1]) & set("%_\\"):
-            self._refuse(start, "LIKE takes a beginning only, as 'orders.%' without _")
-        return str(text[:-1])
+        if not isinstance(text, str) or set(text.strip("%")) & set("%_\\"):
+            self._refuse(start, "LIKE takes a text with % at either end, and without _ and \\")
+        match text.startswith("%"), text.endswith("%"):
+            case False, False:
+                return EqualTo(column, text)
+            case False, True:
+                return StringStartsWith(column, text.rstrip("%"))
+            case True, False:
+                return StringEndsWith(column, text.lstrip("%"))
+        return StringContains(column, text.strip("%"))
 
     def _value(self, kind: pa.DataType) -> Any:
         start = self.at
