@@ -325,6 +325,41 @@ def test_a_snapshot_whose_installation_was_interrupted_needs_no_log():
     assert not any(isinstance(note, Warn) for note in notes)
 
 
+def index_entry(relative: int) -> bytes:
+    return relative.to_bytes(4, "big") + (1).to_bytes(4, "big")
+
+
+@pytest.mark.parametrize(
+    ("index", "entries", "knows"),
+    [("00000000000000000000", index_entry(2), 2), ("00000000000000000003", b"", 3)],
+)
+def test_a_log_that_is_gone_is_missed_for_what_an_index_knows(index, entries, knows):
+    disk = without_a_log(disk_with())
+    disk.put(EPOCHS, b"0\n1\n1 0\n")
+    disk.put(f"{index}.index", entries)
+    before = {name: disk.open(name).read_at(0, 10_000) for name in disk.names()}
+    with pytest.raises(CorruptLog, match=rf"no segment of the log .* knows offset {knows}: rec"):
+        opened(disk)
+    assert {name: disk.open(name).read_at(0, 10_000) for name in disk.names()} == before
+
+
+@pytest.mark.parametrize(
+    ("epochs", "entries"),
+    [
+        (b"0\n1\n1 0\n", index_entry(1)),  # the end was below the snapshot of the same epoch
+        (b"0\n1\n0 0\n", index_entry(5)),  # an older epoch's tail diverged
+        (b"0\n0\n", index_entry(5)),
+    ],
+)
+def test_an_index_that_an_interrupted_installation_leaves_is_no_proof(epochs, entries):
+    disk = without_a_log(disk_with())
+    disk.put(EPOCHS, epochs)
+    disk.put(LOG_FILE.replace(".log", ".index"), entries)
+    storage, notes = opened(disk)
+    assert (storage.start_offset, storage.end_offset) == (2, 2)
+    assert isinstance(notes[0], Warn)
+
+
 def test_a_log_that_is_gone_from_beside_its_index_is_warned_of():
     disk = without_a_log(disk_with())
     disk.put(EPOCHS, b"0\n1\n1 0\n")

@@ -280,8 +280,8 @@ def _check_together(disk: Disk, found: Survey) -> None:
 
 def _miss_log(disk: Disk, found: Survey, newest: OffsetAndEpoch) -> None:
     """A replica has a segment before it has anything to remember; only installing a snapshot
-    leaves none for a moment, of an epoch that no record was beyond."""
-    said = _later_epoch(found, newest)
+    leaves none for a moment, of an epoch and an offset that no record of the epoch was beyond."""
+    said = _later_epoch(found, newest) or _later_offset(disk, found, newest)
     if not said and newest.offset == 0 and found.election and found.election.epoch > 0:
         said = f"{QUORUM_STATE} is of epoch {found.election.epoch}"
     if said:
@@ -302,6 +302,24 @@ def _later_epoch(found: Survey, newest: OffsetAndEpoch) -> str:
     """What leader-epoch-checkpoint knows beyond the newest snapshot; empty: nothing."""
     later = [epoch for epoch, _ in found.saved_epochs or () if epoch > newest.epoch]
     return f"{LEADER_EPOCH_CHECKPOINT} knows epoch {later[-1]}" if later else ""
+
+
+def _later_offset(disk: Disk, found: Survey, newest: OffsetAndEpoch) -> str:
+    """What an index knows of the newest snapshot's own epoch at its end or beyond; empty: nothing.
+
+    Where the log's last epoch was an older one its tail may have diverged, and a snapshot that was
+    installed below its end took its place. In the same epoch it is installed beyond the end only.
+    """
+    if not found.saved_epochs or found.saved_epochs[-1][0] != newest.epoch:
+        return ""
+    for name in sorted(found.names):
+        base = parse_segment_name(name, INDEX_SUFFIX)
+        if base is None:
+            continue
+        known = last_indexed(read_file(disk, name), base)
+        if base > newest.offset or (known is not None and known >= newest.offset):
+            return f"{name} knows offset {base if known is None else known}"
+    return ""
 
 
 def _miss_batches(disk: Disk, found: Survey, newest: OffsetAndEpoch) -> None:
