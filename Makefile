@@ -18,8 +18,10 @@ unexport PYTHONDONTWRITEBYTECODE
 quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
 
-test: .venv/dev.stamp native .kafka/libs.stamp .kafka/tla.stamp
-	@$(MAKE) --no-print-directory lint
+# The compiler and the downloads leave a core to what stands beside them.
+test:
+	@$(MAKE) --no-print-directory -j 2 .venv/dev.stamp .kafka/tla.stamp
+	@$(MAKE) --no-print-directory -j 2 native lint
 	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m "not slow and not interop" $(PURE)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/raft tests/sim
@@ -86,7 +88,8 @@ native: | .venv/runtime.stamp
 	mvn -q -f tools/kafka-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.kafka/libs
 	touch $@
 
-.kafka/tla.stamp: tools/tla-pom.xml
+# After the other: two Mavens at once get into each other's way.
+.kafka/tla.stamp: tools/tla-pom.xml | .kafka/libs.stamp
 	mkdir -p .kafka
 	mvn -q -f tools/tla-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.kafka/tla
 	touch $@

@@ -153,11 +153,12 @@ def compile_modules(folder: str, modules: Sequence[str]) -> None:
         debug_level="0",
         multi_file=True,
     )
+    cores = ("--parallel", str(os.cpu_count()))  # all are in one library, but for a shim of each
     setup(
         name="quorate-native",
         packages=[],
         ext_modules=made,
-        script_args=["-q", "build", "--build-base", folder, "build_ext", "--inplace"],
+        script_args=["-q", "build", "--build-base", folder, "build_ext", "--inplace", *cores],
     )
 
 
