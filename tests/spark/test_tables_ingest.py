@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ from quorate.spark.tables.kinds import KINDS, text_of
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.store import open_store
 from quorate.spark.tables.summary import BadInput
+from quorate.spark.timetravel import NoSuchState, offset_at, state_at
 from spark.fleet import DYNAMIC, EVERYTHING, LOG, rows_of, warehouses
 from spark.logs import START_MS, log_directory
 from spark.slice_logs import thing
@@ -512,6 +514,12 @@ def test_over_a_gap_the_state_goes_on_from_a_snapshot(spark, tmp_path):
         offset = view.last_offset
         if offset in (143, 227) or 228 <= offset < one.applied_end_offset:
             assert state_of(store, DYNAMIC, offset) == image_rows(loader.published.image), offset
+    times = {row["offset"]: row["time"] for row in rows_of(store, "log")}
+    before, behind = times[143], times[228]
+    assert offset_at(spark, store, DYNAMIC, before - timedelta(microseconds=1)) < 143
+    assert offset_at(spark, store, DYNAMIC, behind - timedelta(microseconds=1)) == 227
+    with pytest.raises(NoSuchState, match="between offsets 144 and 226 is not known"):
+        state_at(spark, store, "topics", DYNAMIC, instant=before + timedelta(microseconds=1))
     known = names_at(store, 143)
     topics = [row for row in rows_of(store, "topics") if row["is_current"]]
     assert all(row["from_snapshot"] == (row["topic_name"] not in known) for row in topics)

@@ -14,6 +14,7 @@ from quorate.spark.tables.lineage import (
     Span,
     Stretch,
     after_holes,
+    bounds_of,
     covered,
     intake,
     join_spans,
@@ -143,6 +144,13 @@ def test_neighbours_of_one_epoch_become_one_span(parts):
 )
 def test_an_open_transaction_holds_back_what_follows_and_no_snapshot(found, begun, kept, bound):
     assert up_to_open(found, begun) == (kept, bound)
+
+
+def test_a_snapshot_is_of_a_time_between_its_neighbours():
+    spans = [Span(1, 0, 5, 100, 180), Span(2, 9, 12, 300, 340), Span(2, 12, 20, 350, 400)]
+    assert bounds_of(9, spans) == (180, 300)
+    assert bounds_of(10, spans) == (180, 350)  # the span that it is in tells nothing
+    assert bounds_of(30, spans)[0] == 400 and bounds_of(0, spans) == (0, 100)
 
 
 def test_after_each_hole_the_log_goes_on():

@@ -14,6 +14,7 @@ from metadata.image_strategies import any_records, calm
 from metadata.image_twin import MARKS
 from metadata.test_image_twin import FURNITURE
 from quorate.formats import records as r
+from quorate.spark.tables.kinds import HIDDEN
 from spark.slice_logs import Slices, fitting, steps, told
 
 NOWHERE = bytes(15) + bytes([9])
@@ -122,3 +123,14 @@ def test_a_record_that_does_not_fit_is_put_aside_and_changes_nothing(tmp_path, s
     assert row["reason"] == "misfit" and row["offset"] == len(FURNITURE)
     assert "has no partition 7" in row["problem"]
     assert work.at(len(found)) == told(found[-2][1])
+
+
+def test_a_hidden_value_that_is_set_again_is_a_version_of_its_own(tmp_path):
+    """It may be another one; what can be seen to be the same goes on."""
+    slices = Slices(tmp_path)
+    log = [("ssl.key.password", HIDDEN), ("log.retention.ms", "1")] * 2
+    for offset, (name, value) in enumerate(log):
+        record = r.ConfigRecord(resource_type=4, resource_name="1", name=name, value=value)
+        slices.feed(steps(offset, record, None))
+    found = {(row["name"], row["valid_from_offset"]) for row in slices.rows("configs")}
+    assert found == {("ssl.key.password", 0), ("ssl.key.password", 2), ("log.retention.ms", 1)}

@@ -71,6 +71,8 @@ def state_at(
 def offset_at(spark: SparkSession, store: Store, cluster_id: str, instant: datetime) -> int:
     """The last offset whose record, and all before it, were written up to an instant.
 
+    In a hole of the log, behind which the state goes on from a snapshot, it is the first offset
+    that is missing, or the last one where the snapshot is not of later than the instant.
     An instant without a zone is one of UTC, whatever the session's zone is.
     Raises NoSuchState when the log at hand begins later.
     """
@@ -81,9 +83,30 @@ def offset_at(spark: SparkSession, store: Store, cluster_id: str, instant: datet
     since = (instant if instant.tzinfo else instant.replace(tzinfo=UTC)) - _EPOCH
     until = F.timestamp_micros(F.lit(since // timedelta(microseconds=1)))
     found = log.where(F.col("time") <= until).agg(F.max("offset")).first()
-    if found is None or found[0] is None:
+    last = -1 if found is None or found[0] is None else int(found[0])
+    for start, stop in load_progress(store)[cluster_id].unknown:
+        if start - 1 <= last < stop:
+            told = _since(spark, store, cluster_id, stop)
+            if told is not None and told <= since:
+                return stop
+            last = max(last, start) if last >= 0 else last
+    if last < 0:
         raise NoSuchState(f"cluster '{cluster_id}': the log at hand begins after {instant}")
-    return int(found[0])
+    return last
+
+
+def _since(spark: SparkSession, store: Store, cluster_id: str, offset: int) -> timedelta | None:
+    """Since when (from 1970 on) the state at this offset, the end of a hole, is known to hold."""
+    from pyspark.sql import functions as F
+
+    cluster = safe_name(cluster_id) + "/"
+    loaded = read_table(spark, store, "changes", lambda file: file.path.startswith(cluster)).where(
+        f"event = 'snapshot loaded' AND effective_offset = {offset}"
+    )
+    found = loaded.agg(F.min(F.unix_micros("time"))).first()
+    if found is None or found[0] is None:
+        return None
+    return timedelta(microseconds=found[0])
 
 
 def log_ends(store: Store, cluster_id: str) -> datetime:

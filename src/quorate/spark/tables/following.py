@@ -161,7 +161,7 @@ def _work(
                 known.slices,
                 _has(_MARKS, known, taken.get(id)),
                 _has(("RemoveTopicRecord",), known, taken.get(id)),
-                after_holes(known.spans),
+                known.spans,
             )
         )
     return work

@@ -80,6 +80,8 @@ class Kind:
     """How many key columns name what a thing belongs to, and goes with."""
     state: Callable[[Any], Any] = _same
     """What a snapshot can tell of a value; two values that are alike in it are one version."""
+    conceals: Callable[[Any], bool] = lambda value: False
+    """Whether a value may be another though it looks the same: setting it is a version."""
 
     @property
     def fields(self) -> Fields:
@@ -322,6 +324,7 @@ CONFIGS: Final = Kind(
     (("value", TEXT),),
     group=lambda key: f"{key[0]}/{key[1]}",
     parent=2,
+    conceals=lambda value: HIDDEN in value,
 )
 ACLS: Final = Kind(
     "acls",

@@ -283,6 +283,16 @@ def up_to_open(found: Iterable[Stretch], begun: Iterable[int]) -> tuple[list[Str
     return kept, bound
 
 
+def bounds_of(start: int, spans: Sequence[Span]) -> tuple[int, int]:
+    """Between which times of the log (microseconds) a snapshot that ends at `start` is.
+
+    The clock that its last record was written by may have been another one's.
+    """
+    earliest = max((span.last_time for span in spans if span.end <= start), default=0)
+    latest = min((span.first_time for span in spans if span.start >= start), default=1 << 62)
+    return earliest, max(earliest, latest)
+
+
 def union(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same offsets as ranges that neither overlap nor touch; ascending."""
     joined: list[tuple[int, int]] = []

@@ -162,7 +162,7 @@ class KindState:
         fresh = None if value is None else Version(value, offset, time, False)
         if self._before is not None:
             self._versions[key] = fresh and fresh._replace(from_snapshot=True)
-        elif known is None or known.value != value:
+        elif known is None or known.value != value or self.kind.conceals(value):
             self._end(key, known, offset, time)
             self._versions[key] = fresh
 

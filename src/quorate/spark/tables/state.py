@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.lineage import CHUNK, Stretch
+from quorate.spark.tables.lineage import CHUNK, Span, Stretch, after_holes, bounds_of
 from quorate.spark.tables.slices import (
     BASELINE,
     BASELINE_END,
@@ -63,8 +63,8 @@ class ClusterWork:
     """Whether there may be transactions."""
     removals: bool = True
     """Whether topics may be removed."""
-    after_holes: tuple[int, ...] = ()
-    """The offsets at which the log goes on after a hole."""
+    spans: tuple[Span, ...] = ()
+    """All of the log that is at hand."""
 
 
 def slices_for(things: int, steps: int, now: int) -> int:
@@ -183,7 +183,7 @@ def _in_transactions(steps: DataFrame, log: DataFrame, work: Sequence[ClusterWor
     """Records of a transaction take effect when it ends; those of an aborted one never."""
     from pyspark.sql import functions as F
 
-    holes = {one.cluster_id: one.after_holes for one in work}
+    holes = {one.cluster_id: after_holes(one.spans) for one in work}
     found = transactions(log, holes).withColumnRenamed("cluster_id", "of")
     found = found.where("finish IS NOT NULL")
     # by chunk, since there may be as many transactions as there is log: too many to broadcast
@@ -226,8 +226,13 @@ def _baselines(snapshots: DataFrame, work: Sequence[ClusterWork]) -> list[Baseli
         *("cluster_id", "snapshot_offset", "snapshot_epoch"),
         F.get_json_object("record", "$.lastContainedLogTimestamp").cast("long"),
     )
-    rows = [tuple(row) for row in headers.collect()]  # one of each snapshot in bronze
-    return [Baseline(id, end, by, at * 1000) for id, end, by, at in rows if (id, end, by) in wanted]
+    spans = {one.cluster_id: one.spans for one in work}
+    found = []
+    for id, end, by, at in headers.collect():  # one of each snapshot in bronze
+        if (id, end, by) in wanted:
+            earliest, latest = bounds_of(end, spans[id])
+            found.append(Baseline(id, end, by, min(max(at * 1000, earliest), latest)))
+    return found
 
 
 def _snapshot_steps(snapshots: DataFrame, baselines: Sequence[Baseline]) -> DataFrame:
