@@ -26,8 +26,9 @@ from formats.samples import DATA
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.formats.files import encode_partition_metadata, segment_name
 from quorate.raft.values import LeaderChange
+from quorate.spark.archives import Shelf, members
 from quorate.spark.columns import COLUMNS, COMMENTS
-from quorate.spark.files import Shelf, SourceError, list_files, members
+from quorate.spark.files import SourceError, list_files
 from quorate.spark.plan import Pieces, parse_options, partitions
 from quorate.spark.read import read_partition
 from quorate.spark.typed import source_type

@@ -13,20 +13,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from quorate.formats.batch import BatchView
 from quorate.formats.files import META_PROPERTIES
+from quorate.spark.archives import Shelf, UnsoundArchive, is_archive, members
 from quorate.spark.columns import COLUMNS, in_any_case
-from quorate.spark.files import (
-    File,
-    Shelf,
-    SourceError,
-    UnsoundArchive,
-    expand,
-    file_path,
-    is_archive,
-    list_files,
-    members,
-    parent,
-    split,
-)
+from quorate.spark.files import File, SourceError, expand, file_path, list_files, parent, split
 from quorate.spark.filters import Span, may_hold
 from quorate.spark.layout import (
     UNKNOWN_CLUSTER,

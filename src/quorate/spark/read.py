@@ -14,8 +14,9 @@ from pyspark.sql.datasource import EqualTo, Filter
 from quorate.formats.batch import control_records
 from quorate.formats.control import SnapshotFooter
 from quorate.formats.errors import BatchError
+from quorate.spark.archives import Shelf
 from quorate.spark.decode import AnyDecoder, Decoder, ViewDecoder, chunks
-from quorate.spark.files import Shelf, SourceError
+from quorate.spark.files import SourceError
 from quorate.spark.filters import Span, in_microseconds, may_hold, mentions
 from quorate.spark.plan import Options, Piece, Pieces, archive_pieces
 from quorate.spark.rows import Item

@@ -20,7 +20,8 @@ from quorate.formats.batch import raw_records
 from quorate.formats.control import LeaderChangeMessage, VotersRecord, decode_message
 from quorate.formats.errors import FormatError
 from quorate.formats.files import QUORUM_STATE, decode_quorum_state
-from quorate.spark.files import File, Shelf, SourceError, list_files
+from quorate.spark.archives import Shelf
+from quorate.spark.files import File, SourceError, list_files
 from quorate.spark.layout import LogDirectory
 from quorate.spark.scan import CONTROL, Run, runs
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quorate.base.ids import OffsetAndEpoch
+from quorate.spark.archives import Shelf
 from quorate.spark.feed import Feed, Look, Maker, Part
-from quorate.spark.files import File, Shelf, SourceError
+from quorate.spark.files import File, SourceError
 from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory
 from quorate.spark.live import Diverged
 from quorate.spark.plan import Options, Piece, logs_of, strangers

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quorate.spark.archives import Shelf
 from quorate.spark.audit.chain import Part
 from quorate.spark.audit.matching import differ, first_of
 from quorate.spark.audit.model import (
@@ -35,7 +36,7 @@ from quorate.spark.audit.steps import (
     scan_segment,
     segment_tasks,
 )
-from quorate.spark.files import File, Shelf, SourceError
+from quorate.spark.files import File, SourceError
 from quorate.spark.plan import PARTITION_BYTES
 from quorate.spark.session import reason
 from quorate.spark.whole import write_whole

@@ -16,6 +16,7 @@ from quorate.metadata.errors import ReplayError, UnwritableMetadata
 from quorate.metadata.image import Image
 from quorate.metadata.loader import Loader, Published, SnapshotBuilder, log_batch
 from quorate.metadata.replay import record_values
+from quorate.spark.archives import Shelf
 from quorate.spark.audit.chain import RESTORE
 from quorate.spark.audit.model import (
     DAMAGE,
@@ -26,7 +27,7 @@ from quorate.spark.audit.model import (
     SnapshotFacts,
     Spot,
 )
-from quorate.spark.files import File, Shelf
+from quorate.spark.files import File
 from quorate.spark.scan import Damage, scan
 
 _DELETE = (

@@ -16,18 +16,15 @@ from quorate.formats.files import (
     parse_segment_name,
 )
 from quorate.formats.meta_properties import decode_meta_properties
+from quorate.spark.archives import Shelf, UnsoundArchive, is_archive, members
 from quorate.spark.audit.model import DAMAGE, Finding, Replica, Spot
 from quorate.spark.files import (
     File,
-    Shelf,
     SourceError,
-    UnsoundArchive,
     by_directory,
     expand,
     file_path,
-    is_archive,
     list_files,
-    members,
     parent,
 )
 from quorate.spark.layout import (
