@@ -31,15 +31,27 @@ for _number, _usual in (
         signal.signal(_number, _usual)
 
 
+LONGEST = ("spark", "spark-cluster")
+"""The groups of tests that take minutes: begun later, one of them would run to the end alone."""
+
+
+def turn(item: pytest.Item) -> tuple[int, bool]:
+    """Before which others a worker of several takes it."""
+    group = item.get_closest_marker("xdist_group")
+    name = group.args[0] if group else None
+    first = LONGEST.index(name) if name in LONGEST else len(LONGEST)
+    return first, item.get_closest_marker("slow") is None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave to the second pass of `make test` what a compiled core cannot take.
 
-    A worker of several takes slow tests before quick ones, so that all of them end together.
+    A worker of several takes what is long before what is short, so that all of them end together.
     """
     for item in items:
         second_look.grant(item)
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+        items.sort(key=turn)
     from quorate.raft import core
 
     if core.__file__.endswith(".py"):
