@@ -182,6 +182,22 @@ def test_the_page_of_the_samples(spark, tmp_path_factory, tmp_path):
         report(spark, store.root, str(out), clusters=["nowhere"])
 
 
+def test_a_cluster_with_a_snapshot_alone_is_in_the_fleet(spark):
+    """It has no epochs: its time is that of the snapshot."""
+    alone = spark.newSession()
+    for name, sql in {
+        "clusters": "SELECT 'c' AS cluster_id, 0L AS records, 0L AS log_end_offset, "
+        "CAST(NULL AS STRING) AS problem",
+        "epochs": "SELECT 'other' AS cluster_id, now() AS first_time, now() AS last_time",
+        "changes": "SELECT 'c' AS cluster_id, 'snapshot loaded' AS event, "
+        "timestamp_millis(7) AS time",
+        "quarantine": "SELECT 'other' AS cluster_id",
+    }.items():
+        alone.sql(sql).createOrReplaceTempView(name)
+    [row] = gathering._ask(alone, gathering._FLEET)
+    assert (row["cluster_id"], row["first"], row["last"]) == ("c", 7, 7)
+
+
 def test_what_cannot_be_read_is_said(spark, tmp_path):
     with pytest.raises(WarehouseError, match="no warehouse here"):
         report(spark, str(tmp_path / "nothing"), str(tmp_path / "page.html"))

@@ -84,11 +84,18 @@ def test_two_changes_in_one_transaction_are_one_turn(spark):
             for leader, epoch, cause in ((12, 1, "first"), (13, 2, "second"))
         )
     ).createOrReplaceTempView("changes")
-    turns = alone.sql(VIEWS["leader_timeline"].sql).orderBy("from_offset").collect()
-    assert [(t.leader, t.from_offset, t.cause) for t in turns] == [
+    turns = {}
+    for holes in ("[]", "[[2,4]]", "[[7,12]]"):
+        alone.sql(f"SELECT 'c' AS cluster_id, '{holes}' AS unknown").createOrReplaceTempView(
+            "clusters"
+        )
+        turns[holes] = alone.sql(VIEWS["leader_timeline"].sql).orderBy("from_offset").collect()
+    assert [(t.leader, t.from_offset, t.cause) for t in turns["[]"]] == [
         (11, 4, None),
         (13, 12, "second"),
     ]
+    # how long a turn was that began or ended in a hole of the log is not known
+    assert [found[0].seconds for found in turns.values()] == [0.008, None, None]
 
 
 def test_why_partitions_got_new_leaders(ask):
@@ -121,9 +128,11 @@ def test_the_broker_that_was_killed_is_the_one_that_flaps(ask):
     assert row == {"broker_id": 13, "fenced": 1}
 
 
-def over(spark, view, table, columns, rows):
+def over(spark, view, table, columns, rows, holes="[]"):
     """What a view answers over a table that holds only these rows."""
     alone = spark.newSession()
+    clusters = alone.createDataFrame([("c", holes)], "cluster_id string, unknown string")
+    clusters.createOrReplaceTempView("clusters")
     alone.createDataFrame(rows, columns).createOrReplaceTempView(table)
     return [row.asDict() for row in alone.sql(VIEWS[view].sql).collect()]
 
@@ -165,6 +174,29 @@ def test_nobody_knows_how_long_a_topic_lived_that_is_older_than_the_log(spark):
     rows = [("c", name, name, name == "old", begin, end, 5, 9) for name in ("old", "new")]
     found = over(spark, "topics_created_and_deleted", "topics", columns, rows)
     assert {one["topic_name"]: one["seconds"] for one in found} == {"old": None, "new": 86400.0}
+    found = over(spark, "topics_created_and_deleted", "topics", columns, rows, "[[7,9]]")
+    assert [(one["seconds"], one["deleted_unseen"]) for one in found] == [(None, True)] * 2
+
+
+def test_a_term_whose_beginning_is_in_a_hole_was_not_seen_to_begin(spark):
+    def at(second):
+        return datetime(2026, 11, 22, 10, 0, second, tzinfo=UTC)
+
+    spans = [(1, 0, 5, at(0), at(4)), (2, 5, 9, at(6), at(8)), (4, 20, 30, at(20), at(30))]
+    alone = spark.newSession()
+    alone.createDataFrame(
+        [("c", *span) for span in spans],
+        "cluster_id string, epoch int, start_offset long, end_offset long, first_time timestamp, "
+        "last_time timestamp",
+    ).createOrReplaceTempView("epochs")
+    leaders = alone.sql("SELECT 'c' AS cluster_id, 3 AS leader_id, 2 AS leader_epoch")
+    leaders.createOrReplaceTempView("leaders")
+    found = alone.sql(VIEWS["controller_failovers"].sql).orderBy("epoch").collect()
+    assert [(t.elected is not None, t.controller, t.seconds_without_records) for t in found] == [
+        (True, None, None),
+        (True, 3, 2.0),
+        (False, None, None),
+    ]
 
 
 def test_configs_that_differ_between_the_clusters(ask, fleet):

@@ -29,11 +29,18 @@ class View(NamedTuple):
     sql: str
 
 
+_HOLES: Final = """holes AS (
+            SELECT cluster_id, hole[0] AS start, hole[1] AS stop
+            FROM clusters LATERAL VIEW explode(from_json(unknown, 'array<array<bigint>>')) AS hole
+        )"""
+"""Offsets of which the log was not there: what holds at `stop` is known from a snapshot, and when
+within the hole it began, or the one before it ended, is not."""
+
 VIEWS: Final[dict[str, View]] = {
     "leader_timeline": View(
         "Who led each partition, since when, for how long, and why did that begin?",
-        """
-        WITH runs AS (
+        f"""
+        WITH {_HOLES}, runs AS (
             SELECT *, sum(turn) OVER w AS number FROM (
                 SELECT cluster_id, topic_id, topic_name, partition, leader, leader_epoch,
                        valid_from_offset, valid_from_time, valid_to_offset, valid_to_time,
@@ -53,9 +60,13 @@ VIEWS: Final[dict[str, View]] = {
             FROM runs GROUP BY cluster_id, topic_id, topic_name, partition, number
         )
         SELECT t.cluster_id, t.topic_name, t.partition, t.leader, t.leader_epoch, t.from_time,
-               t.to_time, (unix_millis(t.to_time) - unix_millis(t.from_time)) / 1000 AS seconds,
+               t.to_time,
+               CASE WHEN h.stop IS NULL
+                    THEN (unix_millis(t.to_time) - unix_millis(t.from_time)) / 1000 END AS seconds,
                c.cause, t.from_offset, t.to_offset, t.topic_id
-        FROM turns t LEFT JOIN changes c
+        FROM turns t LEFT JOIN (SELECT DISTINCT cluster_id, stop FROM holes) h
+          ON h.cluster_id = t.cluster_id AND h.stop IN (t.from_offset, t.to_offset)
+        LEFT JOIN changes c
           ON c.cluster_id = t.cluster_id AND c.topic_id = t.topic_id AND c.partition = t.partition
          AND c.effective_offset = t.from_offset
          AND c.event IN ('leader changed', 'leader confirmed')
@@ -139,16 +150,18 @@ VIEWS: Final[dict[str, View]] = {
     ),
     "topics_created_and_deleted": View(
         "Which topics were created and deleted, and how long did they live?",
-        """
-        SELECT cluster_id, topic_name, topic_id,
+        f"""
+        WITH {_HOLES}
+        SELECT t.cluster_id, topic_name, topic_id,
                CASE WHEN from_snapshot THEN NULL ELSE valid_from_time END AS created,
                valid_to_time AS deleted,
-               CASE WHEN NOT from_snapshot
+               CASE WHEN NOT from_snapshot AND h.stop IS NULL
                     THEN (unix_millis(valid_to_time) - unix_millis(valid_from_time)) / 1000 END
                    AS seconds,
                valid_from_offset AS created_offset, valid_to_offset AS deleted_offset,
-               from_snapshot AS older_than_the_log
-        FROM topics
+               from_snapshot AS older_than_the_log, h.stop IS NOT NULL AS deleted_unseen
+        FROM topics t LEFT JOIN (SELECT DISTINCT cluster_id, stop FROM holes) h
+          ON h.cluster_id = t.cluster_id AND h.stop = t.valid_to_offset
         """,
     ),
     "voter_changes": View(
@@ -170,17 +183,27 @@ VIEWS: Final[dict[str, View]] = {
                    min(start_offset) AS start_offset, max(end_offset) AS end_offset
             FROM epochs GROUP BY cluster_id, epoch
         )
-        SELECT t.cluster_id, t.first_time AS elected, t.epoch, l.leader_id AS controller,
-               lag(l.leader_id) OVER w AS controller_before,
-               lag(t.last_time) OVER w AS last_record_before,
-               (unix_millis(t.first_time) - unix_millis(lag(t.last_time) OVER w)) / 1000
+        , seen AS (
+            SELECT t.*, l.leader_id, coalesce(lag(t.end_offset) OVER w, 0) = t.start_offset
+                       AS from_its_beginning
+            FROM terms t LEFT JOIN leaders l
+              ON l.cluster_id = t.cluster_id AND l.leader_epoch = t.epoch
+            WINDOW w AS (PARTITION BY t.cluster_id ORDER BY t.epoch)
+        )
+        SELECT cluster_id, CASE WHEN from_its_beginning THEN first_time END AS elected, epoch,
+               leader_id AS controller,
+               lag(leader_id) OVER w AS controller_before,
+               lag(last_time) OVER w AS last_record_before,
+               CASE WHEN from_its_beginning
+                    THEN (unix_millis(first_time) - unix_millis(lag(last_time) OVER w)) / 1000 END
                    AS seconds_without_records,
-               t.epoch - lag(t.epoch) OVER w - 1 AS epochs_without_leader,
-               (unix_millis(t.last_time) - unix_millis(t.first_time)) / 1000 AS seconds_in_office,
-               t.start_offset, t.end_offset
-        FROM terms t LEFT JOIN leaders l
-          ON l.cluster_id = t.cluster_id AND l.leader_epoch = t.epoch
-        WINDOW w AS (PARTITION BY t.cluster_id ORDER BY t.epoch)
+               CASE WHEN from_its_beginning THEN epoch - lag(epoch) OVER w - 1 END
+                   AS epochs_without_leader,
+               CASE WHEN from_its_beginning
+                    THEN (unix_millis(last_time) - unix_millis(first_time)) / 1000 END
+                   AS seconds_in_office,
+               start_offset, end_offset
+        FROM seen WINDOW w AS (PARTITION BY cluster_id ORDER BY epoch)
         """,
     ),
 }

@@ -46,10 +46,13 @@ class Cluster:
 
 
 _FLEET: Final = """
+    WITH loaded AS (SELECT cluster_id, min(time) AS first, max(time) AS last
+                    FROM changes WHERE event = 'snapshot loaded' GROUP BY cluster_id)
     SELECT c.cluster_id, c.records, c.log_end_offset, c.problem,
-           unix_millis(min(e.first_time)) AS first, unix_millis(max(e.last_time)) AS last
-    FROM clusters c JOIN epochs e USING (cluster_id)
-    GROUP BY ALL ORDER BY c.records DESC, c.cluster_id
+           unix_millis(coalesce(min(e.first_time), min(l.first))) AS first,
+           unix_millis(coalesce(max(e.last_time), max(l.last))) AS last
+    FROM clusters c LEFT JOIN epochs e USING (cluster_id) LEFT JOIN loaded l USING (cluster_id)
+    GROUP BY ALL HAVING first IS NOT NULL ORDER BY c.records DESC, c.cluster_id
 """
 _QUARANTINED: Final = "SELECT cluster_id, count(*) AS rows FROM quarantine GROUP BY cluster_id"
 _SPANS: Final = """

@@ -132,8 +132,8 @@ def _leaders(one: Cluster) -> list[Bar]:
             row["start"],
             _end(row, one),
             f"leader {'none' if row['leader'] < 0 else row['leader']}, "
-            f"epoch {row['leader_epoch']}, since {moment(row['start'])}: "
-            f"{row['cause'] or 'created'}",
+            f"epoch {row['leader_epoch']}, since {moment(row['start'])}"
+            + (f": {row['cause']}" if row["cause"] else ""),
             colour(row["leader"]),
         )
         for row in one.leaders
