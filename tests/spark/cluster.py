@@ -228,12 +228,12 @@ class Driver:
 
 
 @contextmanager
-def started(home: Path, workers: int = 2) -> Iterator[tuple[Cluster, Driver]]:
-    """A cluster and a driver on it."""
+def started(home: Path, workers: int = 2) -> Iterator[Driver]:
+    """A driver on a cluster of its own."""
     cluster = Cluster(home / "cluster", workers)
     try:
         driver = Driver(cluster, home / "driver")
-        yield cluster, driver
+        yield driver
         driver.stop()
     finally:
         cluster.stop()

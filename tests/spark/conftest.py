@@ -17,6 +17,8 @@ from spark.shared import SESSIONS, Shared
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from spark.cluster import Driver
+
 # For spark-class and spark-submit, of this process and of the jobs that tests start.
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(QUICK_JVM))
 os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(QUICK_JVM))
@@ -55,6 +57,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     found.sparkContext.setLogLevel("ERROR")
     yield found
     found.stop()
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """On the cluster of which tests kill workers, one after the other; they are of one group."""
+    from spark.cluster import started
+
+    with started(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
 
 
 @pytest.fixture

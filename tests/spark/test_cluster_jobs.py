@@ -17,7 +17,6 @@ from quorate.spark.generate import Fleet, generate
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.store import open_store
 from spark import cluster_jobs as jobs
-from spark.cluster import started
 from spark.fleet import rows_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.xdist_group("spark-cluster")]
@@ -39,12 +38,6 @@ def logs(tmp_path_factory):
     assert later, "there must be several segments"
     shutil.copytree(home / "all", home / "first", ignore=lambda _, names: later & set(names))
     return home
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    with started(tmp_path_factory.mktemp("cluster")) as (_, found):
-        yield found
 
 
 @pytest.fixture(scope="module")

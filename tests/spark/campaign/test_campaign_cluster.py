@@ -6,17 +6,15 @@ import pytest
 
 from spark.campaign.jobs import campaign
 from spark.campaign.results import SEEDS, table
-from spark.cluster import started
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.xdist_group("spark-cluster")]
 
 
-def test_a_killed_worker_loses_and_doubles_no_row(local, tmp_path):
+def test_a_killed_worker_loses_and_doubles_no_row(driver, local, tmp_path):
     out = tmp_path / "out"
-    with started(tmp_path) as (_, driver):
-        told = driver.run_and_lose_a_worker(
-            *(campaign, str(out)), when=lambda: list(out.glob("part-*"))
-        )
+    told = driver.run_and_lose_a_worker(
+        *(campaign, str(out)), when=lambda: list(out.glob("part-*"))
+    )
     assert told == (len(SEEDS), len(SEEDS), 1)
     assert len(list(out.glob("part-*"))) == len(SEEDS)
     assert table(out) == table(local)
