@@ -63,6 +63,8 @@ def test_the_module_has_the_name_that_the_specification_asks_for(quorate, tmp_pa
 def test_a_place_that_cannot_be_written(quorate, plan_file, tmp_path):
     outcome = quorate("sim", "replay", plan_file(WHOLE), "--tla", tmp_path / "no" / "Run.tla")
     assert outcome.code == 2 and "cannot be written" in outcome.err
+    outcome = quorate("sim", "replay", plan_file(WHOLE), "--html", tmp_path / "no" / "1.html")
+    assert (outcome.code, outcome.out) == (2, "") and "cannot be written" in outcome.err
 
 
 def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):

@@ -84,6 +84,9 @@ def replay(
     from quorate.sim.version import code_version
 
     plan = plan_of(what)
+    for place in (html, tla):
+        if place is not None and not Path(place).parent.is_dir():
+            raise TraceError(f"{place}: cannot be written: No such file or directory")
     if against is not None:
         return _compare(plan, against)
     picture = Picture() if html is not None else None

@@ -90,7 +90,7 @@ class Upgrades:
                 stays = asked.leads and leads and asked.epoch == state.election.epoch
                 if outcome.in_doubt:
                     problem = "it leads on" if stays else None
-                elif is_alone and _is_done(twin, asked):
+                elif is_alone and asked.leads and _is_done(twin, asked):
                     problem = "it has written it"
                 else:
                     problem = _needless(twin, asked, outcome.error, stays)
