@@ -173,6 +173,19 @@ def test_an_error_that_is_not_deserved(error: ErrorCode) -> None:
         leader.answer(RemoveVoterResponse(error), reply_to)
 
 
+@pytest.mark.parametrize("end", [{"stopped": True}, {"faulted": "the disk is full"}, {}])
+def test_who_stops_judges_nothing_and_who_goes_on_judges_the_cluster_first(end: Any) -> None:
+    """Seed 1001127 of plan format 4: asked for another cluster, and its disk was full."""
+    _, leader = leading()
+    reply_to = leader.receive(RemoveVoterRequest("another", key(3)))
+    answers = [Answer(reply_to, RemoveVoterResponse(ErrorCode.BROKER_NOT_AVAILABLE))]
+    if end:
+        leader.step(answers=answers, **end)
+    else:
+        with broken("a voter change is answered as it deserves", "the cluster another"):
+            leader.step(answers=answers)
+
+
 def test_who_stops_leads_no_more() -> None:
     """Seed 1169 of plan format 4: a leader was shut down with an AddRaftVoter under way."""
     _, leader = leading()

@@ -155,6 +155,8 @@ class Changes:
                         request.voter.id: request,
                     },
                 )
+        if is_over and error is ErrorCode.BROKER_NOT_AVAILABLE:
+            return  # who stops judges nothing
         if problem := misjudged(asked, now, error):
             raise Violation(
                 DESERVED, f"{twin} answers {error.name} to {message_words(request)}: {problem}"
