@@ -117,7 +117,6 @@ def test_settings_left_out_have_their_defaults() -> None:
         ("at 5 partition nodes=1,99999999999 for_ms=3", "no node 99999999999"),
         ("at 5 partition nodes= for_ms=3", "'' is no number"),
         ("voters 8", "1 to 7 voters"),
-        ("voters 3\nold 1,4", "line 2: there is no node 4 to be old; there are 3"),
         ("young 2,3\nold 1,2\nvoters 3", "line 2: node 2 is old and young"),
         ("at 5 explode node=1", "no deed 'explode'"),
         ("at 5", "a deed is"),
