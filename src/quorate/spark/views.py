@@ -30,11 +30,12 @@ class View(NamedTuple):
 
 
 _HOLES: Final = """holes AS (
-            SELECT cluster_id, hole[0] AS start, hole[1] AS stop
-            FROM clusters LATERAL VIEW explode(from_json(unknown, 'array<array<bigint>>')) AS hole
+            SELECT cluster_id,
+                   transform(from_json(unknown, 'array<array<bigint>>'), hole -> hole[1]) AS ends
+            FROM clusters
         )"""
-"""Offsets of which the log was not there: what holds at `stop` is known from a snapshot, and when
-within the hole it began, or the one before it ended, is not."""
+"""Where the log goes on after a part that was not there: what holds at such an offset is known from
+a snapshot, and when within the hole it began, or the one before it ended, is not."""
 
 VIEWS: Final[dict[str, View]] = {
     "leader_timeline": View(
@@ -61,11 +62,11 @@ VIEWS: Final[dict[str, View]] = {
         )
         SELECT t.cluster_id, t.topic_name, t.partition, t.leader, t.leader_epoch, t.from_time,
                t.to_time,
-               CASE WHEN h.stop IS NULL
+               CASE WHEN NOT coalesce(arrays_overlap(h.ends, array(t.from_offset, t.to_offset)),
+                                      false)
                     THEN (unix_millis(t.to_time) - unix_millis(t.from_time)) / 1000 END AS seconds,
                c.cause, t.from_offset, t.to_offset, t.topic_id
-        FROM turns t LEFT JOIN (SELECT DISTINCT cluster_id, stop FROM holes) h
-          ON h.cluster_id = t.cluster_id AND h.stop IN (t.from_offset, t.to_offset)
+        FROM turns t LEFT JOIN holes h ON h.cluster_id = t.cluster_id
         LEFT JOIN changes c
           ON c.cluster_id = t.cluster_id AND c.topic_id = t.topic_id AND c.partition = t.partition
          AND c.effective_offset = t.from_offset
@@ -151,17 +152,20 @@ VIEWS: Final[dict[str, View]] = {
     "topics_created_and_deleted": View(
         "Which topics were created and deleted, and how long did they live?",
         f"""
-        WITH {_HOLES}
-        SELECT t.cluster_id, topic_name, topic_id,
+        WITH {_HOLES}, seen AS (
+            SELECT t.*, coalesce(array_contains(h.ends, t.valid_to_offset), false)
+                       AS deleted_unseen
+            FROM topics t LEFT JOIN holes h ON h.cluster_id = t.cluster_id
+        )
+        SELECT cluster_id, topic_name, topic_id,
                CASE WHEN from_snapshot THEN NULL ELSE valid_from_time END AS created,
                valid_to_time AS deleted,
-               CASE WHEN NOT from_snapshot AND h.stop IS NULL
+               CASE WHEN NOT from_snapshot AND NOT deleted_unseen
                     THEN (unix_millis(valid_to_time) - unix_millis(valid_from_time)) / 1000 END
                    AS seconds,
                valid_from_offset AS created_offset, valid_to_offset AS deleted_offset,
-               from_snapshot AS older_than_the_log, h.stop IS NOT NULL AS deleted_unseen
-        FROM topics t LEFT JOIN (SELECT DISTINCT cluster_id, stop FROM holes) h
-          ON h.cluster_id = t.cluster_id AND h.stop = t.valid_to_offset
+               from_snapshot AS older_than_the_log, deleted_unseen
+        FROM seen
         """,
     ),
     "voter_changes": View(
