@@ -33,20 +33,25 @@ if TYPE_CHECKING:
 
 def rewind(spark: SparkSession, store: Store, cluster_id: str, offset: int, run: int) -> None:
     """Take back the log of a cluster from an offset on, and all that came of it."""
-    spans = load_progress(store)[cluster_id].spans
-    state_end = _state_end(spark, store, cluster_id, offset, spans)
-    _rewind(spark, store, cluster_id, offset, state_end, run)
+    known = load_progress(store)
+    state_end = _state_end(spark, store, cluster_id, offset, known[cluster_id].spans)
+    _rewind(spark, store, known, cluster_id, offset, state_end, run)
 
 
 def rewind_state(spark: SparkSession, store: Store, cluster_id: str, end: int, run: int) -> None:
     """Let the state of a cluster end at an offset (exclusive); its log stays."""
-    _rewind(spark, store, cluster_id, 1 << 62, end, run)
+    _rewind(spark, store, load_progress(store), cluster_id, 1 << 62, end, run)
 
 
 def _rewind(
-    spark: SparkSession, store: Store, cluster_id: str, offset: int, state_end: int, run: int
+    spark: SparkSession,
+    store: Store,
+    known: dict[str, Progress],
+    cluster_id: str,
+    offset: int,
+    state_end: int,
+    run: int,
 ) -> None:
-    known = load_progress(store)
     before = known[cluster_id]
     errands = [*_log_errands(store, cluster_id, offset)]
     if before.applied_end is not None and before.applied_end > state_end:
