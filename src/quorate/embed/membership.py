@@ -27,18 +27,19 @@ async def carry_through(
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + timeout_s
-    error, message = await ask()
-    if already(error, False):
-        return
-    while error == ErrorCode.REQUEST_TIMED_OUT and loop.time() < until:
-        await asyncio.sleep(_PAUSE_S)
+    again = False
+    while True:
         try:
             error, message = await ask()
         except (NotLeader, MemberStopped) as ended:
+            if not again:
+                raise
             raise InDoubt(
                 f"{ended}; an earlier attempt had run out of time: it may or may not commit"
             ) from ended
-        if already(error, True):
+        if error == ErrorCode.NONE or already(error, again):
             return
-    if error != ErrorCode.NONE:
-        raise ChangeFailed(error, message)
+        if error != ErrorCode.REQUEST_TIMED_OUT or loop.time() >= until:
+            raise ChangeFailed(error, message)
+        again = True
+        await asyncio.sleep(_PAUSE_S)
