@@ -91,6 +91,11 @@ class Effects:
     stopped: bool = False
     faulted: str | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """The replica ends with this step, in good order or not."""
+        return self.stopped or self.faulted is not None
+
 
 class Replica:
     """Owner of a RaftCore. `random` gives floats in [0, 1); about `tail_bytes` of the log's newest
@@ -165,7 +170,7 @@ class Replica:
             ready = self.core.step(events, now.monotonic_ms)
             events = []
             self._absorb(ready, effects, events)
-            if effects.faulted or effects.stopped:
+            if effects.is_over:
                 return effects
             if not self._applier.is_at(self._high_watermark):
                 more = self._apply(effects.jobs) or more

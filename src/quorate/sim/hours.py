@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from quorate.raft.roles import Role
     from quorate.sim.world import World
 
-_HOUR_MS: Final = 3_600_000
+HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
 SNAPSHOT: Final = "a snapshot was written because the last one was an hour old"
 DROPPED: Final = "a snapshot was dropped because it was hours old"
@@ -38,7 +38,7 @@ class Hours:
 
     def started(self, process: Process) -> Iterator[str]:
         ended = self._ended.pop(process.id, None)
-        if ended is not None and process.world.now_us // 1000 - ended >= _HOUR_MS:
+        if ended is not None and process.world.now_us // 1000 - ended >= HOUR_MS:
             yield CAME_BACK
         self._snapshot[process.id] = process.now.monotonic_ms
         self._reign.pop(process.id, None)
@@ -54,12 +54,12 @@ class Hours:
             led, since = self._reign.get(node_id, (None, now))
             if led is not role:
                 self._reign[node_id] = role, now
-            elif now - since >= _HOUR_MS:
+            elif now - since >= HOUR_MS:
                 self._reign[node_id] = role, now
                 yield LED
         for job in effects.jobs:
             if isinstance(job, WriteSnapshot):
-                if now - self._snapshot[node_id] >= _HOUR_MS and _only_by_time(process):
+                if now - self._snapshot[node_id] >= HOUR_MS and _only_by_time(process):
                     yield SNAPSHOT
                 self._snapshot[node_id] = now
             elif isinstance(job, Write) and _is_for_age(process, happened, job):
@@ -74,14 +74,14 @@ class Hours:
 def _only_by_time(process: Process) -> bool:
     """Is a snapshot written after an hour, and hardly ever before?"""
     disk = process.world.plan.disk
-    return disk.snapshot_ms >= _HOUR_MS and disk.snapshot_bytes >= 1 << 20
+    return disk.snapshot_ms >= HOUR_MS and disk.snapshot_bytes >= 1 << 20
 
 
 def _is_for_age(process: Process, happened: Sequence[Input], job: Write) -> bool:
     """Is a snapshot dropped for its age, of hours? (That of the formatting has none.)"""
     disk = process.world.plan.disk
     kept = [write.snapshot_id for write in job.writes if isinstance(write, Clean)]
-    if not kept or disk.retention_ms < _HOUR_MS:
+    if not kept or disk.retention_ms < HOUR_MS:
         return False
     surveys = (item for item in happened if isinstance(item, Surveyed))
     return any(

@@ -30,8 +30,8 @@ from quorate.raft.roles import (
     Unattached,
 )
 from quorate.sim.checks.duties import NOBODY_FETCHES
+from quorate.sim.hours import HOUR_MS, Hours
 from quorate.sim.hours import MARKS as HOURS
-from quorate.sim.hours import Hours
 from quorate.sim.observe import ClientOp, Observer
 from quorate.sim.operations import INTERRUPTED
 from quorate.sim.plan import DEEDS, MISTAKES
@@ -118,7 +118,6 @@ _RECOVERED: Final[Mapping[str, str]] = {
     ": removed, no longer of use": "recovery removed a file that was half made",
     "written anew from the log": "recovery rebuilt a damaged index",
 }
-_HOUR_MS: Final = 3_600_000
 _UNCOMMITTED: Final = "waiting for voters to commit the latest voter change"
 _REFUSALS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.FENCED_LEADER_EPOCH: "a message of an older epoch came in a later one",
@@ -303,7 +302,7 @@ class Marks(Observer):
                     self._proposal_refused(outcome)
         if effects.jobs:
             self._jobs(process, role, effects)
-        if process.world.plan.duration_ms >= _HOUR_MS:
+        if process.world.plan.duration_ms >= HOUR_MS:
             self.marks.update(self._hours.stepped(process, role, happened, effects))
 
     def _proposal_refused(self, outcome: Refused) -> None:

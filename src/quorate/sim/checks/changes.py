@@ -148,13 +148,8 @@ class Changes:
         if error is ErrorCode.NONE:
             self._check_done(twin, asked, now)
             if isinstance(request, UpdateVoterRequest):
-                self._reports[twin.id] = (
-                    now.epoch,
-                    {
-                        **self.reports(twin),
-                        request.voter.id: request,
-                    },
-                )
+                reports = {**self.reports(twin), request.voter.id: request}
+                self._reports[twin.id] = now.epoch, reports
         if is_over and error is ErrorCode.BROKER_NOT_AVAILABLE:
             return  # who stops judges nothing
         if problem := misjudged(asked, now, error):
@@ -185,7 +180,7 @@ class Changes:
         waiting = self._asked[twin.id]
         if not waiting or not state.durable.election:
             return
-        if effects.stopped or effects.faulted is not None:
+        if effects.is_over:
             return
         patience = state.config.request_timeout_ms if isinstance(state.role, Leader) else -1
         for asked in waiting.values():

@@ -105,7 +105,7 @@ class Fetches:
             return
         first = self._first[twin.id]
         wakes = _NEVER if effects.wake_at_ms is None else effects.wake_at_ms
-        if effects.stopped or effects.faulted is not None:
+        if effects.is_over:
             return
         if same and leads and first > state.now and wakes <= first:
             return

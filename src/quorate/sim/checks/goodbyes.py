@@ -50,8 +50,7 @@ class Goodbyes:
     def look(self, twin: Twin, effects: Effects, state: State) -> None:
         role = state.role
         leads = isinstance(role, Leader)
-        is_over = effects.stopped or effects.faulted is not None
-        if is_over or not (leads or isinstance(role, Resigned)):
+        if effects.is_over or not (leads or isinstance(role, Resigned)):
             return
         now = state.election.epoch, 1 if leads else 2
         if self._said[twin.id] == now or not state.durable.election:

@@ -41,7 +41,7 @@ class Leftovers:
                     elif isinstance(write, AbandonSnapshot | InstallSnapshot):
                         self._download[twin.id] = None
         begun = self._download[twin.id]
-        if begun is None or effects.stopped or effects.faulted is not None:
+        if begun is None or effects.is_over:
             return
         role = state.role
         download = role.download if isinstance(role, Follower) else None

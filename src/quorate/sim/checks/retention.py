@@ -96,7 +96,7 @@ class Retention:
                     "nothing meanwhile",
                 )
             self._due[twin.id] = now_ms + interval
-        elif now_ms >= due and not effects.stopped and effects.faulted is None:
+        elif now_ms >= due and not effects.is_over:
             raise Violation("retention", f"{twin} has not looked at its disk within {interval} ms")
 
     def _cleans(self, twin: Twin, effects: Effects) -> bool:

@@ -222,7 +222,7 @@ class Checks(Observer):
                 self._sheltered.add((twin.id, item.reply_to))
         elif type(request) in _HEARD:
             self.duties.heard(twin, item.reply_to, request, state.now)
-        elif isinstance(request, EndQuorumEpochRequest) and not _is_over(effects):
+        elif isinstance(request, EndQuorumEpochRequest) and not effects.is_over:
             self.duties.told_goodbye(twin, request, state)
 
     def _results(self, twin: Twin, process: Process, effects: Effects, state: State) -> None:
@@ -302,9 +302,9 @@ class Checks(Observer):
             elif isinstance(response, AddVoterResponse | RemoveVoterResponse):
                 assert isinstance(asked, AddVoterRequest | RemoveVoterRequest)
                 self.clients.told_operator(twin, asked, response)
-                self.changes.told(twin, answer.reply_to, response, state, is_over=_is_over(effects))
+                self.changes.told(twin, answer.reply_to, response, state, is_over=effects.is_over)
             elif isinstance(response, UpdateVoterResponse):
-                self.changes.told(twin, answer.reply_to, response, state, is_over=_is_over(effects))
+                self.changes.told(twin, answer.reply_to, response, state, is_over=effects.is_over)
 
     def _check_fence(self, twin: Twin, answer: Answer) -> None:
         """What is asked in the name of an epoch that is over is not served (KIP-595)."""
@@ -383,8 +383,3 @@ def _epoch_of(request: Request) -> int:
 def _difference(expected: Sequence[Voter] | None, found: Sequence[Voter] | None) -> str:
     told = voter_changes(expected, found)
     return f": {told}" if told else ""
-
-
-def _is_over(effects: Effects) -> bool:
-    """The replica stops with this step, in good order or not."""
-    return effects.stopped or effects.faulted is not None
