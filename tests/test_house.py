@@ -1,9 +1,12 @@
 """The house rules: floors, sizes, and what no file may name."""
 
+import ast
 import importlib.util
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,42 @@ def test_imports_only_go_down():
     linter = Path(sys.executable).with_name("lint-imports")
     run = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout
+
+
+def imported(node: ast.AST, modules: Collection[str], *, types: bool) -> Iterator[str]:
+    """What a module imports of these, in functions too; `types`: also for the type checker only."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names):
+                yield from (alias.name for alias in names if alias.name in modules)
+            case ast.ImportFrom(str(origin), names):
+                parts = (f"{origin}.{alias.name}" for alias in names)
+                found = {part if part in modules else origin for part in parts}
+                yield from found.intersection(modules)
+            case ast.If(test=ast.Name("TYPE_CHECKING")) if not types:
+                continue
+        yield from imported(child, modules, types=types)
+
+
+def imports(*, types: bool) -> dict[str, set[str]]:
+    """By module, its imports of the package."""
+    names = (path.relative_to(ROOT / "src").with_suffix("").parts for path in SOURCES)
+    paths = dict(
+        zip((".".join(one).removesuffix(".__init__") for one in names), SOURCES, strict=True)
+    )
+    return {
+        name: {*imported(ast.parse(path.read_text()), paths, types=types)} - {name}
+        for name, path in paths.items()
+    }
+
+
+@pytest.mark.parametrize("types", [False, True])
+def test_imports_do_not_go_in_circles(types):
+    """Types may in the simulator: its world and what acts in it know each other by name."""
+    found = imports(types=types)
+    if types:
+        found = {name: to for name, to in found.items() if not name.startswith("quorate.sim.")}
+    TopologicalSorter(found).prepare()  # a CycleError names the circle
 
 
 def test_files_stay_readable():

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import types
@@ -129,6 +130,23 @@ def test_nothing_compiled_is_stale(build_native):
     assert build_native.problem() is None, "run make"
 
 
+@pytest.mark.skipif(QUICK, reason="`make check` does not wait for the compiler")
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_where_there_is_a_compiler_all_of_it_is_compiled(build_native):
+    inside = (file for file in build_native.extensions() if build_native.PACKAGE in file.parents)
+    there = {str(file.relative_to(build_native.PACKAGE)).partition(".")[0] for file in inside}
+    missing = [name for name in build_native.COMPILED if name.removesuffix(".py") not in there]
+    assert missing == [], "the build failed: run make native, and read what it says"
+
+
+def test_the_reason_of_a_failed_build_is_told_wherever_it_was_written(build_native):
+    said = "src/x.py:7: error: Incompatible value\nFound 1 error\n"
+    for stdout, stderr in ((said, ""), ("", said), (said, None)):
+        error = subprocess.CalledProcessError(1, ["mypyc"], stdout, stderr)
+        told = build_native.BUILD["explain"](error)
+        assert told == "The compiler failed (Incompatible value)"
+
+
 def test_a_changed_source_is_named(elsewhere):
     assert elsewhere.problem() is None
     (elsewhere.PACKAGE / "one.py").write_text("x = 2\n")
@@ -180,7 +198,7 @@ def test_a_compiler_that_fails_is_quoted_in_one_line(elsewhere, monkeypatch, cap
     (elsewhere.PACKAGE / "one.py").write_text("x = 2\n")
     elsewhere.main([])
     assert capsys.readouterr().err == (
-        "The C compiler failed (Python.h: not there): everything runs in the interpreter.\n"
+        "The compiler failed (Python.h: not there): everything runs in the interpreter.\n"
     )
 
 

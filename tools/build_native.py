@@ -28,7 +28,7 @@ SOURCE: Final = ROOT / "src"
 PACKAGE: Final = SOURCE / "quorate"
 MANIFEST: Final = PACKAGE / "_native.json"
 _HOT: Final = {
-    "formats": "batch batch_records files snapshot varint",
+    "formats": "batch batch_records batch_view files snapshot varint",
     "base": "check",
     "node": "applier company disk jobs machine proposals replica snapshots tail translate"
     " translate_peer",

@@ -8,12 +8,10 @@ may hold of it: `RecordsIterator`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from quorate.formats.batch_view import BatchView
 from quorate.formats.varint import encode_signed, read_signed
-
-if TYPE_CHECKING:
-    from quorate.formats.batch import BatchView
 
 HEADER_SIZE: Final = 61
 """Bytes of a batch before its first record."""

@@ -29,14 +29,15 @@ def build(directory: Path = SOURCE.parent) -> Path:
 
 
 def explain(error: OSError | subprocess.CalledProcessError) -> str:
-    """Why `build` made nothing: one line without a path, and without a full stop."""
+    """Why nothing was made: one line without a path, and without a full stop."""
     if isinstance(error, FileNotFoundError):
         return "No C compiler found"
     if isinstance(error, OSError):
         return f"Nothing can be compiled ({error.strerror})"
-    lines = [line for line in (error.stderr or "").splitlines() if "error: " in line]
+    said = f"{error.stderr or ''}\n{error.stdout or ''}"  # mypyc complains on its stdout
+    lines = [line for line in said.splitlines() if "error: " in line]
     found = lines[0].partition("error: ")[2] if lines else f"exit code {error.returncode}"
-    return f"The C compiler failed ({found})"
+    return f"The compiler failed ({found})"
 
 
 def _compiler() -> list[str]:
