@@ -241,18 +241,6 @@ def test_a_directory_that_cannot_be_made(node):
     assert f"I/O error trying to read log directory {node.a}." in node.format("-s").out
 
 
-def test_what_was_cut_short_counts_as_not_formatted(node, monkeypatch):
-    def fail(*_):
-        raise OSError(28, "No space left on device", "meta.properties")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("quorate.node.formatter.write_meta_properties", fail)
-        outcome = node.format("-s")
-        assert outcome.code == 1
-        assert "Error while writing meta.properties: No space left on device" in outcome.err
-    assert node.format("-s").code == 0
-
-
 def test_info_of_a_good_node(node):
     node.format("-s")
     meta = node.meta(node.a)

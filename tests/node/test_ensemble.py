@@ -1,5 +1,7 @@
 """The meta.properties of all log directories: one node, one cluster, no directory twice."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -168,3 +170,23 @@ def test_a_file_is_whole_or_absent(node, tmp_path, monkeypatch):
     assert [p.name for p in (tmp_path / "a").iterdir()] == ["meta.properties"]
     kept = decode_meta_properties((tmp_path / "a" / "meta.properties").read_bytes())
     assert kept.cluster_id == "c"
+
+
+def test_a_file_and_its_name_are_durable_on_return(node, tmp_path, monkeypatch):
+    deeds = []
+    fsync, replace = os.fsync, Path.replace
+
+    def watched_fsync(descriptor):
+        of_directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        deeds.append("sync the directory" if of_directory else "sync the file")
+        fsync(descriptor)
+
+    def watched_replace(self, target):
+        deeds.append("rename")
+        return replace(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", watched_fsync)
+        patch.setattr(Path, "replace", watched_replace)
+        put(node, 0)
+    assert deeds == ["sync the file", "rename", "sync the directory"]

@@ -184,7 +184,7 @@ def write_meta_properties(directory: str, meta: MetaProperties) -> None:
 
 def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Write to a temporary name, sync, rename, sync the directory. Raises OSError."""
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = temporary_of(path)
     temporary.unlink(missing_ok=True)
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -197,6 +197,11 @@ def write_durably(path: Path, data: bytes, mode: int = 0o666) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def temporary_of(path: Path) -> Path:
+    """Where `write_durably` writes; a process that is killed may leave it."""
+    return path.with_name(path.name + ".tmp")
 
 
 def sync_directory(directory: Path) -> None:

@@ -1,7 +1,8 @@
 """Formatting a node's log directories (`kafka-storage format`, Kafka's `Formatter`).
 
 Two halves: `plan` decides everything and touches nothing, `write` makes it so, durably: a
-directory's meta.properties comes last, so one that was cut short counts as not formatted.
+directory's meta.properties comes last, so one that was cut short counts as not formatted, and
+nothing of it is left in what the next one makes.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from quorate.node.ensemble import (
     load_ensemble,
     make_durable_directory,
     new_directory_id,
+    sync_directory,
+    temporary_of,
     verify,
     write_durably,
     write_meta_properties,
@@ -264,10 +267,28 @@ def _write_directory(plan: Plan, directory: Directory) -> None:
         make_durable_directory(partition)
         checkpoint = partition / snapshot_name(BOOTSTRAP_SNAPSHOT_ID)
         write_durably(checkpoint, dynamic_quorum_checkpoint(plan, now_ms), _READ_ONLY)
+    else:
+        _remove_leftover_voters(path)
     write_meta_properties(
         directory.path,
         MetaProperties(1, plan.cluster_id, plan.node_id, directory.directory_id),
     )
+
+
+def _remove_leftover_voters(directory: Path) -> None:
+    """Remove, durably, the snapshot 0-0 that a format which was cut short may have left.
+
+    With anything else beside it, it is part of a log, and stays. Raises OSError.
+    """
+    partition = directory / PARTITION_DIRECTORY
+    checkpoint = partition / snapshot_name(BOOTSTRAP_SNAPSHOT_ID)
+    leftovers = {checkpoint, temporary_of(checkpoint)}
+    if not partition.exists() or not leftovers.issuperset(partition.iterdir()):
+        return
+    for file in leftovers:
+        file.unlink(missing_ok=True)
+    partition.rmdir()
+    sync_directory(directory)
 
 
 def bootstrap_checkpoint(records: Sequence[BootstrapRecord], now_ms: int) -> bytes:
