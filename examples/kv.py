@@ -23,8 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
-from quorate.base.errors import QuorateError
-from quorate.embed import Member, NotLeader, Overloaded, create
+from quorate.embed import Member, NotLeader, Overloaded, QuorateError, create
 
 
 class Store:

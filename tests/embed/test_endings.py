@@ -78,6 +78,51 @@ def test_who_gives_up_waiting_for_a_member_to_stop_leaves_nothing_behind(tmp_pat
     run(story)
 
 
+def test_who_gives_up_waiting_for_a_member_to_start_leaves_nothing_behind(tmp_path):
+    """The disk is still at it then, and the directory is free only after that."""
+    began, may_go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        """Around a storage and not below it: a compiled class has no interpreted heirs."""
+
+        def __init__(self, storage):
+            self.storage = storage
+
+        def __getattr__(self, name):
+            return getattr(self.storage, name)
+
+        def open(self):
+            began.set()
+            may_go_on.wait()
+            return self.storage.open()
+
+    def slow(config):
+        return Slow(FileStorage(Path(config.metadata_log_dir), LogOptions(needs_vote=True)))
+
+    async def story():
+        address = free_address()
+        create(tmp_path / "1", 1, "one", {1: address})
+        journal = Journal()
+        starting = asyncio.ensure_future(
+            Member.start(tmp_path / "1", journal, address, open_storage=slow)
+        )
+        try:
+            await until(lambda: began.is_set() or starting.done())
+            starting.cancel()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not starting.done()
+        finally:
+            may_go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        async with await Member.start(tmp_path / "1", journal, address) as member:
+            await until(lambda: member.leads)
+            assert await member.propose(b"x") == 1
+
+    run(story)
+
+
 class Picky(Journal):
     """Stumbles over the entry b"bad", where it is told to."""
 

@@ -107,6 +107,19 @@ def test_a_founder_that_was_killed_before_it_followed_anybody_starts_again(tmp_p
     run(story)
 
 
+def test_what_a_member_of_another_cluster_knows_does_not_matter(tmp_path):
+    async def story():
+        own, other = free_address(), free_address()
+        create(tmp_path / "9", 9, "others", {9: other})
+        create(tmp_path / "1", 1, "lonely", {1: own, 2: other})
+        async with await Member.start(tmp_path / "9", Journal(), other) as member:
+            await until(lambda: member.leads)
+            async with await Member.start(tmp_path / "1", Journal(), own):
+                pass
+
+    run(story)
+
+
 def test_nobody_who_is_silent_or_talks_nonsense_keeps_a_founder_from_starting(
     tmp_path, monkeypatch
 ):

@@ -1,10 +1,10 @@
 """What propose, barrier and voter changes promise, on real members: sockets, files, syncs."""
 
 import asyncio
-import socket
 
 import pytest
 
+from interop.process import free_port
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey, Uuid
 from quorate.embed import ChangeFailed, InDoubt, Member, MemberStopped, NotLeader, create
@@ -29,9 +29,7 @@ class Journal:
 
 
 def free_address():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 class Trio:

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from quorate.base.errors import QuorateError
-from quorate.embed import InDoubt, NotLeader, local_cluster
+from quorate.embed import EntryTooLarge, InDoubt, NotLeader, local_cluster
 
 
 class Journal:
@@ -66,7 +65,7 @@ def test_what_fits_no_batch_is_refused_whole():
         async with local_cluster(1, Journal) as cluster:
             leader = await cluster.leader()
             half = bytes(5 * 1024 * 1024)
-            with pytest.raises(QuorateError, match="do not fit one batch"):
+            with pytest.raises(EntryTooLarge, match="cannot be proposed at once"):
                 await leader.propose_all([half, half])
             assert await leader.propose_all([half]) == [1]
 

@@ -46,6 +46,16 @@ class ReplicaKey(NamedTuple):
     id: int
     directory_id: Uuid = ZERO_UUID
 
+    @classmethod
+    def from_text(cls, text: str) -> ReplicaKey:
+        """The key of a text that `str` made, `4-07R5amHmR32VDA6jHkGbTA`; raises QuorateError."""
+        node_id, dash, directory_id = text.partition("-")
+        if not (node_id.isascii() and node_id.isdecimal()):
+            raise QuorateError(
+                f"'{text}' is not a replica's key: write its id, a dash and its directory id"
+            )
+        return cls(int(node_id), uuid_from_text(directory_id) if dash else ZERO_UUID)
+
     def __str__(self) -> str:
         if self.directory_id == ZERO_UUID:
             return str(self.id)

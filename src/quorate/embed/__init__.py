@@ -7,23 +7,37 @@
     async with await Member.start("data-1", Counter(), founders[1]) as member:
         print(await member.propose(b"+1"))
 
-`propose` returns when the entry is synced to the disks of a majority and applied here.
+`propose` returns when the entry is synced to the disks of a majority and applied here. Every error
+of this package is a QuorateError.
 """
 
-from quorate.embed.errors import ChangeFailed, InDoubt, MemberStopped, NotLeader, Overloaded
+from quorate.base.errors import QuorateError
+from quorate.base.ids import ReplicaKey
+from quorate.embed.errors import (
+    ChangeFailed,
+    EntryTooLarge,
+    InDoubt,
+    MemberStopped,
+    NotLeader,
+    Overloaded,
+)
 from quorate.embed.founding import create
 from quorate.embed.local import LocalCluster, local_cluster
-from quorate.embed.machine import StateMachine
+from quorate.embed.machine import MAX_ENTRY_BYTES, StateMachine
 from quorate.embed.member import Member
 
 __all__ = [
+    "MAX_ENTRY_BYTES",
     "ChangeFailed",
+    "EntryTooLarge",
     "InDoubt",
     "LocalCluster",
     "Member",
     "MemberStopped",
     "NotLeader",
     "Overloaded",
+    "QuorateError",
+    "ReplicaKey",
     "StateMachine",
     "create",
     "local_cluster",

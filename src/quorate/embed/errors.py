@@ -16,6 +16,23 @@ class NotLeader(QuorateError):
         self.address = address
 
 
+class EntryTooLarge(QuorateError):
+    """Nothing was appended: the entry, or the entries proposed together, fit no batch of the log.
+
+    `size` and `limit`: the bytes that were passed, and the most that as many entries can have.
+    """
+
+    def __init__(self, size: int, count: int, limit: int) -> None:
+        what, fit = f"An entry of {size} bytes", f"{limit} bytes fit"
+        if count > 1:
+            what, fit = f"{count} entries of {size} bytes together", f"so many can have {limit}"
+        if limit < 0:
+            fit = "so many do not fit one batch, whatever their size"
+        super().__init__(f"{what} cannot be proposed at once: {fit}")
+        self.size = size
+        self.limit = max(limit, 0)
+
+
 class Overloaded(QuorateError):
     """Nothing was appended: more is on the way than a member keeps in memory. `propose` waits."""
 

@@ -7,7 +7,10 @@ from typing import Final, Protocol
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import OffsetAndEpoch
+from quorate.embed.errors import EntryTooLarge
+from quorate.formats.batch import HEADER_SIZE, MAX_BATCH_SIZE
 from quorate.node.machine import Entry, Now
+from quorate.node.proposals import RECORD_OVERHEAD
 from quorate.raft.values import ControlState
 from quorate.server.logs import LOG
 
@@ -45,12 +48,24 @@ BARRIER: Final = b"\x00"
 Kafka's readers refuse records without a value; behind this byte an empty entry is as good as any.
 """
 
+_ROOM: Final = MAX_BATCH_SIZE - HEADER_SIZE
+MAX_ENTRY_BYTES: Final = _ROOM - RECORD_OVERHEAD - len(_ENTRY)
+"""Most bytes of an entry. Of entries that are proposed together the same, less 25 for each more."""
+
 
 def encode_entry(entry: bytes) -> bytes:
     """The record value of an entry. Raises TypeError when it is not bytes."""
     if not isinstance(entry, bytes):
         raise TypeError(f"an entry or chunk is bytes, not {type(entry).__name__}")
     return _ENTRY + entry
+
+
+def refuse_too_large(values: Sequence[bytes]) -> None:
+    """Raise EntryTooLarge when the record values of entries do not fit one batch."""
+    size, count = sum(map(len, values)), len(values)
+    room = _ROOM - count * RECORD_OVERHEAD
+    if size > room:
+        raise EntryTooLarge(size - count * len(_ENTRY), count, room - count * len(_ENTRY))
 
 
 class OpaqueMachine:

@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey
-from quorate.embed.errors import InDoubt, MemberStopped, NotLeader, Overloaded
+from quorate.embed.errors import EntryTooLarge, InDoubt, MemberStopped, NotLeader, Overloaded
 from quorate.embed.first_start import refuse_a_second_founding
 from quorate.embed.founding import LISTENER, member_config, parse_address
-from quorate.embed.machine import BARRIER, OpaqueMachine, StateMachine, encode_entry
+from quorate.embed.machine import (
+    BARRIER,
+    OpaqueMachine,
+    StateMachine,
+    encode_entry,
+    refuse_too_large,
+)
 from quorate.embed.membership import Answer, carry_through
 from quorate.embed.node import EmbeddedNode
 from quorate.embed.outstanding import Done, Outstanding
@@ -188,7 +194,8 @@ class Member:
 
         `done` is called once, on the loop and as soon as it is known, with the result of each
         entry, or with the error that `propose` raises; with Overloaded (nothing was appended) when
-        64 MiB of entries are on the way. Together they must fit one batch, 8 MiB.
+        64 MiB of entries are on the way; with EntryTooLarge (neither) when they do not fit one
+        batch together: MAX_ENTRY_BYTES for one entry, and 25 less for each more.
         Raises TypeError, and proposes nothing, when an entry is not bytes.
         """
         self._submit(tuple(map(encode_entry, entries)), done)
@@ -201,9 +208,10 @@ class Member:
         else:
             size = sum(map(len, values))
             try:
+                refuse_too_large(values)
                 if not has_room:
                     self._outstanding.take(size)
-            except Overloaded as error:
+            except (EntryTooLarge, Overloaded) as error:
                 done(error)
                 return
             self._driver.post(Submit(self._outstanding.add(done, size), values))
@@ -234,6 +242,7 @@ class Member:
         return future
 
     async def _in_turn(self, value: bytes) -> object:
+        refuse_too_large((value,))
         await self._outstanding.wait_for(len(value))
         return await self._propose((value,), _ONLY, has_room=True)
 
@@ -241,8 +250,8 @@ class Member:
         """What the machine's `apply` returned, once the entry is durable on a majority.
 
         Waits its turn while 64 MiB of entries are on the way.
-        Raises NotLeader or MemberStopped (nothing was appended), InDoubt (it may commit or not),
-        or TypeError when the entry is not bytes.
+        Raises NotLeader, MemberStopped or EntryTooLarge (more than MAX_ENTRY_BYTES): nothing was
+        appended; InDoubt: it may commit or not; TypeError when the entry is not bytes.
         """
         return await self._in_turn(encode_entry(entry))
 
@@ -277,6 +286,7 @@ class Member:
     async def add_member(self, key: ReplicaKey, address: str, timeout_s: float = 30.0) -> None:
         """Make a started joiner a voter; on the leader. Returns when that is committed, or was.
 
+        `key` is the joiner's; from another process as text, `ReplicaKey.from_text(str(key))`.
         The joiner must have caught up with the log first: it is waited for, and so is another
         change under way, for `timeout_s`. Raises NotLeader (nothing was changed), ChangeFailed,
         InDoubt or MemberStopped.

@@ -14,7 +14,7 @@ from quorate.node.company import Company
 from quorate.raft.inputs import Event, Propose, UpgradeKRaftVersion
 from quorate.raft.ready import Accepted, Refused
 
-_RECORD_OVERHEAD: Final = 24
+RECORD_OVERHEAD: Final = 24
 """Most bytes that a record needs in a batch beside its value."""
 _NOBODY: Final = -1
 """Token of the machine's own batches: nobody waits for them."""
@@ -118,7 +118,7 @@ class Proposals:
         group: list[Submit] = []
         room = self._room
         for item in self._submitted:
-            size = sum(map(len, item.values)) + len(item.values) * _RECORD_OVERHEAD
+            size = sum(map(len, item.values)) + len(item.values) * RECORD_OVERHEAD
             if size > self._room:
                 most = self._room + HEADER_SIZE
                 text = f"{size} bytes of records do not fit one batch of {most}"
