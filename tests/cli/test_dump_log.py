@@ -271,6 +271,13 @@ def test_options_may_be_cut_short_and_have_one_dash_as_kafkas(quorate, log):
     assert unclear.code == 1 and "--max" in unclear.err
 
 
+def test_the_help_names_the_decoders_that_are_left_out(quorate):
+    said = " ".join(quorate("dump-log", "--help").out.split())
+    for kind in ("offsets", "transaction-log", "share-group-state", "remote-log-metadata"):
+        assert f"--{kind}-decoder" in said
+    assert "--key-decoder-class" in said and "--value-decoder-class" in said
+
+
 def test_files_are_given_once(quorate, log):
     """The second one silently took the place of the first."""
     path = log(encode_batch(0, 1, 5, [TOPIC]))

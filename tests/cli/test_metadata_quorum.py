@@ -419,6 +419,22 @@ def test_alter_in_json_is_one_object_a_line(tool, living):
     ]
 
 
+def test_alter_dry_run_in_json_has_its_facts_in_fields(tool, living):
+    lines = tool("alter", "--target", TARGET, "--dry-run", "--json").out.splitlines()
+    facts = [json.loads(line) for line in lines]
+    assert [(fact["state"], fact["action"], fact["id"]) for fact in facts] == [
+        ("planned", "add", 4),
+        ("planned", "remove", 2),
+    ]
+    assert living == {1, 2, 3}
+
+
+@pytest.mark.parametrize("flags", [(), ("--dry-run",)])
+def test_alter_with_nothing_to_do_says_so_in_json(tool, living, flags):
+    outcome = tool("alter", "--target", "1,2,3", "--json", *flags)
+    assert (outcome.code, json.loads(outcome.out)) == (0, {"state": "unchanged"})
+
+
 def test_alter_that_is_stopped_says_how_to_go_on(tool, living, node, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt

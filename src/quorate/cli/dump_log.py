@@ -179,7 +179,13 @@ Examples:
 )
 @json_option
 def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
-    """Print the batches and records of log segments and snapshots (Kafka's kafka-dump-log)."""
+    """Print the batches and records of log segments and snapshots (Kafka's kafka-dump-log).
+
+    Only cluster metadata is decoded. Kafka's other decoders read what brokers keep in topics of
+    theirs (--offsets-decoder, --transaction-log-decoder, --share-group-state-decoder,
+    --remote-log-metadata-decoder) or load Java classes (--key-decoder-class,
+    --value-decoder-class): they are left out.
+    """
     if len(files) > 1:
         raise click.UsageError(
             "Found multiple arguments for option files, but you asked for only one: "

@@ -329,6 +329,9 @@ def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) ->
 
     A voter that is added must run already, as an observer; else no step is taken. Ctrl-C ends it
     between two steps or within one; the same command goes on where it stopped.
+
+    --json prints a line for each step, its "state" committed (planned with --dry-run), and one
+    whose state is unchanged where there is nothing to do.
     """
     from quorate.client.alter import alter as carry_out
     from quorate.client.alter import steps_to
@@ -342,7 +345,7 @@ def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) ->
             _warn_of_lost_bootstrap(admin, quorum, targets)
         if dry_run:
             for number, step in enumerate(steps, 1):
-                progress.show(step, f"DRY RUN of step {number} of {len(steps)}")
+                progress.planned(step, f"DRY RUN of step {number} of {len(steps)}")
             _warn_of_unheard(quorum, steps, targets)
         elif steps:
             try:
@@ -350,7 +353,11 @@ def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) ->
             except KeyboardInterrupt:
                 progress.stop()
                 raise
-    if as_json or (dry_run and steps):
+    if as_json:
+        if not steps:
+            progress.show("unchanged")
+        return
+    if dry_run and steps:
         return
     if not steps:
         click.echo("The voters are as wanted already.")
@@ -402,7 +409,7 @@ class _Progress:
 
         self._done += 1
         if self._as_json:
-            self.show(step, "committed")
+            self.show("committed", step)
         else:
             click.echo(f"committed in {round((monotonic() - self._began) * 1000)} ms")
 
@@ -413,16 +420,22 @@ class _Progress:
             err=True,
         )
 
-    def show(self, step: Any, state: str) -> None:
-        if not self._as_json:
-            click.echo(f"{state}: {self._text(step)}")
-            return
+    def planned(self, step: Any, what: str) -> None:
+        if self._as_json:
+            self.show("planned", step)
+        else:
+            click.echo(f"{what}: {self._text(step)}")
+
+    def show(self, state: str, step: Any = None) -> None:
+        """A line of JSON."""
         import json
 
-        action = self._text(step).partition(" ")[0]
-        directory_id = uuid_to_text(step.voter.directory_id)
-        facts = {"state": state, "action": action, "id": step.voter.id}
-        click.echo(json.dumps(facts | {"directoryId": directory_id}))
+        facts: dict[str, Any] = {"state": state}
+        if step is not None:
+            action = self._text(step).partition(" ")[0]
+            directory_id = uuid_to_text(step.voter.directory_id)
+            facts |= {"action": action, "id": step.voter.id, "directoryId": directory_id}
+        click.echo(json.dumps(facts))
 
     def _text(self, step: Any) -> str:
         from quorate.client.alter import step_text

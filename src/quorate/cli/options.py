@@ -58,7 +58,8 @@ def spelled_out(args: Sequence[str], known: Sequence[str]) -> list[str]:
 
 def json_option(command: Any) -> Any:
     """Add `--json`, passed on as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+    text = "Print JSON; an error is text on stderr, as without it."
+    return click.option("--json", "as_json", is_flag=True, help=text)(command)
 
 
 def connection_options(config_help: str) -> Callable[[Any], Any]:
