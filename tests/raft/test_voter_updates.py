@@ -18,9 +18,11 @@ from quorate.raft.inputs import (
 )
 from quorate.raft.messages import (
     AddVoterRequest,
+    AddVoterResponse,
     FetchRequest,
     FetchResponse,
     RemoveVoterRequest,
+    RemoveVoterResponse,
     UpdateVoterRequest,
     UpdateVoterResponse,
     VoteRequest,
@@ -182,6 +184,31 @@ def test_nobody_joins_at_version_0() -> None:
     voters = tuple(voter(i, known=False) for i in (1, 2, 3))
     log = recovered(snapshots=(), snapshot_control=None)
     assert joining(log=log, static_voters=voters).sent(AddVoterRequest) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "rests"),
+    [
+        (ErrorCode.NONE, False),
+        (ErrorCode.REQUEST_TIMED_OUT, False),
+        (ErrorCode.DUPLICATE_VOTER, False),
+        (ErrorCode.VOTER_NOT_FOUND, False),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, True),
+        (ErrorCode.INVALID_REQUEST, True),
+    ],
+)
+@pytest.mark.parametrize("disk", [0, 1], ids=["adding itself", "removing its old self"])
+def test_after_what_is_done_or_will_be_it_fetches_from_the_leader_at_once(
+    disk: int, error: ErrorCode, rests: bool
+) -> None:
+    single = joining(3 if disk else 4, disk)
+    before = len(single.sends)
+    if disk:
+        single.answer(RemoveVoterRequest, RemoveVoterResponse(error))
+    else:
+        single.answer(AddVoterRequest, AddVoterResponse(error))
+    asked = [s.to for s in single.sends[before:] if isinstance(s.request, FetchRequest)]
+    assert len(asked) == 1 and (asked == [2]) is not rests
 
 
 # -- kraft.version 0 -> 1 ------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from quorate.node.jobs import (
     Written,
 )
 from quorate.raft.values import ControlState
-from quorate.server.disk import DiskThread, Pace, SnapshotAbandoned
+from quorate.server.disk import DiskThread, Pace, SnapshotAbandoned, off_the_loop
 from quorate.storage.api import AppendedBatch
 from quorate.storage.files import FileStorage
 from quorate.storage.memory import MemoryDisk, MemoryStorage
@@ -233,3 +233,29 @@ def test_a_defect_of_the_storage_is_a_failed_disk_and_nothing_more_is_done(caplo
 
     asyncio.run(run())
     assert any(record.exc_info for record in caplog.records)
+
+
+def test_who_is_cancelled_while_the_disk_works_sees_it_end():
+    began, may_end = threading.Event(), threading.Event()
+    ended = []
+
+    def work():
+        began.set()
+        may_end.wait()
+        ended.append(True)
+
+    async def run():
+        waiting = asyncio.ensure_future(off_the_loop(work))
+        try:
+            await asyncio.to_thread(began.wait)
+            waiting.cancel()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not waiting.done()
+        finally:
+            may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert ended
+
+    asyncio.run(run())

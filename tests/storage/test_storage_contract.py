@@ -6,6 +6,7 @@ import pytest
 
 from quorate.base.errors import BrokenInvariant
 from quorate.base.ids import ZERO_UUID, OffsetAndEpoch, ReplicaKey, Uuid
+from quorate.formats.files import decode_leader_epochs, parse_segment_name
 from quorate.raft.values import ControlState, ElectionState, KRaftVersion, Voters
 from quorate.storage.api import AppendedBatch, CorruptLog, StorageError
 from quorate.storage.log import LogOptions
@@ -332,6 +333,25 @@ def test_an_epoch_whose_records_are_all_cleaned_is_forgotten(place):
     assert place.storage.size == 0, "the first segment is gone, the second one is empty"
     place.storage.append([leader_change(11, 5)])
     assert place.reopen().log.epochs == ((5, 11),)
+
+
+def test_the_file_of_epochs_begins_where_the_log_does(tmp_path):
+    """A Java node that is started on this directory believes it."""
+    directory = tmp_path / "__cluster_metadata-0"
+
+    def said():
+        return decode_leader_epochs((directory / "leader-epoch-checkpoint").read_bytes())
+
+    place = file_place(tmp_path)
+    place.open()
+    place.storage.append([*log_of(20, 1), *log_of(20, 3, 20), *log_of(20, 4, 40)])
+    assert said() == ((1, 0), (3, 20), (4, 40))
+    kept = OffsetAndEpoch(45, 4)
+    write_snapshot(place.storage, kept)
+    place.storage.clean(kept)
+    first = min(parse_segment_name(path.name) for path in directory.glob("*.log"))
+    assert said() == ((4, first),) and 40 < first <= 45
+    place.storage.close()
 
 
 def test_epochs_are_recovered_from_the_log(place):

@@ -125,13 +125,11 @@ class Replica:
         self._wall_ms = 0
         self._reads: dict[int, Reply] = {}
         self._applier = Applier(machine, slice_bytes)
-        self._newest_snapshot = BOOTSTRAP
         self._writing_snapshot = False
         self._snapshot_at: int | None = None
         self._clean_at: int | None = None
         snapshots = recovered.log.snapshots
         if snapshots and snapshots[-1] != BOOTSTRAP:
-            self._newest_snapshot = snapshots[-1]
             self._applier.load(snapshots[-1])
 
     @property
@@ -222,7 +220,6 @@ class Replica:
         match item:
             case Installed():
                 self._tail.restart(snapshot_id.offset)
-                self._newest_snapshot = snapshot_id
                 self._applier.load(snapshot_id)
                 events.append(inputs.SnapshotInstalled(item.seq, snapshot_id, item.control))
             case InstallRefused():
@@ -231,7 +228,6 @@ class Replica:
                 self._writing_snapshot = False
                 self._applier.snapshot_size = item.size
                 effects.notes.append(f"Wrote snapshot {_name(snapshot_id)}")
-                self._newest_snapshot = max(self._newest_snapshot, snapshot_id)
                 events.append(inputs.SnapshotCreated(snapshot_id))
             case SnapshotFailed():
                 self._writing_snapshot = False
