@@ -48,7 +48,8 @@ def test_from_the_failure_to_a_small_world_that_is_mended(tmp_path: Path) -> Non
 
     shrunk = elsewhere("shrink", 0, "--plant", BUG, "--tries", 20, "--out", small)
     assert shrunk.returncode == 0, shrunk.stderr
-    assert f"# Shrunk from seed 0, with {BUG} planted." in small.read_text()
+    said = f"# Shrunk from seed 0, with {BUG} planted; there may be a smaller world."
+    assert small.read_text().startswith(said)
 
     assert elsewhere("scenario", "--plant", BUG, small).stdout == f"{small}: as written\n"
     mended = elsewhere("scenario", small)

@@ -135,7 +135,8 @@ class Node:
             _tail=tail,
             _reads={},
             config=self.state.config,
-            _policy=SimpleNamespace(clean_interval_ms=60_000),
+            _policy=SimpleNamespace(clean_interval_ms=60_000, max_bytes=1000),
+            _applier=SimpleNamespace(bytes_applied=0, loading=None),
         )
         log = RecoveredLog(
             self.start_offset,

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey
-from quorate.node.jobs import AppendBatches, Survey, Surveyed, Write, WriteSnapshot
+from quorate.base.ids import (
+    ZERO_UUID,
+    Address,
+    LeaderAndEpoch,
+    Listener,
+    OffsetAndEpoch,
+    ReplicaKey,
+)
+from quorate.node.jobs import (
+    AppendBatches,
+    SnapshotFailed,
+    SnapshotWritten,
+    Survey,
+    Surveyed,
+    Write,
+    WriteSnapshot,
+)
 from quorate.node.replica import Answer
 from quorate.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
-    EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
@@ -27,7 +40,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.ready import Clean, SaveElection
+from quorate.raft.ready import Clean, SaveElection, Send
 from quorate.raft.roles import Follower, Resigned
 from quorate.raft.values import ControlState, ElectionState, LeaderChange, Voter, Voters
 from quorate.sim.checks.changes import Asked, Place, misjudged
@@ -131,7 +144,7 @@ def test_a_new_leader_that_changes_another_voter() -> None:
 # -- answers --------------------------------------------------------------------------------------
 def durable(node: Node) -> None:
     node.state.durable.election = True
-    node.step(sends=[SimpleNamespace(request=begin(node))])  # type: ignore[list-item]
+    node.step(sends=[Send(0, 0, Address("host", 9093), begin(node), 0)])
 
 
 def begin(node: Node) -> BeginQuorumEpochRequest:
@@ -300,16 +313,6 @@ def test_a_leader_that_does_not_say_that_it_goes() -> None:
         leader.step()
 
 
-def test_a_leader_that_says_so_once() -> None:
-    _, leader = quorum()
-    leader.state.role = Resigned(0, {2, 3})
-    goodbye = EndQuorumEpochRequest(None, leader_of(leader), ())
-    send = SimpleNamespace(request=goodbye)
-    leader.fake.checks.twins[1].vote = replace(leader.state.election, leader_id=1)
-    leader.step(sends=[send])  # type: ignore[list-item]
-    leader.step()
-
-
 def test_who_is_heard_need_not_be_told() -> None:
     fake, leader = quorum()
     fake.checks.twins[1].heard = {key(2): 0, key(3): 0}
@@ -385,6 +388,41 @@ def test_an_own_snapshot_may_come_behind_a_newer_one() -> None:
     leader = cleaning()
     leader.fake.checks.retention._looks[leader.id][0] = OffsetAndEpoch(3, 1), OLD_SNAPSHOT.id
     leader.step([Surveyed(9, (OLD_SNAPSHOT,))])
+
+
+DUE = "a snapshot is written when it is due"
+
+
+def begun() -> tuple[Node, WriteSnapshot]:
+    """It has applied what is enough for a snapshot, and writes one."""
+    _, leader = leading()
+    leader.step()
+    job = WriteSnapshot(OffsetAndEpoch(3, 1), 0, ControlState(1, voters(1, 2, 3)), (), 0)
+    leader.step(jobs=[job])
+    leader.replica._applier.bytes_applied = 1000
+    leader.step()
+    return leader, job
+
+
+@pytest.mark.parametrize("result", ["written", "failed"])
+def test_who_has_applied_enough_writes_the_next_snapshot(result: str) -> None:
+    leader, job = begun()
+    name = job.snapshot_id
+    told = SnapshotFailed(name, "full") if result == "failed" else SnapshotWritten(name, 10)
+    with broken(DUE, "has applied 1000 bytes since the last one, 1000 are enough"):
+        leader.step([told])
+    leader.replica._applier.bytes_applied = 999
+    leader.step()
+
+
+def test_who_loads_a_snapshot_or_ends_writes_none() -> None:
+    leader, job = begun()
+    leader.replica._applier.loading = job.snapshot_id
+    leader.step([SnapshotFailed(job.snapshot_id, "full")])
+    leader.replica._applier.loading = None
+    leader.step(stopped=True)
+    with broken(DUE):
+        leader.step()
 
 
 def test_a_snapshot_that_is_older_than_it_says() -> None:

@@ -114,9 +114,16 @@ def test_who_leads_no_more_lets_nobody_wait() -> None:
         leader.step()
 
 
-def test_nobody_is_owed_anything_by_a_node_that_stops() -> None:
+@pytest.mark.parametrize("how", [{"stopped": True}, {"faulted": "storage failed: no space"}])
+def test_who_ends_lets_nobody_wait(how: dict[str, Any]) -> None:
     leader = asked(fetch())
-    leader.state.now = 9000
+    with broken(IN_TIME, "node 1 (life 1) ends, and has not answered FetchRequest"):
+        leader.step(**how)
+
+
+def test_who_ends_may_have_asked_its_disk() -> None:
+    leader = asked(fetch())
+    leader.replica._reads[77] = SimpleNamespace(reply_to=77)
     leader.step(stopped=True)
 
 

@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
+from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.node.jobs import AppendBatches, Write
 from quorate.raft.inputs import Persisted
-from quorate.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse
+from quorate.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse, ReadRange
+from quorate.raft.progress import Progress
 from quorate.raft.ready import SaveElection
-from quorate.raft.roles import Follower, Resigned, Unattached
+from quorate.raft.roles import Follower, Leader, Resigned, Unattached
 from quorate.raft.values import ControlState, ElectionState, Voters
+from quorate.raft.voters import VoterSet
 from sim.fake import Fake, Node, key, voters
 from sim.test_checks_core import A_LEADER, broken
 
@@ -82,6 +84,7 @@ def test_an_observer_is_not_enough() -> None:
         at(leader, 6001)
 
 
+GOOD = FetchResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), 3, 0, None, None, None, (), ())
 GONE = "epoch 1: resigned (no fetch from a majority of the voters)"
 
 
@@ -89,8 +92,7 @@ def serve(leader: Node, other: int, response: object = None) -> None:
     """Node `other` fetches now, and is answered."""
     request = FetchRequest(None, key(other), leader.epoch, leader.end, 0, 0, 0, -1)
     reply_to = leader.receive(request)
-    good = FetchResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), 3, 0, None, None, None, (), ())
-    leader.answer(response or good, reply_to)  # type: ignore[arg-type]
+    leader.answer(response or GOOD, reply_to)  # type: ignore[arg-type]
 
 
 def resign(leader: Node, *notes: str) -> None:
@@ -252,3 +254,160 @@ def test_who_hears_a_goodbye_vouches_for_that_leader_no_more(epoch: int) -> None
             fake[2].receive(goodbye)
         fake[2].state.role.has_fetched = False
     fake[2].receive(goodbye)
+
+
+# -- one other voter is enough --------------------------------------------------------------------
+def acting() -> tuple[Fake, Node]:
+    """As `leading`, in an epoch that is durable."""
+    fake, leader = leading()
+    leader.state.durable.election = True
+    at(leader, 6000)
+    return fake, leader
+
+
+def test_a_leader_whose_last_fetch_is_as_old_as_it_may_be() -> None:
+    """Of three voters one Fetch is enough, and sets the deadline: `LeaderState.checkQuorumTimer`.
+    Nothing that was asked before the epoch was durable is answered before that."""
+    _, leader = acting()
+    serve(leader, 2)
+    at(leader, 9000)
+    with broken("check quorum", "since 3001 ms no majority"):
+        at(leader, 9001)
+
+
+def waits(leader: Node, other: int, knows: int = 3) -> int:
+    """Node `other` fetches at the end of the log, and knows this high watermark."""
+    request = FetchRequest(None, key(other), leader.epoch, leader.end, 0, 0, 500, knows)
+    return leader.receive(request)
+
+
+def test_a_fetch_whose_time_is_up_does_not_count_again() -> None:
+    _, leader = acting()
+    reply_to = waits(leader, 2)
+    at(leader, 6500)
+    leader.answer(GOOD, reply_to)
+    with broken("check quorum", "since 3001 ms no majority"):
+        at(leader, 9001)
+
+
+@pytest.mark.parametrize(("knows", "records"), [(2, None), (3, ReadRange(3, 4, 100))])
+def test_a_fetch_that_hears_of_something_new_may_count_again(
+    knows: int, records: ReadRange | None
+) -> None:
+    """As it does in Kafka."""
+    _, leader = acting()
+    reply_to = waits(leader, 2, knows)
+    at(leader, 6500)
+    leader.answer(replace(GOOD, records=records), reply_to)
+    at(leader, 9500)
+    with broken("check quorum", "since 3001 ms no majority"):
+        at(leader, 9501)
+
+
+def test_of_five_voters_the_first_fetch_may_be_older() -> None:
+    fake = Fake(5)
+    leader = fake.elect(1, 1, 2, 3)
+    leader.state.role = A_LEADER
+    leader.state.durable.election = True
+    leader.step()
+    at(leader, 5000)
+    leader.hear(2, 3)
+    at(leader, 11_000)
+    with broken("check quorum", "since 6001 ms no majority"):
+        at(leader, 11_001)
+
+
+# -- where the followers are ----------------------------------------------------------------------
+def asks(leader: Node, other: int, offset: int) -> int:
+    return leader.receive(FetchRequest(None, key(other), leader.epoch, offset, 0, 0, 0, 3))
+
+
+def test_who_is_behind_is_no_first_successor() -> None:
+    _, leader = acting()
+    leader.answer(GOOD, asks(leader, 2, 3))
+    leader.answer(GOOD, asks(leader, 3, 2))
+    leader.state.role = Resigned(9000, set(), (key(3), key(2)))
+    with broken("the most advanced voters come first", "have fetched at 2 and at 3 last"):
+        leader.step()
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.INVALID_REQUEST])
+def test_a_fetch_that_waits_counts_for_the_successors(error: ErrorCode) -> None:
+    """It is refused because the leader goes; one that is refused for itself never counted."""
+    _, leader = acting()
+    leader.answer(GOOD, asks(leader, 2, 2))
+    leader.answer(GOOD, asks(leader, 3, 1))
+    leader.answer(FetchResponse(error, LeaderAndEpoch(1, 1), -1, 0), asks(leader, 3, 3))
+    leader.state.role = Resigned(9000, set(), (key(3), key(2)))
+    if error is ErrorCode.INVALID_REQUEST:
+        with broken("the most advanced voters come first", "have fetched at 1 and at 2 last"):
+            leader.step()
+    else:
+        leader.step()
+
+
+def test_a_fetch_before_it_led_counts_for_nothing() -> None:
+    """Seed 5122 once failed: a candidate of the same epoch had refused it."""
+    fake, leader = acting()
+    fake.checks.twins[1].forget_heard()
+    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    leader.state.role = Unattached(0)
+    leader.answer(FetchResponse(error, LeaderAndEpoch(1, 1), -1, 0), asks(leader, 3, 4))
+    leader.state.role = A_LEADER
+    leader.answer(GOOD, asks(leader, 2, 2))
+    leader.state.role = Resigned(9000, set(), (key(2), key(3)))
+    leader.step()
+
+
+def test_who_never_fetched_comes_last() -> None:
+    fake, leader = acting()
+    fake.checks.twins[1].forget_heard()
+    leader.answer(GOOD, asks(leader, 2, 0))
+    leader.state.role = Resigned(9000, set(), (key(3), key(2)))
+    with broken("the most advanced voters come first", "have fetched at -1 and at 0 last"):
+        leader.step()
+
+
+def test_before_an_epoch_is_durable_nobody_has_fetched() -> None:
+    """Seeds 5122 and 5138 once failed: those that fetch wait, and are refused when it fails."""
+    fake, leader = leading()
+    fake.checks.twins[1].forget_heard()
+    asks(leader, 2, 3)
+    leader.state.role = Resigned(9000, set(), (key(3), key(2)))
+    leader.step()
+
+
+def test_who_has_a_new_disk_has_said_nothing_of_the_old_one() -> None:
+    """Seed 975 once failed: the old one is the voter, and its successor comes last."""
+    fake, leader = acting()
+    fake.checks.twins[1].forget_heard()
+    new = ReplicaKey(2, Uuid(bytes(15) + b"\7"))
+    reply_to = leader.receive(FetchRequest(None, new, leader.epoch, 3, 0, 0, 0, 3))
+    leader.answer(GOOD, reply_to)
+    leader.state.role = Resigned(9000, set(), (key(3), key(2)))
+    leader.step()
+
+
+def booked(leader: Node, other: int, offset: int) -> None:
+    """The leader's book says that this node is there."""
+    progress = Progress(key(1), VoterSet(voters(1, 2, 3)))
+    progress.row(key(other), 0).end_offset = offset
+    leader.state.role = Leader(0, progress, 0, 0)
+
+
+def test_a_leader_that_does_not_believe_that_a_voter_has_less_than_it_had() -> None:
+    _, leader = acting()
+    leader.answer(GOOD, asks(leader, 2, 3))
+    booked(leader, 2, 2)
+    leader.answer(GOOD, asks(leader, 2, 2))
+    booked(leader, 2, 3)
+    with broken("a leader believes the last Fetch", "to hold 3; it has fetched at 1 last"):
+        leader.answer(GOOD, asks(leader, 2, 1))
+
+
+def test_of_two_fetches_that_wait_the_later_one_counts() -> None:
+    _, leader = acting()
+    leader.answer(GOOD, asks(leader, 2, 3))
+    first, _ = asks(leader, 2, 1), asks(leader, 2, 2)
+    booked(leader, 2, 2)
+    leader.answer(GOOD, first)

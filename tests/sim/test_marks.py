@@ -119,7 +119,9 @@ NOTES = {
 
 @pytest.mark.parametrize("note", NOTES)
 def test_notes_make_marks(marks: Marks, note: str) -> None:
-    a_world(marks)[1].step(notes=[note])
+    fake = a_world(marks)
+    fake.observers = (marks,)  # the checks would ask what led to it
+    fake[1].step(notes=[note])
     assert marks.marks[NOTES[note]] == 1
     assert NOTES[note] in ALL_MARKS
 
@@ -156,6 +158,17 @@ def test_two_leaders_at_once(marks: Marks) -> None:
     assert marks.marks["two replicas led at once, in two epochs"] == 1
 
 
+@pytest.mark.parametrize("end", ["crash", "stop"])
+def test_a_leader_that_is_gone_leads_no_more(marks: Marks, end: str) -> None:
+    fake = a_world(marks)
+    for node_id in (1, 2):
+        fake[node_id].state.role = a_leader()
+        fake[node_id].step(notes=[f"epoch {node_id}: leader"], stopped=end == "stop")
+        if end == "crash":
+            marks.crashed(fake[node_id])  # type: ignore[arg-type]
+    assert marks.marks["two replicas led at once, in two epochs"] == 0
+
+
 def test_an_older_entry_on_a_majority(marks: Marks) -> None:
     node = a_world(marks)[1]
     role = a_leader()
@@ -181,6 +194,14 @@ def test_what_a_crash_destroys(marks: Marks) -> None:
         "a crash interrupted the download of a snapshot",
     ):
         assert marks.marks[name] == 1, name
+
+
+def test_a_vote_that_the_disk_has_is_not_lost(marks: Marks) -> None:
+    node = a_world(marks)[1]
+    node.durable.election = ElectionState(2, -1, key(1))  # type: ignore[attr-defined]
+    node.state.election = ElectionState(2, 1, key(1))
+    marks.crashed(node)  # type: ignore[arg-type]
+    assert marks.marks["a vote was lost by a crash before its sync"] == 0
 
 
 def test_a_leader_that_crashes_with_unfinished_work(marks: Marks) -> None:

@@ -6,12 +6,13 @@ import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from quorate.base.errors import QuorateError
 from quorate.sim.mutants.catalog import MUTANTS
-from quorate.sim.mutants.hunt import find, hunt
+from quorate.sim.mutants.hunt import find, hunt, hunt_here
 from quorate.sim.mutants.mutant import Mutant, StaleMutant
 from quorate.sim.mutants.plant import mutated, path_of, plant
 
@@ -58,6 +59,26 @@ def test_no_mutant_is_planted_into_code_that_runs_already() -> None:
 def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(QuorateError, match="there is no mutant 'x'; there are: vote-for"):
         find("x")
+
+
+def test_a_hunt_that_was_killed_has_found_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = tmp_path / "python"
+    killed.write_text("#!/bin/sh\nkill -9 $$\n")
+    killed.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(killed))
+    with pytest.raises(QuorateError, match=r"the hunt of vote-not-stored ended .*signal 9"):
+        hunt(find("vote-not-stored"), range(1))
+
+
+def test_a_mutant_that_cannot_be_imported_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plant(mutant: Mutant) -> None:
+        raise NameError("no such name")
+
+    monkeypatch.setattr("quorate.sim.mutants.hunt.plant", plant)
+    catch = hunt_here(find("vote-not-stored"), range(1))
+    assert (catch.check, catch.message) == ("exception", "NameError: no such name")
 
 
 @pytest.mark.slow

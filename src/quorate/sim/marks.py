@@ -241,13 +241,17 @@ class Marks(Observer):
         """The core's memory is still here to be looked at."""
         self._hours.crashed(process)
         state = self._states[process.id]
+        self._roles.pop(process.id, None)
         marks, durable, role = self.marks, process.durable, state.role
         self._ends[process.id] = (durable.end_offset, state.log.end_offset)
         kept = durable.election
         if kept != state.election:
             if kept is None or kept.epoch < state.election.epoch:
                 marks["a new epoch was lost by a crash before its sync"] += 1
-            if state.election.voted is not None:
+            vote = state.election.voted
+            if vote is not None and (
+                kept is None or (kept.epoch, kept.voted) != (state.election.epoch, vote)
+            ):
                 marks["a vote was lost by a crash before its sync"] += 1
         if isinstance(role, Leader):
             if state.log.end_offset > state.high_watermark:
@@ -304,6 +308,8 @@ class Marks(Observer):
             self._jobs(process, role, effects)
         if process.world.plan.duration_ms >= HOUR_MS:
             self.marks.update(self._hours.stepped(process, role, happened, effects))
+        if effects.is_over:
+            del self._roles[node_id]
 
     def _proposal_refused(self, outcome: Refused) -> None:
         if outcome.in_doubt:

@@ -40,6 +40,7 @@ Told = AddVoterResponse | RemoveVoterResponse | UpdateVoterResponse
 ASKED_FOR = "a voter change was asked for"
 DESERVED = "a voter change is answered as it deserves"
 IN_TIME = "an operator is answered"
+DONE = "a committed voter change is answered at once"
 REFUSED = "a refused change changes nothing"
 _FENCES = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
 _OPEN = frozenset(
@@ -181,9 +182,16 @@ class Changes:
         if not waiting or not state.durable.election:
             return
         if effects.is_over:
-            return
+            left = message_words(next(iter(waiting.values())).request)
+            raise Violation(IN_TIME, f"{twin} ends, and has not answered {left}")
         patience = state.config.request_timeout_ms if isinstance(state.role, Leader) else -1
         for asked in waiting.values():
+            if asked.made is not None and asked.made.end <= twin.high.end:
+                raise Violation(
+                    DONE,
+                    f"{twin} has not answered {message_words(asked.request)}, and knows that "
+                    f"{asked.made} is committed",
+                )
             if state.now - asked.at_ms > patience:
                 raise Violation(
                     IN_TIME,

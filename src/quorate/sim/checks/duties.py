@@ -4,8 +4,10 @@ And what those owe who voted, and who heard a leader's goodbye."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from quorate.base.errors import ErrorCode
+from quorate.base.ids import ReplicaKey
 from quorate.raft.messages import (
     EndQuorumEpochRequest,
     FetchRequest,
@@ -15,7 +17,7 @@ from quorate.raft.messages import (
     UpdateVoterRequest,
 )
 from quorate.raft.moves import CHECK_QUORUM_FACTOR
-from quorate.raft.roles import Follower, Prospective, Unattached
+from quorate.raft.roles import Follower, Leader, Prospective, Resigned, Unattached
 from quorate.raft.state import State
 from quorate.sim.checks.history import Entry
 from quorate.sim.checks.twin import Twin
@@ -24,7 +26,12 @@ from quorate.sim.observe import Violation
 
 _LATEST = 2 * CHECK_QUORUM_FACTOR
 """In fetch timeouts: a majority counts from the first of its fetches to the last, and then for the
-deadline that the last one sets."""
+deadline that the last one sets. Where one voter beside the leader is enough, its last Fetch sets
+it."""
+_ANY = -1
+"""A high watermark that every good answer is news to."""
+_ENDS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE)
+"""What is said to a Fetch that waits, when the leader ends: it had counted when it came."""
 NOBODY_FETCHES = "(no fetch from"
 """In the note of a leader that resigns by check quorum."""
 
@@ -42,14 +49,23 @@ class Duties:
         """By node: when it led at the end of a step last, ms."""
         self._seen: dict[int, Entry] = {}
         """By node: the committed voter set that was looked at last."""
+        self._silent: set[int] = set()
+        """Nodes that led at the end of their last step in an epoch that was not durable: no Fetch
+        counts before that."""
 
     def heard(self, twin: Twin, reply_to: int, request: object, now_ms: int) -> None:
         """A replica asks what only a leader is asked; `now_ms` of the one that is asked."""
         if twin.heard_in != twin.election.epoch:
             twin.forget_heard()
             twin.heard_in = twin.election.epoch
+        place = None
         if isinstance(request, FetchRequest):
             twin.fetched(request.replica, request.offset, now_ms)
+            place = (reply_to, request.offset)
+            twin.places.setdefault(request.replica, []).append(place)
+            told = request.high_watermark
+        else:
+            told = _ANY
         if isinstance(request, FetchRequest | FetchSnapshotRequest):
             who = request.replica
         elif isinstance(request, UpdateVoterRequest):
@@ -57,17 +73,38 @@ class Duties:
         else:
             return
         twin.heard[who] = now_ms
-        twin.waiting[reply_to] = who, now_ms
+        twin.waiting[reply_to] = who, now_ms, told, place
 
-    def answered(self, twin: Twin, reply_to: int, response: Response) -> None:
-        """Whoever is answered well has proved, when it asked, that the leader is connected."""
+    def answered(self, twin: Twin, reply_to: int, response: Response, state: State) -> None:
+        """Whoever is answered well has proved, when it asked, that the leader is connected.
+
+        A Fetch that waited and hears of something new proves it once more in Kafka
+        (`tryCompleteFetchRequest`); one whose time is up does not.
+        """
         asked = twin.waiting.pop(reply_to, None)
-        if asked is None or response.error != ErrorCode.NONE:
+        if asked is None:
             return
-        if isinstance(response, FetchResponse) and (response.diverging or response.snapshot_id):
+        who, at_ms, told, place = asked
+        if not isinstance(response, FetchResponse):
+            if response.error == ErrorCode.NONE:
+                twin.served[who] = max(at_ms, twin.served.get(who, 0))
             return
-        who, at_ms = asked
+        places = twin.places.get(who, [])
+        found = places.index(place) if place in places else -1
+        if response.error != ErrorCode.NONE or response.diverging or response.snapshot_id:
+            if found >= 0 and not (twin.led and response.error in _ENDS):
+                del places[found]
+            return
         twin.served[who] = max(at_ms, twin.served.get(who, 0))
+        if response.records is not None or response.high_watermark > told:
+            twin.heard[who] = state.now
+        if found >= 0:
+            known = places[0][1]
+            del places[:found]
+            if place is not None and place[1] < known:
+                _check_place(twin, who, state)
+        elif place is not None:
+            places.insert(0, place)
 
     def leads(self, twin: Twin, state: State) -> None:
         """It leads at the end of a step (KIP-595, check quorum; KAFKA-15489)."""
@@ -78,6 +115,12 @@ class Duties:
         patience = _LATEST * state.config.fetch_timeout_ms
         still = state.now - self._stepped.get(twin.id, state.now)
         self._stepped[twin.id] = state.now
+        if not state.durable.election:
+            self._silent.add(twin.id)
+        elif twin.id in self._silent:
+            # What had come before that counts now.
+            self._silent.discard(twin.id)
+            self._until[twin.id] = max(state.now + patience, self._until.get(twin.id, 0))
         if self._reigns.get(twin.id) != reign:
             self._reigns[twin.id] = reign
             self._since[twin.id] = state.now
@@ -87,7 +130,10 @@ class Duties:
             # for news, as Kafka does, and that sets the last deadline.
             self._until[twin.id] = max(state.now + patience / 2, self._until[twin.id])
         elif state.now > self._until[twin.id]:
-            heard = self._majority_heard(twin, state.now)
+            needed = len(twin.voters) // 2 + 1 - is_voter(twin.voters, twin.key)
+            heard = self._majority_heard(twin, needed, state.now)
+            if needed == 1 and state.durable.election:
+                patience = float(_deadline_ms(state))  # mypyc keeps a float a float
             self._until[twin.id] = max(heard + patience, self._until[twin.id])
             if state.now > self._until[twin.id]:
                 raise Violation(
@@ -98,9 +144,11 @@ class Duties:
 
     def resigned(self, twin: Twin, state: State, notes: Sequence[str]) -> None:
         """It led until this step; check quorum lets it go only when too few have fetched."""
+        if twin.id not in self._silent:
+            _check_successors(twin, state)
         if not any(NOBODY_FETCHES in note for note in notes):
             return
-        patience = int(CHECK_QUORUM_FACTOR * state.config.fetch_timeout_ms)
+        patience = _deadline_ms(state)
         newest = twin.tip.voters_entry
         reign = (twin.life, state.election.epoch, -1 if newest is None else newest.end)
         since = self._since[twin.id] if self._reigns.get(twin.id) == reign else state.now
@@ -146,10 +194,9 @@ class Duties:
                     "for it",
                 )
 
-    def _majority_heard(self, twin: Twin, now_ms: int) -> int:
+    def _majority_heard(self, twin: Twin, needed: int, now_ms: int) -> int:
         """Since when enough of the voters in force have been heard; 0 when they never were."""
         others = [voter.key for voter in twin.voters if not matches(voter.key, twin.key)]
-        needed = len(twin.voters) // 2 + 1 - is_voter(twin.voters, twin.key)
         if needed == 0:
             return now_ms
         times = sorted(
@@ -168,3 +215,45 @@ class Duties:
                 "a removed leader resigns",
                 f"{twin} leads epoch {twin.election.epoch}; {newest} removed it and is committed",
             )
+
+
+def _deadline_ms(state: State) -> int:
+    """How long a leader stays after a majority has fetched."""
+    return int(CHECK_QUORUM_FACTOR * state.config.fetch_timeout_ms)
+
+
+def _check_successors(twin: Twin, state: State) -> None:
+    """Who resigns names the other voters, those that hold most of its log first: what the last
+    Fetch of each said (`LeaderState.nonLeaderVotersByDescendingFetchOffset`)."""
+    role = state.role
+    if not isinstance(role, Resigned) or twin.heard_in != state.election.epoch:
+        return
+    for first, second in pairwise(role.successors):
+        most = max(_places(twin, first), default=-1)
+        heard = any(places and matches(second, key) for key, places in twin.places.items())
+        least = min(_places(twin, second)) if heard else -1
+        if most < least:
+            raise Violation(
+                "the most advanced voters come first",
+                f"{twin} resigns epoch {twin.heard_in} and names {first} before {second}; they "
+                f"have fetched at {most} and at {least} last",
+            )
+
+
+def _check_place(twin: Twin, who: ReplicaKey, state: State) -> None:
+    """A replica has less than it had: its disk is an old copy, or its question took long. What it
+    said last counts all the same (`ReplicaState.updateFollowerState`)."""
+    role = state.role
+    row = role.progress.find(who) if isinstance(role, Leader) else None
+    if row is not None and row.end_offset not in _places(twin, who):
+        raise Violation(
+            "a leader believes the last Fetch",
+            f"{twin} takes {who} to hold {row.end_offset}; it has fetched at "
+            f"{', '.join(map(str, _places(twin, who)))} last",
+        )
+
+
+def _places(twin: Twin, who: ReplicaKey) -> list[int]:
+    """Where the replica may stand by what it said last, whatever disk it had."""
+    known = (places for key, places in twin.places.items() if key.id == who.id)
+    return [offset for places in known for _, offset in places]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quorate.base.ids import ZERO_UUID, ReplicaKey
-from quorate.raft.values import ElectionState
+from quorate.raft.roles import Candidate, Prospective, Role
+from quorate.raft.values import ElectionState, Voter
 from quorate.sim.checks.history import History, Reign
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter, matches, names
@@ -95,18 +96,21 @@ class Elections:
         self.pre_votes.setdefault((epoch, candidate), set()).add(twin.key)
 
     # -- on the disk --------------------------------------------------------------------------
-    def recovered(self, twin: Twin) -> None:
-        """What the disk gave back counts as said, whether or not it was known to be durable."""
+    def recovered(self, twin: Twin, voters: tuple[Voter, ...]) -> None:
+        """What the disk gave back counts as said, whether or not it was known to be durable.
+
+        voters: those before its log; of the life before, where the disk has lost them since
+        """
         self._count_vote(twin, twin.vote)
         if twin.vote.leader_id == twin.id and twin.vote.epoch not in self.history.reigns:
-            self._elected(twin, twin.vote.epoch)
+            self._elected(twin, twin.vote.epoch, voters)
 
     def saved(self, twin: Twin, elections: Sequence[ElectionState]) -> None:
         """These became durable, in this order: a vote counts, a leader may speak."""
         for election in elections:
             self._count_vote(twin, election)
             if election.leader_id == twin.id:
-                self._elected(twin, election.epoch)
+                self._elected(twin, election.epoch, twin.own_voters)
 
     def _count_vote(self, twin: Twin, vote: ElectionState) -> None:
         if vote.voted is not None:
@@ -123,7 +127,7 @@ class Elections:
                     f"{twin} votes for {vote.voted} in epoch {vote.epoch}, and voted for {first}",
                 )
 
-    def _elected(self, twin: Twin, epoch: int) -> None:
+    def _elected(self, twin: Twin, epoch: int, own_voters: tuple[Voter, ...]) -> None:
         history = self.history
         reign = history.reigns.get(epoch)
         if reign is not None:
@@ -134,7 +138,7 @@ class Elections:
                     f"{twin}",
                 )
             return
-        self._check_votes(twin, epoch)
+        self._check_votes(twin, epoch, own_voters)
         if history.committed.epoch < epoch and not twin.tip.holds(history.committed):
             raise Violation(
                 "leader completeness",
@@ -147,11 +151,11 @@ class Elections:
             history.add(entry, twin)
         twin.made.clear()
 
-    def _check_votes(self, twin: Twin, epoch: int) -> None:
+    def _check_votes(self, twin: Twin, epoch: int, own_voters: tuple[Voter, ...]) -> None:
         """A majority of its voters, each by id and directory id, has durably voted for it."""
         first = twin.made[0].parent if twin.made else twin.tip
         assert first is not None
-        voters = first.voters or twin.own_voters
+        voters = first.voters or own_voters
         votes = self.history.votes.get(epoch, {})
         count = 0
         for voter in voters:
@@ -164,6 +168,17 @@ class Elections:
                 "election safety",
                 f"{twin} leads epoch {epoch} by {count} durable votes of {names(voters)}",
             )
+
+
+def check_rests(twin: Twin, role: Role) -> None:
+    """Who waits for a snapshot to take the place of its log knows neither log nor voters: it asks
+    for no votes and no pre-votes meanwhile, however long that takes."""
+    if twin.installing is not None and isinstance(role, Prospective | Candidate):
+        raise Violation(
+            "who installs a snapshot does not run",
+            f"{twin} runs after epoch {twin.election.epoch} while a snapshot takes the place of "
+            "its log",
+        )
 
 
 def _move(old: ElectionState, new: ElectionState) -> str:

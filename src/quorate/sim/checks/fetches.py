@@ -3,6 +3,7 @@ when its time is up and else not before; no more bytes than were asked for; and 
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -106,16 +107,29 @@ class Fetches:
         first = self._first[twin.id]
         wakes = _NEVER if effects.wake_at_ms is None else effects.wake_at_ms
         if effects.is_over:
+            _check_none_waits(twin, waiting.keys() - _reading(replica), waiting)
             return
         if same and leads and first > state.now and wakes <= first:
             return
-        reading = {reply.reply_to for reply in replica._reads.values()}
+        reading = _reading(replica)
         first = _NEVER
         for reply_to, asked in waiting.items():
             first = min(first, _until(asked, state))
             if reply_to not in reading:
                 _check_waits(twin, asked, state, wakes)
         self._first[twin.id] = first
+
+
+def _reading(replica: Replica) -> set[int]:
+    """What the disk was asked for: by reply_to."""
+    return {reply.reply_to for reply in replica._reads.values()}
+
+
+def _check_none_waits(twin: Twin, left: Set[int], waiting: dict[int, Asked]) -> None:
+    """Who ends, ends nobody's question with silence."""
+    if left:
+        asked = message_words(waiting[min(left)].request)
+        raise Violation(IN_TIME, f"{twin} ends, and has not answered {asked}")
 
 
 def _until(asked: Asked, state: State) -> int:

@@ -1,22 +1,52 @@
-"""A leader says when it comes, and when it goes: BeginQuorumEpoch and EndQuorumEpoch (KIP-595)."""
+"""A leader says when it comes, and when it goes: BeginQuorumEpoch and EndQuorumEpoch (KIP-595).
+
+It tells every voter, those that stay silent again and again, and names all of them as successors
+(`LeaderState.needToSendBeginQuorumRequests`, `nonLeaderVotersByDescendingFetchOffset`); their order
+is looked at in `duties`. And it goes for the reason that it gives.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import ErrorCode
-from quorate.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest
-from quorate.raft.roles import Leader, Resigned
+from quorate.base.ids import ReplicaKey
+from quorate.raft.inputs import Answered, SendFailed
+from quorate.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
+from quorate.raft.roles import Follower, Leader, Resigned
 from quorate.sim.checks.twin import Twin
-from quorate.sim.checks.voters import matches, names
+from quorate.sim.checks.voters import is_voter, matches, names
 from quorate.sim.observe import Violation
 
 if TYPE_CHECKING:
-    from quorate.node.replica import Effects
+    from quorate.node.replica import Effects, Input
     from quorate.raft.messages import Response
+    from quorate.raft.ready import Send
     from quorate.raft.state import State
+    from quorate.raft.values import Voter
 
-_NOTHING = 0, 0
+SAYS = "a leader says when it comes and goes"
+WHOLE = "a leader names all successors"
+ADDRESSED = "a request names whom it is for"
+FIRST_RUNS = "the first successor runs at once"
+REASON = "a leader goes for the reason that it gives"
+_REMOVED: Final = "resigned (removed"
+_DISK: Final = "storage failed"
+_NEVER: Final = -1
+
+
+@dataclass(slots=True)
+class Reign:
+    """A leader that may be heard; times are ms of its own clock."""
+
+    epoch: int
+    voters: tuple[Voter, ...]
+    since: int
+    """When that began, with these voters."""
+    asked: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By node: what it was sent last, and until when nothing more is sent to it."""
 
 
 def check_taught(
@@ -31,7 +61,7 @@ def check_taught(
     )
     if response.error == ErrorCode.NONE and not knows:
         raise Violation(
-            "a leader says when it comes and goes",
+            SAYS,
             f"{twin} was told that node {told.leader_id} begins epoch {told.epoch}, said yes, and "
             f"knows node {known.leader_id} of epoch {known.epoch}",
         )
@@ -41,34 +71,174 @@ class Goodbyes:
     """In the first step in which its new role may be spoken of, the others hear of it."""
 
     def __init__(self) -> None:
-        self._said: dict[int, tuple[int, int]] = {}
-        """By node: the epoch, and whether it leads (1) or has resigned (2): done with."""
+        self._resigned: dict[int, int] = {}
+        """By node: the epoch whose end the others were told."""
+        self._before: dict[int, int] = {}
+        """By node: the epoch that it led in an earlier life. It knows nothing of the others."""
+        self._reigns: dict[int, Reign] = {}
 
     def began(self, twin: Twin) -> None:
-        self._said[twin.id] = _NOTHING
+        led = twin.election.leader_id == twin.id
+        self._before[twin.id] = twin.election.epoch if led else _NEVER
+        self._resigned[twin.id] = _NEVER
+        self._reigns.pop(twin.id, None)
 
-    def look(self, twin: Twin, effects: Effects, state: State) -> None:
-        role = state.role
-        leads = isinstance(role, Leader)
-        if effects.is_over or not (leads or isinstance(role, Resigned)):
+    def look(self, twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:
+        for send in effects.sends:
+            self._check_send(twin, send, state)
+        if len(happened) == 1:
+            _check_first_runs(twin, happened[0], effects, state)
+        role, reign = state.role, self._reigns.get(twin.id)
+        if isinstance(role, Leader) and not effects.is_over:
+            if state.durable.election:
+                self._leads(twin, reign, happened, effects, state)
             return
-        now = state.election.epoch, 1 if leads else 2
-        if self._said[twin.id] == now or not state.durable.election:
+        led = self._reigns.pop(twin.id, None) is not None
+        for note in effects.notes:
+            if _REMOVED in note:
+                _check_removed(twin, note)
+        if state.durable.election and self._goes(twin, led, effects, state):
+            _check_told(twin, _others(twin), EndQuorumEpochRequest, effects, state)
+
+    def _goes(self, twin: Twin, led: bool, effects: Effects, state: State) -> bool:
+        """Is this the step in which all are to hear that it leads no more?"""
+        if effects.faulted is not None:
+            return led and effects.faulted.startswith(_DISK)
+        epoch = state.election.epoch
+        if not isinstance(state.role, Resigned) or effects.stopped:
+            return False
+        first = self._resigned[twin.id] != epoch
+        self._resigned[twin.id] = epoch
+        return first
+
+    def _leads(
+        self,
+        twin: Twin,
+        reign: Reign | None,
+        happened: Sequence[Input],
+        effects: Effects,
+        state: State,
+    ) -> None:
+        """All are told at once; later, whoever has not fetched for half the fetch timeout."""
+        now, epoch = state.now, state.election.epoch
+        if reign is None or reign.epoch != epoch:
+            waiting = [voter for voter in _others(twin) if _heard(twin, voter) is None]
+            _check_told(twin, waiting, BeginQuorumEpochRequest, effects, state)
+            reign = self._reigns[twin.id] = Reign(epoch, twin.voters, now)
+        elif reign.voters is not twin.voters:
+            reign.voters, reign.since = twin.voters, now
+        asked = reign.asked
+        if asked:
+            for item in happened:
+                if isinstance(item, Answered | SendFailed):
+                    _settle(asked, item.correlation, now + state.config.retry_backoff_ms)
+        for send in effects.sends:
+            asked[send.to] = send.correlation, now + send.timeout_ms
+        period = state.config.fetch_timeout_ms // 2
+        if now < reign.since + period:
             return
-        self._said[twin.id] = now
-        kind = BeginQuorumEpochRequest if leads else EndQuorumEpochRequest
-        if any(isinstance(send.request, kind) for send in effects.sends):
+        for voter in _others(twin):
+            _, until = asked.get(voter.key.id, (0, 0))
+            heard = _heard(twin, voter)
+            silent = max(until, reign.since, 0 if heard is None else heard + period)
+            if now >= silent + period:
+                raise Violation(
+                    SAYS,
+                    f"{twin} leads epoch {epoch}, and has not told {voter.key} since "
+                    f"{now - silent} ms, which does not fetch; it may within {period} ms",
+                )
+
+    def _check_send(self, twin: Twin, send: Send, state: State) -> None:
+        request = send.request
+        if isinstance(request, VoteRequest | BeginQuorumEpochRequest):
+            _check_address(twin, send.to, request.voter)
+            told = getattr(request, "leader_endpoints", None)
+            if told is not None and told != state.config.listeners:
+                raise Violation(
+                    SAYS, f"{twin} listens at {state.config.listeners}, and tells of {told}"
+                )
+        elif isinstance(request, EndQuorumEpochRequest):
+            named = request.preferred_candidates
+            told_by = {voter.key for voter in twin.voters if not matches(voter.key, twin.key)}
+            if self._before[twin.id] == request.leader.epoch:
+                told_by = set()
+            if set(named) != told_by or len(named) != len(told_by):
+                raise Violation(
+                    WHOLE,
+                    f"{twin} ends epoch {request.leader.epoch} and names "
+                    f"[{', '.join(map(str, named))}] of {names(twin.voters)}",
+                )
+
+
+def _settle(asked: dict[int, tuple[int, int]], correlation: int, rest_ms: int) -> None:
+    """An answer came: its sender rests for the backoff at most."""
+    for node_id, (last, _) in asked.items():
+        if last == correlation:
+            asked[node_id] = last, rest_ms
             return
-        waiting = [
-            voter
-            for voter in twin.voters
-            if not matches(voter.key, twin.key)
-            and voter.listeners
-            and not (leads and any(matches(voter.key, key) for key in twin.heard))
-        ]
-        if waiting:
-            what = "begins" if leads else "ends"
-            raise Violation(
-                "a leader says when it comes and goes",
-                f"{twin} {what} epoch {now[0]} and tells none of {names(tuple(waiting))}",
-            )
+
+
+def _others(twin: Twin) -> list[Voter]:
+    """The voters that can be told something."""
+    return [voter for voter in twin.voters if voter.key.id != twin.id and voter.listeners]
+
+
+def _heard(twin: Twin, voter: Voter) -> int | None:
+    """When it asked something as a follower in this epoch last."""
+    if twin.heard_in != twin.election.epoch:
+        return None
+    return max((at for key, at in twin.heard.items() if matches(voter.key, key)), default=None)
+
+
+def _check_told(
+    twin: Twin, whom: Sequence[Voter], kind: type, effects: Effects, state: State
+) -> None:
+    told = {send.to for send in effects.sends if isinstance(send.request, kind)}
+    missed = tuple(voter for voter in whom if voter.key.id not in told)
+    if missed:
+        what = "begins" if kind is BeginQuorumEpochRequest else "ends"
+        raise Violation(
+            SAYS, f"{twin} {what} epoch {state.election.epoch} and does not tell {names(missed)}"
+        )
+
+
+def _check_address(twin: Twin, to: int, named: ReplicaKey | None) -> None:
+    """Another receiver's key is refused (INVALID_VOTER_KEY), so the request is made in vain."""
+    voter = next((voter for voter in twin.voters if voter.key.id == to), None)
+    if voter is None or named is None:
+        return
+    if not matches(voter.key, named) and not matches(named, voter.key):
+        raise Violation(ADDRESSED, f"{twin} asks {voter.key} for {named}")
+
+
+def _check_first_runs(twin: Twin, item: Input, effects: Effects, state: State) -> None:
+    """Who is named first in EndQuorumEpoch waits for nothing (`handleEndQuorumEpochRequest`)."""
+    request = getattr(item, "request", None)
+    if not isinstance(request, EndQuorumEpochRequest) or effects.is_over:
+        return
+    named, role = request.preferred_candidates, state.role
+    present = (state.election.leader_id, state.election.epoch)
+    if (
+        named
+        and matches(named[0], twin.key)
+        and isinstance(role, Follower)
+        and present == (request.leader.leader_id, request.leader.epoch)
+        and is_voter(twin.voters, twin.key)
+        and state.installing is None
+        and state.shutdown_deadline is None
+    ):
+        raise Violation(
+            FIRST_RUNS,
+            f"{twin} is the first of those that are to follow node {present[0]} in epoch "
+            f"{present[1]}, and waits for {role.fetch_deadline - state.now} ms",
+        )
+
+
+def _check_removed(twin: Twin, note: str) -> None:
+    """Its removal is committed, as far as it knows itself."""
+    voters = twin.high.voters
+    if voters is None or is_voter(voters, twin.key):
+        raise Violation(
+            REASON,
+            f'{twin}: "{note}", and what is committed up to {twin.high} does not remove it',
+        )

@@ -9,6 +9,7 @@ from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import read_batch
 from quorate.node.jobs import (
     Installed,
+    SnapshotFailed,
     SnapshotWritten,
     Survey,
     Surveyed,
@@ -60,9 +61,11 @@ class Retention:
         for known in (self._oldest, self._making, self._late):
             known[twin.id] = _NONE
 
-    def happened(self, twin: Twin, item: Surveyed | Installed | SnapshotWritten) -> None:
+    def happened(
+        self, twin: Twin, item: Surveyed | Installed | SnapshotWritten | SnapshotFailed
+    ) -> None:
         """What a replica hears of its disk."""
-        if isinstance(item, SnapshotWritten):
+        if isinstance(item, SnapshotWritten | SnapshotFailed):
             self._making[twin.id] = _NONE
         elif isinstance(item, Installed):
             self._dropped(twin, item.snapshot_id)
@@ -79,6 +82,15 @@ class Retention:
 
     def look(self, twin: Twin, effects: Effects, replica: Replica, now_ms: int) -> None:
         due = self._due[twin.id]
+        applier = replica._applier
+        if applier.bytes_applied >= replica._policy.max_bytes and due < _NEVER:
+            begins = self._making[twin.id] != _NONE or applier.loading is not None
+            if not begins and not effects.is_over:
+                raise Violation(
+                    "a snapshot is written when it is due",
+                    f"{twin} has applied {applier.bytes_applied} bytes since the last one, "
+                    f"{replica._policy.max_bytes} are enough, and writes none",
+                )
         if now_ms < due < _NEVER and not effects.jobs:
             return
         interval = replica._policy.clean_interval_ms

@@ -76,8 +76,12 @@ class Twin:
         self.heard: dict[ReplicaKey, int] = {}
         """Who has fetched from it in the epoch `heard_in`, and when last: ms of its own clock."""
         self.heard_in = 0
-        self.waiting: dict[int, tuple[ReplicaKey, int]] = {}
-        """By reply_to: of these, whose question is not answered, and when it came."""
+        self.waiting: dict[int, tuple[ReplicaKey, int, int, tuple[int, int] | None]] = {}
+        """By reply_to: of these, whose question is not answered, when it came, the high watermark
+        that it knows, and what of it is in `places`."""
+        self.places: dict[ReplicaKey, list[tuple[int, int]]] = {}
+        """By replica: reply_to and offset of its last Fetch that was answered well, and of those
+        that came after it and are not answered."""
         self.served: dict[ReplicaKey, int] = {}
         """Who was answered well, and when its question came."""
         self._ends: dict[ReplicaKey, int] = {}
@@ -106,6 +110,7 @@ class Twin:
         self.heard.clear()
         self.waiting.clear()
         self.served.clear()
+        self.places.clear()
         self._ends.clear()
         self.fetched_at.clear()
         self.caught_up.clear()

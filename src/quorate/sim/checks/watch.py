@@ -36,7 +36,7 @@ from quorate.sim.checks.changes import Changes
 from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
 from quorate.sim.checks.duties import Duties
-from quorate.sim.checks.elections import Elections
+from quorate.sim.checks.elections import Elections, check_rests
 from quorate.sim.checks.fetches import Fetches
 from quorate.sim.checks.goodbyes import Goodbyes, check_taught
 from quorate.sim.checks.history import History
@@ -112,9 +112,10 @@ class Checks(Observer):
         self._states[process.id] = core._state
         log = recovered.log
         first = log.snapshot_control if log.snapshots and log.snapshots[-1].offset == 0 else None
+        before = twin.own_voters
         twin.own_voters = (first and first.voters) or core._state.controls.static_voters.voters
         twin.start(process, recovered)
-        self.elections.recovered(twin)
+        self.elections.recovered(twin, twin.own_voters or before)
         self.submits.began(twin)
         self.upgrades.began(twin)
         self.changes.began(twin, core._state.config)
@@ -147,7 +148,7 @@ class Checks(Observer):
                 self._look_at(twin, item, effects, state)
             if isinstance(item, Installed | InstallRefused | SnapshotWritten | SnapshotFailed):
                 self.leftovers.count(twin, process.storage.disk)
-            if isinstance(item, Surveyed | Installed | SnapshotWritten):
+            if isinstance(item, Surveyed | Installed | SnapshotWritten | SnapshotFailed):
                 self.retention.happened(twin, item)
         before = twin.tip
         if effects.jobs:
@@ -165,7 +166,7 @@ class Checks(Observer):
         if process.machine.trail or effects.jobs or effects.outcomes:
             self._results(twin, process, effects, state)
         self._role(twin, effects, state)
-        self.goodbyes.look(twin, effects, state)
+        self.goodbyes.look(twin, happened, effects, state)
         self.joins.look(twin, happened, effects, state)
         self.leftovers.look(twin, effects, state)
         self.changes.look(twin, effects, state)
@@ -180,6 +181,7 @@ class Checks(Observer):
             return
         if twin.led and isinstance(role, Resigned):
             self.duties.resigned(twin, state, effects.notes)
+        check_rests(twin, role)
         twin.hears = isinstance(role, Follower) and role.has_fetched
         twin.led = False
 
@@ -282,7 +284,7 @@ class Checks(Observer):
             response = answer.response
             if self._fenced and (twin.id, answer.reply_to) in self._fenced:
                 self._check_fence(twin, answer)
-            self.duties.answered(twin, answer.reply_to, response)
+            self.duties.answered(twin, answer.reply_to, response, state)
             self.fetches.answered(twin, answer, state)
             if isinstance(response, FetchResponse):
                 check_fetch_answer(twin, response)

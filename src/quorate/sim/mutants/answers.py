@@ -164,4 +164,11 @@ ANSWERS = (
         "    if not voters.supports(version):\n",
         "    if voters.supports(0):\n",
     ),
+    Mutant(
+        "upgrade-again-at-once",
+        "who asks for an upgrade that is written and not committed is told that it is done",
+        "raft.reconfig",
+        "        end = 0 if offset is None else offset + 1\n",
+        "        end = 0\n",
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorate.sim.mutants.answers import ANSWERS
 from quorate.sim.mutants.debts import DEBTS
 from quorate.sim.mutants.elections import ELECTIONS
+from quorate.sim.mutants.goodbyes import GOODBYES
 from quorate.sim.mutants.margins import MARGINS
 from quorate.sim.mutants.mutant import Mutant
 from quorate.sim.mutants.replication import REPLICATION
@@ -17,4 +18,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *MARGINS,
     *ANSWERS,
     *DEBTS,
+    *GOODBYES,
 )

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 
 from quorate.base.errors import QuorateError
 from quorate.sim.mutants.catalog import MUTANTS
-from quorate.sim.mutants.mutant import Mutant
+from quorate.sim.mutants.mutant import Mutant, StaleMutant
 from quorate.sim.mutants.plant import plant
 
 
@@ -49,11 +49,20 @@ def find(name: str) -> Mutant:
 
 
 def hunt_here(mutant: Mutant, seeds: range) -> Catch:
-    """Plant it into this very process, which is of no other use afterwards."""
-    plant(mutant)
-    from quorate.sim.run import checked, run_seed
+    """Plant it into this very process, which is of no other use afterwards.
 
+    A mutant that cannot even be imported counts as caught. Raises StaleMutant.
+    """
     began, events = time.process_time(), 0
+    try:
+        plant(mutant)
+        from quorate.sim.run import checked, run_seed
+    except StaleMutant:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        seconds = time.process_time() - began
+        return Catch(mutant.name, "exception", said, None, 0, 0, seconds)
     for tried, seed in enumerate(seeds, 1):
         outcome = run_seed(seed, checked())
         events += outcome.events
@@ -66,11 +75,11 @@ def hunt_here(mutant: Mutant, seeds: range) -> Catch:
 
 
 def hunt(mutant: Mutant, seeds: range) -> Catch:
-    """In a fresh process. A mutant that cannot even be imported or run counts as caught.
+    """In a fresh process.
 
-    Raises StaleMutant where the code to mutate is not there any more.
+    Raises QuorateError where the code to mutate is not there any more, and where that process did
+    not come to its end: who kills a hunter has caught nothing.
     """
-    began = time.perf_counter()
     command = [sys.executable, "-m", __name__, mutant.name, str(seeds.start), str(seeds.stop)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
@@ -78,8 +87,10 @@ def hunt(mutant: Mutant, seeds: range) -> Catch:
         return Catch(**json.loads(lines[-1]))
     if done.returncode == _STALE:
         raise QuorateError(done.stderr.strip())
-    said = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
-    return Catch(mutant.name, "exception", said, None, 0, 0, time.perf_counter() - began)
+    code = done.returncode
+    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+    said = done.stderr.strip().rpartition("\n")[2]
+    raise QuorateError(f"the hunt of {mutant.name} ended {how}{said and f': {said}'}")
 
 
 def hunt_all(mutants: Sequence[Mutant], seeds: range, jobs: int) -> Iterator[Catch]:

@@ -80,7 +80,7 @@ STORAGE = (
     Mutant(
         "checksums-not-verified",
         "recovery believes every batch that has a header",
-        "formats.batch",
+        "formats.batch_view",
         "    def verify(self) -> None:\n",
         "    def verify(self) -> None:\n        return\n\n    def verify_really(self) -> None:\n",
     ),

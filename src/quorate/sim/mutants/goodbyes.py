@@ -1,0 +1,78 @@
+"""Bugs in how a leader comes and goes: whom it tells, what it names, and when."""
+
+from __future__ import annotations
+
+from quorate.sim.mutants.mutant import Mutant
+
+GOODBYES = (
+    Mutant(
+        "goodbye-names-nobody",
+        "EndQuorumEpoch names no successors",
+        "raft.moves",
+        "    s.enter(Resigned(s.election_timeout(), others, successors), why)",
+        "    s.enter(Resigned(s.election_timeout(), others, ()), why)",
+    ),
+    Mutant(
+        "goodbye-to-one",
+        "EndQuorumEpoch goes to the lowest voter id only",
+        "raft.election",
+        "        for voter_id in sorted(role.unacknowledged):",
+        "        for voter_id in sorted(role.unacknowledged)[:1]:",
+    ),
+    Mutant(
+        "failed-disk-says-no-goodbye",
+        "a leader whose disk failed tells nobody",
+        "raft.core",
+        "            if tell and s.durable.election:\n",
+        "            if False:\n",
+    ),
+    Mutant(
+        "first-successor-waits",
+        "who is named first in EndQuorumEpoch waits longest",
+        "raft.epochs",
+        "    if position == 0:\n        return 0\n",
+        "    if position == 0:\n        return max_ms\n",
+    ),
+    Mutant(
+        "begin-names-its-sender",
+        "BeginQuorumEpoch has the leader's key where the receiver's belongs, and is refused",
+        "raft.leading",
+        "                s.config.cluster_id, key, s.leader_and_epoch,",
+        "                s.config.cluster_id, s.me, s.leader_and_epoch,",
+    ),
+    Mutant(
+        "begin-to-one",
+        "of the voters that are silent only the first is told who leads",
+        "raft.leading",
+        "    for key in role.progress.silent(period, s.now):",
+        "    for key in role.progress.silent(period, s.now)[:1]:",
+    ),
+    Mutant(
+        "begin-once",
+        "voters that stay silent are told once who leads",
+        "raft.leading",
+        "    role.begin_deadline = s.now + period",
+        "    role.begin_deadline = 1 << 62",
+    ),
+    Mutant(
+        "begin-seldom",
+        "voters that are silent are told after two fetch timeouts, not after half of one",
+        "raft.leading",
+        "    period = s.config.fetch_timeout_ms // 2",
+        "    period = s.config.fetch_timeout_ms * 2",
+    ),
+    Mutant(
+        "change-answered-one-late",
+        "a committed voter change is answered when something later is committed",
+        "raft.reconfig",
+        "role.high_watermark >= change.end_offset:",
+        "role.high_watermark > change.end_offset:",
+    ),
+    Mutant(
+        "removed-leader-goes-early",
+        "a leader resigns when what is before its removal is committed",
+        "raft.reconfig",
+        "offset < role.high_watermark and not s.is_voter",
+        "offset <= role.high_watermark and not s.is_voter",
+    ),
+)

@@ -1,0 +1,291 @@
+"""How a leader comes and goes, and whom it tells: each promise broken once by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Address, LeaderAndEpoch, OffsetAndEpoch
+from quorate.raft.inputs import Answered, Failure, SendFailed
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    RemoveVoterRequest,
+    VoteRequest,
+)
+from quorate.raft.ready import InstallSnapshot, Send
+from quorate.raft.roles import Candidate, Follower, Prospective, Resigned, Unattached
+from quorate.raft.values import ElectionState, Voters
+from sim.fake import Node, key, voters
+from sim.test_checks_changes import HERE, known, quorum
+from sim.test_checks_core import A_LEADER, broken
+from sim.test_checks_duties import leading
+
+pytestmark = pytest.mark.interpreted
+COMES = "a leader says when it comes and goes"
+
+
+def to(other: int, request: Any, correlation: int = 0) -> Send:
+    return Send(correlation, other, Address("host", 9093), request, 500)
+
+
+def begin(leader: Node, other: int, name: int | None = None, at: Any = ()) -> Send:
+    me = LeaderAndEpoch(1, leader.epoch)
+    receiver = key(name or other)
+    return to(other, BeginQuorumEpochRequest(None, receiver, me, at), correlation=other)
+
+
+def end(leader: Node, other: int, *named: int) -> Send:
+    me = LeaderAndEpoch(1, leader.epoch)
+    return to(other, EndQuorumEpochRequest(None, me, tuple(map(key, named))))
+
+
+def reigning() -> Node:
+    """Node 1 leads since 0 ms, and has told so to voters 2 and 3, which do not fetch."""
+    fake, leader = quorum()
+    leader.state.config.retry_backoff_ms = 20
+    leader.state.election = ElectionState(0, 1)
+    fake.checks.twins[1].vote = leader.state.election
+    leader.state.role = A_LEADER
+    leader.step(sends=[begin(leader, 2), begin(leader, 3)])
+    return leader
+
+
+# -- BeginQuorumEpoch -----------------------------------------------------------------------------
+def test_a_leader_that_tells_the_first_voter_only() -> None:
+    _, leader = quorum()
+    leader.state.election = leader.fake.checks.twins[1].vote = ElectionState(0, 1)
+    leader.state.role = A_LEADER
+    with broken(COMES, "begins epoch 0 and does not tell {3-"):
+        leader.step(sends=[begin(leader, 2)])
+
+
+def test_a_leader_that_tells_a_silent_voter_once() -> None:
+    """The request may take 500 ms; half the fetch timeout later it is due again."""
+    leader = reigning()
+    leader.state.now = 1999
+    leader.step(sends=[begin(leader, 2), begin(leader, 3)])
+    leader.state.now = 3498
+    leader.step(sends=[begin(leader, 2)])
+    leader.state.now = 3499
+    with broken(COMES, "has not told 3-"):
+        leader.step()
+
+
+@pytest.mark.parametrize("how", ["answered", "failed"])
+def test_who_answered_is_told_again_as_soon_as_it_may_be(how: str) -> None:
+    """After the backoff, at the next time for it."""
+    leader = reigning()
+    leader.state.now = 100
+    response = BeginQuorumEpochResponse(ErrorCode.NONE, LeaderAndEpoch(1, 0))
+    came = Answered(3, response) if how == "answered" else SendFailed(3, Failure.DISCONNECTED)
+    leader.step([came, SendFailed(9, Failure.TIMED_OUT)])
+    leader.state.now = 1119
+    leader.step()
+    leader.state.now = 1120
+    with broken(COMES, "has not told 3-"):
+        leader.step()
+
+
+def test_who_fetches_is_not_told_again() -> None:
+    leader = reigning()
+    leader.state.now = 1400
+    leader.fake.checks.twins[1].heard = {key(2): 400, key(3): 1000}
+    leader.step()
+    leader.state.now = 2400
+    with broken(COMES, "has not told 2-"):
+        leader.step()
+
+
+def test_new_voters_are_told_anew() -> None:
+    """They have fetched as observers."""
+    leader = reigning()
+    leader.state.now = 1400
+    leader.fake.checks.twins[1].own_voters = known(1, 2, 3)
+    leader.step()
+    leader.state.now = 2399
+    leader.step()
+    leader.state.now = 2400
+    with broken(COMES):
+        leader.step()
+
+
+def test_a_leader_that_tells_where_it_was() -> None:
+    leader = reigning()
+    with broken(COMES, "listens at (), and tells of "):
+        leader.step(sends=[begin(leader, 2, at=HERE)])
+
+
+@pytest.mark.parametrize("kind", ["begin", "vote"])
+def test_a_request_that_names_another_than_it_is_for(kind: str) -> None:
+    leader = reigning()
+    if kind == "begin":
+        wrong = begin(leader, 2, name=1)
+    else:
+        wrong = to(2, VoteRequest(None, key(3), 0, key(1), 0, 0, True))
+    with broken("a request names whom it is for", "asks 2-"):
+        leader.step(sends=[wrong])
+
+
+def test_who_is_no_voter_is_asked_under_any_name() -> None:
+    leader = reigning()
+    leader.step(sends=[begin(leader, 4, name=2)])
+
+
+# -- EndQuorumEpoch -------------------------------------------------------------------------------
+def test_a_leader_that_says_goodbye_to_one() -> None:
+    leader = reigning()
+    leader.state.role = Resigned(0, {2, 3})
+    with broken(COMES, "ends epoch 0 and does not tell {3-"):
+        leader.step(sends=[end(leader, 2, 3, 2)])
+
+
+def test_a_leader_that_says_goodbye_to_all() -> None:
+    leader = reigning()
+    leader.state.role = Resigned(0, {2, 3})
+    leader.step(sends=[end(leader, 2, 3, 2), end(leader, 3, 3, 2)])
+    leader.step()
+
+
+@pytest.mark.parametrize("named", [(), (2,), (2, 3, 3), (1, 2, 3)])
+def test_a_leader_that_does_not_name_all_successors(named: tuple[int, ...]) -> None:
+    leader = reigning()
+    leader.state.role = Resigned(0, {2, 3})
+    with broken("a leader names all successors", "ends epoch 0 and names ["):
+        leader.step(sends=[end(leader, 2, *named), end(leader, 3, *named)])
+
+
+def test_who_led_in_an_earlier_life_names_nobody() -> None:
+    _, leader = leading()
+    leader.start()
+    leader.state.role = Resigned(0, {2, 3})
+    leader.step(sends=[end(leader, 2), end(leader, 3)])
+    with broken("a leader names all successors"):
+        leader.step(sends=[end(leader, 2, 2, 3)])
+
+
+def test_a_leader_whose_disk_fails_says_goodbye() -> None:
+    leader = reigning()
+    leader.state.role = Resigned(0, set())
+    with broken(COMES, "ends epoch 0 and does not tell {2-"):
+        leader.step(faulted="storage failed: no space")
+
+
+def test_who_ends_for_another_reason_says_nothing() -> None:
+    leader = reigning()
+    leader.step(faulted="the state machine failed")
+    leader = reigning()
+    leader.state.role = Resigned(0, {2, 3})
+    leader.step(stopped=True)
+
+
+def hears_goodbye(*named: int) -> Node:
+    """Node 2 follows node 1, which ends its epoch."""
+    fake, leader = leading()
+    node = fake[2]
+    node.state.role = Follower((), 900, 0)
+    node.state.installing = node.state.shutdown_deadline = None
+    goodbye = EndQuorumEpochRequest(None, LeaderAndEpoch(leader.id, 1), tuple(map(key, named)))
+    node.goodbye = goodbye  # type: ignore[attr-defined]
+    return node
+
+
+def test_the_first_successor_that_waits() -> None:
+    node = hears_goodbye(2, 3)
+    with broken("the first successor runs at once", "waits for 900 ms"):
+        node.receive(node.goodbye)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("named", [(), (3, 2)])
+def test_who_is_not_the_first_successor_may_wait(named: tuple[int, ...]) -> None:
+    node = hears_goodbye(*named)
+    node.receive(node.goodbye)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("why", ["runs", "installs", "stops", "ends", "no voter"])
+def test_a_first_successor_that_need_not_run(why: str) -> None:
+    node = hears_goodbye(2, 3)
+    if why == "runs":
+        node.state.role = Prospective(None, 0)  # type: ignore[arg-type]
+    elif why == "installs":
+        node.state.installing = (3, 1)
+    elif why == "stops":
+        node.state.shutdown_deadline = 9
+    elif why == "no voter":
+        node.fake.checks.twins[2].tip.voters = voters(1, 3)
+    else:
+        node.fake.checks.fetches._waiting[2].clear()
+        node.step([], stopped=True)
+        return
+    node.receive(node.goodbye)  # type: ignore[attr-defined]
+
+
+# -- why it goes ----------------------------------------------------------------------------------
+REMOVED = "epoch 1: resigned (removed from the voter set)"
+
+
+def removing(*left: int) -> Node:
+    """Node 1 was told to remove a voter, so that these are left, and has that in its log."""
+    fake, leader = leading()
+    leader.state.durable.election = True
+    for waiting in fake.checks.fetches._waiting.values():
+        waiting.clear()
+    for node in fake.nodes.values():
+        fake.rule(node, *left)
+    leader.receive(RemoveVoterRequest(None, key(6 - sum(left))))
+    leader._be_asked_for = lambda new: None  # type: ignore[method-assign]
+    leader.append(leader.control(Voters(voters(*left))))
+    leader.persist()
+    fake.replicate(leader, 2, 3)
+    return leader
+
+
+def test_a_leader_that_goes_before_its_removal_is_committed() -> None:
+    leader = removing(2, 3)
+    leader.state.role = Resigned(0, {2, 3})
+    with broken("a leader goes for the reason that it gives", f'"{REMOVED}"'):
+        leader.step(notes=[REMOVED])
+
+
+def test_a_leader_goes_when_its_removal_is_committed() -> None:
+    leader = removing(2, 3)
+    leader.state.high_watermark = leader.end
+    leader.state.role = Resigned(0, {2, 3})
+    leader.fake.checks.changes._asked[1].clear()
+    leader.step(notes=[REMOVED])
+
+
+def test_a_committed_voter_change_is_answered_at_once() -> None:
+    leader = removing(1, 2)
+    with broken("a committed voter change is answered at once", "has not answered"):
+        leader.commit(leader.end)
+
+
+def test_who_ends_answers_an_operator() -> None:
+    leader = removing(1, 2)
+    with broken("an operator is answered", "ends, and has not answered"):
+        leader.step(stopped=True)
+
+
+# -- who does not run -----------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", [Prospective, Candidate])
+def test_who_installs_a_snapshot_and_runs(kind: Any) -> None:
+    """A disk that takes long had hidden nothing: no check asked."""
+    fake, _ = leading()
+    node = fake[3]
+    node.write(InstallSnapshot(OffsetAndEpoch(3, 1)))
+    node.state.role = Unattached(0)
+    node.step()
+    node.state.role = kind(None, 0)
+    with broken("who installs a snapshot does not run", "node 3 (life 1) runs after epoch"):
+        node.step()
+
+
+def test_who_has_installed_a_snapshot_may_run() -> None:
+    fake, _ = leading()
+    fake[3].install(OffsetAndEpoch(3, 1))
+    fake[3].state.role = Prospective(None, 0)  # type: ignore[arg-type]
+    fake[3].step()
