@@ -67,6 +67,7 @@ def test_every_lane_is_there(drawn: tuple[Outcome, str]) -> None:
     outcome, page = drawn
     facts = facts_of(page)
     assert facts["trace"] == outcome.trace_hash and facts["events"] == outcome.events
+    assert facts["subtitle"] == "3 voters, 1 observer, 2 clients, 3 deeds"
     assert [(node["id"], node["kind"]) for node in facts["nodes"]] == [
         (1, "voter"),
         (2, "voter"),
@@ -142,7 +143,9 @@ def test_a_world_in_which_nothing_happened_yet() -> None:
             raise Violation("nothing", "at all")
 
     picture = Picture()
-    facts = facts_of(picture.page(run_plan(Plan(), [picture, AtOnce()])))
+    plan = Plan(clients=ClientPlan(count=1))
+    facts = facts_of(picture.page(run_plan(plan, [picture, AtOnce()])))
+    assert facts["subtitle"] == "3 voters, 1 client, 0 deeds", "it said 1 clients"
     assert facts["end"] == 1 and facts["messages"] == []
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from quorate.cli.main import run
+from quorate.sim import shrink as shrinker
+from quorate.sim.observe import Observer, Violation
 from quorate.sim.plan import ClientPlan, Deed, DiskPlan, NetworkPlan, Plan
+from quorate.sim.process import Process
 from quorate.sim.run import Failure, Outcome, checked, run_plan
-from quorate.sim.shrink import NothingToShrink, shrink, without_node
+from quorate.sim.shrink import NothingToShrink, _Patience, shrink, without_node
 from quorate.sim.story.worlds import parse_world, world_text
 
 MUTANT = """
@@ -125,6 +134,92 @@ def test_who_interrupts_it_gets_the_smallest_world_so_far() -> None:
     found = shrink(BIG, run=impatient)
     assert not found.is_finished and len(found.plan.deeds) < len(BIG.deeds)
     assert found.outcome.failure is not None
+
+
+def test_every_smaller_world_is_kept_as_soon_as_it_is_found() -> None:
+    kept: list[Outcome] = []
+    found = shrink(BIG, run=needs_two_deeds, keep=kept.append)
+    assert kept[0].plan == BIG and kept[-1] == found.outcome
+    assert len(kept) == len(set(kept_plans := [one.plan for one in kept])), kept_plans
+
+
+HOURS = replace(
+    Plan(seed=3),
+    voters=3,
+    duration_ms=5 * 3_600_000,
+    deeds=(
+        Deed(3_600_000, "kill", (1, 600_000)),
+        Deed(2 * 3_600_000, "isolate", (2, 3_700_000)),
+        Deed(4 * 3_600_000, "power", (3, 600_000)),
+        Deed(4 * 3_600_000 + 1, "kill", (3, 600_000)),
+    ),
+)
+
+
+@pytest.mark.parametrize("least_ms", [1, 3_600_000])
+def test_of_a_world_of_hours_the_hours_go_first(least_ms: int) -> None:
+    """Once each world that was tried lasted for hours, to the last."""
+    tried_ms: list[int] = []
+
+    def isolated(plan: Plan) -> Outcome:
+        tried_ms.append(plan.duration_ms)
+        lasts = [deed for deed in plan.deeds if deed.kind == "isolate" and deed.args[1] >= least_ms]
+        breaks = lasts and plan.duration_ms > lasts[0].at_ms
+        return outcome(plan, "liveness" if breaks else None, plan.duration_ms + 1000)
+
+    found = shrink(HOURS, run=isolated)
+    assert [deed.kind for deed in found.plan.deeds] == ["isolate"]
+    assert sum(tried_ms[1:]) < 3 * HOURS.duration_ms
+
+
+def test_the_hour_that_a_failure_needs_stays() -> None:
+    tried_ms: list[int] = []
+
+    def after_an_hour(plan: Plan) -> Outcome:
+        tried_ms.append(plan.duration_ms)
+        at = {deed.kind: deed.at_ms for deed in plan.deeds}
+        breaks = "kill" in at and at.get("power", 0) >= at["kill"] + 3_600_000
+        return outcome(plan, "the promise" if breaks else None, at.get("power", 0))
+
+    plan = replace(HOURS, deeds=HOURS.deeds[:-1])
+    found = shrink(plan, run=after_an_hour)
+    assert [deed.kind for deed in found.plan.deeds] == ["kill", "power"]
+    assert found.plan.duration_ms < 3_610_000
+    assert sum(one > 4_000_000 for one in tried_ms) < 25
+
+
+def test_a_world_of_too_many_steps_is_given_up() -> None:
+    plan = Plan(duration_ms=1000)
+    given_up = run_plan(plan, [_Patience(100, time.monotonic() + 600)])
+    assert given_up.failure is not None and given_up.failure.check == "exception: _TooLong"
+    assert 100 < given_up.events < run_plan(plan, [_Patience(100_000, math.inf)]).events
+
+
+def test_a_limit_of_time_ends_the_world_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A world that had begun was waited for, however long that took."""
+    steps: list[int] = []
+
+    class Breaks(Observer):
+        def __init__(self) -> None:
+            steps.append(0)
+
+        def started(self, process: Process, recovered: object) -> None:
+            self._breaks = process.world.plan.clients.count > 0
+
+        def stepped(self, process: Process, happened: object, effects: object) -> None:
+            steps[-1] += 1
+
+        def healed(self) -> None:
+            if self._breaks:
+                raise Violation("the promise", "so it is")
+
+    monkeypatch.setattr(shrinker, "checked", lambda: [Breaks()])
+    clock = SimpleNamespace(monotonic=map(float, count()).__next__)
+    monkeypatch.setattr(shrinker, "time", clock)
+    found = shrink(Plan(duration_ms=20_000), seconds=3)
+    first, *others = steps
+    assert not found.is_finished and found.plan.clients.count > 0
+    assert first > 1500 and sum(others) <= 3 * 256
 
 
 def test_no_world_is_run_twice() -> None:
@@ -278,3 +373,32 @@ def test_shrink_looks_first_where_it_shall_write(
     out = tmp_path / "no" / "small.txt"
     assert run(["sim", "shrink", "7", "--out", str(out)]) == 2
     assert f"there is no directory for '{out}'" in capsys.readouterr().err
+
+
+def test_who_kills_it_has_the_smallest_world_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, texts = tmp_path / "small.txt", []
+
+    def shrink_a_little(plan: Plan, **options: Any) -> None:
+        for one in (plan, replace(plan, deeds=())):
+            options["keep"](outcome(one, "the promise"))
+            texts.append(out.read_text())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shrinker, "shrink", shrink_a_little)
+    assert run(["sim", "shrink", "7", "--out", str(out)]) == 130
+    large, small = (parse_world(text, "small.txt") for text in texts)
+    assert large.plan.deeds and not small.plan.deeds
+    assert texts[1].startswith("# Shrunk from seed 7; there may be a smaller world.\n")
+    assert [file.name for file in tmp_path.iterdir()] == ["small.txt"]
+
+
+def test_shrink_writes_to_what_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shrink_a_little(plan: Plan, **options: Any) -> None:
+        options["keep"](outcome(plan, "the promise"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shrinker, "shrink", shrink_a_little)
+    assert run(["sim", "shrink", "7", "--out", os.devnull]) == 130
+    assert not Path(os.devnull).is_file()

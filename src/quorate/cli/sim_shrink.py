@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from quorate.cli.options import CONTEXT
 from quorate.cli.sim_given import plan_of, plant_option
 
+if TYPE_CHECKING:
+    from quorate.sim.run import Outcome
+
 _KEEPS_ALL: Final = 1
+_UNFINISHED: Final = "; there may be a smaller world"
 
 
 @click.command(
@@ -38,7 +42,7 @@ Examples:
     type=click.IntRange(1),
     default=300,
     show_default=True,
-    help="Begin no world after so long.",
+    help="Stop after so long, but finish the first world.",
 )
 @plant_option
 def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None) -> int:
@@ -46,7 +50,8 @@ def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None
 
     Prints a world in the format of 'sim scenario': a plan, and under ---- the broken promise.
     Mend the code, let 'sim scenario --rewrite' write the new outcome, and keep the file as a test.
-    Interrupted (Ctrl-C), it prints the smallest world so far.
+    Interrupted (Ctrl-C), it prints the smallest world so far. With --out every smaller world is
+    written there as soon as it is found.
     Exit codes: 0 done, 1 nothing fails in this world, 2 bad input.
     """
     from quorate.sim import shrink as shrinker
@@ -55,23 +60,42 @@ def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None
     if out is not None and not Path(out).absolute().parent.is_dir():
         raise click.BadParameter(f"there is no directory for '{out}'", param_hint="--out")
     plan = plan_of(what)
+    origin = f"seed {plan.seed}" if what.isdecimal() else Path(what).name
+    planted = "" if bug is None else f", with {bug} planted"
+
+    def text_of(outcome: Outcome, how: str = "") -> str:
+        return world_text(outcome, f"Shrunk from {origin}{planted}{how}.")
+
+    def keep(outcome: Outcome) -> None:
+        if out is not None:
+            _write(Path(out), text_of(outcome, _UNFINISHED))
+
     began = time.monotonic()
     try:
-        shrunk = shrinker.shrink(plan, tries=tries, seconds=seconds, say=_say)
+        shrunk = shrinker.shrink(plan, tries=tries, seconds=seconds, say=_say, keep=keep)
     except shrinker.NothingToShrink as error:
         print(f"{what}: {error}", file=sys.stderr)
         return _KEEPS_ALL
     took = f"{shrunk.tries} worlds in {time.monotonic() - began:.0f} s"
     _say(took if shrunk.is_finished else f"{took}, and no more; there may be a smaller world")
-    origin = f"seed {plan.seed}" if what.isdecimal() else Path(what).name
-    planted = "" if bug is None else f", with {bug} planted"
-    text = world_text(shrunk.outcome, f"Shrunk from {origin}{planted}.")
+    text = text_of(shrunk.outcome, "" if shrunk.is_finished else _UNFINISHED)
     if out is None:
         click.echo(text, nl=False)
     else:
-        Path(out).write_text(text, encoding="utf-8")
+        _write(Path(out), text)
         _say(f"written to {out}")
     return 0
+
+
+def _write(path: Path, text: str) -> None:
+    """At once: who is killed leaves the old text there or the new one."""
+    if path.exists() and not path.is_file():  # a terminal, a pipe
+        path.write_text(text, encoding="utf-8")
+        return
+    path = path.resolve()
+    fresh = path.with_name(f"{path.name}.tmp")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(path)
 
 
 def _say(text: str) -> None:

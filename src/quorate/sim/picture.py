@@ -215,12 +215,13 @@ class Picture(Observer):
             }
             for node_id, lane in self._lanes.items()
         ]
-        many = f"{plan.voters} voters" if plan.voters != 1 else "1 voter"
+        many = _many(plan.voters, "voter")
         if plan.observers:
-            many += f", {plan.observers} observer{'s' if plan.observers > 1 else ''}"
+            many += f", {_many(plan.observers, 'observer')}"
         return {
             "title": f"seed {plan.seed}",
-            "subtitle": f"{many}, {plan.clients.count} clients, {len(plan.deeds)} deeds",
+            "subtitle": f"{many}, {_many(plan.clients.count, 'client')}, "
+            f"{_many(len(plan.deeds), 'deed')}",
             "version": code_version(),
             "format": plan.format,
             "trace": outcome.trace_hash,
@@ -237,6 +238,10 @@ class Picture(Observer):
             "ops": self._ops,
             "texts": list(self._texts),
         }
+
+
+def _many(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 class _Lane:

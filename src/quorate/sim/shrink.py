@@ -3,7 +3,8 @@
 Everything that a plan has is left out or made plain, piece by piece: what lies behind the failure,
 deeds (by delta debugging: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
 Input", 2002), nodes, clients, rates of faults, settings, and at last the numbers of the deeds that
-are left. A piece stays away where the same check still fails.
+are left. A piece stays away where the same check still fails. In a world of hours the hours go
+first: each world that is tried costs as much as its time is long.
 
 Luck is another one when a piece is gone, so at last every step is tried under a few seeds.
 """
@@ -13,11 +14,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
 
 from quorate.base.errors import QuorateError
+from quorate.sim.observe import Observer
 from quorate.sim.plan import DEEDS, LEADER, Deed, Plan, members
 from quorate.sim.run import Outcome, checked, run_plan
+
+if TYPE_CHECKING:
+    from quorate.node.replica import Effects, Input
+    from quorate.sim.process import Process
 
 TRIES: Final = 600
 SECONDS: Final = 300.0
@@ -28,9 +35,22 @@ _KEPT: Final = frozenset({"format", "seed", "voters", "observers", "duration_ms"
 _CLIENTS: Final = (0, 1, 2, 3)
 _ROUND: Final = (1000, 100, 10)
 _MARGIN_MS: Final = 1
+_LONG_MS: Final = 120_000
+"""A world that lasts longer has idle hours, which go first."""
+_GAPS_MS: Final = (100, 10_000, 600_000)
+"""So much at the most between one deed and the next, where that is enough."""
+_PARTS: Final = (60, 8, 2)
+"""All times shorter by such a factor."""
+_TIMES: Final = frozenset({"down_ms", "for_ms", "age_ms"})
+_LOOK_EVERY: Final = 256
+"""In steps, of which each is an event too."""
+_MANY: Final = 2
+_SOME: Final = 10_000
+"""A world of more steps than `_MANY` times the events of the best, and these, is not smaller."""
 
 Run = Callable[[Plan], Outcome]
 Say = Callable[[str], None]
+Keep = Callable[[Outcome], None]
 
 
 class NothingToShrink(QuorateError):
@@ -59,17 +79,22 @@ def shrink(
     tries: int = TRIES,
     seconds: float = SECONDS,
     say: Say = lambda text: None,
-    run: Run = lambda plan: run_plan(plan, checked()),
+    keep: Keep = lambda outcome: None,
+    run: Run | None = None,
 ) -> Shrunk:
     """A small plan in which the same check fails as in this one.
 
-    `say` hears of every step that succeeds. Raises NothingToShrink where nothing fails.
+    At most `tries` worlds are run, and none of them but the first for longer than until `seconds`
+    are over. `say` hears of every step that succeeds, `keep` gets every world that is smaller than
+    all before, and the first one. Raises NothingToShrink where nothing fails.
     """
-    first = run(plan)
+    until = time.monotonic() + seconds
+    first = run_plan(plan, checked()) if run is None else run(plan)
     if first.failure is None:
         raise NothingToShrink("this world keeps all its promises: there is nothing to shrink")
-    search = _Search(first, run, tries, time.monotonic() + seconds, say)
+    search = _Search(first, run, tries, until, say, keep)
     try:
+        keep(first)
         for seeds in _SEEDS:
             search.seeds = seeds
             while search.leave_out():
@@ -85,10 +110,29 @@ class _OutOfTries(Exception):
     """So many worlds were agreed, and no more."""
 
 
+class _TooLong(Exception):
+    """This world takes longer than it is worth."""
+
+
+class _Patience(Observer):
+    """Ends a world that makes too many steps, or is late."""
+
+    def __init__(self, steps: int, until: float) -> None:
+        self._left = steps
+        self._until = until
+
+    def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
+        self._left -= 1
+        if self._left < 0 or (self._left % _LOOK_EVERY == 0 and time.monotonic() > self._until):
+            raise _TooLong
+
+
 class _Search:
     """`best` is the smallest failing world so far."""
 
-    def __init__(self, first: Outcome, run: Run, tries: int, until: float, say: Say) -> None:
+    def __init__(
+        self, first: Outcome, run: Run | None, tries: int, until: float, say: Say, keep: Keep
+    ) -> None:
         assert first.failure is not None
         self.best = first
         self.tried = 1
@@ -97,6 +141,7 @@ class _Search:
         self._tries = tries
         self._until = until
         self._say = say
+        self._keep = keep
         self._seen: set[Plan] = {first.plan}
         self.seeds = 1
 
@@ -108,7 +153,9 @@ class _Search:
         """Try everything once; was anything left out?"""
         before = self.plan
         self._end_early()
+        self._shorten()
         self._drop_deeds()
+        self._shorten()
         self._drop_nodes()
         self._drop_clients()
         self._make_plain()
@@ -124,13 +171,22 @@ class _Search:
                 raise _OutOfTries
             self._seen.add(tried)
             self.tried += 1
-            outcome = self._run(tried)
+            outcome = self._outcome(tried)
             if outcome.failure is not None and outcome.failure.check == self._check:
                 self.best = outcome
+                self._keep(outcome)
                 self._say(f"{self.tried} worlds tried: {what}; {_size(outcome)}")
                 self._cut_tail()
                 return True
+            if time.monotonic() > self._until:
+                raise _OutOfTries
         return False
+
+    def _outcome(self, plan: Plan) -> Outcome:
+        if self._run is not None:
+            return self._run(plan)
+        steps = _MANY * self.best.events + _SOME
+        return run_plan(plan, [*checked(), _Patience(steps, self._until)])
 
     # -- time ---------------------------------------------------------------------------------
     def _cut_tail(self) -> None:
@@ -154,6 +210,31 @@ class _Search:
     def _end_at(self, end: int) -> bool:
         kept = tuple(deed for deed in self.plan.deeds if deed.at_ms < end)
         return self._fails(replace(self.plan, duration_ms=end, deeds=kept), f"end at {end} ms")
+
+    def _shorten(self) -> None:
+        """Of hours most are idle: nobody, and nothing between the deeds; then less of all."""
+        if self.plan.duration_ms <= _LONG_MS:
+            return
+        self._drop_clients()
+        for most in _GAPS_MS:
+            if self._fails(_closer(self.plan, most), f"at most {most} ms between deeds"):
+                break
+        else:
+            self._close_gaps()
+        for part in _PARTS:
+            while self.plan.duration_ms > _LONG_MS:
+                if not self._fails(_shorter(self.plan, part), f"all times by {part} shorter"):
+                    break
+
+    def _close_gaps(self) -> None:
+        """One after the other, the longest first: some failures need an hour, but not every one."""
+        ends = (*(deed.at_ms for deed in self.plan.deeds), self.plan.duration_ms)
+        gaps = [end - start for start, end in pairwise((0, *ends))]
+        for place in sorted(range(len(gaps)), key=lambda place: -gaps[place]):
+            for most in _GAPS_MS:
+                what = f"at most {most} ms before deed {place + 1}"
+                if gaps[place] > most and self._fails(_closer(self.plan, most, place), what):
+                    break
 
     def _fails_healing(self) -> bool:
         failure = self.best.failure
@@ -243,6 +324,32 @@ def _simpler(deed: Deed) -> Iterator[Deed]:
 def _smaller(value: int) -> Sequence[int]:
     found = [1, 10, 100, 1000, *(value // unit * unit for unit in _ROUND)]
     return sorted({number for number in found if 0 < number < value})
+
+
+def _closer(plan: Plan, most: int, only: int | None = None) -> Plan:
+    """The same deeds in the same order, none later than `most` ms after the one before; the end,
+    too. `only`: this one alone, counted from 0; all others as long after it as they were."""
+    at = was = 0
+    times = []
+    for place, then in enumerate((*(deed.at_ms for deed in plan.deeds), plan.duration_ms)):
+        gap = max(0, then - was)
+        at += min(gap, most) if only in (None, place) else gap
+        was = then
+        times.append(at)
+    deeds = tuple(replace(deed, at_ms=at) for deed, at in zip(plan.deeds, times, strict=False))
+    return replace(plan, deeds=deeds, duration_ms=max(times[-1], 1))
+
+
+def _shorter(plan: Plan, part: int) -> Plan:
+    """Deeds come sooner by this factor, and last as much less long."""
+    deeds = []
+    for deed in plan.deeds:
+        args = (
+            max(1, value // part) if name in _TIMES and value > 0 else value
+            for name, value in _arguments(deed)
+        )
+        deeds.append(replace(deed, at_ms=deed.at_ms // part, args=tuple(args)))
+    return replace(plan, deeds=tuple(deeds), duration_ms=max(1, plan.duration_ms // part))
 
 
 def without_node(plan: Plan, node: int) -> Plan | None:
