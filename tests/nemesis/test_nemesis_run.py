@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from quorate.cli.sim_nemesis import _text
+from quorate.nemesis.checks import Broken
 from quorate.nemesis.plan import DISK_KINDS, KINDS, Deed, draw
-from quorate.nemesis.run import Options, run
+from quorate.nemesis.run import Options, Result, run
 from quorate.nemesis.stores import StoreWorkload
 
 CALM = {"on_leader": True, "pick": 0.2}
@@ -113,3 +115,15 @@ def test_a_directory_in_use_is_left_alone(quorate, tmp_path):
 def test_what_there_is_to_choose(quorate, option, first):
     outcome = quorate("sim", "nemesis", option, "help")
     assert outcome.code == 0 and outcome.out.startswith(first)
+
+
+def test_a_promise_that_is_broken_again_and_again_is_told_once(tmp_path):
+    """A node had died at each of its five starts, and each time the same long sentence came."""
+    result = Result(Options(1, 1.0, (), tmp_path))
+    result.broken = [Broken("it runs", f"node 1 ended: {n}") for n in range(5)]
+    result.broken.append(Broken("it is sound", "a log has a hole"))
+    told = [line for line in _text(result, kept=True).splitlines() if line.startswith("BROKEN")]
+    assert told == [
+        "BROKEN: it runs: node 1 ended: 0 (and 4 more of this in result.json)",
+        "BROKEN: it is sound: a log has a hole",
+    ]

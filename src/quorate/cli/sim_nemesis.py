@@ -10,7 +10,8 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
 
 if TYPE_CHECKING:
+    from quorate.nemesis.checks import Broken
     from quorate.nemesis.run import Options, Result, Workload
 
 _JARS: Final = Path(".kafka/libs")
@@ -190,7 +192,7 @@ def _text(result: Result, kept: bool) -> str:
     ]
     if result.healed_ms >= 0:
         lines.append(f"  whole again {result.healed_ms} ms after the end")
-    lines += [f"BROKEN: {broken.promise}: {broken.how}" for broken in result.broken]
+    lines += _broken(result.broken)
     if not result.broken:
         lines.append("no promise was broken")
     if kept:
@@ -198,10 +200,24 @@ def _text(result: Result, kept: bool) -> str:
     return "\n".join(lines)
 
 
+def _broken(broken: Sequence[Broken]) -> list[str]:
+    """Each promise once, as it was broken first: a node that dies at every start breaks it again
+    and again."""
+    first = {one.promise: one.how for one in reversed(broken)}
+    times = Counter(one.promise for one in broken)
+    lines = []
+    for promise in times:
+        more = times[promise] - 1
+        again = f" (and {more} more of this in result.json)" if more else ""
+        lines.append(f"BROKEN: {promise}: {first[promise]}{again}")
+    return lines
+
+
 def _where_to_look(result: Result) -> list[str]:
     directory = shlex.quote(str(result.options.directory))
     return [
         f"Everything is kept in {directory}:",
+        "  result.json     what this says, and every broken promise",
         "  history.jsonl   what clients asked and were told, a line each",
         "  deeds.jsonl     what was done to the nodes, and when",
         "  */node.log      what each node said",
