@@ -31,4 +31,17 @@ ChangesOnly ==
     /\ \A i \in Server : role[i] = "leader" /\ Len(disk'[i]) > Len(disk[i]) =>
          LET log == disk'[i][Len(disk'[i])].log IN log[Len(log)].voters # {}
     /\ \A i \in Server : (\A j \in Server : i \notin voters[j]) => disk'[i] = disk[i]
+
+(* Only what pre-votes against a leader need, who may be heard: what is    *)
+(* written is on the disk before anything else happens, no leader crashes  *)
+(* or resigns, nothing is committed, one replica runs in epoch 0, and no   *)
+(* candidate gives up.                                                     *)
+AgainstALeader ==
+    /\ (\E i \in Server : ~Settled(i)) => \E i \in Server : Len(disk'[i]) < Len(disk[i])
+    /\ hw' = hw
+    /\ \A i \in Server :
+         /\ role[i] = "leader" => role'[i] # "resigned"
+         /\ role[i] = "candidate" => role'[i] # "prospective"
+         /\ role[i] = "unattached" /\ role'[i] = "prospective" /\ Now(i).epoch = 0 =>
+              \A j \in Server : role[j] = "unattached" /\ Now(j).epoch = 0
 =============================================================================

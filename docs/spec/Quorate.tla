@@ -523,6 +523,12 @@ PreVoteFirst ==
          \/ IsMajority(ballot[i], voters[i])
          \/ disk'[i] = <<Safe(i)>>]_vars
 
+(* Who leads or hears a leader grants nobody a pre-vote (KIP-996): a        *)
+(* removed voter, or one that was cut off, does not disturb.               *)
+NobodyDisturbs ==
+    [][\A c \in Server : \A i \in ballot'[c] \ (ballot[c] \cup {c}) :
+         role[i] # "leader" /\ ~fetched[i]]_vars
+
 (* The high watermark of a replica falls only when it starts again, that   *)
 (* of an epoch never.                                                      *)
 HighWatermarkMonotonic ==

@@ -1,4 +1,4 @@
-"""The specification holds within its bounds; without any one of its rules it breaks."""
+"""The specification holds within its bounds; without any one of the rules named here it breaks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ INVARIANTS = (
     "TypeOK ElectionSafety LogMatching LeaderCompleteness CommittedPrefix DurableBeforeAudible "
     "VotersInForce OneVoterChange VoterSetsOverlap"
 )
-PROPERTIES = "PreVoteFirst HighWatermarkMonotonic DurableMajority"
+PROPERTIES = "PreVoteFirst NobodyDisturbs HighWatermarkMonotonic DurableMajority"
 
-STATES = {"Election": 25_472, "Replication": 50_648, "Reconfiguration": 95_930}
+STATES = {"Election": 25_472, "PreVote": 25_247, "Replication": 50_648, "Reconfiguration": 95_930}
 
 
 def guided(folder: Path, stories: list[Sabotage], checks: str) -> str:
@@ -66,11 +66,26 @@ def test_with_all_rules_the_same_stories_do_no_harm(voters: str, tmp_path: Path)
     assert verdict.clean, verdict.text
 
 
-def test_nobody_runs_without_pre_votes(tmp_path: Path) -> None:
+RUNS = "    /\\ PreVotes => IsMajority(ballot[i], voters[i])\n"
+HEARS = "        /\\ ~fetched[i]\n"
+LEADS = '        /\\ role[i] # "leader"\n        /\\ ~fetched'
+
+
+@pytest.mark.parametrize(
+    ("config", "rule", "instead", "breaks"),
+    [
+        ("Election", RUNS, "", "PreVoteFirst"),
+        ("PreVote", HEARS, "", "NobodyDisturbs"),
+        ("PreVote", LEADS, "        /\\ ~fetched", "NobodyDisturbs"),
+    ],
+    ids=["who-runs", "who-hears-a-leader", "who-leads"],
+)
+def test_each_rule_of_pre_votes_is_needed(
+    config: str, rule: str, instead: str, breaks: str, tmp_path: Path
+) -> None:
     copy_spec(tmp_path)
     text = (SPEC / "Quorate.tla").read_text()
-    rule = "    /\\ PreVotes => IsMajority(ballot[i], voters[i])\n"
     assert text.count(rule) == 1
-    (tmp_path / "Quorate.tla").write_text(text.replace(rule, ""))
-    verdict = check(tmp_path, "MC.tla", "Election.cfg")
-    assert verdict.broken == "PreVoteFirst", verdict.text
+    (tmp_path / "Quorate.tla").write_text(text.replace(rule, instead))
+    verdict = check(tmp_path, "MC.tla", f"{config}.cfg")
+    assert verdict.broken == breaks, verdict.text
