@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -88,8 +89,9 @@ def test_an_archive_that_is_cut_off_has_a_verdict_and_the_others_are_audited(aud
     assert f"damage (archive): {archive} is not a sound archive: " in out
     assert f"[{archive}, byte 3000]. Nothing is known of what stands behind that. Copy" in out
     assert "committed up to offset 363, epoch 6" in out
-    kept = name.endswith("gz")  # the log's beginning stands before the cut
-    assert (f"damaged (offsets 0 to 88) {archive}!__cluster_metadata-0" in out) == kept
+    kept = not name.endswith("tar")  # the log's beginning stands before the cut
+    begun = re.search(rf"damaged \(offsets 0 to \d\d\) {archive}!__cluster_metadata-0", out)
+    assert (begun is not None) == kept
     assert out.endswith(f"{1 + kept} damaged, 6 sound\n")
     code, out, err = audit(cluster, "--fail-fast")
     assert (code, out) == (1, "") and f"{archive} is not a sound archive: " in err

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.base.ids import OffsetAndEpoch
+from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats.batch import encode_batch, encode_control_batch, iter_batches, values
+from quorate.formats.files import (
+    BOOTSTRAP_CHECKPOINT,
+    PARTITION_METADATA,
+    encode_partition_metadata,
+)
 from quorate.formats.snapshot import encode_snapshot, read_snapshot
 from quorate.raft.values import ControlState, LeaderChange
 from quorate.spark.audit import audit_here
@@ -324,3 +329,20 @@ def test_a_tail_without_such_a_snapshot_is_harmless(tmp_path):
     found = replica(tmp_path, 1, {0: [*common, data(5, 1, 3)]}, epoch=1)
     tail = ("divergent-tail", "warning", str(found / FIRST), sum(map(len, common)))
     assert verdicts(tmp_path)[1] == ("uncommitted-tail", [tail])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [encode_partition_metadata(Uuid(bytes(15) + b"\x07")), b"version: 0", b""],
+)
+def test_a_log_of_another_topic_by_its_own_word(cluster, content):
+    file = log_of(cluster, 2).parent / PARTITION_METADATA
+    file.write_bytes(content)
+    assert only(cluster, 2, "damaged") == [("topic-id", "damage", str(file), None)]
+
+
+@pytest.mark.parametrize("left", [-10, 0])
+def test_a_bootstrap_checkpoint_that_was_cut(cluster, left):
+    file = log_of(cluster, 2).parent.parent / BOOTSTRAP_CHECKPOINT
+    change(file, lambda old: old[:left])
+    assert only(cluster, 2, "damaged") == [("bootstrap", "damage", str(file), None)]

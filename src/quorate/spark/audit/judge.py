@@ -32,7 +32,12 @@ from quorate.spark.audit.model import (
     Spot,
     state_of,
 )
-from quorate.spark.audit.sidefiles import judge_epochs, judge_quorum_state
+from quorate.spark.audit.sidefiles import (
+    judge_bootstrap,
+    judge_epochs,
+    judge_quorum_state,
+    judge_topic,
+)
 from quorate.spark.audit.uncompared import CUT_OFF, judge_uncompared
 from quorate.spark.audit.voters import judge_voters
 from quorate.spark.scan import Garbled
@@ -206,6 +211,10 @@ class _Court:
                 small.get(name), name, chain, whole=whole
             )
             findings += wrong
+        if replica.topic is not None:
+            findings += judge_topic(small.get(replica.topic.name), replica.topic.name)
+        if replica.bootstrap is not None:
+            findings += judge_bootstrap(small.get(replica.bootstrap.name), replica.bootstrap.name)
 
     def _bounds(self, replica: Replica, chain: Chain) -> None:
         """Where log and snapshots should meet."""

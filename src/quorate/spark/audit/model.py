@@ -90,6 +90,10 @@ class Replica:
     """Base offsets of the segments that have an index, ascending."""
     problem: Finding | None = None
     """What is wrong with it as a whole: its meta.properties, or the archive that it is in."""
+    topic: File | None = None
+    """partition.metadata."""
+    bootstrap: File | None = None
+    """bootstrap.checkpoint."""
     complete: bool = True
     """False of single files and of archives that cannot be read: nothing is missed beside them."""
 

@@ -9,9 +9,11 @@ from typing import Final
 from quorate.base.ids import Uuid
 from quorate.formats.errors import FormatError
 from quorate.formats.files import (
+    BOOTSTRAP_CHECKPOINT,
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     META_PROPERTIES,
+    PARTITION_METADATA,
     QUORUM_STATE,
     parse_segment_name,
 )
@@ -165,6 +167,8 @@ def _replica(log: LogDirectory, folders: Folders, shelf: Shelf) -> Replica:
         beside.get(LEADER_EPOCH_CHECKPOINT),
         tuple(sorted(base for base in indexes if base is not None)),
         None if log.problem is None else _of_meta(log.problem),
+        beside.get(PARTITION_METADATA),
+        folders.get(parent(log.path), {}).get(BOOTSTRAP_CHECKPOINT),
         log.complete,
     )
 

@@ -1,12 +1,19 @@
-"""quorum-state and leader-epoch-checkpoint, held against the log beside them."""
+"""The small files of a replica: read, and held against the log beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
 
+from quorate.base.ids import METADATA_TOPIC_ID, uuid_to_text
 from quorate.formats.errors import FormatError
-from quorate.formats.files import QuorumState, decode_leader_epochs, decode_quorum_state
+from quorate.formats.files import (
+    QuorumState,
+    decode_leader_epochs,
+    decode_partition_metadata,
+    decode_quorum_state,
+)
+from quorate.formats.snapshot import read_snapshot
 from quorate.spark.audit.commit import Chain
 from quorate.spark.audit.model import DAMAGE, WARNING, Finding, Spot
 from quorate.spark.scan import Garbled
@@ -17,6 +24,40 @@ _VOTE = (
     "directory with a new directory id)"
 )
 _REBUILT = "Delete the file while the node is stopped: it is rebuilt from the log"
+
+
+_TOPIC = (
+    "Kafka refuses the log beside it: take the directory of the metadata log, or delete the file "
+    "while the node is stopped (it is written anew)"
+)
+_BOOTSTRAP = (
+    "The node reads it when it starts, whatever its log holds. Copy the file again; if it still "
+    "says so, put one of another controller of this cluster in its place while the node is stopped"
+)
+
+
+def judge_topic(data: bytes | Garbled | None, name: str) -> list[Finding]:
+    """What is wrong with partition.metadata."""
+    try:
+        topic_id = decode_partition_metadata(_unpacked(data or b""), name)
+    except FormatError as error:
+        return [Finding("topic-id", DAMAGE, str(error), _TOPIC, Spot(name))]
+    if topic_id == METADATA_TOPIC_ID:
+        return []
+    what = (
+        f"it says topic id {uuid_to_text(topic_id)}, but that of the metadata log is "
+        f"{uuid_to_text(METADATA_TOPIC_ID)}"
+    )
+    return [Finding("topic-id", DAMAGE, what, _TOPIC, Spot(name))]
+
+
+def judge_bootstrap(data: bytes | Garbled | None, name: str) -> list[Finding]:
+    """What is wrong with bootstrap.checkpoint."""
+    try:
+        read_snapshot(_unpacked(data or b""))
+    except FormatError as error:
+        return [Finding("bootstrap", DAMAGE, str(error), _BOOTSTRAP, Spot(name))]
+    return []
 
 
 def judge_quorum_state(

@@ -120,7 +120,12 @@ def judge_cluster(
     shelf: Shelf,
 ) -> ClusterVerdict:
     """The verdict, with the byte position of everything that is said."""
-    small = [file for one in replicas for file in (one.quorum_state, one.epochs) if file]
+    small = [
+        file
+        for one in replicas
+        for file in (one.quorum_state, one.epochs, one.topic, one.bootstrap)
+        if file
+    ]
     contents = {file.name: _content(file, shelf) for file in small}
     verdict = judge(Evidence(replicas, segments, replays, mismatches, contents))
     by_path = {one.path: one for one in replicas}
