@@ -106,11 +106,24 @@ def test_a_config_is_authorized_by_its_resource(kind, name, resource):
         ("producer ids allocated", {}, "broker"),
         ("feature set", {"context": Context(bootstrap=True)}, "bootstrap"),
         ("voter added", {"offset": 2, "node_id": 1}, "bootstrap"),
+        ("feature set", {"offset": 1, "name": "kraft.version", "after": {"level": 1}}, "bootstrap"),
+        ("feature set", {"offset": 35, "name": "kraft.version", "after": {"level": 1}}, "request"),
         ("voter added", {"after": {"listeners": []}, "node_id": 1}, "request"),
     ],
 )
 def test_what_nodes_do_by_themselves_is_no_persons(name, words, expected):
     assert cause(name, **words).cause == expected
+
+
+def test_an_upgrade_of_a_static_quorum_brings_its_voters():
+    """As in the sample g-upgraded-v1: KRaftVersion and KRaftVoters at the offsets 35 and 36."""
+    upgrade = cause("feature set", after={"level": 1}, name="kraft.version", offset=35)
+    assert keys(upgrade, BODY) == ["UpdateFeatures\tfeature\tkraft.version\t1"]
+    voter = {"after": {"listeners": []}, "node_id": 1, "offset": 36}
+    assert keys(cause("voter added", **voter, context=Context(upgraded=True)), BODY) == keys(
+        upgrade, BODY
+    )
+    assert keys(cause("voter added", **voter), BODY) == ["AddRaftVoter\tvoter\t1"]
 
 
 def test_a_reassignment_ends_by_the_leader_or_by_who_called_it_off():

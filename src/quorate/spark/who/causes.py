@@ -54,6 +54,8 @@ class Context:
     topic_deleted: bool = False
     reassigned: bool = False
     """The same record changed the replicas."""
+    upgraded: bool = False
+    """kraft.version was set in the same batch."""
     node_events: Sequence[str] = ()
     """What befell brokers in the same batch: `broker 12 fenced`."""
 
@@ -179,7 +181,7 @@ def _scram(event: Row, facts: Facts, _context: Context) -> Cause:
 
 
 def _feature(event: Row, facts: Facts, _context: Context) -> Cause:
-    if event["name"] == "kraft.version" and not facts.before:
+    if event["name"] == "kraft.version" and event["offset"] < _FIRST_OFFSETS:
         return Cause(BOOTSTRAP, reason="the first kraft.version comes with the first voters")
     level = facts.after.get("level")
     return _asked(*_on_cluster("UpdateFeatures", "feature", event["name"], level))
@@ -286,15 +288,19 @@ def _fenced(event: Row, _facts: Facts, _context: Context) -> Cause:
     )
 
 
-def _voter(event: Row, facts: Facts, _context: Context) -> Cause:
+def _voter(event: Row, facts: Facts, context: Context) -> Cause:
     if event["event"] == "voter updated":
         return Cause(CONTROLLER, reason="UpdateRaftVoter of the controller itself")
     if event["event"] == "voter added" and event["offset"] < _FIRST_OFFSETS:
         return Cause(BOOTSTRAP, reason="one of the first voters, given when it was formatted")
+    if event["event"] == "voter added" and context.upgraded:
+        return _asked(*_on_cluster("UpdateFeatures", "feature", "kraft.version", _DYNAMIC))
     request = "AddRaftVoter" if facts.after else "RemoveRaftVoter"
     return _asked(*_on_cluster(request, "voter", event["node_id"]))
 
 
+_DYNAMIC: Final = 1
+"""The kraft.version whose first record brings the voters of a static quorum with it (KIP-853)."""
 _FIRST_OFFSETS: Final = 3
 """LeaderChange, KRaftVersion and KRaftVoters: what the first leader writes of its checkpoint."""
 

@@ -32,7 +32,14 @@ STRENGTHS: Final = {
 MOST_CANDIDATES: Final = 50
 """Principals that are kept of an ambiguous change."""
 
-_CONTEXT: Final = ("bootstrap", "topic_created", "topic_deleted", "reassigned", "node_events")
+_CONTEXT: Final = (
+    "bootstrap",
+    "topic_created",
+    "topic_deleted",
+    "reassigned",
+    "upgraded",
+    "node_events",
+)
 _NODE_EVENTS: Final = (
     *("broker fenced", "broker unfenced", "broker registered", "broker unregistered"),
     "broker shutting down",
@@ -68,6 +75,7 @@ def with_context(changes: DataFrame) -> DataFrame:
     record = Window.partitionBy("cluster_id", "time", "offset")
     event = f.col("event")
     first_version = (event == "feature set") & (f.col("name") == "metadata.version")
+    upgrade = (event == "feature set") & (f.col("name") == "kraft.version")
     befell = f.concat_ws(" ", f.lit("broker"), "node_id", f.regexp_replace(event, "broker ", ""))
     of_node = f.when(event.isin(*_NODE_EVENTS), befell)
 
@@ -80,6 +88,7 @@ def with_context(changes: DataFrame) -> DataFrame:
         .withColumn("topic_created", any_of(event == "topic created", topic))
         .withColumn("topic_deleted", any_of(event == "topic deleted", record))
         .withColumn("reassigned", any_of(event.isin(*_REASSIGNED), record))
+        .withColumn("upgraded", any_of(upgrade, batch))
         .withColumn("ms", f.unix_millis("time"))
         .withColumn("change_id", f.sha2(f.to_json(f.struct(*_ID)), 256))
     )
