@@ -8,7 +8,8 @@ from metadata.samples import DATA
 from quorate.spark.checkpoints import CHECKPOINT, checkpoint_for, checkpoints, chosen, clusters_in
 from quorate.spark.follow import again_while_overtaken, follow
 from quorate.spark.tables.delta import DeltaStore
-from quorate.spark.tables.store import ConcurrentRun, open_store
+from quorate.spark.tables.store import ConcurrentRun
+from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, STATIC, rows_of
 
 HEAD = 'v1\n{"batchWatermarkMs":0}\n'
@@ -32,6 +33,20 @@ HEAD = 'v1\n{"batchWatermarkMs":0}\n'
 )
 def test_a_checkpoint_is_of_no_other_cluster(known, clusters, name):
     assert chosen(known, clusters) == name
+
+
+@pytest.mark.parametrize(
+    ("known", "clusters", "silent", "name"),
+    [
+        ({"of-eu+us": ["eu", "us"]}, ["eu"], 1, "of-eu+us"),
+        ({"of-eu+us": ["eu", "us"]}, ["eu"], 0, "of-eu"),
+        ({"of-eu+us": ["eu", "us"], "of-eu": ["eu"]}, ["eu"], 1, "of-eu+us"),
+        ({"of-a+b+c": ["a", "b", "c"]}, ["a"], 1, "of-a"),
+        ({"of-us": ["us"]}, ["eu"], 1, "of-eu"),
+    ],
+)
+def test_a_silent_cluster_may_be_any_of_a_checkpoint(known, clusters, silent, name):
+    assert chosen(known, clusters, silent) == name
 
 
 def test_any_cluster_id_makes_a_name():

@@ -10,6 +10,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from pyspark.sql.datasource import (
@@ -276,12 +277,12 @@ def test_a_damaged_archive_is_named_and_the_others_are_read(
     (tmp_path / "all").mkdir()
     archive = packed(two_segments[0], tmp_path / "all" / name)
     sound = read(packed(two_segments[0], tmp_path / "all/sound.tar.gz"), **options)
-    archive.write_bytes(archive.read_bytes()[:300])
+    archive.write_bytes(archive.read_bytes()[:30])
     rows = read(tmp_path / "all", **options)
     assert [row for row in rows if row["file"] != str(archive)] == sound
     (problem,) = (row["problem"] for row in rows if row["file"] == str(archive))
     assert problem.startswith(f"{archive} is not a sound archive: ")
-    assert problem.endswith("(read to byte 300 of 300)")
+    assert problem.endswith("(read to byte 30 of 30)")
     with pytest.raises(SourceError, match=f"{name} is not a sound archive"):
         read(tmp_path / "all", failFast="true", **options)
 
@@ -375,6 +376,96 @@ def test_of_a_member_that_is_cut_off_the_whole_batches_are_kept(tmp_path: Path, 
     assert of_archive["file"] == str(archive) and of_archive["cluster_id"] == good[0]["cluster_id"]
     assert of_member["file"] == f"{archive}!__cluster_metadata-0/{log.name}"
     assert of_member["position"] == good[-1]["position"] + good[-1]["batch_length"]
+
+
+class Pipe(io.RawIOBase):
+    """What a zip is streamed into: lengths stand behind the members then, as Java writes them."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, some: Any) -> int:
+        self.data += some
+        return len(some)
+
+
+def zipped(how: int, streamed: bool) -> tuple[bytes, int, int]:
+    """A zip of two nodes' logs, where the second log's header stands, and where the directory."""
+    out: Any = Pipe() if streamed else io.BytesIO()
+    home = DATA / "a-first/node1"
+    log = f"__cluster_metadata-0/{segment_name(0)}"
+    with zipfile.ZipFile(out, "w", how) as packer:
+        for node in ("node1", "node2"):
+            packer.write(home / "meta.properties", f"{node}/meta.properties")
+            packer.write(home / log, f"{node}/{log}")
+        found = packer.getinfo(f"node2/{log}").header_offset
+    data = bytes(out.data if streamed else out.getvalue())
+    return data, found, data.find(b"PK\x01\x02", found)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_of_a_zip_that_is_cut_off_all_before_that_is_kept(tmp_path: Path, how: int, streamed: bool):
+    data, last, directory = zipped(how, streamed)
+    archive = tmp_path / "a.zip"
+    archive.write_bytes(data)
+    sound = read(archive)
+    first = sum("!node1/" in row["file"] for row in sound)
+    for at in (10, last + 20, (last + directory) // 2, directory, len(data) - 1):
+        archive.write_bytes(data[:at])
+        rows = read(archive)
+        (told,) = (row for row in rows if row["file"] == str(archive))
+        assert told["problem"].startswith(f"{archive} is not a sound archive: ")
+        good = [row for row in rows if row["problem"] is None]
+        assert good == sound[: len(good)]
+        if at == 10 or (streamed and how == zipfile.ZIP_STORED):
+            assert good == []  # no header says how long a member is
+            continue
+        assert " its directory is lost: File is not a zip file (read to byte " in told["problem"]
+        if at == last + 20:
+            assert len(good) == first
+        elif at < directory:
+            assert first < len(good) < len(sound)
+            assert [row["file"] for row in rows if row["problem"]][1:] == [good[-1]["file"]]
+        else:
+            assert good == sound
+        with pytest.raises(SourceError, match=r"a\.zip is not a sound archive"):
+            read(archive, failFast="true")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_of_a_zip_that_is_garbled_and_cut_off_all_before_the_garbage_is_kept(
+    tmp_path: Path, streamed: bool
+):
+    data, last, directory = zipped(zipfile.ZIP_DEFLATED, streamed)
+    archive = tmp_path / "a.zip"
+    archive.write_bytes(data)
+    sound = read(archive)
+    archive.write_bytes(garbled(data[:directory], (last + directory) // 2))
+    rows = read(archive)
+    good = [row for row in rows if row["problem"] is None]
+    assert good == sound[: len(good)] and sum("!node2/" in row["file"] for row in good) > 5
+    assert [row["file"] for row in rows if row["problem"]][:2] == [str(archive), good[-1]["file"]]
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.zip"])
+def test_the_good_part_of_an_archive_is_of_no_cluster_that_it_does_not_name(
+    tmp_path: Path, name: str
+):
+    """Two such archives would come under one id."""
+    log_directory(tmp_path / "b", {0: b"".join(batches(epoch=3))}, cluster="cluster-b")
+    archive = packed(tmp_path / "b", tmp_path / name)
+    data = archive.read_bytes()
+    archive.write_bytes(data[: data.index(b"meta.properties") + 3])
+    (told,) = read(archive)
+    assert (
+        "__cluster_metadata-0: what says of which cluster it is stands behind the"
+        in told["problem"]
+    )
+    assert len(read(archive, clusterId="b")) > 5
 
 
 def test_a_tree_with_many_ways_to_a_file_is_read_once(two_segments, tmp_path: Path):

@@ -20,6 +20,7 @@ from pyarrow import ArrowException
 from quorate.formats.files import parse_segment_name, parse_snapshot_name
 from quorate.spark.files import File, SourceError, file_system
 from quorate.spark.scan import Garbled, Read
+from quorate.spark.zips import CutZip
 
 ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _UNREADABLE: Final = (
@@ -174,7 +175,10 @@ def _told(name: str) -> Iterator[None]:
 
 def _archive(path: str, base: Any) -> tarfile.TarFile | zipfile.ZipFile:
     if path.lower().endswith(".zip"):
-        return zipfile.ZipFile(base)
+        try:
+            return zipfile.ZipFile(base)
+        except zipfile.BadZipFile as error:
+            return CutZip(base, error)
     mode: Literal["r:", "r:*"] = "r:" if _is_plain_tar(path) else "r:*"
     return tarfile.open(fileobj=base, mode=mode, tarinfo=_Header)
 
@@ -209,6 +213,9 @@ def members(archive: File) -> dict[str, File]:
             with _archive(path, base) as opened:
                 if isinstance(opened, zipfile.ZipFile):
                     found = list(_zip_members(path, opened))
+                    if isinstance(opened, CutZip):
+                        problem = opened.problem
+                        base.seek(opened.reached)
                 else:
                     there, problem = _headers(opened)
                     if problem is None and not _is_plain_tar(path):

@@ -21,9 +21,10 @@ CHECKPOINT: Final = "control/_stream"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_+-]{1,100}")
 
 
-def checkpoint_for(store: Store, clusters: Collection[str]) -> str:
-    """The folder, below the warehouse, for a job that follows these clusters."""
-    return posixpath.join(CHECKPOINT, chosen(checkpoints(store), clusters))
+def checkpoint_for(store: Store, clusters: Collection[str], silent: int = 0) -> str:
+    """The folder, below the warehouse, for a job that follows these clusters, and so many more of
+    which nobody says who they are."""
+    return posixpath.join(CHECKPOINT, chosen(checkpoints(store), clusters, silent))
 
 
 def checkpoints(store: Store) -> dict[str, frozenset[str]]:
@@ -60,11 +61,13 @@ def clusters_in(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def chosen(known: Mapping[str, Collection[str]], clusters: Collection[str]) -> str:
-    """The checkpoint with the most of these clusters and no other one, else a new name."""
-    fitting = [name for name, has in known.items() if has and set(has) <= set(clusters)]
+def chosen(known: Mapping[str, Collection[str]], clusters: Collection[str], silent: int = 0) -> str:
+    """The checkpoint with the most of these clusters and at most `silent` others; else anew."""
+    here = {name: len(set(has) & set(clusters)) for name, has in known.items()}
+    fitting = [name for name, has in known.items() if 0 < len(set(has)) <= here[name] + silent]
+    fitting = [name for name in fitting if here[name]]
     if fitting:
-        return max(fitting, key=lambda name: (len(known[name]), name))
+        return max(fitting, key=lambda name: (here[name], len(known[name]), name))
     return next(name for name in _names(clusters) if not known.get(name))
 
 

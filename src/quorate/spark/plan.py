@@ -219,7 +219,14 @@ def archive_pieces(archive: File, options: Options, shelf: Shelf) -> list[Piece]
         pieces, note = [], str(error)
         try:
             logs, _ = log_directories(error.found, shelf.read_small)
-            pieces = list(pieces_of(logs, options, shelf))
+            lost = None if options.cluster_id else _without_cluster(logs)
+            if lost is not None:
+                note += (
+                    f"; {lost.path}: what says of which cluster it is stands behind the damage: "
+                    "name it by the option clusterId"
+                )
+            else:
+                pieces = list(pieces_of(logs, options, shelf))
         except SourceError as refusal:
             note += f"; {refusal}"
         origin = Origin(
@@ -232,6 +239,12 @@ def archive_pieces(archive: File, options: Options, shelf: Shelf) -> list[Piece]
             first = pieces[0].origin
             origin = replace(origin, cluster_id=first.cluster_id, node_id=first.node_id)
         return [Piece(origin, archive, 0, 0, note=note, unreadable=True), *pieces]
+
+
+def _without_cluster(logs: Iterable[LogDirectory]) -> LogDirectory | None:
+    """A log beside which no meta.properties was found: it may be of any cluster."""
+    unnamed = (log for log in logs if log.cluster_id == UNKNOWN_CLUSTER and log.problem is None)
+    return next(unnamed, None)
 
 
 def _logs_of_pattern(pattern: str, shelf: Shelf) -> tuple[list[LogDirectory], list[File]]:
