@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.spark.tables.bronze import SnapshotFile, Survey
+from quorate.spark.tables.ingest import _wanted_snapshots
 from quorate.spark.tables.lineage import (
     CHUNK,
     Group,
     Span,
     Stretch,
     after_holes,
+    ahead,
     bounds_of,
     covered,
+    floors,
     intake,
     join_spans,
     lineage,
@@ -39,7 +44,7 @@ def test_the_latest_epoch_rules_and_older_tails_were_never_committed():
         ruling = lineage([], order)
         assert ruling.spans == (Span(1, 0, 10), Span(4, 10, 20), Span(6, 20, 25))
     assert ruling.epoch_at(20) == 6 and ruling.epoch_at(25) is None
-    assert superseded([Span(1, 0, 10), Span(4, 10, 30)], ruling) == 20
+    assert superseded([Span(1, 0, 10), Span(4, 10, 30)], ruling) == (20, 30)
     assert superseded([Span(1, 0, 10), Span(4, 10, 20)], ruling) is None
 
 
@@ -80,6 +85,34 @@ def test_the_state_follows_the_log_and_leaps_over_a_hole_by_a_snapshot():
     assert problem is not None and problem.startswith("offsets 15 to 19 are missing: bring")
     assert "a snapshot that ends between 20 and 30" in problem
     assert stretches(None, [(5, 8)], [(8, 1)]) == ([Stretch(8, 8, (8, 1))], None)
+
+
+def test_where_the_clock_of_a_leader_was_behind_what_came_before_time_stands_still():
+    spans = [Span(1, 0, 10, 60, 69), Span(2, 10, 20, 10, 19), Span(3, 20, 30, 19, 80)]
+    assert floors(spans) == [(10, 30, 69)]
+    assert floors([*spans, Span(4, 30, 40, 75, 90), Span(5, 50, 60, 90, 95)]) == [
+        (10, 30, 69),
+        (30, 40, 80),
+    ]
+    assert floors(spans[:1]) == floors([]) == []
+
+
+def test_a_snapshot_ahead_of_the_log_bridges_the_hole_when_the_log_has_come_to_it():
+    snapshots = [(4, 1), (25, 1), (35, 1), (45, 2)]
+    assert ahead(None, [(26, 30)], snapshots) == (35, 1)
+    assert ahead(10, [(0, 15), (26, 30), (33, 40)], snapshots) == (35, 1)
+    assert ahead(None, [(20, 30)], snapshots) is None, "one of them serves now"
+    assert ahead(None, [(26, 30)], [(4, 1)]) is None
+    assert ahead(10, [(0, 30)], snapshots) is None, "no hole"
+    found, problem = stretches(None, [(26, 36)], [(35, 1)])
+    assert (found, problem) == ([Stretch(35, 36, (35, 1))], None)
+
+
+def test_a_limited_stream_keeps_the_snapshot_that_it_is_shown_but_once():
+    snapshot = SnapshotFile("c", 35, 1, "n1/00000000000000000035-0000000001.checkpoint")
+    told = Survey({"c": groups("n1", (1, 20, 30))}, [snapshot])
+    empty = SimpleNamespace(files=lambda table: [])
+    assert _wanted_snapshots(empty, told, {}, {"c": [(20, 30)]}) == [snapshot]
 
 
 ranges = st.lists(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -13,7 +14,7 @@ from quorate.spark.tables.control import Progress
 from quorate.spark.tables.founded import without_founded
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.lineage import Span
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from spark.fleet import rows_of
 from spark.logs import NO_OP, START_MS, end_offset, log_directory
 
@@ -89,3 +90,16 @@ def test_a_path_that_delta_would_take_for_another_is_refused(pipeline, tmp_path)
     code, out, err = pipeline("ingest", log, "-w", tmp_path / "w %41")
     assert (code, out) == (2, "") and "'%41' in the path of a warehouse" in err
     assert not (tmp_path / "w %41").exists() and not (tmp_path / "w A").exists()
+
+
+def test_an_ingest_looks_over_its_paths_once(tmp_path, monkeypatch):
+    """Spark lists them for each query anyway; on an object store that is most of a small job."""
+    listed = []
+    monkeypatch.setattr("quorate.spark.frame.partitions", lambda told: listed.append(told.paths))
+    monkeypatch.setattr("quorate.spark.frame.register", lambda spark: None)
+    monkeypatch.setattr(
+        "quorate.spark.tables.ingest.ingest_rows",
+        lambda spark, rows, store, **_: [rows(["offset"]), rows(["epoch"])],
+    )
+    ingest(MagicMock(), ["/logs"], str(tmp_path))
+    assert listed == [("/logs",)]

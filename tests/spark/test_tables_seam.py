@@ -12,8 +12,8 @@ from quorate.spark.tables.control import Progress
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.lineage import Group, Span
 from quorate.spark.tables.seam import that_take_back
-from quorate.spark.tables.store import open_store
 from quorate.spark.tables.summary import BadInput
+from quorate.spark.tables.warehouse import open_store
 from spark.fleet import rows_of
 from spark.logs import START_MS, log_directory
 

@@ -10,7 +10,9 @@
     clusters    how far each cluster has come
 
 Offsets `*_offset` named `end` or `valid_to` are exclusive, all others inclusive. `timestamp` is
-what the leader wrote, `time` is the same but never goes back within a cluster.
+what the leader wrote; `time` of the log is the same but never goes back behind what was taken
+before, and the times of gold never do, whatever came when. `time` of `changes` is what the leader
+wrote: that is what logs of the controllers are held against.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ committed. Two logs with the same epoch at an offset are the same up to there.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -64,20 +65,100 @@ class Lineage:
 
 
 def lineage(known: Sequence[Span], groups: Iterable[Group]) -> Lineage:
-    """The committed log of what is known already and what the replicas have."""
+    """The committed log of what is known already and what the replicas have.
+
+    What is known on either side of a hole may be of different replicas: it is ranked apart.
+    """
     logs = replica_logs(groups)
-    if known:
-        logs[""] = _outer(known)
+    for number, piece in enumerate(_pieces(known)):
+        logs[f"{_KNOWN}{number}"] = _outer(piece)
     ranked = sorted(logs.items(), key=lambda item: (*_rank(item[1]), item[0]))
-    ruling: dict[int, Span] = {}
-    for _, spans in ranked:
-        for span in spans.values():
-            low = max((s.end for s in ruling.values() if s.epoch < span.epoch), default=0)
-            high = min((s.start for s in ruling.values() if s.epoch > span.epoch), default=1 << 63)
-            start, end = max(span.start, low), min(span.end, high)
-            if start < end:
-                _widen(ruling, Span(span.epoch, start, end))
-    return Lineage(tuple(sorted(ruling.values())))
+    ruling = _Ruling()
+    for name, spans in ranked:
+        ruling.add(sorted(spans.values()), not name.startswith(_KNOWN))
+    return Lineage(tuple(ruling.spans[epoch] for epoch in ruling.epochs))
+
+
+_KNOWN: Final = " "
+"""Begins the names of the parts that are known; those of replicas begin with a slash."""
+
+
+class _Ruling:
+    """The log as the logs that were added so far tell it: its spans ascend and do not overlap."""
+
+    def __init__(self) -> None:
+        self.spans: dict[int, Span] = {}
+        self.epochs: list[int] = []
+        """Those of the spans, ascending."""
+
+    def add(self, log: Sequence[Span], is_one_log: bool) -> None:
+        """Take of a log that ranks lower what does not contradict those that rank higher.
+
+        What stands in a replica's log before a record of the ruling log is in that log too (Raft's
+        log matching). What is known is put together of replicas: only within an epoch does that
+        hold.
+        """
+        meets = [n for n, span in enumerate(log) if is_one_log and self._overlaps(span)]
+        met = meets[-1] if meets else -1
+        for number, span in enumerate(log):
+            if number > met and span.epoch not in self.spans and self._is_refuted(span):
+                if is_one_log:
+                    break  # here it has left the log, for good
+                continue
+            if number < met:
+                self._begin_later_at(span.end, span.epoch)
+            else:
+                later = self._later(span.epoch)
+                span = span if later is None else span._replace(end=min(span.end, later.start))
+            if span.start < span.end:
+                if span.epoch not in self.spans:
+                    insort(self.epochs, span.epoch)
+                _widen(self.spans, span)
+                self._end_older_at(self.spans[span.epoch].start, span.epoch)
+
+    def _older(self, epoch: int) -> Span | None:
+        """The span next before those of this epoch."""
+        place = bisect_left(self.epochs, epoch)
+        return self.spans[self.epochs[place - 1]] if place else None
+
+    def _later(self, epoch: int) -> Span | None:
+        place = bisect_right(self.epochs, epoch)
+        return self.spans[self.epochs[place]] if place < len(self.epochs) else None
+
+    def _overlaps(self, span: Span) -> bool:
+        other = self.spans.get(span.epoch)
+        return other is not None and other.start < span.end and span.start < other.end
+
+    def _is_refuted(self, span: Span) -> bool:
+        """Whether the ruling log has the first of these offsets of an older epoch."""
+        older = self._older(span.epoch)
+        return older is not None and older.end > span.start
+
+    def _begin_later_at(self, offset: int, epoch: int) -> None:
+        while (one := self._later(epoch)) is not None and one.start < offset:
+            self._keep(one._replace(start=offset))
+
+    def _end_older_at(self, offset: int, epoch: int) -> None:
+        while (one := self._older(epoch)) is not None and one.end > offset:
+            self._keep(one._replace(end=offset))
+
+    def _keep(self, span: Span) -> None:
+        if span.start < span.end:
+            self.spans[span.epoch] = span
+        else:
+            del self.spans[span.epoch]
+            self.epochs.remove(span.epoch)
+
+
+def _pieces(spans: Iterable[Span]) -> list[list[Span]]:
+    """The spans of each part of the log that has no hole."""
+    pieces: list[list[Span]] = []
+    for span in sorted(spans, key=lambda s: s.start):
+        if pieces and pieces[-1][-1].end == span.start:
+            pieces[-1].append(span)
+        else:
+            pieces.append([span])
+    return pieces
 
 
 def replica_logs(groups: Iterable[Group]) -> dict[str, dict[int, Span]]:
@@ -106,17 +187,16 @@ def _widen(spans: dict[int, Span], span: Span) -> None:
     spans[span.epoch] = Span(span.epoch, min(known.start, span.start), max(known.end, span.end))
 
 
-def superseded(known: Iterable[Span], ruling: Lineage) -> int | None:
-    """The first known offset that is not in the log after all; None when all of them are."""
-    wrong = []
-    for span in known:
-        start, end = ruling.part(span.epoch, span.start, span.end)
-        if start >= end:
-            wrong.append(span.start)
-        else:
-            wrong += [span.start] if start > span.start else []
-            wrong += [end] if end < span.end else []
-    return min(wrong, default=None)
+def superseded(known: Iterable[Span], ruling: Lineage) -> tuple[int, int] | None:
+    """From where to where (exclusive) known offsets are not in the log after all; None: nowhere."""
+    wrong = [piece for span in known for piece in lacking(span, ruling)]
+    return (min(wrong)[0], max(end for _, end in wrong)) if wrong else None
+
+
+def lacking(span: Span, ruling: Lineage) -> list[tuple[int, int]]:
+    """What of a span is not in the log."""
+    start, end = ruling.part(span.epoch, span.start, span.end)
+    return without([(start, end)] if start < end else [], span.start, span.end)
 
 
 def without(ranges: Iterable[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
@@ -162,6 +242,24 @@ def covered(spans: Iterable[Span]) -> list[tuple[int, int]]:
         else:
             ranges.append((span.start, span.end))
     return ranges
+
+
+def floors(spans: Iterable[Span]) -> list[tuple[int, int, int]]:
+    """Where the log's time is behind what it was before: start, end (exclusive), and that time.
+
+    So it is where a leader's clock is behind its predecessor's, and the part of the predecessor
+    came later than this one.
+    """
+    found: list[tuple[int, int, int]] = []
+    latest = 0
+    for span in sorted(spans, key=lambda s: s.start):
+        if span.first_time < latest:
+            if found and found[-1][1:] == (span.start, latest):
+                found[-1] = (found[-1][0], span.end, latest)
+            else:
+                found.append((span.start, span.end, latest))
+        latest = max(latest, span.last_time)
+    return found
 
 
 def after_holes(spans: Iterable[Span]) -> tuple[int, ...]:
@@ -261,6 +359,24 @@ def stretches(
     if beyond is not None:
         found.append(Stretch(beyond[0], beyond[0], beyond))
     return [s for s in found if s.start < s.end or s.baseline], None
+
+
+def ahead(
+    applied_end: int | None,
+    ranges: Sequence[tuple[int, int]],
+    snapshots: Sequence[tuple[int, int]],
+) -> tuple[int, int] | None:
+    """The snapshot that will stand for a hole of the log once more of the log has come.
+
+    Arguments as of `stretches`. None where it finds a way, and where no snapshot ends late enough.
+    A stream offers a snapshot once, with the beginning of what it stands before.
+    """
+    found, problem = stretches(applied_end, ranges, snapshots)
+    if problem is None:
+        return None
+    at = found[-1].end if found else applied_end or 0
+    end = next(end for start, end in ranges if start > at)
+    return min((one for one in snapshots if one[0] > end), default=None)
 
 
 def up_to_open(found: Iterable[Stretch], begun: Iterable[int]) -> tuple[list[Stretch], int | None]:

@@ -6,6 +6,10 @@
   to its end where one replica has that and, right behind it, a later epoch of which this is known.
 
 The rest was in somebody's log. A later leader may have replaced it, or may yet do so.
+
+What logs alone cannot tell: a leader that hands on an older epoch's records counts them only with
+the first of its own (Raft, figure 8). Copies that were all made in the moment between the two look
+as if the older epoch's leader had reached that majority.
 """
 
 from __future__ import annotations

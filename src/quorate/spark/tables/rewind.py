@@ -21,7 +21,7 @@ from quorate.spark.tables.errands import Errand, run_errands, slice_number, writ
 from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import QUARANTINE
-from quorate.spark.tables.lineage import Span, after_holes, overlap
+from quorate.spark.tables.lineage import Span, after_holes, without
 from quorate.spark.tables.read import at_least, read_table
 from quorate.spark.tables.slices import CLOSED, CURRENT, in_slice
 from quorate.spark.tables.state import transactions
@@ -31,16 +31,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def rewind(spark: SparkSession, store: Store, cluster_id: str, offset: int, run: int) -> None:
-    """Take back the log of a cluster from an offset on, and all that came of it."""
+def rewind(
+    spark: SparkSession, store: Store, cluster_id: str, offset: int, end: int, run: int
+) -> None:
+    """Take back a part of the log of a cluster (`end` is exclusive), and the state from there on.
+
+    What the log has behind that part came of other replicas, and stays.
+    """
     known = load_progress(store)
     state_end = _state_end(spark, store, cluster_id, offset, known[cluster_id].spans)
-    _rewind(spark, store, known, cluster_id, offset, state_end, run)
+    _rewind(spark, store, known, cluster_id, (offset, end), state_end, run)
 
 
 def rewind_state(spark: SparkSession, store: Store, cluster_id: str, end: int, run: int) -> None:
     """Let the state of a cluster end at an offset (exclusive); its log stays."""
-    _rewind(spark, store, load_progress(store), cluster_id, 1 << 62, end, run)
+    _rewind(spark, store, load_progress(store), cluster_id, None, end, run)
 
 
 def _rewind(
@@ -48,17 +53,20 @@ def _rewind(
     store: Store,
     known: dict[str, Progress],
     cluster_id: str,
-    offset: int,
+    wrong: tuple[int, int] | None,
     state_end: int,
     run: int,
 ) -> None:
     before = known[cluster_id]
-    errands = [*_log_errands(store, cluster_id, offset)]
+    start, end = wrong or (before.log_end, before.log_end)
+    errands = [*_log_errands(store, cluster_id, start, end)]
     if before.applied_end is not None and before.applied_end > state_end:
         errands += _state_errands(store, cluster_id, state_end, before.slices)
     plan = Plan(run, "rewind")
     place = Place(store.root, run, store.hidden)
-    told = run_errands(spark, errands, _cutter(cluster_id, offset, state_end, before.slices, place))
+    told = run_errands(
+        spark, errands, _cutter(cluster_id, start, end, state_end, before.slices, place)
+    )
     last_time = 0
     for one in told:
         last_time = max(last_time, one["last_time"])
@@ -68,15 +76,17 @@ def _rewind(
         plan.remove(table, [path])
     known[cluster_id] = replace(
         before,
-        spans=tuple(_cut_spans(before, offset, last_time)),
+        spans=tuple(_cut_spans(before, start, end, last_time)),
         applied_end=None if before.applied_end is None else min(before.applied_end, state_end),
         unknown=tuple((low, high) for low, high in before.unknown if high < state_end),
-        open_transaction=state_end if state_end < offset < before.log_end else None,
+        open_transaction=state_end if state_end < start < before.log_end else None,
         run=run,
-        unproven=tuple(overlap(before.unproven, 0, offset)),
+        unproven=tuple(
+            piece for low, high in before.unproven for piece in without([(start, end)], low, high)
+        ),
     )
     plan_progress(store, plan, known)
-    plan.summary = {"cluster_id": cluster_id, "log_end": min(offset, before.log_end)}
+    plan.summary = {"cluster_id": cluster_id, "taken_back": wrong, "state_end": state_end}
     store.commit(plan)
 
 
@@ -96,17 +106,20 @@ def _state_end(
     return min([offset, *starts])
 
 
-def _cut_spans(known: Progress, offset: int, last_time: int) -> Iterator[Span]:
+def _cut_spans(known: Progress, start: int, end: int, last_time: int) -> Iterator[Span]:
     for span in known.spans:
-        if span.end <= offset:
+        if span.end <= start or span.start >= end:
             yield span
-        elif span.start < offset:
-            yield span._replace(end=offset, last_time=min(span.last_time, last_time))
+            continue
+        if span.start < start:
+            yield span._replace(end=start, last_time=min(span.last_time, last_time))
+        if span.end > end:
+            yield span._replace(start=end)
 
 
-def _log_errands(store: Store, cluster_id: str, offset: int) -> Iterator[Errand]:
+def _log_errands(store: Store, cluster_id: str, start: int, end: int) -> Iterator[Errand]:
     for file in _files(store, "log", safe_name(cluster_id) + "/"):
-        if at_least(file, "offset", offset):
+        if start < end and at_least(file, "offset", start) and file.low.get("offset", 0) < end:
             yield Errand("log", (file.path,))
 
 
@@ -152,14 +165,14 @@ def _files(store: Store, table: str, prefix: str) -> list[Stored]:
 
 
 def _cutter(
-    cluster_id: str, offset: int, state_end: int, slices: int, place: Place
+    cluster_id: str, start: int, end: int, state_end: int, slices: int, place: Place
 ) -> Callable[[Errand], dict[str, Any]]:
     def cut(errand: Errand) -> dict[str, Any]:
         tables = [read_file(place.root, errand.table, path) for path in errand.paths]
         table = pa.concat_tables(tables)
         cluster = safe_name(cluster_id)
         if errand.table == "log":
-            return _cut_log(table, cluster, offset, place)
+            return _cut_log(table, cluster, start, end, place)
         if errand.table == "changes":
             kept = table.filter(pc.less(table.column("effective_offset"), state_end))
             path = f"{cluster}/{file_name('cut', place.run)}"
@@ -172,9 +185,10 @@ def _cutter(
     return cut
 
 
-def _cut_log(table: pa.Table, cluster: str, offset: int, place: Place) -> dict[str, Any]:
-    kept = table.filter(pc.less(table.column("offset"), offset))
-    gone = table.filter(pc.greater_equal(table.column("offset"), offset))
+def _cut_log(table: pa.Table, cluster: str, start: int, end: int, place: Place) -> dict[str, Any]:
+    offsets = table.column("offset")
+    wrong = pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end))
+    kept, gone = table.filter(pc.invert(wrong)), table.filter(wrong)
     columns: dict[str, Any] = {name: gone.column(name) for name in gone.column_names}
     rows = gone.num_rows
     columns |= {
@@ -188,7 +202,8 @@ def _cut_log(table: pa.Table, cluster: str, offset: int, place: Place) -> dict[s
     files += write_rows(
         place, "quarantine", f"{cluster}/{file_name('superseded', place.run)}", moved
     )
-    latest = pc.max(kept.column("time").cast(pa.int64())).as_py()
+    before = kept.filter(pc.less(kept.column("offset"), start))
+    latest = pc.max(before.column("time").cast(pa.int64())).as_py()
     return {"files": files, "last_time": latest or 0}
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from quorate.spark.tables.bronze import Rows, Survey, replica_of
 from quorate.spark.tables.control import Progress
 from quorate.spark.tables.files import safe_name
-from quorate.spark.tables.lineage import Group, lineage, superseded
+from quorate.spark.tables.lineage import Group, lacking, lineage
 from quorate.spark.tables.proof import proven_spans
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.store import Store, Stored
@@ -76,15 +76,15 @@ def that_take_back(
         proven = proven_spans(known.spans, known.unproven)
         for replica in sorted({group.replica for group in groups}):
             own = [group for group in groups if group.replica == replica]
-            offset = superseded(known.spans, lineage(known.spans, own))
-            lost = [] if offset is None else [span for span in proven if span.end > offset]
-            if offset is not None and lost:
+            ruling = lineage(known.spans, own)
+            lost = [piece for span in proven for piece in lacking(span, ruling)]
+            if lost:
                 first = min(own, key=lambda group: group.first)
                 yield (
                     cluster_id,
                     replica,
                     f"its log begins at offset {first.first} in epoch {first.epoch} and has no "
-                    f"place for offsets {max(lost[0].start, offset)} to {lost[-1].end - 1}, which "
+                    f"place for offsets {lost[0][0]} to {lost[-1][1] - 1}, which "
                     f"were taken before and are committed: {_TWO_CLUSTERS}",
                 )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.lineage import CHUNK, Span, Stretch, after_holes, bounds_of
+from quorate.spark.tables.lineage import CHUNK, Span, Stretch, after_holes, bounds_of, floors
 from quorate.spark.tables.slices import (
     BASELINE,
     BASELINE_END,
@@ -102,6 +102,7 @@ def apply(
     steps = _log_steps(log, work)
     if any(one.marks for one in work):
         steps = _in_transactions(steps, log, work)
+    steps = _never_back(steps, work)
     baselines = _baselines(snapshots, work)
     if baselines:
         steps = steps.unionByName(_snapshot_steps(snapshots, baselines), allowMissingColumns=True)
@@ -205,6 +206,22 @@ def _in_transactions(steps: DataFrame, log: DataFrame, work: Sequence[ClusterWor
         .withColumn("effective_time", F.coalesce(ended, "effective_time"))
         .drop("of", "start", "finish", "how", "at", "at_chunk", "chunk")
     )
+
+
+def _never_back(steps: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
+    """The time of a step is not before that of what the log has before it, whenever that came."""
+    from pyspark.sql import functions as F
+
+    at = F.col("effective_offset")
+    cases = [
+        F.when((F.col("cluster_id") == one.cluster_id) & (at >= start) & (at < end), F.lit(floor))
+        for one in work
+        for start, end, floor in floors(one.spans)
+    ]
+    if not cases:
+        return steps
+    floor = F.coalesce(*cases, F.lit(0))
+    return steps.withColumn("effective_time", F.greatest("effective_time", floor))
 
 
 class Baseline(NamedTuple):
