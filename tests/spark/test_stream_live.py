@@ -15,7 +15,9 @@ from interop.kafka import Quorum
 from interop.process import free_port, wait_for
 from interop.test_cleaning import SMALL, CleaningQuorate
 from quorate.spark.files import SourceError
+from quorate.spark.follow import _clusters
 from quorate.spark.live import Diverged, Unreachable, WrongQuorum
+from quorate.spark.stream_options import parse_stream_options
 from spark.streams import (
     Stream,
     alive,
@@ -132,6 +134,26 @@ def test_one_silent_cluster_does_not_hold_up_the_others(quorum):
     stream = Stream(**words)
     caught_up(stream, quorum)
     assert_rows_are_those_of_the_log(stream, quorum)
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_silent_cluster_is_waited_for_when_asked(quorum, once):
+    words = {
+        "bootstrap.controllers.here": alive(quorum).bootstrap,
+        "bootstrap.controllers.gone": f"127.0.0.1:{free_port()}",
+        "timeoutMs": 1,
+    }
+    assert _clusters(parse_stream_options(words | {"timeoutMs": "2000", "onSilence": "wait"}))[
+        0
+    ] == {quorum.cluster_id}
+    stream = Stream(**words | {"timeoutMs": 2000 if once else 1}, onSilence="wait")
+    if once:
+        stream.reader.prepareForTriggerAvailableNow()
+    caught_up(stream, quorum)
+    assert_rows_are_those_of_the_log(stream, quorum)
+    assert not stream.step()
+    with pytest.raises(Unreachable, match=r"controllers gone .*: no leader answered within 300 ms"):
+        reader(**words | {"timeoutMs": 300}).prepareForTriggerAvailableNow()
 
 
 def test_available_now_ends_at_what_was_committed_then(quorum):

@@ -15,7 +15,7 @@ from quorate.cli import main
 from quorate.spark import reason
 from quorate.spark.follow import follow
 from quorate.spark.source import FORMAT
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, rows_of
 from spark.shared import SESSIONS, Shared
 from spark.streams import batch_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import encode_quorum_state, segment_name, snapshot_name
 from quorate.raft.values import ElectionState
 from quorate.spark.files import SourceError
+from quorate.spark.follow import Followed
 from quorate.spark.live import Diverged
 from quorate.spark.source import MetadataLogSource
+from quorate.spark.stream_options import parse_stream_options
+from quorate.spark.tail_feed import passed_over
 from spark.logs import batches, end_offset, log_directory, snapshot
 from spark.streams import Stream, batch_rows, facts
 
@@ -206,6 +210,77 @@ def test_a_cleaned_log_is_replaced_by_its_snapshot_and_told(fleet: Fleet):
     assert late.rows[0]["kind"] == "snapshot" and not any(row["problem"] for row in late.rows)
 
 
+def cleaned(fleet: Fleet, node: int, base: int, epoch: int, data: bytes = b"") -> None:
+    """The node has installed, or made, a snapshot that ends at `base`, and nothing before it."""
+    fleet.segment(node).unlink()
+    (fleet.partition(node) / segment_name(base)).write_bytes(data)
+    name = snapshot_name(OffsetAndEpoch(base, epoch))
+    (fleet.partition(node) / name).write_bytes(snapshot(base, epoch))
+
+
+def follow_to(stream: Stream, offset: int, most: int | None) -> None:
+    while end(stream) < offset:
+        assert stream.step(most)
+    assert end(stream) == offset
+
+
+@pytest.mark.parametrize("most", [None, 2])
+@pytest.mark.parametrize("end_of_it", [11, 14], ids=["to the snapshot", "over the seam"])
+def test_what_the_others_have_cleaned_is_read_of_the_voter_that_has_it(
+    fleet: Fleet, end_of_it: int, most: int | None
+):
+    """Weeks later: 1 was down since offset 11, or a little later; 2 and 3 begin at 11."""
+    fleet.append(b"".join(batches((3, 2))))
+    stream = fleet.stream()
+    assert stream.step() and end(stream) == 6
+    fleet.append(b"".join(batches((4,), base=6, epoch=2)), 1)
+    newer = batches((2, 3), base=11, epoch=3)
+    for node in (2, 3):
+        cleaned(fleet, node, 11, 2, b"".join(newer))
+    if end_of_it > 11:
+        fleet.append(b"".join(newer[:2]), 1)
+    fleet.hear(3)
+    stream.restart()
+    follow_to(stream, 17, most)
+    assert stream.offset_list == list(range(17))
+    assert not any(row["problem"] for row in stream.rows)
+    assert {row["kind"] for row in stream.rows} == {"log"}
+
+
+@pytest.mark.parametrize("most", [None, 2])
+def test_a_part_that_nobody_can_vouch_for_is_not_read_in_its_place(fleet: Fleet, most: int | None):
+    """Node 1 has other records there: of an epoch that lost."""
+    fleet.append(b"".join(batches((3, 2))))
+    stream = fleet.stream()
+    assert stream.step() and end(stream) == 6
+    fleet.append(b"".join(batches((6,), base=6, epoch=2)), 1)
+    for node in (2, 3):
+        cleaned(fleet, node, 11, 3, b"".join(batches((5,), base=11, epoch=4)))
+    fleet.hear(4)
+    stream.restart()
+    follow_to(stream, 17, most)
+    (note,) = [row["problem"] for row in stream.rows if row["problem"]]
+    assert "the offsets 6 to 10 are in no log any more; the snapshot" in note
+
+
+@pytest.mark.parametrize("up_to", ["majority", "snapshot", "end"])
+def test_a_log_that_is_empty_behind_its_snapshot_is_no_end(fleet: Fleet, up_to: str):
+    fleet.append(b"".join(batches((3, 2))))
+    stream = fleet.stream(upTo="end")
+    assert stream.step() and end(stream) == 6
+    for node in VOTERS:
+        cleaned(fleet, node, 20, 1)
+    stream.restart(upTo=up_to)
+    assert stream.step() and end(stream) == 20
+    (note,) = [row["problem"] for row in stream.rows if row["problem"]]
+    assert "the offsets 6 to 19 are in no log any more; the snapshot" in note
+    assert {row["snapshot_offset"] for row in stream.rows if row["kind"] == "snapshot"} == {20}
+    assert not stream.step()
+    fleet.append(b"".join(batches((2,), base=20, epoch=1)))
+    assert stream.step() is (up_to != "snapshot")
+    assert end(stream) == (20 if up_to == "snapshot" else 23)
+
+
 def test_several_clusters_are_one_stream(tmp_path: Path):
     one = Fleet(tmp_path)
     one.append(b"".join(batches()))
@@ -225,6 +300,32 @@ def test_a_directory_of_no_known_cluster_is_refused(tmp_path: Path):
         Stream(path=tmp_path, upTo="end").step()
     named = Stream(path=tmp_path, upTo="end", clusterId="mine")
     assert named.step() and named.end("mine") == 21
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
+def test_an_archive_that_is_cut_off_is_named_and_the_rest_goes_on(
+    fleet: Fleet, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+):
+    kind = {"a.tar": "tar", "a.tar.gz": "gztar", "a.zip": "zip"}[name]
+    fleet.append(b"".join(batches()))
+    (tmp_path / "old").mkdir()
+    shutil.make_archive(str(tmp_path / "old" / "a"), kind, fleet.nodes[1])
+    archive = tmp_path / "old" / name
+    archive.write_bytes(archive.read_bytes()[:700])
+    stream = fleet.stream()
+    assert stream.step() and end(stream) == 21
+    assert not stream.step()
+    fleet.append(batches((), base=21)[0])
+    assert stream.step() and end(stream) == 22
+    (told,) = caplog.messages
+    assert told.startswith(str(archive))
+    assert "does not grow" in told if name == "a.tar.gz" else "a stream takes nothing" in told
+    options = parse_stream_options({"path": str(tmp_path)})
+    assert passed_over(options) == [told] and Followed("w", passed_over=[told]).bad
+    with pytest.raises(SourceError, match=name):
+        fleet.stream(failFast="true").step()
+    with pytest.raises(SourceError, match=name):
+        Stream(path=archive).step()
 
 
 @pytest.mark.parametrize(

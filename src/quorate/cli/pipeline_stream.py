@@ -58,7 +58,12 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0.001),
     default=60.0,
     show_default=True,
-    help="Give up when no controller has answered for so long.",
+    help="Give up when no controller of a cluster has answered for so long.",
+)
+@click.option(
+    "--on-silence",
+    type=click.Choice(["end", "wait"]),
+    help="Of one cluster of several: end (by default), or go on with the others and wait for it.",
 )
 def stream(paths: tuple[str, ...], **words: Any) -> int:
     """Follow clusters into the warehouse: what is committed comes into the tables.
@@ -110,6 +115,7 @@ def _options(paths: tuple[str, ...], words: dict[str, Any]) -> dict[str, str]:
         ("maxOffsetsPerTrigger", "max_records"),
         ("clusterId", "cluster_id"),
         ("upTo", "up_to"),
+        ("onSilence", "on_silence"),
     ):
         if words[word] is not None:
             found[name] = str(words[word])
@@ -142,4 +148,6 @@ def _lines(told: Followed) -> list[str]:
     if told.damaged_pieces:
         found.append(f"  {told.damaged_pieces} notes and damaged pieces, see `quarantine`")
     found += [f"  not read, for it may still be written: {end}" for end in told.unread]
+    found += [f"  passed over: {archive}" for archive in told.passed_over]
+    found += [f"  waited for: {cluster}" for cluster in told.silent]
     return found

@@ -17,15 +17,17 @@ from pyspark.errors import StreamingQueryException
 from quorate.base.errors import QuorateError
 from quorate.spark.checkpoints import checkpoint_for
 from quorate.spark.files import SourceError
+from quorate.spark.live import Unreachable
 from quorate.spark.session import reason, register
 from quorate.spark.source import FORMAT
 from quorate.spark.stream import feeds
-from quorate.spark.stream_options import END, StreamOptions, parse_stream_options
+from quorate.spark.stream_options import END, WAIT, StreamOptions, parse_stream_options
 from quorate.spark.tables.bronze import BODY
 from quorate.spark.tables.ingest import ingest_rows
-from quorate.spark.tables.store import ConcurrentRun, Store, open_store
+from quorate.spark.tables.store import ConcurrentRun, Store
 from quorate.spark.tables.summary import ClusterSummary, Overtaken, Summary, Told
-from quorate.spark.tail_feed import unread_ends
+from quorate.spark.tables.warehouse import open_store
+from quorate.spark.tail_feed import passed_over, unread_ends
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +45,16 @@ class Followed(Summary):
     batches: int = 0
     unread: list[str] = field(default_factory=list)
     """Ends of logs that are no whole batch: file, byte and why. The stream waits there."""
+
+    passed_over: list[str] = field(default_factory=list)
+    """Archives of which nothing is taken, and why."""
+
+    silent: list[str] = field(default_factory=list)
+    """Clusters of which nobody answered at the beginning, and why; with onSilence=wait."""
+
+    @property
+    def bad(self) -> bool:
+        return bool(self.passed_over or self.silent) or super().bad
 
     def add(self, one: Summary) -> None:
         """Count what was taken of a micro-batch, all of it or some."""
@@ -83,12 +95,15 @@ def follow(
     told = parse_stream_options(options)
     began = time.monotonic()
     tell("asking which clusters these are")
-    clusters = _clusters(told)  # what is wrong with them is told before Spark begins
+    clusters, silent = _clusters(told)  # what is wrong with them is told before Spark begins
     store = open_store(warehouse, table_format)
-    checkpoint = f"{store.root}/{checkpoint_for(store, clusters)}"
+    checkpoint = f"{store.root}/{checkpoint_for(store, clusters, len(silent))}"
     committed = bool(told.controllers) or told.up_to != END
     sink = _Sink(spark, store, told.rows.fail_fast, committed, tell)
+    sink.followed.silent = silent
     words = {name: word for name, word in options.items() if name.lower() != "failfast"}
+    if not told.controllers:
+        sink.followed.passed_over = passed_over(told)
     register(spark)
     frame = spark.readStream.format(FORMAT).options(columns=",".join(BODY), **words).load()
     writer = frame.writeStream.foreachBatch(sink.take).option("checkpointLocation", checkpoint)
@@ -112,13 +127,24 @@ def follow(
     return sink.followed
 
 
-def _clusters(told: StreamOptions) -> set[str]:
-    """Raises SourceError, also when nobody answers for one of them."""
-    found = set()
+def _clusters(told: StreamOptions) -> tuple[set[str], list[str]]:
+    """The clusters, and those of which nobody answers.
+
+    Raises SourceError, also of the latter, unless they are to be waited for and there are others.
+    """
+    found: set[str] = set()
+    silent: list[Unreachable] = []
     for feed in feeds(told):
         with closing(feed):
-            found.add(feed.identify(told.timeout_ms))
-    return found
+            try:
+                found.add(feed.identify(told.timeout_ms))
+            except Unreachable as error:
+                if told.on_silence != WAIT:
+                    raise
+                silent.append(error)
+    if silent and not found:
+        raise silent[0]
+    return found, [str(error) for error in silent]
 
 
 def _explained(what: str, checkpoint: str) -> str:

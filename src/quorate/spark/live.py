@@ -49,7 +49,14 @@ M = TypeVar("M", FetchResponse, FetchSnapshotResponse)
 
 
 class Unreachable(SourceError):
-    """No leader of the quorum answered in time; names every address and what came of it."""
+    """No leader of the quorum answered in time; `reasons`: every address and what came of it."""
+
+    def __init__(self, what: str, reasons: str) -> None:
+        super().__init__(f"{what}: {reasons}")
+        self.what, self.reasons = what, reasons
+
+    def __reduce__(self) -> tuple[type[Unreachable], tuple[str, str]]:
+        return type(self), (self.what, self.reasons)
 
 
 class WrongQuorum(SourceError):
@@ -420,9 +427,8 @@ class Observer:
 
     def _unreachable(self, patience_ms: int) -> Unreachable:
         reasons = "; ".join(self._failures.values()) or "nobody knows a leader"
-        return Unreachable(
-            f"controllers {self.controllers}: no leader answered within {patience_ms} ms: {reasons}"
-        )
+        what = f"controllers {self.controllers}: no leader answered within {patience_ms} ms"
+        return Unreachable(what, reasons)
 
 
 def _no_controller(where: Address) -> str:

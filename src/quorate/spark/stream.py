@@ -10,8 +10,9 @@ its beginning. Only the committed log is read, so nothing is ever taken back.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,13 +29,14 @@ from quorate.spark.feed import BEGIN, Feed, Look, Part
 from quorate.spark.files import SourceError
 from quorate.spark.live import Unreachable
 from quorate.spark.live_feed import LiveFeed
-from quorate.spark.stream_options import LATEST, StreamOptions
+from quorate.spark.stream_options import LATEST, WAIT, StreamOptions
 from quorate.spark.tail_feed import Directories, TailFeed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Offsets = dict[str, dict[str, int]]
+_log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 0.25
 """A cluster of which nobody answers is not asked more often."""
 
@@ -120,7 +122,8 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _feeds(self) -> list[_Watched]:
         if self._watched is None:
-            self._watched = [_Watched(feed) for feed in feeds(self._options)]
+            told = feeds(self._options, _log.warning)
+            self._watched = [_Watched(feed) for feed in told]
         return self._watched
 
     def _feed_of(self, cluster_id: str) -> Feed:
@@ -142,24 +145,37 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             time.sleep(_RETRY_S)
 
     def _ends(self, places: Mapping[str, OffsetAndEpoch]) -> dict[str, Look]:
-        """What every cluster has; waits for all of them."""
-        found = {}
+        """What every cluster has; waits for all of them, and goes on without those that are to be
+        waited for longer. Raises Unreachable when none is left."""
+        found: dict[str, Look] = {}
+        silence: Unreachable | None = None
         for watched in self._feeds:
-            look = self._asked(watched, places, self._options.timeout_ms)
+            try:
+                look = self._asked(watched, places, self._options.timeout_ms)
+            except Unreachable as error:
+                if self._options.on_silence != WAIT:
+                    raise
+                silence = error
+                continue
             assert watched.cluster_id is not None
             if watched.cluster_id in found:
                 raise SourceError(
                     f"{watched.feed.name}: cluster {watched.cluster_id} is given twice"
                 )
             found[watched.cluster_id] = look
+        if silence is not None and not found:
+            raise silence
         return found
 
     def _look(self, watched: _Watched, places: Mapping[str, OffsetAndEpoch]) -> Look | None:
         """What a cluster has; None while nobody answers, so that the others can go on.
 
-        Raises Unreachable when that has lasted longer than the timeout.
+        Raises Unreachable when that has lasted longer than the timeout, unless it is to be waited
+        for.
         """
         if self._target is not None:
+            if watched.look is None and self._options.on_silence == WAIT:
+                return None
             return watched.look or self._asked(watched, places, self._options.timeout_ms)
         now = time.monotonic()
         pause = self._options.poll_ms / 1000 if watched.silent_since is None else _RETRY_S
@@ -172,9 +188,10 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 watched.silent_since = now
             watched.asked = time.monotonic()
             silent = time.monotonic() - watched.silent_since
-            if silent * 1000 < self._options.timeout_ms:
+            if silent * 1000 < self._options.timeout_ms or self._options.on_silence == WAIT:
                 return None
-            raise Unreachable(f"{error} (silent for {silent:.0f} s)") from None
+            why = error.reasons
+            raise Unreachable(f"{watched.feed.name}: silent for {silent:.0f} s", why) from None
 
     def _asked(
         self, watched: _Watched, places: Mapping[str, OffsetAndEpoch], patience_ms: int
@@ -217,11 +234,11 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
 
-def feeds(options: StreamOptions) -> list[Feed]:
-    """What the options name; one feed for each cluster."""
+def feeds(options: StreamOptions, tell: Callable[[str], None] = lambda text: None) -> list[Feed]:
+    """What the options name; one feed for each cluster. `tell` hears what is passed over."""
     if options.controllers:
         return [LiveFeed(controllers) for controllers in options.controllers]
-    directories = Directories(options)
+    directories = Directories(options, tell)
     return [TailFeed(id, directories, options) for id in sorted(directories.clusters())]
 
 

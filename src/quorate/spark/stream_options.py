@@ -18,15 +18,17 @@ LATEST: Final = "latest"
 MAJORITY: Final = "majority"
 SNAPSHOT: Final = "snapshot"
 END: Final = "end"
+WAIT: Final = "wait"
 _OPTIONS: Final = {
     name.lower(): name
     for name in (
         *("maxOffsetsPerTrigger", "maxOffsetsPerPartition", "startingOffsets"),
-        *("timeoutMs", "pollMs", "upTo"),
+        *("timeoutMs", "pollMs", "upTo", "onSilence"),
     )
 }
 _STARTS: Final = (EARLIEST, LATEST)
 _BOUNDS: Final = (MAJORITY, SNAPSHOT, END)
+_ON_SILENCE: Final = (END, WAIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class StreamOptions:
     timeout_ms: int = 60_000
     up_to: str = MAJORITY
     """What of tailed directories counts as committed."""
+    on_silence: str = END
+    """Whether a cluster of which nobody answers ends the stream, or is waited for."""
 
 
 def is_stream_option(name: str) -> bool:
@@ -74,6 +78,7 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
         number("pollMs", words.get("pollms", "50"), 0),
         timeout,
         _one_of("upTo", words, _BOUNDS),
+        _one_of("onSilence", words, _ON_SILENCE),
     )
 
 

@@ -66,7 +66,8 @@ class Tail:
     @property
     def last(self) -> OffsetAndEpoch:
         """The log's end and the epoch of the last record."""
-        return OffsetAndEpoch(self.end, self.epochs[-1][0] if self.epochs else 0)
+        epoch = self.epochs[-1][0] if self.epochs else self.epoch_below(self.end)
+        return OffsetAndEpoch(self.end, epoch or 0)
 
     def epoch_below(self, offset: int) -> int | None:
         """The epoch of the record before an offset; None when it is not here."""
@@ -77,6 +78,21 @@ class Tail:
             return None
         place = bisect_right(self.epochs, offset - 1, key=lambda epoch: epoch[1])
         return self.epochs[place - 1][0] if place else None
+
+    def vouched_end(self, other: Tail) -> int:
+        """Up to where (exclusive) this log is what comes before that one's beginning; 0: nowhere.
+
+        Told by a snapshot that ends in it, or by the first record of the other (log matching).
+        """
+        ids = [id for id, _ in (*self.log.snapshots, *other.log.snapshots)]
+        first = other.epoch_below(other.start + 1)
+        if first is not None:
+            ids.append(OffsetAndEpoch(other.start + 1, first))
+        ends = [at for at, epoch in ids if self.start < at <= self.end and self._wrote(at, epoch)]
+        return min(max(ends, default=0), other.start)
+
+    def _wrote(self, offset: int, epoch: int) -> bool:
+        return self.epoch_below(offset) == epoch
 
     def mark_of(self, offset: int) -> Mark | None:
         """Whence to read to come to an offset; None when it is not here."""
@@ -108,6 +124,8 @@ class Tail:
     def _read_on(self, base: int, file: File, shelf: Shelf) -> None:
         if base != self._segment:
             self._segment, self._position, self._last = base, 0, b""
+        if not self.epochs:
+            self.end = base  # nothing is here yet, behind a snapshot
         start = self._position
         for found in runs(shelf.reader(file), file.size, start):
             if isinstance(found, Run):  # damage at the end is what is being written just now
@@ -166,8 +184,8 @@ def majority_end(tails: Sequence[Tail]) -> OffsetAndEpoch | None:
     """
     newest = max(tails, key=lambda tail: (tail.last.epoch, tail.end))
     voters = set(newest.voters)
-    if newest.end == 0:
-        return None
+    if not newest.epochs:
+        return None  # there are no records to count
     needed = len(voters) // 2 + 1
     here = {tail.log.node_id: tail for tail in tails if tail.log.node_id in voters}
     knowing = sum(tail.quorum_epoch >= 0 for tail in here.values())

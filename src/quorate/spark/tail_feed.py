@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.spark.archives import Shelf
+from quorate.spark.archives import Shelf, UnsoundArchive, members
 from quorate.spark.feed import Feed, Look, Maker, Part
 from quorate.spark.files import File, SourceError
 from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory
@@ -29,8 +29,13 @@ if TYPE_CHECKING:
 class Directories:
     """What is at the paths, listed again when it is older than the options allow."""
 
-    def __init__(self, options: StreamOptions) -> None:
+    def __init__(
+        self, options: StreamOptions, tell: Callable[[str], None] = lambda text: None
+    ) -> None:
         self._options = options
+        self._tell = tell
+        self.passed_over: dict[str, str] = {}
+        """Archives of which nothing is taken, and why; each is told once."""
         self._listed = -1e9
         self._logs: dict[str, list[LogDirectory]] = {}
         self._compared: set[tuple[str, int]] = set()
@@ -44,8 +49,9 @@ class Directories:
             with Shelf() as shelf:
                 logs, archives = logs_of(rows, shelf)
                 self._refuse_strangers(logs, shelf)
-            if archives:
-                raise SourceError(f"{archives[0].path}: an archive does not grow: use spark.read")
+            self._pass_over(archives)
+            if self.passed_over and (rows.fail_fast or not logs):
+                raise SourceError(next(iter(self.passed_over.values())))
             self._logs = {}
             for log in logs:
                 id = rows.cluster_id or log.cluster_id
@@ -59,12 +65,31 @@ class Directories:
             self._listed = now
         return self._logs
 
+    def _pass_over(self, archives: Sequence[File]) -> None:
+        for archive in archives:
+            if archive.path not in self.passed_over:
+                why = f"{archive.path}: an archive does not grow: use spark.read, or ingest"
+                if archive.path.lower().endswith((".tar", ".zip")):  # else read for a log
+                    try:
+                        members(archive)
+                    except UnsoundArchive as error:
+                        why = f"{error}: a stream takes nothing of it, spark.read and ingest do"
+                self.passed_over[archive.path] = why
+                self._tell(why)
+
     def _refuse_strangers(self, logs: Sequence[LogDirectory], shelf: Shelf) -> None:
         begins = {(log.path, log.segments[0][0]) for log in logs if log.segments}
         if begins != self._compared:
             for path, why in strangers(logs, shelf).items():
                 raise SourceError(f"{path}: {why}: give the paths of one of them")
             self._compared = begins
+
+
+def passed_over(options: StreamOptions) -> list[str]:
+    """The archives at the paths of which a stream takes nothing, and why."""
+    directories = Directories(options)
+    directories.clusters()
+    return list(directories.passed_over.values())
 
 
 def unread_ends(options: StreamOptions) -> Iterator[str]:
@@ -101,10 +126,21 @@ class TailFeed(Feed):
             self._committed = end
         self._verify(start, tails)
         end = max(start, self._committed, key=lambda place: place.offset)
-        return Look(min(tail.start for tail in tails), end)
+        return Look(self._first(start.offset), end)
+
+    def _first(self, start: int) -> int:
+        """From where on the committed log can be read, with no gap."""
+        holder = next(iter(self._holders(start, self._committed)), None)
+        if holder is None:
+            return start  # nothing is known to be committed
+        way = list(self._before(start, holder))
+        return start if way and way[-1][2].offset == holder.start else holder.start
 
     def epoch_below(self, offset: int) -> int:
-        for tail in self._holders(offset, OffsetAndEpoch(offset, -1)):
+        holders = self._holders(offset, self._committed)
+        others = self._tails.values() if holders else ()
+        vouched = (tail for tail in others if offset <= tail.vouched_end(holders[0]))
+        for tail in (*holders, *vouched):
             found = tail.epoch_below(offset)
             if found is not None:
                 return found
@@ -117,21 +153,37 @@ class TailFeed(Feed):
         if not holders:
             raise SourceError(f"{self.name}: no replica has the log up to offset {end.offset}")
         tail = holders[0]
-        base = max(start.offset, tail.start)
-        baseline = None
-        if tail.start > start.offset:
-            baseline = self._baseline(tail)
-        cuts = range(base + most, end.offset, most)
-        ends = [OffsetAndEpoch(cut, tail.epoch_below(cut) or 0) for cut in cuts] + [end]
-        parts = []
-        for first, last in zip([base, *cuts], ends, strict=True):
-            pieces = self._pieces(tail, first, last.offset)
-            parts.append(TailPart(pieces, first, last))
-        if base > start.offset:
-            parts[0] = replace(
-                parts[0], missing=start.offset, baseline=baseline, resumed=start.offset > 0
+        way = list(self._before(start.offset, tail))
+        come = way[-1][2].offset if way else start.offset
+        base = max(come, tail.start)
+        before = len(parts := [part for one in way for part in self._cut(*one, most)])
+        parts += self._cut(tail, base, end, most)
+        if base > come:
+            parts[before] = replace(
+                parts[before], missing=come, baseline=self._baseline(tail), resumed=come > 0
             )
         return parts
+
+    def _cut(self, tail: Tail, start: int, end: OffsetAndEpoch, most: int) -> list[TailPart]:
+        """A replica's log from `start` on, in parts."""
+        cuts = range(start + most, end.offset, most)
+        ends = [OffsetAndEpoch(cut, tail.epoch_below(cut) or 0) for cut in cuts] + [end]
+        origin = Origin(self._cluster_id, tail.log.node_id, tail.log.path)
+        return [
+            TailPart(origin, self._pieces(tail, first, last.offset), first, last)
+            for first, last in zip([start, *cuts], ends, strict=True)
+        ]
+
+    def _before(self, start: int, holder: Tail) -> Iterator[tuple[Tail, int, OffsetAndEpoch]]:
+        """What others have of the log from `start` to where the holder's begins."""
+        others = [tail for tail in self._tails.values() if tail is not holder]
+        while start < holder.start:
+            ends = [(tail.vouched_end(holder), tail) for tail in others if tail.start <= start]
+            end, tail = max(ends, key=lambda one: one[0], default=(0, holder))
+            if end <= start:
+                return
+            yield tail, start, OffsetAndEpoch(end, tail.epoch_below(end) or 0)
+            start = end
 
     def close(self) -> None:
         self._tails.clear()
@@ -179,8 +231,7 @@ class TailFeed(Feed):
         found = [
             tail
             for tail in self._tails.values()
-            if tail.end >= end.offset
-            and (end.epoch < 0 or tail.epoch_below(end.offset) == end.epoch)
+            if tail.end >= end.offset and tail.epoch_below(end.offset) == end.epoch
         ]
 
         def worth(tail: Tail) -> tuple[int, int, str]:
@@ -213,6 +264,8 @@ class TailFeed(Feed):
 class TailPart(Part):
     """Offsets [start, end) of one replica's log."""
 
+    replica: Origin
+    """Its directory."""
     pieces: tuple[Piece, ...]
     start: int
     end: OffsetAndEpoch
@@ -240,7 +293,8 @@ class TailPart(Part):
     def _instead(self, maker: Maker, shelf: Shelf) -> Iterator[pa.RecordBatch]:
         if self.missing is None:
             return
-        origin, stands = self.pieces[0].origin, "nothing stands for them"
+        origin = self.pieces[0].origin if self.pieces else self.replica
+        stands = "nothing stands for them"
         if self.baseline is not None:
             snapshot_id, file = self.baseline
             here = Origin(origin.cluster_id, origin.node_id, file.name, None, snapshot_id)
