@@ -17,7 +17,7 @@ from pathlib import Path
 from quorate.spark import session
 from quorate.spark.report.svg import Bar, bands, colour
 from quorate.spark.tables.ingest import ingest
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from quorate.spark.timetravel import state_at
 from quorate.spark.views import register_views
 

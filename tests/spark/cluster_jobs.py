@@ -12,7 +12,7 @@ from quorate.spark.follow import follow
 from quorate.spark.history import history
 from quorate.spark.report.job import report
 from quorate.spark.tables.ingest import ingest
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from quorate.spark.timetravel import state_at
 
 if TYPE_CHECKING:

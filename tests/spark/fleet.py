@@ -8,7 +8,7 @@ from metadata.samples import DATA
 from quorate.spark.tables import state
 from quorate.spark.tables.files import read_file
 from quorate.spark.tables.ingest import ingest
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 
 DYNAMIC = "GE6zr551RxiE7UFxeHzOVQ"
 """The cluster of a-first to e-truncated."""

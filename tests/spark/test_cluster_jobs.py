@@ -15,7 +15,7 @@ import pytest
 from quorate.spark.audit import audit_here
 from quorate.spark.generate import Fleet, generate
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from spark import cluster_jobs as jobs
 from spark.fleet import rows_of
 

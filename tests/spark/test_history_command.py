@@ -12,10 +12,12 @@ from quorate.cli import main
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.raft.values import LeaderChange
 from quorate.spark.history import history, json_rows
+from quorate.spark.session import active, beside
 from quorate.spark.tables.ingest import ingest
-from quorate.spark.views import VIEWS
+from quorate.spark.tables.warehouse import open_store
+from quorate.spark.views import VIEWS, register_views
 from spark.logs import START_MS, log_directory, topic
-from spark.shared import SESSIONS
+from spark.shared import SESSIONS, Shared
 
 TOPICS = 60
 RECORDS = TOPICS + 1
@@ -34,8 +36,25 @@ def home(spark, tmp_path_factory):
 
 
 @pytest.fixture
-def ask(pipeline, home):
+def ask_anew(pipeline, home):
     return lambda *words: pipeline("history", "-w", home, "--quiet", *words)
+
+
+@pytest.fixture(scope="module")
+def known(spark, home):
+    """A session that has the views of the warehouse, and so has each that is made beside it."""
+    found = beside(spark)
+    with active(found):
+        return found, register_views(found, open_store(home))
+
+
+@pytest.fixture
+def ask(ask_anew, known, monkeypatch):
+    """The same without making the views for each question, which takes longer than the answer."""
+    session, names = known
+    monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Shared(session))
+    monkeypatch.setattr("quorate.spark.history.register_views", lambda own, store: names)
+    return ask_anew
 
 
 def strictly(text: str):
@@ -47,9 +66,10 @@ def strictly(text: str):
     return json.loads(text, parse_constant=refuse)
 
 
-def test_programs_get_the_whole_answer_and_people_fifty_rows(ask):
-    code, out, err = ask("log", "--json")
+def test_programs_get_the_whole_answer_and_people_fifty_rows(ask_anew, request):
+    code, out, err = ask_anew("log", "--json")
     assert (code, len(strictly(out)), err) == (0, RECORDS, "")
+    ask = request.getfixturevalue("ask")
     code, out, err = ask("log")
     assert (code, len(out.splitlines())) == (0, 2 + 50) and "only 50 are shown" in err
     code, out, err = ask("log", "--json", "--limit", "3", "--order-by", "offset")

@@ -16,7 +16,7 @@ from quorate.formats.records import (
 )
 from quorate.spark.tables import state
 from quorate.spark.tables.ingest import ingest
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from spark.logs import START_MS, log_directory
 
 TOPICS, PARTITIONS = 40, 5

@@ -21,7 +21,8 @@ from quorate.spark.plan import parse_options, partitions
 from quorate.spark.read import read_partition
 from quorate.spark.source import MetadataLogSource
 from quorate.spark.tables.files import TableWriter, file_name, read_batches
-from quorate.spark.tables.store import ConcurrentRun, Plan, open_store
+from quorate.spark.tables.store import ConcurrentRun, Plan
+from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, rows_of
 
 SAMPLE = DATA / "a-first" / "node1"

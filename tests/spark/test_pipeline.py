@@ -16,7 +16,7 @@ from quorate.cli import main
 from quorate.cli.pipeline_job import left_at_once
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from spark.cluster import PATIENCE
 from spark.fleet import DYNAMIC, places, rows_of
 from spark.shared import SESSIONS

@@ -22,8 +22,8 @@ from quorate.spark.files import SourceError
 from quorate.spark.plan import parse_options, partitions
 from quorate.spark.read import read_partition
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.store import open_store
 from quorate.spark.tables.summary import ClusterSummary, Summary
+from quorate.spark.tables.warehouse import open_store
 from spark.logs import NO_OP, START_MS, end_offset, fence, log_directory, snapshot, topic
 
 LEADER = encode_control_batch(0, 1, START_MS, [LeaderChange(1, (1,), (1,))])

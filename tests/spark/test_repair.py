@@ -19,8 +19,10 @@ from quorate.spark.tables.files import DataFile, TableWriter, file_name
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.lineage import Span
+from quorate.spark.tables.mending import mend
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.store import LostCommit, Plan, WarehouseError, open_store
+from quorate.spark.tables.store import LostCommit, Plan, WarehouseError
+from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, places, rows_of
 
 RUNS = 5
@@ -86,10 +88,10 @@ def test_a_lost_commit_is_told_and_made_again(tmp_path, loss):
         with pytest.raises(LostCommit, match=says) as told:
             store.next_run()
         assert f"quorate pipeline repair -w {home}" in str(told.value)
-        assert store.mend()
+        assert mend(store)
     assert store.next_run() == RUNS + 1
     assert {file.path for file in store.files("topics")} == before
-    assert DeltaStore(str(home)).mend() == []
+    assert mend(DeltaStore(str(home))) == []
 
 
 def test_what_cannot_be_known_is_refused(tmp_path):
@@ -102,7 +104,7 @@ def test_what_cannot_be_known_is_refused(tmp_path):
     plans[4].unlink()
     commits(home, TOLD)[-1].unlink()
     with pytest.raises(WarehouseError, match="there are 0 plans of run 5"):
-        store.mend()
+        mend(store)
 
 
 def week_later(home: Path) -> None:
@@ -133,13 +135,13 @@ def test_a_commit_that_nothing_tells_is_refused_with_all_others_in_place(tmp_pat
     lost.unlink()
     before = sorted(home.rglob("*.json"))
     with pytest.raises(WarehouseError, match=f"{lost} is lost or torn, .*no plan .*a backup"):
-        DeltaStore(str(home)).mend()
+        mend(DeltaStore(str(home)))
     assert sorted(home.rglob("*.json")) == before
     lost.write_bytes(saved)
     assert sorted(lost.parent.iterdir()) == whole
-    assert DeltaStore(str(home)).mend()
+    assert mend(DeltaStore(str(home)))
     assert DeltaStore(str(home)).next_run() == RUNS + 1
-    assert DeltaStore(str(home)).mend() == []
+    assert mend(DeltaStore(str(home))) == []
 
 
 @pytest.mark.slow
@@ -152,11 +154,11 @@ def test_progress_is_found_where_nothing_tells_its_commit(tmp_path, which):
     if which == -1:
         runs_later(home)
     lost.unlink()
-    assert DeltaStore(str(home)).mend()
+    assert mend(DeltaStore(str(home)))
     store = DeltaStore(str(home))
     assert store.next_run() > RUNS
     assert load_progress(store) == {"a": Progress("a", run=RUNS)}
-    assert store.mend() == []
+    assert mend(store) == []
 
 
 def runs_later(home: Path) -> None:
@@ -209,14 +211,14 @@ def test_the_log_is_made_again_of_the_files_that_are_there(tmp_path, which, swep
     lost = commits(home, "bronze/log")[which]
     lost.unlink()
     store = DeltaStore(str(home))
-    assert store.mend() and store.robbed() == {"log"}
+    assert mend(store) and store.robbed() == {"log"}
     summary = RepairSummary(str(home))
     _forget(store, store.missing(), summary, store.robbed())
     store.told_anew()
     again = DeltaStore(str(home))
     rows = sorted((row["offset"], row["epoch"]) for row in rows_of(again, "log"))
     assert rows == [(n, 1 if n < 20 else 2 if n < 22 else 3) for n in range(30)]
-    assert not summary.forgotten and again.missing() == {} and again.mend() == []
+    assert not summary.forgotten and again.missing() == {} and mend(again) == []
 
 
 def test_what_an_older_repair_set_aside_counts_again_when_the_lost_commit_is_back(tmp_path):
@@ -227,11 +229,11 @@ def test_what_an_older_repair_set_aside_counts_again_when_the_lost_commit_is_bac
         path.rename(f"{path}.lost")
     with pytest.raises(WarehouseError):
         DeltaStore(str(home)).next_run()
-    assert DeltaStore(str(home)).mend()
+    assert mend(DeltaStore(str(home)))
     store = DeltaStore(str(home))
     assert store.next_run() == RUNS + 1
     assert {file.path for file in store.files("topics")} == before
-    assert store.mend() == []
+    assert mend(store) == []
 
 
 @pytest.mark.slow
@@ -251,10 +253,10 @@ def test_a_commit_is_found_without_the_plans_that_compact_has_swept(tmp_path, wh
     commits(home, TOPICS)[-which].unlink()
     commits(home, TOLD)[-2].unlink()
     again = DeltaStore(str(home))
-    assert again.mend()
+    assert mend(again)
     assert again.next_run() == RUNS + 3
     assert {file.path for file in DeltaStore(str(home)).files("topics")} == before
-    assert DeltaStore(str(home)).mend() == []
+    assert mend(DeltaStore(str(home))) == []
 
 
 def test_bounds_that_are_no_json_are_taken_out_of_a_commit(tmp_path):
@@ -271,10 +273,10 @@ def test_bounds_that_are_no_json_are_taken_out_of_a_commit(tmp_path):
         store.commit(plan)
     with pytest.raises(LostCommit, match="gold/quotas/_delta_log: a commit"):
         store.next_run()
-    assert store.mend()
+    assert mend(store)
     assert store.next_run() == 2
     assert [(stored.path, stored.rows) for stored in store.files("quotas")] == [(file.path, 1)]
-    assert store.mend() == []
+    assert mend(store) == []
 
 
 def state(spark, home: Path) -> dict[str, list[str]]:

@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from quorate.spark.follow import follow
+from quorate.spark.frame import read_metadata
 from quorate.spark.history import _JSON, history, json_rows
-from quorate.spark.source import read_metadata
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.layout import TABLES
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from quorate.spark.timetravel import state_at
 from quorate.spark.views import VIEWS, register_views
 from quorate.spark.who import LogPaths, Reading, who

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -32,11 +32,11 @@ from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS, text_of
 from quorate.spark.tables.layout import TABLES
-from quorate.spark.tables.store import open_store
 from quorate.spark.tables.summary import BadInput
+from quorate.spark.tables.warehouse import open_store
 from quorate.spark.timetravel import NoSuchState, offset_at, state_at
 from spark.fleet import DYNAMIC, EVERYTHING, LOG, rows_of, warehouses
-from spark.logs import START_MS, log_directory
+from spark.logs import START_MS, log_directory, topic
 from spark.slice_logs import thing
 
 
@@ -491,6 +491,15 @@ def test_a_tail_before_a_hole_is_told_to_be_uncertain(spark, tmp_path):
     paths = [str(part), str(DATA / "d-divergent/node4")]
     one = ingest(spark, paths, str(tmp_path / "home")).clusters[DYNAMIC]
     assert (228, 317) in one.unproven
+    late = [str(DATA / "e-truncated/node3")]
+    whole = ingest(spark, late, str(tmp_path / "home")).clusters[DYNAMIC]
+    assert not whole.strangers and whole.log_end_offset == 363
+    ingest(spark, late, str(tmp_path / "anew"))
+    made, wanted = (open_store(str(tmp_path / name)) for name in ("home", "anew"))
+    for table in ("log", "changes", *KINDS):
+        assert told(made, table) == told(wanted, table), table
+    aside = [row["offset"] for row in rows_of(made, "quarantine") if row["reason"] == "superseded"]
+    assert sorted(aside) == [*range(307, 317)]
     sure = ingest(spark, paths, str(tmp_path / "sure"), up_to="majority").clusters[DYNAMIC]
     assert (228, 317) in sure.left_out
     assert not [
@@ -498,6 +507,31 @@ def test_a_tail_before_a_hole_is_told_to_be_uncertain(spark, tmp_path):
         for row in rows_of(open_store(str(tmp_path / "sure")), "changes")
         if 307 <= row["offset"] < 317
     ]
+
+
+def test_the_order_in_which_parts_come_moves_no_time(spark, tmp_path):
+    """The first leader's clock is a minute ahead of the second's; its part comes last."""
+    early = [encode_control_batch(0, 1, START_MS + 60_000, [LeaderChange(1, (1,), (1,))])]
+    early += [encode_batch(n, 1, START_MS + 60_000 + 1000 * n, [topic(n)]) for n in range(1, 10)]
+    late = [encode_control_batch(10, 2, START_MS + 10_000, [LeaderChange(2, (1,), (1,))])]
+    late += [encode_batch(n, 2, START_MS + 1000 * n, [topic(n)]) for n in range(11, 20)]
+    parts = [
+        log_directory(tmp_path / name, {base: b"".join(data)}, node=node)
+        for name, base, data, node in (("a", 0, early, 1), ("b", 10, late, 2))
+    ]
+    stores = {}
+    for name, order in (("at once", [parts]), ("late first", [parts[1:], parts[:1]])):
+        home = str(tmp_path / name)
+        for some in order:
+            ingest(spark, [str(part) for part in some], home)
+        stores[name] = open_store(home)
+    for table in ("changes", *KINDS):
+        assert told(stores["at once"], table) == told(stores["late first"], table), table
+    for store in stores.values():
+        when = datetime.fromtimestamp(START_MS / 1000 + 15, UTC)
+        with pytest.raises(NoSuchState, match="begins after"):
+            offset_at(spark, store, "cluster-a", when)
+        assert offset_at(spark, store, "cluster-a", when + timedelta(seconds=50)) == 5
 
 
 def test_over_a_gap_the_state_goes_on_from_a_snapshot(spark, tmp_path):

@@ -23,6 +23,7 @@ from quorate.spark.tables.files import (
 )
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.lineage import Span
+from quorate.spark.tables.mending import mend
 from quorate.spark.tables.store import (
     CannotWrite,
     ConcurrentRun,
@@ -30,9 +31,9 @@ from quorate.spark.tables.store import (
     ParquetStore,
     Plan,
     WarehouseError,
-    open_store,
     parse_plan,
 )
+from quorate.spark.tables.warehouse import open_store
 
 FORMS = {"delta": DeltaStore, "parquet": ParquetStore}
 
@@ -339,5 +340,5 @@ def test_a_warehouse_stays_in_its_folder_however_that_is_named(form, tmp_path, n
     again = open_store((tmp_path / name).as_uri(), form)
     assert again.next_run() == 3 and names(again) == ["b"]
     again.sweep(keep_hours=0)
-    assert again.mend() == [] and again.missing() == {} and again.root == str(tmp_path / name)
+    assert mend(again) == [] and again.missing() == {} and again.root == str(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]

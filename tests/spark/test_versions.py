@@ -11,7 +11,7 @@ from formats.samples import VERSIONS
 from quorate.spark.audit import audit_here
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from spark.kafka_dump import told_by_kafka
 
 LEVELS = {"3.9": 21, "4.0": 25, "4.1": 27}

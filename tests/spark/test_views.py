@@ -11,7 +11,9 @@ import pytest
 from metadata.samples import DATA
 from quorate.formats.batch import iter_batches
 from quorate.metadata.loader import Loader, log_batch
+from quorate.spark import timetravel
 from quorate.spark.history import NoSuchQuestion, history, narrowed
+from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.store import WarehouseError
@@ -153,6 +155,8 @@ def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
         (1, at(12, 0), "broker fenced"),
         (1, at(13, 0), "broker unregistered"),
         (2, at(12, 0), "broker fenced"),
+        (3, at(12, 1), "broker fenced"),
+        (3, at(12, 0, 10), "broker unfenced"),  # by a controller whose clock is behind
     ]
     columns = "cluster_id string, node_id int, time timestamp, offset long, event string"
     rows = [("c", node, time, offset, event) for offset, (node, time, event) in enumerate(told)]
@@ -162,7 +166,7 @@ def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
         for one in sorted(found, key=lambda one: (one["broker_id"], one["hour"]))
     ]
     first = [(1, 0, 1, 2.0), (1, 1, 1, 3003.0), (1, 1, 0, 3600.0), (1, 0, 0, None)]
-    assert seconds == [*first, (2, 1, 0, None)]
+    assert seconds == [*first, (2, 1, 0, None), (3, 1, 0, 0.0)]
 
 
 def test_nobody_knows_how_long_a_topic_lived_that_is_older_than_the_log(spark):
@@ -184,6 +188,7 @@ def test_a_term_whose_beginning_is_in_a_hole_was_not_seen_to_begin(spark):
         return datetime(2026, 11, 22, 10, 0, second, tzinfo=UTC)
 
     spans = [(1, 0, 5, at(0), at(4)), (2, 5, 9, at(6), at(8)), (4, 20, 30, at(20), at(30))]
+    spans.append((5, 30, 40, at(25), at(35)))  # of a controller whose clock is behind
     alone = spark.newSession()
     alone.createDataFrame(
         [("c", *span) for span in spans],
@@ -197,6 +202,7 @@ def test_a_term_whose_beginning_is_in_a_hole_was_not_seen_to_begin(spark):
         (True, None, None),
         (True, 3, 2.0),
         (False, None, None),
+        (True, None, 0.0),
     ]
 
 
@@ -266,7 +272,7 @@ def elsewhere(spark):
             spark.conf.set(key, value)
 
 
-def test_the_state_at_an_instant_is_that_at_its_offset(spark, fleet):
+def test_the_state_at_an_instant_is_that_at_its_offset(spark, fleet, monkeypatch):
     views = list(iter_batches((DATA / "e-truncated/node1" / LOG).read_bytes()))
     loader = Loader()
     middle = next(v for v in views if v.base_offset > 200 and not v.is_control)
@@ -286,6 +292,11 @@ def test_the_state_at_an_instant_is_that_at_its_offset(spark, fleet):
         rows = state_at(spark, fleet, kind.name, DYNAMIC, offset=middle.last_offset).collect()
         got = dict(thing(kind, row.asDict(recursive=True)) for row in rows)
         assert got == wanted[kind.name]
+    asked = []
+    monkeypatch.setattr(timetravel, "load_progress", lambda s: asked.append(s) or load_progress(s))
+    rows = state_at(spark, fleet, kind.name, DYNAMIC, instant=instant)
+    assert dict(thing(kind, row.asDict(recursive=True)) for row in rows.collect()) == got
+    assert asked == [fleet]
 
 
 def test_states_that_are_not_known_are_told_so(spark, fleet):
@@ -312,9 +323,16 @@ def test_now_is_the_last_instant(spark, fleet):
     assert now == len([r for r in current if r["cluster_id"] == STATIC])
 
 
-def test_history_takes_a_view_or_sql_and_refuses_the_rest(spark, fleet, tmp_path):
+def test_history_takes_a_view_or_sql_and_refuses_the_rest(spark, fleet, tmp_path, monkeypatch):
     where = f"cluster_id = '{DYNAMIC}' AND broker_id = 13"
+    made = []
+    monkeypatch.setattr(
+        "quorate.spark.history.register_views",
+        lambda *where: made.append(register_views(*where)) or made[0],
+    )
     assert history(spark, fleet.root, "brokers_now", where=where).count() in (0, 1)
+    # the session has them too, and making them takes longer than an answer
+    monkeypatch.setattr("quorate.spark.history.register_views", lambda *_: made[0])
     assert history(spark, fleet.root, "SELECT count(*) AS n FROM log").first().n > 300
     answer = narrowed(history(spark, fleet.root, "brokers_now"), DYNAMIC, None, "broker_id DESC")
     ids = [(row.cluster_id, row.broker_id) for row in answer.collect()]

@@ -11,7 +11,7 @@ import pytest
 
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from quorate.spark.who import LogPaths, Reading, who
 
 SAMPLE = Path(__file__).resolve().parents[1] / "data" / "who"

@@ -6,7 +6,7 @@ import pytest
 
 from data.who.record import ACLS, TOPICS, ZONE, AuditedKafka
 from quorate.spark.tables.ingest import ingest
-from quorate.spark.tables.store import open_store
+from quorate.spark.tables.warehouse import open_store
 from quorate.spark.who import LogPaths, who
 from quorate.spark.who.logs import Reading
 

@@ -67,7 +67,7 @@ def _list_questions(as_json: bool) -> int:
 def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> DataFrame:
     from quorate.spark.history import history as job
     from quorate.spark.history import narrowed
-    from quorate.spark.tables.store import open_store
+    from quorate.spark.tables.warehouse import open_store
     from quorate.spark.timetravel import log_ends, state_at
 
     warehouse, table_format = absolute(words["warehouse"]), words["table_format"]

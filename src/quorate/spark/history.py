@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
 from quorate.spark.session import active, beside
-from quorate.spark.tables.store import NoWarehouse, open_store
+from quorate.spark.tables.store import NoWarehouse
+from quorate.spark.tables.warehouse import open_store
 from quorate.spark.views import VIEWS, register_views
 
 if TYPE_CHECKING:

@@ -21,9 +21,11 @@ from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
 from quorate.spark.tables.ingest import catch_up
 from quorate.spark.tables.layout import BRONZE, CONTROL, STATE
 from quorate.spark.tables.lineage import Span, union, without
+from quorate.spark.tables.mending import mend
 from quorate.spark.tables.relog import plan_log_again
-from quorate.spark.tables.store import NoWarehouse, Plan, Store, Stored, WarehouseError, open_store
+from quorate.spark.tables.store import NoWarehouse, Plan, Store, Stored, WarehouseError
 from quorate.spark.tables.summary import Summary
+from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +62,7 @@ def repair(
     store = open_store(warehouse, table_format)
     summary = RepairSummary(store.root)
     tell("looking over the tables' logs")
-    summary.mended = store.mend()
+    summary.mended = mend(store)
     if store.next_run() == 1:
         raise NoWarehouse(warehouse)
     tell("looking for data files that are gone")

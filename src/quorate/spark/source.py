@@ -9,7 +9,6 @@ local, or URIs that PyArrow knows. Columns and options: docs/spark-source.md.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -25,16 +24,14 @@ from pyspark.sql.types import StructType
 
 from quorate.spark.files import SourceError
 from quorate.spark.filters import in_microseconds
-from quorate.spark.plan import Options, Pieces, column_names, parse_options, partitions
+from quorate.spark.plan import Options, Pieces, column_names, partitions
 from quorate.spark.read import read_partition
-from quorate.spark.session import register
 from quorate.spark.stream import MetadataStreamReader
 from quorate.spark.stream_options import is_stream_option, parse_stream_options
 from quorate.spark.typed import VIEWS, source_type, view_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 FORMAT: Final = "quorate-metadata"
 
@@ -100,17 +97,6 @@ class PushingReader(MetadataLogReader):
         """Takes note of all filters to skip what they cannot want; Spark applies them too."""
         self._filters = tuple(in_microseconds(filters))
         return filters
-
-
-def read_metadata(spark: SparkSession, *paths: str, **options: str) -> DataFrame:
-    """The rows of these paths; the options are those of the source.
-
-    Raises SourceError at once for paths and options that cannot be read, where `load` leaves it to
-    Spark to wrap the message.
-    """
-    partitions(parse_options({**options, "paths": json.dumps(paths)}))
-    register(spark)
-    return spark.read.format(FORMAT).options(**options).load(list(paths))
 
 
 def row_type(options: Options) -> StructType:

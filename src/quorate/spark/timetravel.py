@@ -56,7 +56,7 @@ def state_at(
     if instant is not None:
         if offset is not None:
             raise NoSuchState("ask for an offset or for an instant, not for both")
-        offset = offset_at(spark, store, cluster_id, instant)
+        offset = _offset_at(spark, store, known, instant)
     elif offset is None:
         offset = known.applied_end - 1
     _check(known, offset)
@@ -76,15 +76,23 @@ def offset_at(spark: SparkSession, store: Store, cluster_id: str, instant: datet
     An instant without a zone is one of UTC, whatever the session's zone is.
     Raises NoSuchState when the log at hand begins later.
     """
+    return _offset_at(spark, store, load_progress(store)[cluster_id], instant)
+
+
+def _offset_at(spark: SparkSession, store: Store, known: Progress, instant: datetime) -> int:
     from pyspark.sql import functions as F
 
+    cluster_id = known.cluster_id
     cluster = safe_name(cluster_id) + "/"
     log = read_table(spark, store, "log", lambda file: file.path.startswith(cluster))
     since = (instant if instant.tzinfo else instant.replace(tzinfo=UTC)) - _EPOCH
     until = F.timestamp_micros(F.lit(since // timedelta(microseconds=1)))
-    found = log.where(F.col("time") <= until).agg(F.max("offset")).first()
+    later = log.where(F.col("time") > until).agg(F.min("offset")).first()
+    if later is not None and later[0] is not None:
+        log = log.where(F.col("offset") < later[0])
+    found = log.agg(F.max("offset")).first()
     last = -1 if found is None or found[0] is None else int(found[0])
-    for start, stop in load_progress(store)[cluster_id].unknown:
+    for start, stop in known.unknown:
         if start - 1 <= last < stop:
             told = _since(spark, store, cluster_id, stop)
             if told is not None and told <= since:

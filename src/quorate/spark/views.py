@@ -4,8 +4,9 @@
     spark.sql("SELECT * FROM leader_timeline WHERE topic_name = 'orders' AND partition = 0").show()
 
 Every table of the warehouse is a view of its name too, and `<kind>_now` is a kind's state as of
-now. The views show the warehouse as it is when they are registered. Days and hours are those of
-UTC, whatever zone the session has.
+now. The views show the warehouse as it is when they are registered. Where the clock of a leader is
+behind its predecessor's, what began with the one and ended with the other took no time. Days and
+hours are those of UTC, whatever zone the session has.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ VIEWS: Final[dict[str, View]] = {
             WINDOW w AS (PARTITION BY cluster_id, broker_id ORDER BY offset, event)
         ), fences AS (
             SELECT cluster_id, broker_id, hour,
-                   sum(unix_millis(until) - unix_millis(time)) / 1000 AS seconds_until_unfenced
+                   sum(if(until < time, 0, unix_millis(until) - unix_millis(time))) / 1000
+                       AS seconds_until_unfenced
             FROM turns WHERE is_fenced GROUP BY cluster_id, broker_id, hour
         ), counts AS (
             SELECT cluster_id, broker_id, hour,
@@ -199,7 +201,8 @@ VIEWS: Final[dict[str, View]] = {
                lag(leader_id) OVER w AS controller_before,
                lag(last_time) OVER w AS last_record_before,
                CASE WHEN from_its_beginning
-                    THEN (unix_millis(first_time) - unix_millis(lag(last_time) OVER w)) / 1000 END
+                    THEN if(first_time < lag(last_time) OVER w, 0,
+                            unix_millis(first_time) - unix_millis(lag(last_time) OVER w)) / 1000 END
                    AS seconds_without_records,
                CASE WHEN from_its_beginning THEN epoch - lag(epoch) OVER w - 1 END
                    AS epochs_without_leader,

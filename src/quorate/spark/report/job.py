@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from quorate.base.errors import QuorateError
 from quorate.spark.report.gather import Cluster, gather
 from quorate.spark.report.page import page
-from quorate.spark.tables.store import NoWarehouse, open_store
+from quorate.spark.tables.store import NoWarehouse
+from quorate.spark.tables.warehouse import open_store
 from quorate.spark.views import register_views
 from quorate.spark.whole import write_whole
 

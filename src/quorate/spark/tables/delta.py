@@ -105,14 +105,10 @@ class DeltaStore(Store):
                 changed = self._apply_to(table, plan) or changed
         return changed
 
-    def mend(self) -> list[str]:
-        from quorate.spark.tables.mending import mend
-
-        done = mend(self)
+    def recover_mended(self) -> bool:
+        """As `recover`, by the repair that has marked tables as robbed."""
         self._repairing = True
-        if self.recover():
-            done.append("commits that were lost are made again, by the plans of their runs")
-        return done
+        return self.recover()
 
     def robbed(self) -> set[str]:
         try:

@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from quorate.spark.source import read_metadata
+from quorate.spark.frame import check_paths, frame_of
 from quorate.spark.stream_options import END, MAJORITY, SNAPSHOT
 from quorate.spark.tables.bronze import (
     BODY,
@@ -33,6 +33,7 @@ from quorate.spark.tables.founded import without_founded
 from quorate.spark.tables.lineage import (
     Group,
     Intake,
+    ahead,
     covered,
     lineage,
     overlap,
@@ -54,7 +55,7 @@ from quorate.spark.tables.proof import (
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.rewind import rewind, rewind_state
 from quorate.spark.tables.seam import strangers, without_strangers
-from quorate.spark.tables.store import ConcurrentRun, Plan, Store, open_store
+from quorate.spark.tables.store import ConcurrentRun, Plan, Store
 from quorate.spark.tables.summary import (
     BadInput,
     Overtaken,
@@ -64,6 +65,7 @@ from quorate.spark.tables.summary import (
     of_cluster,
     worst,
 )
+from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,8 +95,9 @@ def ingest(  # noqa: PLR0913 - settings by their names, one call for a program t
 
     def rows(columns: Sequence[str], where: str = "") -> DataFrame:
         told = {"columns": ",".join(columns), "where": where, **(options or {})}
-        return read_metadata(spark, *paths, **told)
+        return frame_of(spark, paths, told)
 
+    check_paths(paths, options or {})
     store = open_store(warehouse, table_format)
     return ingest_rows(spark, rows, store, fail_fast=fail_fast, up_to=up_to, tell=tell)
 
@@ -131,9 +134,9 @@ def ingest_rows(
         of_cluster(summary, cluster_id).strangers = replicas
     if fail_fast and others:
         raise BadInput("nothing was taken; bad input in cluster " + worst(summary))
-    for cluster_id, offset in _superseded(told, progress).items():
-        tell(f"taking back {cluster_id} from offset {offset}")
-        rewind(spark, store, cluster_id, offset, run)
+    for cluster_id, (offset, end) in _superseded(told, progress).items():
+        tell(f"taking back {cluster_id} from offset {offset} to {end - 1}")
+        rewind(spark, store, cluster_id, offset, end, run)
         run = store.next_run()
         progress = load_progress(store)
     open_ends = _unproven(told, progress, named, committed)
@@ -193,16 +196,16 @@ def catch_up(spark: SparkSession, store: Store, summary: Summary) -> None:
     apply_log(spark, store, load_progress(store), {}, summary, False)
 
 
-def _superseded(told: Survey, progress: Mapping[str, Progress]) -> dict[str, int]:
-    """Clusters of which bronze has a tail that was never committed, and where it begins."""
+def _superseded(told: Survey, progress: Mapping[str, Progress]) -> dict[str, tuple[int, int]]:
+    """Clusters of which bronze has a tail that was never committed, and from where to where."""
     found = {}
     for cluster_id, groups in told.groups.items():
         known = progress.get(cluster_id)
         if known is not None:
             ruling = plan_intakes(Survey({cluster_id: groups}), {cluster_id: known.spans})
-            offset = superseded(known.spans, ruling[cluster_id].ruling)
-            if offset is not None:
-                found[cluster_id] = offset
+            wrong = superseded(known.spans, ruling[cluster_id].ruling)
+            if wrong is not None:
+                found[cluster_id] = wrong
     return found
 
 
@@ -285,7 +288,8 @@ def _wanted_snapshots(
     progress: Mapping[str, Progress],
     ranges: Mapping[str, Sequence[tuple[int, int]]],
 ) -> list[SnapshotFile]:
-    """The snapshots of the input that stand in for what a log lacks, one file of each.
+    """The snapshots of the input that stand in for what a log lacks, now or when more of it has
+    come; one file of each.
 
     ranges: by cluster the offsets that are at hand
     """
@@ -299,9 +303,10 @@ def _wanted_snapshots(
         }
         stored = stored_snapshots(store).get(safe_name(cluster_id), set())
         usable = sorted(set(offered) | stored)
-        for stretch in stretches(known.applied_end, here, usable)[0]:
-            if stretch.baseline is not None and stretch.baseline not in stored:
-                wanted.append(offered[stretch.baseline])
+        way = stretches(known.applied_end, here, usable)[0]
+        needed = {stretch.baseline for stretch in way}
+        needed.add(ahead(known.applied_end, here, usable))
+        wanted += [offered[id] for id in sorted(filter(None, needed)) if id not in stored]
     return wanted
 
 

@@ -11,26 +11,32 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow.parquet as pq
 
+from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.delta_log import ASIDE, RUNS, RUNS_PATH, Log, commit_text, creation_text
 from quorate.spark.tables.files import DataFile, found_file, run_of
 from quorate.spark.tables.layout import CONTROL, STATE, TABLES, table_path
-from quorate.spark.tables.store import Plan, WarehouseError
-
-if TYPE_CHECKING:
-    from quorate.spark.tables.delta import DeltaStore
+from quorate.spark.tables.store import Plan, Store, WarehouseError
 
 _TOLD_ANEW: Final = (*STATE, "log")
 REPAIR: Final = "repair"
 _BACKUP: Final = "put it back from a backup, or take the logs into a new warehouse"
 
 
-def mend(store: DeltaStore) -> list[str]:
-    """What was done, in words. Raises WarehouseError, with all sound commits in place."""
-    return _Mender(store).mend()
+def mend(store: Store) -> list[str]:
+    """Put right what `Store.recover` refuses; what was done, in words.
+
+    Raises WarehouseError, with all sound commits in place.
+    """
+    if not isinstance(store, DeltaStore):
+        return []
+    done = _Mender(store).mend()
+    if store.recover_mended():
+        done.append("commits that were lost are made again, by the plans of their runs")
+    return done
 
 
 class _Mender:

@@ -185,12 +185,8 @@ class Store(ABC):
     def recover(self) -> bool:
         """Finish the last recorded run; true when there was something to do."""
 
-    def mend(self) -> list[str]:
-        """Put right what `recover` refuses; what was done, in words. Raises WarehouseError."""
-        return []
-
     def robbed(self) -> set[str]:
-        """Tables that `mend` could make readable, but not what they were: to be told anew."""
+        """Tables that a repair could make readable, but not what they were: to be told anew."""
         return set()
 
     def told_anew(self) -> None:  # noqa: B027 - a store without logs has no such tables
@@ -353,27 +349,3 @@ def _name(info: fs.FileInfo) -> str:
 def age_hours(info: fs.FileInfo) -> float:
     """Hours since the file was written."""
     return (time.time_ns() - (info.mtime_ns or 0)) / 3.6e12
-
-
-def open_store(
-    root: str, table_format: str = "delta", storage_options: Mapping[str, str] | None = None
-) -> Store:
-    """The warehouse at `root`, made by its first run. Raises WarehouseError.
-
-    table_format: 'delta' or 'parquet'; an existing warehouse must be of that format.
-    """
-    system, base = open_root(root.rstrip("/"))
-    told = posixpath.join(base, "control", "runs", "_delta_log")
-    plans = posixpath.join(base, PLANS)
-    is_delta = system.get_file_info(told).type == fs.FileType.Directory
-    has_plans = system.get_file_info(plans).type == fs.FileType.Directory
-    existing = "delta" if is_delta else "parquet" if has_plans else table_format
-    if existing != table_format:
-        raise WarehouseError(f"{root}: the warehouse is {existing}, not {table_format}")
-    if table_format == "delta":
-        from quorate.spark.tables.delta import DeltaStore
-
-        return DeltaStore(root, storage_options)
-    if table_format == "parquet":
-        return ParquetStore(root)
-    raise WarehouseError(f"'{table_format}' is no table format: delta or parquet")

@@ -16,7 +16,8 @@ from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.files import DataFile, TableWriter, file_name, safe_name
 from quorate.spark.tables.layout import WHO
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.store import NoWarehouse, Plan, Store, open_store
+from quorate.spark.tables.store import NoWarehouse, Plan, Store
+from quorate.spark.tables.warehouse import open_store
 from quorate.spark.who.join import clock_shift, who_did
 from quorate.spark.who.layout import layout
 from quorate.spark.who.logs import FileTold, Reading, Source, collect_told, find_logs, read_logs
