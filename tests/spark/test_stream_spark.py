@@ -17,6 +17,7 @@ from quorate.spark.follow import follow
 from quorate.spark.source import FORMAT
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, rows_of
+from spark.logs import batches, log_directory
 from spark.shared import SESSIONS, Shared
 from spark.streams import batch_rows
 
@@ -125,6 +126,21 @@ def test_the_command_follows_directories_and_ends_where_a_majority_ends(
     told = json.loads(capfd.readouterr().out)
     assert (code, told["records"], told["bad"]) == (0, 332, False)
     assert told["clusters"][DYNAMIC]["applied_end_offset"] == 332
+
+
+def test_a_cluster_that_cannot_go_on_is_told_as_long_as_that_lasts(pipeline, tmp_path):
+    """Also by a run that takes nothing, as `ingest` does."""
+    home = log_directory(tmp_path / "node1", {6: b"".join(batches((3,), base=6))})
+    words = ("-w", tmp_path / "house", "--format", "parquet", "--once", "--up-to", "end")
+    for records, taken in ((4, 1), (0, 0)):
+        code, out, err = pipeline("stream", home, *words, "--json", "--quiet")
+        told = json.loads(out)
+        one = told["clusters"]["cluster-a"]
+        assert (code, told["bad"], err) == (1, True, "")
+        assert (told["batches"], one["records"], one["log_end_offset"]) == (taken, records, 10)
+        assert one["problem"].startswith("offsets 0 to 5 are missing")
+    code, out, _ = pipeline("stream", home, *words)
+    assert code == 1 and "    offsets 0 to 5 are missing: bring the part of the log" in out
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ offered; so a job that dies between a run and Spark's note of it loses nothing a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -23,9 +23,17 @@ from quorate.spark.source import FORMAT
 from quorate.spark.stream import feeds
 from quorate.spark.stream_options import END, WAIT, StreamOptions, parse_stream_options
 from quorate.spark.tables.bronze import BODY
+from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.ingest import ingest_rows
 from quorate.spark.tables.store import ConcurrentRun, Store
-from quorate.spark.tables.summary import ClusterSummary, Overtaken, Summary, Told
+from quorate.spark.tables.summary import (
+    ClusterSummary,
+    Overtaken,
+    Summary,
+    Told,
+    note_progress,
+    of_cluster,
+)
 from quorate.spark.tables.warehouse import open_store
 from quorate.spark.tail_feed import passed_over, unread_ends
 
@@ -66,9 +74,6 @@ class Followed(Summary):
             for why, count in new.quarantined.items():
                 known.quarantined[why] = known.quarantined.get(why, 0) + count
             known.examples = {**new.examples, **known.examples}
-            known.log_end_offset = max(known.log_end_offset, new.log_end_offset)
-            known.applied_end_offset, known.problem = new.applied_end_offset, new.problem
-            known.committed_end_offset, known.unproven = new.committed_end_offset, new.unproven
 
 
 def follow(
@@ -123,6 +128,7 @@ def follow(
         _ended(query)
     if every_s is None and not told.controllers:
         sink.followed.unread = list(unread_ends(told))
+    _note_ends(sink.followed, store, clusters)
     sink.followed.seconds = round(time.monotonic() - began, 3)
     return sink.followed
 
@@ -145,6 +151,14 @@ def _clusters(told: StreamOptions) -> tuple[set[str], list[str]]:
     if silent and not found:
         raise silent[0]
     return found, [str(error) for error in silent]
+
+
+def _note_ends(followed: Followed, store: Store, clusters: Collection[str]) -> None:
+    """How far each cluster has come, also one of which nothing was taken; as `ingest` tells it."""
+    store.recover()
+    for id, now in load_progress(store).items():
+        if id in clusters or id in followed.clusters:
+            note_progress(of_cluster(followed, id), now)
 
 
 def _explained(what: str, checkpoint: str) -> str:

@@ -61,6 +61,7 @@ from quorate.spark.tables.summary import (
     Overtaken,
     Summary,
     Told,
+    note_progress,
     note_taken,
     of_cluster,
     worst,
@@ -182,9 +183,7 @@ def _note_ends(
     for cluster_id in {*given, *summary.clusters}:
         one, now = of_cluster(summary, cluster_id), progress.get(cluster_id)
         if now is not None:
-            one.log_end_offset, one.applied_end_offset = now.log_end, now.applied_end
-            one.problem = now.problem
-            one.committed_end_offset, one.unproven = now.committed_end, list(now.unproven)
+            note_progress(one, now)
         log = [] if now is None else covered(now.spans)
         one.left_out = [
             piece for start, end in skip.get(cluster_id, ()) for piece in without(log, start, end)

@@ -8,6 +8,7 @@ from typing import Any
 
 from quorate.base.errors import QuorateError
 from quorate.spark.tables.bronze import Taken
+from quorate.spark.tables.control import Progress
 from quorate.spark.tables.store import ConcurrentRun
 
 Told = Callable[[str], None]
@@ -91,6 +92,13 @@ def note_taken(summary: Summary, clusters: Mapping[str, Taken]) -> None:
         one = of_cluster(summary, cluster_id)
         one.records = sum(span.end - span.start for span in taken.spans)
         one.quarantined, one.examples = dict(taken.reasons), dict(taken.examples)
+
+
+def note_progress(one: ClusterSummary, now: Progress) -> None:
+    """How far a cluster has come, and what stands against its going on."""
+    one.log_end_offset, one.applied_end_offset = now.log_end, now.applied_end
+    one.committed_end_offset, one.unproven = now.committed_end, list(now.unproven)
+    one.problem = now.problem
 
 
 def worst(summary: Summary) -> str:
