@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.base.ids import OffsetAndEpoch, Uuid
+from quorate.base.ids import ZERO_UUID, OffsetAndEpoch, Uuid, uuid_to_text
 from quorate.formats.batch import encode_batch, encode_control_batch, iter_batches, values
 from quorate.formats.files import (
     BOOTSTRAP_CHECKPOINT,
@@ -24,6 +24,7 @@ from spark.replica_dirs import (
     data,
     elected,
     flip,
+    key,
     log_of,
     replaced,
     replica,
@@ -154,6 +155,45 @@ def test_quorum_state_that_is_missing_is_a_warning(cluster):
     file = cluster / "node2" / LOG / "quorum-state"
     file.unlink()
     assert only(cluster, 2, "warning") == [("quorum-state", "warning", str(file), None)]
+
+
+STRANGE = uuid_to_text(key(9).directory_id)
+FIRST_VOTER = "tuwZoPj8RKSvtSAiMxxe7w"
+"""Of node 1, which was a voter and is none any more."""
+
+
+@pytest.mark.parametrize("voted", [3, 9])
+def test_a_vote_for_nobody_that_was_ever_a_voter(cluster, voted):
+    file = cluster / "node2" / LOG / "quorum-state"
+    set_quorum_state(file, votedId=voted, votedDirectoryId=STRANGE)
+    assert only(cluster, 2, "warning") == [("quorum-state", "warning", str(file), None)]
+    (found,) = audit_here([str(cluster)]).findings
+    assert f"a vote of epoch 6 for {voted}-{STRANGE}" in found.what
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"votedId": 1, "votedDirectoryId": FIRST_VOTER},
+        {"votedId": 3, "votedDirectoryId": uuid_to_text(ZERO_UUID)},
+        {"leaderId": -1, "leaderEpoch": 7, "votedId": 9, "votedDirectoryId": STRANGE},
+    ],
+    ids=["a voter of before", "no directory id", "an epoch that no log tells of"],
+)
+def test_a_vote_of_which_the_logs_cannot_tell_is_no_matter(cluster, fields):
+    set_quorum_state(cluster / "node2" / LOG / "quorum-state", **fields)
+    assert audit_here([str(cluster)]).findings == ()
+
+
+def test_a_vote_is_not_doubted_where_the_voters_of_its_time_are_not_known(tmp_path):
+    """The log was cleaned since, and the snapshot knows only the voters of later."""
+    late = {5: [data(5, 2, 3)]}
+    later = ControlState(1, voters(2, 3).voters)
+    state = b"".join(encode_snapshot(OffsetAndEpoch(7, 2), later, START_MS, [], START_MS))
+    home = replica(tmp_path, 2, late, epoch=2, leader=2, snapshots={(7, 2): state})
+    vote = {"votedId": 1, "votedDirectoryId": uuid_to_text(key(1).directory_id)}
+    set_quorum_state(home / "quorum-state", **vote)
+    assert "quorum-state" not in [check for check, *_ in verdicts(tmp_path)[2][1]]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from quorate.spark.audit.sidefiles import (
     judge_epochs,
     judge_quorum_state,
     judge_topic,
+    judge_vote,
 )
 from quorate.spark.audit.uncompared import CUT_OFF, judge_uncompared
 from quorate.spark.audit.voters import judge_voters
@@ -88,6 +89,7 @@ class _Court:
         for replica in self._evidence.replicas:
             if replica.complete:
                 self._lost(replica, chains)
+        self._votes()
         self._log_matching()
         self._identities()
         self._leaders()
@@ -239,6 +241,15 @@ class _Court:
                     f"the log beside it is of epoch {epoch}"
                 )
                 findings.append(Finding("snapshot-id", VIOLATION, what, _KEEP, spot))
+
+    def _votes(self) -> None:
+        """Only where all logs are sound: a voter set may stand behind the damage."""
+        if any(one.broken_at is not None for one in self._evidence.segments):
+            return
+        for path, state in self._states.items():
+            file = self._chains[path].replica.quorum_state
+            if file is not None:
+                self._findings[path] += judge_vote(state, file.name, self._chains.values())
 
     def _log_matching(self) -> None:
         for found in self._evidence.mismatches:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from quorate.base.ids import METADATA_TOPIC_ID, uuid_to_text
+from quorate.base.ids import METADATA_TOPIC_ID, ZERO_UUID, uuid_to_text
 from quorate.formats.errors import FormatError
 from quorate.formats.files import (
     QuorumState,
@@ -21,6 +21,12 @@ from quorate.spark.scan import Garbled
 _VOTE = (
     "A vote of that epoch may be forgotten, and given a second time. Copy the directory again "
     "with the node stopped; if it still says so, let the node come back as a new one (an empty "
+    "directory with a new directory id)"
+)
+_STRANGER = (
+    "No harm where a voter was being added then and that was taken back. Otherwise the true vote "
+    "of that epoch may be forgotten, and given a second time: copy the directory again with the "
+    "node stopped, and if it still says so, let the node come back as a new one (an empty "
     "directory with a new directory id)"
 )
 _REBUILT = "Delete the file while the node is stopped: it is rebuilt from the log"
@@ -80,6 +86,38 @@ def judge_quorum_state(
         )
         return state, [Finding("quorum-state", DAMAGE, what, _VOTE, spot)]
     return state, []
+
+
+def judge_vote(state: QuorumState, name: str, chains: Iterable[Chain]) -> list[Finding]:
+    """A vote for a directory that was never a voter, as far as the logs of the cluster tell.
+
+    They do where one has both the epoch of the vote and the voters in force when it began: a
+    candidate may have been a voter by records that came later, or were cleaned away since.
+    """
+    voted, epoch = state.election.voted, state.election.epoch
+    if voted is None or voted.directory_id == ZERO_UUID:
+        return []
+    logs = list(chains)
+    known = {
+        voter.directory_id
+        for chain in logs
+        for _, voters in chain.voter_sets
+        for voter in voters
+        if voter.id == voted.id
+    }
+    if not known.isdisjoint((voted.directory_id, ZERO_UUID)) or not any(
+        span.epoch == epoch and chain.voters_written(span.start)
+        for chain in logs
+        for span in chain.spans
+    ):
+        return []
+    its = ", ".join(sorted(map(uuid_to_text, known)))
+    what = (
+        f"quorum-state has a vote of epoch {epoch} for {voted}, but "
+        + (f"the voter sets have had {voted.id} only with {its}" if its else "that was no voter")
+        + " in any log at hand"
+    )
+    return [Finding("quorum-state", WARNING, what, _STRANGER, Spot(name, epoch=epoch))]
 
 
 def judge_epochs(
