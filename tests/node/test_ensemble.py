@@ -15,6 +15,7 @@ from quorate.node.ensemble import (
     is_reserved,
     load_ensemble,
     load_identity,
+    make_durable_directory,
     new_directory_id,
     verify,
     write_meta_properties,
@@ -190,3 +191,54 @@ def test_a_file_and_its_name_are_durable_on_return(node, tmp_path, monkeypatch):
         patch.setattr(Path, "replace", watched_replace)
         put(node, 0)
     assert deeds == ["sync the file", "rename", "sync the directory"]
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """The inodes of the directories that were synced, in order."""
+    found, fsync = [], os.fsync
+
+    def watched(descriptor):
+        found.append(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    return found
+
+
+def test_each_directory_is_durable_before_one_is_made_in_it(tmp_path, synced, monkeypatch):
+    deeds, mkdir = synced, Path.mkdir
+
+    def watched(self, *given, **named):
+        deeds.append(f"make {self.name}")
+        mkdir(self, *given, **named)
+
+    monkeypatch.setattr(Path, "mkdir", watched)
+    make_durable_directory(tmp_path / "a" / "b")
+    top, a = tmp_path.stat().st_ino, (tmp_path / "a").stat().st_ino
+    assert deeds[-4:] == ["make a", top, "make b", a]
+
+
+def test_the_name_of_a_directory_that_a_killed_format_left_is_made_durable(tmp_path, synced):
+    (tmp_path / "a").mkdir()
+    make_durable_directory(tmp_path / "a")
+    assert synced == [tmp_path.stat().st_ino]
+
+
+def test_so_is_the_name_of_the_last_parent_that_it_left(tmp_path, synced):
+    (tmp_path / "a").mkdir()
+    make_durable_directory(tmp_path / "a" / "b")
+    assert synced == [tmp_path.stat().st_ino, (tmp_path / "a").stat().st_ino]
+
+
+def test_a_parent_in_which_nobody_could_have_made_it_is_left_alone(tmp_path, synced, monkeypatch):
+    (tmp_path / "a").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    make_durable_directory(tmp_path / "a")
+    assert synced == []
+
+
+def test_a_file_is_no_directory(tmp_path):
+    (tmp_path / "a").touch()
+    with pytest.raises(FileExistsError):
+        make_durable_directory(tmp_path / "a")

@@ -214,8 +214,16 @@ def sync_directory(directory: Path) -> None:
 
 
 def make_durable_directory(directory: Path) -> None:
-    """Create `directory` and its parents; their names are durable on return. Raises OSError."""
-    missing = [p for p in (directory, *directory.parents) if not p.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
-    for made in missing:
-        sync_directory(made.parent)
+    """Create `directory` and its parents; their names are durable on return. Raises OSError.
+
+    Each is durable before the next is made in it: of those that a killed process left, only the
+    last one's name may be lost.
+    """
+    levels = (directory, *directory.parents)
+    missing = [level for level in levels if not level.is_dir()]
+    home_of_the_last = levels[len(missing)].parent
+    if os.access(home_of_the_last, os.W_OK):  # else no format made it
+        sync_directory(home_of_the_last)
+    for level in reversed(missing):
+        level.mkdir(exist_ok=True)
+        sync_directory(level.parent)
