@@ -15,7 +15,7 @@ from quorate.spark.history import history, json_rows
 from quorate.spark.session import active, beside
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.views import VIEWS, register_views
+from quorate.spark.views import NAMES, VIEWS, register_views
 from spark.logs import START_MS, log_directory, topic
 from spark.shared import SESSIONS, Shared
 
@@ -53,7 +53,7 @@ def ask(ask_anew, known, monkeypatch):
     """The same without making the views for each question, which takes longer than the answer."""
     session, names = known
     monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Shared(session))
-    monkeypatch.setattr("quorate.spark.history.register_views", lambda own, store: names)
+    monkeypatch.setattr("quorate.spark.history.register_views", lambda own, store, sql: names)
     return ask_anew
 
 
@@ -128,6 +128,25 @@ def test_the_list_of_questions_is_json_too(monkeypatch, capsys):
     told = strictly(capsys.readouterr().out)
     assert [one["name"] for one in told] == list(VIEWS)
     assert told[0]["question"].startswith("Who led each partition")
+
+
+def test_only_what_a_question_may_mean_is_made_known(spark, home):
+    store, own = open_store(home), beside(spark)
+    with active(own):
+        assert register_views(own, store, "FROM `Log` WHERE topic = 'LOGS_NOW'") == ["log"]
+        assert register_views(own, store, "SELECT 1") == []
+        names = register_views(own, store, "SELECT * FROM config_drift")
+        assert set(names) == {"clusters", "configs_now", "config_drift"}
+        assert len(register_views(own, store, "FROM IDENTIFIER('lo' || 'g')")) == len(NAMES)
+
+
+def test_every_part_of_a_question_may_mean_a_table(ask_anew):
+    first = "offset = (SELECT min(offset) FROM log)"
+    code, out, err = ask_anew(
+        *("FROM VALUES (0), (1) AS t (offset)", "--where", first, "--json"),
+        *("--order-by", "(SELECT count(*) FROM topics_now), offset"),
+    )
+    assert (code, strictly(out)) == (0, [{"offset": 0}]), err
 
 
 REFUSED = [

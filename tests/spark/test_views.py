@@ -18,7 +18,7 @@ from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.store import WarehouseError
 from quorate.spark.timetravel import NoSuchState, offset_at, state_at
-from quorate.spark.views import VIEWS, register_views
+from quorate.spark.views import NAMES, VIEWS, register_views
 from spark.fleet import DYNAMIC, LOG, STATIC, rows_of, warehouses
 from spark.slice_logs import thing
 
@@ -325,14 +325,9 @@ def test_now_is_the_last_instant(spark, fleet):
 
 def test_history_takes_a_view_or_sql_and_refuses_the_rest(spark, fleet, tmp_path, monkeypatch):
     where = f"cluster_id = '{DYNAMIC}' AND broker_id = 13"
-    made = []
-    monkeypatch.setattr(
-        "quorate.spark.history.register_views",
-        lambda *where: made.append(register_views(*where)) or made[0],
-    )
     assert history(spark, fleet.root, "brokers_now", where=where).count() in (0, 1)
     # the session has them too, and making them takes longer than an answer
-    monkeypatch.setattr("quorate.spark.history.register_views", lambda *_: made[0])
+    monkeypatch.setattr("quorate.spark.history.register_views", lambda *_: list(NAMES))
     assert history(spark, fleet.root, "SELECT count(*) AS n FROM log").first().n > 300
     answer = narrowed(history(spark, fleet.root, "brokers_now"), DYNAMIC, None, "broker_id DESC")
     ids = [(row.cluster_id, row.broker_id) for row in answer.collect()]

@@ -72,8 +72,8 @@ def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> Dat
 
     warehouse, table_format = absolute(words["warehouse"]), words["table_format"]
     if words["at"] is None:
-        answer = job(spark, warehouse, question, table_format=table_format)
-        return narrowed(answer, words["cluster"], words["where"], words["order_by"])
+        narrow = {name: words[name] for name in ("cluster", "where", "order_by")}
+        return job(spark, warehouse, question, table_format=table_format, **narrow)
     if words["cluster"] is None:
         raise click.UsageError("--at needs --cluster")
     then = _then(words["at"])

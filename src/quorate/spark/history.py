@@ -12,7 +12,7 @@ from quorate.base.errors import QuorateError
 from quorate.spark.session import active, beside
 from quorate.spark.tables.store import NoWarehouse
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.views import VIEWS, register_views
+from quorate.spark.views import NAMES, VIEWS, register_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,14 +43,17 @@ def history(
     warehouse: str,
     question: str,
     *,
+    cluster: str | None = None,
     where: str | None = None,
+    order_by: str | None = None,
     table_format: str = "delta",
 ) -> DataFrame:
     """The answer to a question: a view of `views.VIEWS`, or any SQL query over tables and views.
 
-    The SQL is that of a session of its own (`session.beside`): times without a zone are UTC.
+    The SQL is that of a session of its own (`session.beside`): times without a zone are UTC. Of the
+    warehouse it has the tables and views that this call names, and no others.
 
-    where: a condition in SQL over the answer's columns
+    cluster, where, order_by: as of `narrowed`
 
     Raises NoSuchQuestion, and NoWarehouse where nothing was taken in yet.
     """
@@ -58,20 +61,21 @@ def history(
     store.recover()
     if store.last_run() == 0:
         raise NoWarehouse(warehouse)
-    own = beside(spark)
-    with active(own):
-        names = register_views(own, store)
-    if question in names:
-        return narrowed(own.table(question), where=where)
-    if re.fullmatch(r"[\w-]+", question.strip()):
-        tables = [name for name in names if name not in VIEWS]
+    if question not in NAMES and re.fullmatch(r"[\w-]+", question.strip()):
+        tables = [name for name in NAMES if name not in VIEWS]
         raise NoSuchQuestion(
             f"there is no '{question}'; there are the questions {', '.join(VIEWS)} and the tables "
             f"{', '.join(tables)}"
         )
-    with understood():
-        answer = own.sql(_query(own, question))
-    return narrowed(answer, where=where)
+    own = beside(spark)
+    with active(own):
+        register_views(own, store, " ".join((question, where or "", order_by or "")))
+    if question in NAMES:
+        answer = own.table(question)
+    else:
+        with understood():
+            answer = own.sql(_query(own, question))
+    return narrowed(answer, cluster, where, order_by)
 
 
 def _query(spark: SparkSession, question: str) -> str:

@@ -11,6 +11,7 @@ hours are those of UTC, whatever zone the session has.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.spark.tables.kinds import KINDS
@@ -21,6 +22,8 @@ from quorate.spark.timetravel import current
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_WORD: Final = re.compile(r"\w+")
 
 
 class View(NamedTuple):
@@ -216,13 +219,35 @@ VIEWS: Final[dict[str, View]] = {
 }
 
 
-def register_views(spark: SparkSession, store: Store) -> list[str]:
-    """Make the tables and the views of a warehouse known to SQL in this session; their names."""
+NAMES: Final = (*TABLES, *(f"{kind}_now" for kind in KINDS), *VIEWS)
+"""Of all that `register_views` makes known."""
+
+
+def register_views(spark: SparkSession, store: Store, sql: str | None = None) -> list[str]:
+    """Make the tables and the views of a warehouse known to SQL in this session; their names.
+
+    sql: only those that may be meant in this text, which takes less time
+    """
+    wanted = set(NAMES) if sql is None else _meant(sql)
     for table in TABLES:
+        now = f"{table}_now"
+        if wanted.isdisjoint((table, now)):
+            continue
         files = store.files(table)  # once: what holds now is of the same moment as its history
-        read_files(spark, store, table, files).createOrReplaceTempView(table)
-        if table in KINDS:
-            current(spark, store, table, files).createOrReplaceTempView(f"{table}_now")
-    for name, view in VIEWS.items():
-        spark.sql(view.sql).createOrReplaceTempView(name)
-    return [*TABLES, *(f"{kind}_now" for kind in KINDS), *VIEWS]
+        if table in wanted:
+            read_files(spark, store, table, files).createOrReplaceTempView(table)
+        if now in wanted:
+            current(spark, store, table, files).createOrReplaceTempView(now)
+    for name in VIEWS:
+        if name in wanted:
+            spark.sql(VIEWS[name].sql).createOrReplaceTempView(name)
+    return [name for name in NAMES if name in wanted]
+
+
+def _meant(sql: str) -> set[str]:
+    """The names among the words of the text, and what their own SQL needs; some too many."""
+    words = set(_WORD.findall(sql.lower()))
+    if "identifier" in words:
+        return set(NAMES)  # IDENTIFIER('lo' || 'g'): a name is whatever the text works out
+    found = words.intersection(NAMES)
+    return found.union(*(_meant(VIEWS[name].sql) for name in found if name in VIEWS))
