@@ -14,9 +14,10 @@ from quorate.formats.files import encode_quorum_state, segment_name, snapshot_na
 from quorate.raft.values import ElectionState
 from quorate.spark.files import SourceError
 from quorate.spark.follow import Followed
-from quorate.spark.live import Diverged
+from quorate.spark.live import Diverged, Unreachable
 from quorate.spark.source import MetadataLogSource
-from quorate.spark.stream_options import parse_stream_options
+from quorate.spark.stream import answers
+from quorate.spark.stream_options import END, WAIT, parse_stream_options
 from quorate.spark.tail_feed import passed_over
 from spark.logs import batches, end_offset, log_directory, snapshot
 from spark.streams import Stream, batch_rows, facts
@@ -326,6 +327,23 @@ def test_an_archive_that_is_cut_off_is_named_and_the_rest_goes_on(
         fleet.stream(failFast="true").step()
     with pytest.raises(SourceError, match=name):
         Stream(path=archive).step()
+
+
+def test_who_is_silent_ends_it_or_is_waited_for_while_another_answers():
+    def ask(name: str) -> str:
+        if name.islower():
+            raise Unreachable(name, "connection refused")
+        return name
+
+    assert answers("ABC", ask, END) == (["A", "B", "C"], [])
+    told, silent = answers("aBc", ask, WAIT)
+    assert (told, [str(one) for one in silent]) == (
+        ["B"],
+        ["a: connection refused", "c: connection refused"],
+    )
+    for names, how in (("Ab", END), ("bc", WAIT)):
+        with pytest.raises(Unreachable, match="b: connection refused"):
+            answers(names, ask, how)
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from pyspark.errors import StreamingQueryException
 
 from quorate.base.errors import QuorateError
 from quorate.spark.checkpoints import checkpoint_for
+from quorate.spark.feed import Feed
 from quorate.spark.files import SourceError
-from quorate.spark.live import Unreachable
 from quorate.spark.session import reason, register
 from quorate.spark.source import FORMAT
-from quorate.spark.stream import feeds
-from quorate.spark.stream_options import END, WAIT, StreamOptions, parse_stream_options
+from quorate.spark.stream import answers, feeds
+from quorate.spark.stream_options import END, StreamOptions, parse_stream_options
 from quorate.spark.tables.bronze import BODY
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.ingest import ingest_rows
@@ -138,19 +138,13 @@ def _clusters(told: StreamOptions) -> tuple[set[str], list[str]]:
 
     Raises SourceError, also of the latter, unless they are to be waited for and there are others.
     """
-    found: set[str] = set()
-    silent: list[Unreachable] = []
-    for feed in feeds(told):
+
+    def identify(feed: Feed) -> str:
         with closing(feed):
-            try:
-                found.add(feed.identify(told.timeout_ms))
-            except Unreachable as error:
-                if told.on_silence != WAIT:
-                    raise
-                silent.append(error)
-    if silent and not found:
-        raise silent[0]
-    return found, [str(error) for error in silent]
+            return feed.identify(told.timeout_ms)
+
+    found, silent = answers(feeds(told), identify, told.on_silence)
+    return set(found), [str(error) for error in silent]
 
 
 def _note_ends(followed: Followed, store: Store, clusters: Collection[str]) -> None:

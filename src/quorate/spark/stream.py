@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -35,6 +35,8 @@ from quorate.spark.tail_feed import Directories, TailFeed
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_Asked = TypeVar("_Asked")
+_Answer = TypeVar("_Answer")
 Offsets = dict[str, dict[str, int]]
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 0.25
@@ -147,24 +149,20 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _ends(self, places: Mapping[str, OffsetAndEpoch]) -> dict[str, Look]:
         """What every cluster has; waits for all of them, and goes on without those that are to be
         waited for longer. Raises Unreachable when none is left."""
+        patience_ms = self._options.timeout_ms
+        told, _ = answers(
+            self._feeds,
+            lambda watched: (watched, self._asked(watched, places, patience_ms)),
+            self._options.on_silence,
+        )
         found: dict[str, Look] = {}
-        silence: Unreachable | None = None
-        for watched in self._feeds:
-            try:
-                look = self._asked(watched, places, self._options.timeout_ms)
-            except Unreachable as error:
-                if self._options.on_silence != WAIT:
-                    raise
-                silence = error
-                continue
+        for watched, look in told:
             assert watched.cluster_id is not None
             if watched.cluster_id in found:
                 raise SourceError(
                     f"{watched.feed.name}: cluster {watched.cluster_id} is given twice"
                 )
             found[watched.cluster_id] = look
-        if silence is not None and not found:
-            raise silence
         return found
 
     def _look(self, watched: _Watched, places: Mapping[str, OffsetAndEpoch]) -> Look | None:
@@ -240,6 +238,27 @@ def feeds(options: StreamOptions, tell: Callable[[str], None] = lambda text: Non
         return [LiveFeed(controllers) for controllers in options.controllers]
     directories = Directories(options, tell)
     return [TailFeed(id, directories, options) for id in sorted(directories.clusters())]
+
+
+def answers(
+    asked: Iterable[_Asked], ask: Callable[[_Asked], _Answer], on_silence: str
+) -> tuple[list[_Answer], list[Unreachable]]:
+    """What each of them says, and the silence of those that are to be waited for longer.
+
+    Raises Unreachable where none are to be, and where nobody has answered.
+    """
+    found: list[_Answer] = []
+    silent: list[Unreachable] = []
+    for one in asked:
+        try:
+            found.append(ask(one))
+        except Unreachable as error:
+            if on_silence != WAIT:
+                raise
+            silent.append(error)
+    if silent and not found:
+        raise silent[0]
+    return found, silent
 
 
 def shares(bases: Mapping[str, int], ends: Mapping[str, int], most: int) -> dict[str, int]:
