@@ -6,7 +6,8 @@ import pytest
 
 from quorate.sim.draw import draw
 from quorate.sim.observe import Observer, Violation
-from quorate.sim.plan import FORMAT, plan_text
+from quorate.sim.plan import FORMAT
+from quorate.sim.plan_text import plan_text
 from quorate.sim.run import run_seed
 
 SMALL = 5

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.sim.plan import Deed, Plan, plan_text
+from quorate.sim.plan import Deed, Plan
+from quorate.sim.plan_text import plan_text
 from quorate.sim.run import run_plan
 from quorate.sim.tla import Recorder
 

@@ -15,7 +15,8 @@ import pytest
 
 from effort import QUICK
 from quorate.sim.campaign import seeds_of_day
-from quorate.sim.plan import Plan, PlanError, parse_plan, plan_text
+from quorate.sim.plan import Plan, PlanError
+from quorate.sim.plan_text import parse_plan, plan_text
 from quorate.sim.run import checked, drawn, run_plan, run_seed
 from quorate.sim.scenarios import SCENARIOS
 

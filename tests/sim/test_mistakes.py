@@ -12,7 +12,8 @@ from quorate.raft.messages import AddVoterResponse, RemoveVoterResponse
 from quorate.raft.ready import Refused
 from quorate.sim.marks import Marks
 from quorate.sim.observe import Observer
-from quorate.sim.plan import MISTAKES, ClientPlan, Deed, Plan, PlanError, parse_plan, plan_text
+from quorate.sim.plan import MISTAKES, ClientPlan, Deed, Plan, PlanError
+from quorate.sim.plan_text import parse_plan, plan_text
 from quorate.sim.process import Process
 from quorate.sim.run import checked, run_plan
 

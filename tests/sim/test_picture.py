@@ -12,7 +12,8 @@ import pytest
 from quorate.cli.main import run
 from quorate.sim.observe import Observer, Violation
 from quorate.sim.picture import Picture
-from quorate.sim.plan import ClientPlan, Deed, NetworkPlan, Plan, plan_text
+from quorate.sim.plan import ClientPlan, Deed, NetworkPlan, Plan
+from quorate.sim.plan_text import plan_text
 from quorate.sim.run import Outcome, checked, run_plan
 from quorate.sim.world import World
 

@@ -76,7 +76,7 @@ def test_a_deed_that_is_left_out_leaves_the_luck_of_the_others() -> None:
 
 
 def test_a_plan_that_was_written_down_runs_as_its_seed() -> None:
-    from quorate.sim.plan import parse_plan, plan_text
+    from quorate.sim.plan_text import parse_plan, plan_text
 
     plan = parse_plan(plan_text(draw(SEEDS[1])))
     assert run_plan(plan).trace_hash == run_seed(SEEDS[1]).trace_hash

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from effort import one_in
-from quorate.sim.plan import parse_plan
+from quorate.sim.plan_text import parse_plan
 from quorate.sim.run import checked, run_plan
 
 PLANS = sorted((Path(__file__).parent / "plans").glob("*.plan"))

@@ -11,7 +11,8 @@ import pytest
 
 from quorate.sim.chance import Chance
 from quorate.sim.draw import draw
-from quorate.sim.plan import DEEDS, OPERATIONS, Deed, Plan, PlanError, parse_plan, plan_text
+from quorate.sim.plan import DEEDS, OPERATIONS, Deed, Plan, PlanError
+from quorate.sim.plan_text import parse_plan, plan_text
 
 SEEDS = range(300)
 
@@ -181,7 +182,7 @@ def test_luck_keeps_to_its_bounds() -> None:
 
 def test_the_swarm_knows_no_other_chance() -> None:
     """In another process with another hash seed the same plan is drawn."""
-    code = "from quorate.sim.plan import plan_text; from quorate.sim.draw import draw\n"
+    code = "from quorate.sim.plan_text import plan_text; from quorate.sim.draw import draw\n"
     code += "print(plan_text(draw(77)), end='')"
     ran = subprocess.run(
         [sys.executable, "-c", code],

@@ -10,7 +10,8 @@ import pytest
 
 from quorate.raft.messages import VoteRequest
 from quorate.sim.observe import Observer
-from quorate.sim.plan import Plan, parse_plan
+from quorate.sim.plan import Plan
+from quorate.sim.plan_text import parse_plan
 from quorate.sim.run import run_plan
 from quorate.sim.tla import Recorder
 from spec.tlc import ROOT, SPEC

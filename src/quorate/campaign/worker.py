@@ -71,7 +71,7 @@ def look_into(work: dict[str, Any]) -> dict[str, Any]:
     from quorate.campaign.results import FAILURES, Place
     from quorate.sim.campaign import Code
     from quorate.sim.draw import draw
-    from quorate.sim.plan import plan_text
+    from quorate.sim.plan_text import plan_text
     from quorate.sim.run import checked, run_plan
     from quorate.sim.shrink import shrink
     from quorate.sim.story.worlds import world_text

@@ -103,7 +103,7 @@ sim.add_command(replay)
 @scenario_option
 def plan(seed: int, scenario: str | None) -> None:
     """Print the plan that a seed draws, for `sim replay`."""
-    from quorate.sim.plan import plan_text
+    from quorate.sim.plan_text import plan_text
     from quorate.sim.run import drawn
 
     click.echo(plan_text(drawn(seed, scenario)), nl=False)

@@ -31,7 +31,8 @@ def one_seed(word: str) -> int | None:
 
     Raises SeedError where the format is another one.
     """
-    from quorate.sim.plan import FORMAT, MOST
+    from quorate.sim.plan import FORMAT
+    from quorate.sim.plan_bounds import MOST
 
     found = _SEED.fullmatch(word)
     if found is None or int(found[2]) > MOST:
@@ -94,7 +95,7 @@ def with_bug(command: str, bug: str | None) -> str:
 
 
 def seed(ctx: click.Context, param: click.Parameter, value: str) -> int:
-    from quorate.sim.plan import MOST
+    from quorate.sim.plan_bounds import MOST
 
     found = one_seed(value)
     if found is None:
@@ -104,7 +105,7 @@ def seed(ctx: click.Context, param: click.Parameter, value: str) -> int:
 
 def seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
     """`7`, or `0..1000`, the second not included."""
-    from quorate.sim.plan import MOST
+    from quorate.sim.plan_bounds import MOST
 
     words = value.split("..", 1)
     found = [number for number in map(one_seed, words) if number is not None]
@@ -124,7 +125,7 @@ def plan_of(what: str) -> Plan:
     Raises SeedError, and StoryError where the file does not parse.
     """
     from quorate.sim.draw import draw
-    from quorate.sim.plan import MOST
+    from quorate.sim.plan_bounds import MOST
     from quorate.sim.story.errors import StoryError
     from quorate.sim.story.file import read_story
     from quorate.sim.story.worlds import is_world, parse_world

@@ -10,27 +10,18 @@ Times are ms of the world, or microseconds (`_us`); rates are probabilities.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.node.applier import SLICE_BYTES
 from quorate.node.tail import TAIL_BYTES
 from quorate.raft.values import Limits
+from quorate.sim.plan_bounds import BOUNDS, MOST, OF_DEEDS
 
 FORMAT: Final = 5
 """How seeds draw plans: it changes whenever some seed draws another plan than before."""
-_READABLE: Final = (1, 2, 3, 4, FORMAT)
-"""A plan of an older format has what came later at its default, and runs as it ran then."""
-_OTHER_TAIL: Final = (1, 2)
-"""What is `disk.tail_bytes` there was in the storage, where it decided nothing."""
-_END: Final = "end"
-"""The last line of a plan since format 5: one without it was cut off."""
-_DIGITS: Final = 19
-MOST: Final = 1 << 62
-"""No seed and no other number is larger."""
-_MOST_NODES: Final = 14
 LEADER: Final = 0
 """In place of a node id: whoever leads when the time has come."""
 OPERATIONS: Final = ("truncate", "roll", "clean", "reset", "publish", "replace", "repair")
@@ -52,7 +43,6 @@ MISTAKES: Final = (
     "too-early",
 )
 """What an operator may get wrong about a node (`sim.mistakes`)."""
-
 
 _LIMITS: Final = Limits()
 
@@ -271,152 +261,20 @@ class Plan:
         return any(deed.kind in ("upgrade", "insist") for deed in self.deeds)
 
 
-_PARTS: Final[Mapping[str, type[Any]]] = {
-    "network": NetworkPlan,
-    "timing": TimingPlan,
-    "clock": ClockPlan,
-    "disk": DiskPlan,
-    "limits": Limits,
-    "clients": ClientPlan,
-}
-_PLAIN: Final = tuple(f.name for f in fields(Plan) if f.name not in (*_PARTS, "deeds"))
-_ALWAYS: Final = ("format", "seed", "voters", "duration_ms")
-_NONE: Final = "none"
-_NAMED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
+NONE: Final = "none"
+"""In place of an empty bit mask."""
+NAMED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
     {"what": ("operation", OPERATIONS), "how": ("mistake", MISTAKES)}
 )
 """Arguments of deeds that are one of so many names."""
-_MASKS: Final = frozenset({"old", "young"})
-_DEFAULT: Final = Plan()
-_DAY_MS: Final = 86_400_000
-_HOUR_MS: Final = 3_600_000
-_MINUTE_US: Final = 60_000_000
-_MOST_DRIFT_PPM: Final = 500_000
-"""A clock that runs at half its rate, or at half as much again."""
 _OF_A_BATCH: Final = 61
 _OF_A_RECORD: Final = 200
 """Most bytes of a client's record beside the padding."""
-_BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {
-        "duration_ms": (1, _DAY_MS),
-        "timing.election_timeout_ms": (10, _HOUR_MS),
-        "timing.fetch_timeout_ms": (10, _HOUR_MS),
-        "timing.election_backoff_max_ms": (1, _HOUR_MS),
-        "timing.request_timeout_ms": (1, _HOUR_MS),
-        "timing.retry_backoff_ms": (1, _HOUR_MS),
-        "timing.fetch_max_wait_ms": (0, _HOUR_MS),
-        "timing.fetch_max_bytes": (1, MOST),
-        "timing.snapshot_max_bytes": (1, MOST),
-        "disk.segment_bytes": (1, MOST),
-        "disk.segment_ms": (1, MOST),
-        "disk.slice_bytes": (1, MOST),
-        "disk.clean_ms": (1, MOST),
-        "disk.sync_us": (1, _MINUTE_US),
-        "disk.slow_ms": (0, _HOUR_MS),
-        "network.delay_us": (0, _MINUTE_US),
-        "network.jitter_us": (0, _MINUTE_US),
-        "timing.cpu_us": (1, _MINUTE_US),
-        "disk.sync_every": (1, MOST),
-        "clients.count": (0, 1000),
-        "clients.keys": (1, MOST),
-        "clients.think_ms": (1, _HOUR_MS),
-        "clients.timeout_ms": (1, _HOUR_MS),
-        "clients.lists": (1, 1000),
-        "clients.padding": (0, 1 << 20),
-        "limits.border_window": (1, MOST),
-        "limits.batch_bytes": (1, 1 << 30),
-        "limits.max_observers": (1, MOST),
-        "limits.observer_session_ms": (1, MOST),
-        "limits.caught_up_within_ms": (1, MOST),
-        "clock.drift_ppm": (0, _MOST_DRIFT_PPM),
-        "timing.high_watermark_linger_ms": (0, _HOUR_MS),
-        "timing.idle_ms": (0, _HOUR_MS),
-        "network.hold_ms": (0, _HOUR_MS),
-    }
-)
-"""From least to most: a world of other numbers stands still or never ends."""
-_OF_DEEDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {
-        "step_us": (1, _MINUTE_US),
-        "sync_ms": (0, 60_000),
-        "period_ms": (1, _DAY_MS),
-        "count": (0, 10_000),
-        "times": (0, 10_000),
-    }
-)
-"""The same of their arguments."""
 
 
 def largest_submit(clients: ClientPlan) -> int:
     """Bytes of the largest batch that a client may ask for: a world must have room for it."""
     return _OF_A_BATCH + clients.lists * (clients.padding + _OF_A_RECORD)
-
-
-def plan_text(plan: Plan, *, short: bool = False) -> str:
-    """A plan as text, one setting or deed a line; `parse_plan` reads it back.
-
-    `short`: settings that are as by default are left out, but for the first few.
-    """
-    lines = [
-        f"{name} {_nodes(getattr(plan, name)) if name in _MASKS else _say(getattr(plan, name))}"
-        for name in _PLAIN
-        if getattr(plan, name) != getattr(_DEFAULT, name)
-        or name in _ALWAYS
-        or not (short or name == "scenario")
-    ]
-    for part, kind in _PARTS.items():
-        value, default = getattr(plan, part), getattr(_DEFAULT, part)
-        lines += [
-            f"{part}.{f.name} {_say(getattr(value, f.name))}"
-            for f in fields(kind)
-            if not short or getattr(value, f.name) != getattr(default, f.name)
-        ]
-    lines += map(str, plan.deeds)
-    lines.append(_END)
-    return "\n".join(lines) + "\n"
-
-
-def parse_plan(text: str) -> Plan:
-    """The plan of `plan_text`; empty lines and what follows a # count for nothing.
-
-    Settings that are left out have their defaults; a plan that names a format since 5 has to have
-    its end. Raises PlanError, which names the line.
-    """
-    plain: dict[str, object] = {}
-    parts: dict[str, dict[str, Any]] = {name: {} for name in _PARTS}
-    deeds: list[Deed] = []
-    lines: dict[str | Deed, int] = {}
-    told = text.splitlines()
-    for number, line in enumerate(told, 1):
-        words = line.partition("#")[0].split()
-        if not words:
-            continue
-        try:
-            if _END in lines:
-                raise ValueError("the plan has ended before")
-            if words == [_END]:
-                lines[_END] = number
-            elif words[0] == "at":
-                deeds.append(_parse_deed(words[1:]))
-                lines.setdefault(deeds[-1], number)
-            else:
-                _parse_setting(words, plain, parts)
-                lines[words[0]] = number
-        except ValueError as error:
-            raise PlanError(f"{error}: '{line.strip()}'", number) from None
-    found_format = plain.get("format", FORMAT)
-    if plain.get("format") == FORMAT and _END not in lines:
-        raise PlanError(f"the plan is cut off here: its last line is '{_END}'", len(told))
-    if found_format in _OTHER_TAIL:
-        parts["disk"].pop("tail_bytes", None)
-    plain["format"] = FORMAT
-    made = {name: kind(**parts[name]) for name, kind in _PARTS.items()}
-    plan = Plan(**plain, **made, deeds=tuple(deeds))  # type: ignore[arg-type]
-    check_plan(plan, lines)
-    if found_format in (4, FORMAT):
-        _check_ends(plan, lines)
-        return plan
-    return replace(plan, deeds=tuple(d for d in plan.deeds if d.at_ms < plan.duration_ms))
 
 
 def check_plan(plan: Plan, lines: Mapping[str | Deed, int] = MappingProxyType({})) -> None:
@@ -428,7 +286,7 @@ def check_plan(plan: Plan, lines: Mapping[str | Deed, int] = MappingProxyType({}
         wrong = "observers" if 1 <= plan.voters <= 7 else "voters"
         reason = "a world has 1 to 7 voters and at most 7 observers"
         raise PlanError(reason, lines.get(wrong, 0))
-    for name, (least, most) in _BOUNDS.items():
+    for name, (least, most) in BOUNDS.items():
         part, dot, field_name = name.rpartition(".")
         value = getattr(getattr(plan, part) if dot else plan, field_name)
         if not least <= value <= most:
@@ -447,7 +305,7 @@ def check_plan(plan: Plan, lines: Mapping[str | Deed, int] = MappingProxyType({}
             lowest = 1 if name in ("from", "to") else 0
             if name in ("node", "from", "to") and not lowest <= value <= count:
                 raise PlanError(f"there is no node {value} in '{deed}'; there are {count}", line)
-            least, most = _OF_DEEDS.get(name, (0, MOST))
+            least, most = OF_DEEDS.get(name, (0, MOST))
             if not least <= value <= most:
                 reason = f"{name} is from {least} to {most}, and not {value}"
                 raise PlanError(f"{reason}: '{deed}'", line)
@@ -461,112 +319,17 @@ def _check_software(plan: Plan, lines: Mapping[str | Deed, int]) -> None:
         raise PlanError(reason, max(lines.get("old", 0), lines.get("young", 0)))
 
 
-def _check_ends(plan: Plan, lines: Mapping[str | Deed, int]) -> None:
-    """Raise PlanError for a deed that is never done. Before format 4 some were drawn."""
-    for deed in plan.deeds:
-        if deed.at_ms >= plan.duration_ms:
-            reason = f"'{deed}' is never done: all faults end at {plan.duration_ms} ms"
-            raise PlanError(reason, lines.get(deed, 0))
-
-
-def _parse_setting(
-    words: list[str], plain: dict[str, object], parts: dict[str, dict[str, Any]]
-) -> None:
-    if len(words) != 2:
-        raise ValueError("a setting is a name and a value")
-    name, value = words
-    part, dot, field_name = name.partition(".")
-    target, kind = (parts.get(part), _PARTS.get(part)) if dot else (plain, Plan)
-    known = {f.name: f for f in fields(kind)} if kind is not None else {}
-    key = field_name if dot else name
-    if target is None or key not in known or (not dot and key not in _PLAIN):
-        raise ValueError(f"there is no setting '{name}'")
-    if key in target:
-        raise ValueError(f"'{name}' is set twice")
-    target[key] = _mask(value) if name in _MASKS else _read(value, str(known[key].type))
-    if name == "format" and target[key] not in _READABLE:
-        raise ValueError(
-            f"this plan is of format {value}, and this version runs formats "
-            f"{', '.join(map(str, _READABLE))}: use the version of quorate that wrote it"
-        )
-
-
-def _read(word: str, kind: str) -> object:
-    if kind == "str":
-        return word
-    if kind == "bool":
-        if word not in ("yes", "no"):
-            raise ValueError(f"'{word}' is neither yes nor no")
-        return word == "yes"
-    if kind != "float":
-        return _number(word)
-    try:
-        value = float(word)
-    except ValueError:
-        raise ValueError(f"'{word}' is no number") from None
-    if not 0 <= value <= 1:
-        raise ValueError(f"{word} is no probability")
-    return value
-
-
-def _number(word: str) -> int:
-    if not (word.isascii() and word.isdecimal()):
-        raise ValueError(f"{word} is negative" if word[:1] == "-" else f"'{word}' is no number")
-    if len(word) > _DIGITS or int(word) > MOST:
-        raise ValueError(f"{word} is too large")
-    return int(word)
-
-
-def _parse_deed(words: list[str]) -> Deed:
-    if len(words) < 2:
-        raise ValueError("a deed is 'at MS KIND name=value...'")
-    at_ms, kind = _number(words[0]), words[1]
-    names = DEEDS.get(kind)
-    if names is None:
-        raise ValueError(f"there is no deed '{kind}'")
-    given = dict(word.split("=", 1) for word in words[2:] if "=" in word)
-    if len(given) != len(words) - 2 or tuple(given) != names:
-        raise ValueError(f"'{kind}' takes {' '.join(f'{n}=' for n in names) or 'nothing'}")
-    return Deed(at_ms, kind, tuple(_value(name, word) for name, word in given.items()))
-
-
-def _value(name: str, word: str) -> int:
-    if name in _NAMED:
-        kind, names = _NAMED[name]
-        if word not in names:
-            raise ValueError(f"there is no {kind} '{word}', but {', '.join(names)}")
-        return names.index(word)
-    if name != "nodes":
-        return LEADER if name == "node" and word == "leader" else _number(word)
-    return _mask(word)
-
-
-def _mask(word: str) -> int:
-    mask = 0
-    if word == _NONE:
-        return mask
-    for node in map(_number, word.split(",")):
-        if node > _MOST_NODES:
-            raise ValueError(f"there is no node {node}: there are at most {_MOST_NODES}")
-        mask |= 1 << node
-    return mask
-
-
 def argument_text(name: str, value: int) -> str:
     """The argument of a deed, as a plan says it."""
-    if name in _NAMED:
-        return _NAMED[name][1][value]
+    if name in NAMED:
+        return NAMED[name][1][value]
     if name == "nodes":
-        return _nodes(value)
+        return nodes_text(value)
     return "leader" if name == "node" and value == LEADER else str(value)
 
 
-def _nodes(mask: int) -> str:
-    return ",".join(str(node) for node in members(mask)) or _NONE
-
-
-def _say(value: object) -> str:
-    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+def nodes_text(mask: int) -> str:
+    return ",".join(str(node) for node in members(mask)) or NONE
 
 
 def members(mask: int) -> list[int]:

@@ -13,7 +13,7 @@ from quorate.campaign.failures import pick
 from quorate.campaign.job import Settings, run
 from quorate.campaign.results import read_results
 from quorate.sim.draw import draw
-from quorate.sim.plan import plan_text
+from quorate.sim.plan_text import plan_text
 from spark.campaign.results import pretend, table
 
 BUG = "minority-elects"

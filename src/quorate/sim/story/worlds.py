@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from quorate.sim.plan import Plan, PlanError, parse_plan, plan_text
+from quorate.sim.plan import Plan, PlanError
+from quorate.sim.plan_text import parse_plan, plan_text
 from quorate.sim.run import Outcome, checked, run_plan
 from quorate.sim.story.errors import StoryError
 from quorate.sim.story.told import Difference, Told

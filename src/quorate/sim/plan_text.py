@@ -1,0 +1,210 @@
+"""A plan as text, one setting or deed a line, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, Final
+
+from quorate.raft.values import Limits
+from quorate.sim.plan import (
+    DEEDS,
+    FORMAT,
+    LEADER,
+    NAMED,
+    NONE,
+    ClientPlan,
+    ClockPlan,
+    Deed,
+    DiskPlan,
+    NetworkPlan,
+    Plan,
+    PlanError,
+    TimingPlan,
+    check_plan,
+    nodes_text,
+)
+from quorate.sim.plan_bounds import MOST
+
+_READABLE: Final = (1, 2, 3, 4, FORMAT)
+"""A plan of an older format has what came later at its default, and runs as it ran then."""
+_OTHER_TAIL: Final = (1, 2)
+"""What is `disk.tail_bytes` there was in the storage, where it decided nothing."""
+_END: Final = "end"
+"""The last line of a plan since format 5: one without it was cut off."""
+_DIGITS: Final = 19
+_MOST_NODES: Final = 14
+_PARTS: Final[Mapping[str, type[Any]]] = {
+    "network": NetworkPlan,
+    "timing": TimingPlan,
+    "clock": ClockPlan,
+    "disk": DiskPlan,
+    "limits": Limits,
+    "clients": ClientPlan,
+}
+_PLAIN: Final = tuple(f.name for f in fields(Plan) if f.name not in (*_PARTS, "deeds"))
+_ALWAYS: Final = ("format", "seed", "voters", "duration_ms")
+_MASKS: Final = frozenset({"old", "young"})
+_DEFAULT: Final = Plan()
+
+
+def plan_text(plan: Plan, *, short: bool = False) -> str:
+    """A plan as text, one setting or deed a line; `parse_plan` reads it back.
+
+    `short`: settings that are as by default are left out, but for the first few.
+    """
+    lines = [
+        f"{name} {nodes_text(getattr(plan, name)) if name in _MASKS else _say(getattr(plan, name))}"
+        for name in _PLAIN
+        if getattr(plan, name) != getattr(_DEFAULT, name)
+        or name in _ALWAYS
+        or not (short or name == "scenario")
+    ]
+    for part, kind in _PARTS.items():
+        value, default = getattr(plan, part), getattr(_DEFAULT, part)
+        lines += [
+            f"{part}.{f.name} {_say(getattr(value, f.name))}"
+            for f in fields(kind)
+            if not short or getattr(value, f.name) != getattr(default, f.name)
+        ]
+    lines += map(str, plan.deeds)
+    lines.append(_END)
+    return "\n".join(lines) + "\n"
+
+
+def parse_plan(text: str) -> Plan:
+    """The plan of `plan_text`; empty lines and what follows a # count for nothing.
+
+    Settings that are left out have their defaults; a plan that names a format since 5 has to have
+    its end. Raises PlanError, which names the line.
+    """
+    plain: dict[str, object] = {}
+    parts: dict[str, dict[str, Any]] = {name: {} for name in _PARTS}
+    deeds: list[Deed] = []
+    lines: dict[str | Deed, int] = {}
+    told = text.splitlines()
+    for number, line in enumerate(told, 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        try:
+            if _END in lines:
+                raise ValueError("the plan has ended before")
+            if words == [_END]:
+                lines[_END] = number
+            elif words[0] == "at":
+                deeds.append(_parse_deed(words[1:]))
+                lines.setdefault(deeds[-1], number)
+            else:
+                _parse_setting(words, plain, parts)
+                lines[words[0]] = number
+        except ValueError as error:
+            raise PlanError(f"{error}: '{line.strip()}'", number) from None
+    found_format = plain.get("format", FORMAT)
+    if plain.get("format") == FORMAT and _END not in lines:
+        raise PlanError(f"the plan is cut off here: its last line is '{_END}'", len(told))
+    if found_format in _OTHER_TAIL:
+        parts["disk"].pop("tail_bytes", None)
+    plain["format"] = FORMAT
+    made = {name: kind(**parts[name]) for name, kind in _PARTS.items()}
+    plan = Plan(**plain, **made, deeds=tuple(deeds))  # type: ignore[arg-type]
+    check_plan(plan, lines)
+    if found_format in (4, FORMAT):
+        _check_ends(plan, lines)
+        return plan
+    return replace(plan, deeds=tuple(d for d in plan.deeds if d.at_ms < plan.duration_ms))
+
+
+def _check_ends(plan: Plan, lines: Mapping[str | Deed, int]) -> None:
+    """Raise PlanError for a deed that is never done. Before format 4 some were drawn."""
+    for deed in plan.deeds:
+        if deed.at_ms >= plan.duration_ms:
+            reason = f"'{deed}' is never done: all faults end at {plan.duration_ms} ms"
+            raise PlanError(reason, lines.get(deed, 0))
+
+
+def _parse_setting(
+    words: list[str], plain: dict[str, object], parts: dict[str, dict[str, Any]]
+) -> None:
+    if len(words) != 2:
+        raise ValueError("a setting is a name and a value")
+    name, value = words
+    part, dot, field_name = name.partition(".")
+    target, kind = (parts.get(part), _PARTS.get(part)) if dot else (plain, Plan)
+    known = {f.name: f for f in fields(kind)} if kind is not None else {}
+    key = field_name if dot else name
+    if target is None or key not in known or (not dot and key not in _PLAIN):
+        raise ValueError(f"there is no setting '{name}'")
+    if key in target:
+        raise ValueError(f"'{name}' is set twice")
+    target[key] = _mask(value) if name in _MASKS else _read(value, str(known[key].type))
+    if name == "format" and target[key] not in _READABLE:
+        raise ValueError(
+            f"this plan is of format {value}, and this version runs formats "
+            f"{', '.join(map(str, _READABLE))}: use the version of quorate that wrote it"
+        )
+
+
+def _read(word: str, kind: str) -> object:
+    if kind == "str":
+        return word
+    if kind == "bool":
+        if word not in ("yes", "no"):
+            raise ValueError(f"'{word}' is neither yes nor no")
+        return word == "yes"
+    if kind != "float":
+        return _number(word)
+    try:
+        value = float(word)
+    except ValueError:
+        raise ValueError(f"'{word}' is no number") from None
+    if not 0 <= value <= 1:
+        raise ValueError(f"{word} is no probability")
+    return value
+
+
+def _number(word: str) -> int:
+    if not (word.isascii() and word.isdecimal()):
+        raise ValueError(f"{word} is negative" if word[:1] == "-" else f"'{word}' is no number")
+    if len(word) > _DIGITS or int(word) > MOST:
+        raise ValueError(f"{word} is too large")
+    return int(word)
+
+
+def _parse_deed(words: list[str]) -> Deed:
+    if len(words) < 2:
+        raise ValueError("a deed is 'at MS KIND name=value...'")
+    at_ms, kind = _number(words[0]), words[1]
+    names = DEEDS.get(kind)
+    if names is None:
+        raise ValueError(f"there is no deed '{kind}'")
+    given = dict(word.split("=", 1) for word in words[2:] if "=" in word)
+    if len(given) != len(words) - 2 or tuple(given) != names:
+        raise ValueError(f"'{kind}' takes {' '.join(f'{n}=' for n in names) or 'nothing'}")
+    return Deed(at_ms, kind, tuple(_value(name, word) for name, word in given.items()))
+
+
+def _value(name: str, word: str) -> int:
+    if name in NAMED:
+        kind, names = NAMED[name]
+        if word not in names:
+            raise ValueError(f"there is no {kind} '{word}', but {', '.join(names)}")
+        return names.index(word)
+    if name != "nodes":
+        return LEADER if name == "node" and word == "leader" else _number(word)
+    return _mask(word)
+
+
+def _mask(word: str) -> int:
+    mask = 0
+    if word == NONE:
+        return mask
+    for node in map(_number, word.split(",")):
+        if node > _MOST_NODES:
+            raise ValueError(f"there is no node {node}: there are at most {_MOST_NODES}")
+        mask |= 1 << node
+    return mask
+
+
+def _say(value: object) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
