@@ -1,4 +1,4 @@
-"""Making a member's directory: as a founder, or to join later."""
+"""Making a member's directory, as a founder or to join later; and what a start reads there."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
 from quorate.embed.first_start import UNPROVEN
 from quorate.formats.files import META_PROPERTIES
+from quorate.formats.meta_properties import decode_meta_properties
 from quorate.node import formatter
 from quorate.node.config import METRICS_LISTENER, NodeConfig, config_of, strangers
 from quorate.node.dynamic_voters import DynamicVoter
@@ -103,6 +104,23 @@ def parse_address(text: str) -> Address:
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise QuorateError(f"'{text}' is not an address: write host:port")
     return Address(host.strip("[]"), int(port))
+
+
+def node_id_of(directory: Path) -> int:
+    """The node id that the directory was made for. Raises QuorateError."""
+    path = directory / META_PROPERTIES
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise QuorateError(
+            f"{directory} is not a member's directory: make it with quorate.embed.create"
+        ) from None
+    except OSError as error:
+        raise QuorateError(f"{path}: {error.strerror or error}") from None
+    node_id = decode_meta_properties(data, str(path)).node_id
+    if node_id is None:
+        raise QuorateError(f"{path} has no node.id")
+    return node_id
 
 
 def _derived(kind: str, name: str) -> Uuid:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import secrets
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey
+from quorate.embed.durable import recover, serve
 from quorate.embed.errors import EntryTooLarge, InDoubt, MemberStopped, NotLeader, Overloaded
-from quorate.embed.first_start import refuse_a_second_founding
-from quorate.embed.founding import LISTENER, member_config, parse_address
+from quorate.embed.founding import LISTENER, member_config, node_id_of, parse_address
 from quorate.embed.machine import (
     BARRIER,
     OpaqueMachine,
@@ -28,11 +24,9 @@ from quorate.embed.machine import (
 from quorate.embed.membership import Answer, carry_through
 from quorate.embed.node import EmbeddedNode
 from quorate.embed.outstanding import Done, Outstanding
-from quorate.formats.files import META_PROPERTIES
-from quorate.formats.meta_properties import decode_meta_properties
-from quorate.node.config import NodeConfig, raft_config
+from quorate.node.config import NodeConfig
 from quorate.node.controller import NodeInput
-from quorate.node.ensemble import Identity, load_identity
+from quorate.node.ensemble import load_identity
 from quorate.node.replica import Committed, Replica, Submit
 from quorate.raft.inputs import Resign
 from quorate.raft.messages import (
@@ -45,14 +39,8 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused
 from quorate.server import app, sockets
-from quorate.server.disk import off_the_loop
-from quorate.server.driver import Driver
 from quorate.server.logs import LOG
-from quorate.server.meters import Meters
 from quorate.storage.api import Storage
-
-if TYPE_CHECKING:
-    from quorate.server.web import WebServer
 
 R = TypeVar("R")
 _ONLY: Final = itemgetter(0)
@@ -60,14 +48,14 @@ _STOPPED: Final = "The member was stopped"
 
 
 class AnyDriver(Protocol):
-    """Who steps the node: the server's driver, or one in memory."""
+    """Who steps the node: over files and sockets (`durable`), or in memory (`local`)."""
 
     def post(self, item: NodeInput) -> None: ...
 
     def shutdown(self, timeout_ms: int) -> None: ...
 
     async def close(self) -> bool:
-        """End; False when the storage is still in use."""
+        """End, and the storage with it; False when that is still in use."""
 
 
 class Member:
@@ -86,8 +74,6 @@ class Member:
         self._driver: AnyDriver | None = None
         self._ended: asyncio.Future[str | None] = self._loop.create_future()
         self._why: str | None = None
-        self._storage: Storage | None = None
-        self._pages: WebServer | None = None
         self._stopping: asyncio.Task[None] | None = None
 
     @classmethod
@@ -117,7 +103,7 @@ class Member:
         """
         config = member_config(
             directory,
-            _node_id_of(Path(directory)),
+            node_id_of(Path(directory)),
             listen,
             advertise=advertise,
             contacts=contacts,
@@ -133,50 +119,14 @@ class Member:
                 undo.callback(page.close)
             storage = open_storage(config)
             undo.callback(storage.close)
-            member = await cls._run(config, identity, bound, page, storage, machine)
+            opaque = OpaqueMachine(machine)
+            replica = await recover(config, identity, bound, storage, opaque)
+            member = cls.around(ReplicaKey(config.node_id, identity.directory_id), replica, opaque)
+            driver = await serve(member.node, config, bound, page, storage, member._end)
+            member.drive(driver)
+            driver.start()
             undo.pop_all()
             return member
-
-    @classmethod
-    async def _run(
-        cls,
-        config: NodeConfig,
-        identity: Identity,
-        bound: sockets.Bound,
-        page: socket.socket | None,
-        storage: Storage,
-        machine: StateMachine,
-    ) -> Self:
-        recovered = await off_the_loop(storage.open)
-        raft = raft_config(config, identity.cluster_id, identity.directory_id, bound.advertised)
-        await refuse_a_second_founding(raft, recovered)
-        opaque = OpaqueMachine(machine)
-        replica = Replica(
-            raft,
-            recovered,
-            opaque,
-            random.Random(secrets.randbits(64)).random,
-            replace(app.snapshot_policy(config), in_proportion=True),
-        )
-        member = cls.around(ReplicaKey(config.node_id, identity.directory_id), replica, opaque)
-        meters = None if page is None else Meters(replica)
-        driver = Driver(
-            member.node,
-            storage,
-            asyncio.get_running_loop(),
-            app.limits(config),
-            config.queued_max_requests,
-            member._end,
-            meters,
-        )
-        if page is not None and meters is not None:
-            member._pages = await app.serve_pages(page, member.node, driver, meters)
-        for name, sock in bound.sockets.items():
-            await driver.acceptor.listen(name, sock)
-        member.drive(driver)
-        member._storage = storage
-        driver.start()
-        return member
 
     @classmethod
     def around(cls, key: ReplicaKey, replica: Replica, machine: OpaqueMachine) -> Self:
@@ -344,12 +294,7 @@ class Member:
             driver.shutdown(int(timeout_s * 1000))
             await asyncio.wait([self._ended], timeout=timeout_s + 1)
         self._driver = None
-        free = await driver.close()
-        if self._pages is not None:
-            self._pages.close()
-        if self._storage is not None and free:
-            await off_the_loop(self._storage.close)
-        elif not free:
+        if not await driver.close():
             LOG.error(
                 "The disk of member %d does not answer: its directory stays locked until this "
                 "process ends",
@@ -437,20 +382,3 @@ class Member:
         for future in asked:
             if not future.done():
                 future.set_exception(InDoubt(f"{why}; a change on its way may or may not commit"))
-
-
-def _node_id_of(directory: Path) -> int:
-    """The node id that the directory was made for."""
-    path = directory / META_PROPERTIES
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise QuorateError(
-            f"{directory} is not a member's directory: make it with quorate.embed.create"
-        ) from None
-    except OSError as error:
-        raise QuorateError(f"{path}: {error.strerror or error}") from None
-    node_id = decode_meta_properties(data, str(path)).node_id
-    if node_id is None:
-        raise QuorateError(f"{path} has no node.id")
-    return node_id
