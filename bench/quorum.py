@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -287,27 +288,44 @@ def _flat(
     fill: Callable[[System, int, int], Coroutine[Any, Any, None]],
     what: str,
 ) -> Report:
-    """A quorum of each size, all up at once and measured by turns: a busy minute hits all alike."""
+    """A quorum of each size, all up at once and measured by turns: a busy minute hits all alike.
+
+    Filling makes every node write a snapshot: commits beside that are a measure of their own.
+    """
     report = Report()
     sizes = (0, 30_000) if quick else (0, 30_000, 1_000_000)
+    turn, turns = (1.0, 3) if quick else (3.0, 9)
     with ExitStack() as stack:
         quorums = {size: stack.enter_context(started(make)) for size in sizes}
         for size, system in quorums.items():
             run(fill(system, 0, size))
-        turns: dict[int, list[float]] = {size: [] for size in sizes}
-        for _ in range(3 if quick else 9):
+        largest = quorums[sizes[-1]]
+        beside = run(measure(largest.connect, 16, turn)).rate
+        for system in quorums.values():
+            wait_for(partial(_rests, system), "the snapshots to be written", 300)
+        found = {size: [0.0] * turns for size in sizes}
+        for number in range(turns):
             for size, system in quorums.items():
-                turns[size].append(run(measure(system.connect, 16, 1.0 if quick else 3.0)).rate)
-        rates = {size: statistics.median(found) for size, found in turns.items()}
+                found[size][number] = run(measure(system.connect, 16, turn)).rate
+        rates = {size: statistics.median(each) for size, each in found.items()}
         for size, system in quorums.items():
             about = f"{size:,} {what}"
             name = f"commits, 16 outstanding, {about}, by turns"
             report.add(name, system.name, rates[size], "1/s")
             memory = max(memory_mb(node) for node in system.nodes.values())
             report.add(f"memory of a node, {about}", system.name, memory, "MB")
+        name = f"commits, 16 outstanding, {sizes[-1]:,} {what}, right after they came"
+        report.add(name, largest.name, beside, "1/s")
     spread = max(rates.values()) / min(rates.values()) - 1
     report.goals.append(Goal(f"spread of commits/s over the number of {what}", spread, 0.2))
     return report
+
+
+def _rests(system: System) -> bool:
+    """Whether no node of it has more to do, over half a second, than stay in touch."""
+    before = sum(map(cpu_seconds, system.nodes.values()))
+    time.sleep(0.5)
+    return sum(map(cpu_seconds, system.nodes.values())) - before < 0.1
 
 
 async def _fill_quotas(system: System, start: int, end: int) -> None:
