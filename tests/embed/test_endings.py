@@ -10,6 +10,8 @@ import pytest
 from embed.test_promises import Journal, Trio, free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.embed import Member, MemberStopped, create
+from quorate.server.listener import Acceptor
+from quorate.server.web import WebServer
 from quorate.storage.disk import sync_file
 from quorate.storage.files import FileStorage
 from quorate.storage.log import LogOptions
@@ -166,3 +168,27 @@ def test_a_storage_that_cannot_be_had_leaves_no_socket_open(tmp_path, recwarn):
     run(story)
     gc.collect()
     assert not [w for w in recwarn if issubclass(w.category, ResourceWarning)]
+
+
+def test_who_cannot_listen_serves_no_page_either(tmp_path, monkeypatch):
+    pages = []
+    serve_page = WebServer.listen
+
+    async def remembered(self, sock):
+        pages.append(self)
+        await serve_page(self, sock)
+
+    async def fails(self, name, sock):
+        raise OSError("no room for sockets")
+
+    monkeypatch.setattr(WebServer, "listen", remembered)
+    monkeypatch.setattr(Acceptor, "listen", fails)
+
+    async def story():
+        address = free_address()
+        create(tmp_path / "1", 1, "alone", {1: address})
+        with pytest.raises(OSError, match="no room for sockets"):
+            await Member.start(tmp_path / "1", Journal(), address, metrics=free_address())
+        assert [page._server.is_serving() for page in pages] == [False]
+
+    run(story)

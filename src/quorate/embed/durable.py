@@ -7,6 +7,7 @@ import random
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -85,9 +86,13 @@ async def serve(
         ended,
         meters,
     )
-    pages = None
-    if page is not None and meters is not None:
-        pages = await app.serve_pages(page, node, driver, meters)
-    for name, sock in bound.sockets.items():
-        await driver.acceptor.listen(name, sock)
+    with ExitStack() as undo:
+        undo.callback(driver.acceptor.close)
+        pages = None
+        if page is not None and meters is not None:
+            pages = await app.serve_pages(page, node, driver, meters)
+            undo.callback(pages.close)
+        for name, sock in bound.sockets.items():
+            await driver.acceptor.listen(name, sock)
+        undo.pop_all()
     return DurableDriver(driver, storage, pages)
