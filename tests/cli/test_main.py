@@ -132,7 +132,7 @@ def test_the_quorum_tool_imports_no_event_loop():
         "import sys; from quorate.cli.main import run;"
         "run(['metadata-quorum', '--bootstrap-controller', 'localhost:1', 'describe']);"
         "import quorate.client.admin, quorate.client.config;"
-        "print([m for m in ('rich', 'asyncio', 'uvloop', 'jproperties', 'logging') "
+        "print([m for m in ('rich', 'asyncio', 'uvloop', 'logging') "
         "if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

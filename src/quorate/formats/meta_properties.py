@@ -6,7 +6,6 @@ Java properties text as `java.util.Properties.store` writes it (`MetaProperties`
 
 from __future__ import annotations
 
-import io
 import time
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +14,7 @@ from quorate.base.errors import QuorateError
 from quorate.base.ids import Uuid, uuid_from_text, uuid_to_text
 from quorate.formats.errors import FormatError
 from quorate.formats.files import META_PROPERTIES
+from quorate.formats.properties import MalformedProperties, load_properties
 
 _HASH_ORDER: Final = ("node.id", "broker.id", "directory.id", "version", "cluster.id")
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -87,14 +87,11 @@ def decode_meta_properties(data: bytes, where: str = META_PROPERTIES) -> MetaPro
 
 
 def _parse(data: bytes, where: str) -> dict[str, str]:
-    import jproperties  # here: it costs several ms that most commands need not pay
-
-    properties = jproperties.Properties()
     try:
-        properties.load(io.BytesIO(data), encoding="iso-8859-1")
-    except (jproperties.PropertyError, ValueError) as error:
-        raise FormatError(f"{where}: not a properties file: {error}{HOW_TO_MEND}") from None
-    return {key: value.data for key, value in properties.items()}
+        return {key: found.value for key, found in load_properties(data).items()}
+    except MalformedProperties as error:
+        reason = f"{error} (line {error.line})"
+        raise FormatError(f"{where}: not a properties file: {reason}{HOW_TO_MEND}") from None
 
 
 def _integer(text: str, key: str, where: str) -> int:

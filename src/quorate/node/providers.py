@@ -94,7 +94,8 @@ def _from_file(path: str, key: str, params: Params) -> str | None:
         data = Path(path).read_bytes()
     except OSError as error:
         _refuse(f"Could not read properties from file {path}: {error.strerror}")
-    return parse_properties(data, path).get(key)
+    found = parse_properties(data, path).get(key)
+    return None if found is None else found.value
 
 
 def _from_directory(path: str, key: str, params: Params) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,9 +20,9 @@ def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
         data = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"Cannot read {source}: {error.strerror or error}") from None
-    values = parse_properties(data, source)
-    lines = data.decode("iso-8859-1").splitlines()
-    places = {key: f"{source}, line {_line_of(key, lines)}" for key in values}
+    found = parse_properties(data, source)
+    values = {key: one.value for key, one in found.items()}
+    places = {key: f"{source}, line {one.line}" for key, one in found.items()}
     for override in overrides:
         key, equals, value = override.partition("=")
         key = key.strip()
@@ -34,10 +33,3 @@ def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
     if PROVIDERS in values:
         values = resolved(values, places)
     return Settings(values, places, source)
-
-
-def _line_of(key: str, lines: Sequence[str]) -> int:
-    """Number of the last line that sets `key`."""
-    start = re.compile(rf"\s*{re.escape(key)}\s*(?:[=:\s]|$)")
-    numbers = [number for number, line in enumerate(lines, 1) if start.match(line)]
-    return numbers[-1] if numbers else 1

@@ -1,0 +1,82 @@
+"""The text of a Java properties file, as `java.util.Properties.load` takes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+_LINE_ENDS: Final = re.compile("\r\n|\r|\n")
+_BLANKS: Final = " \t\f"
+_KEY: Final = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
+_SEPARATOR: Final = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+_ESCAPE: Final = re.compile(r"\\(u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+class MalformedProperties(ValueError):
+    """A text that Java refuses, too; `line` counts from 1."""
+
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+class Property(NamedTuple):
+    """A value, and the line where its key stands, from 1."""
+
+    value: str
+    line: int
+
+
+def load_properties(data: bytes) -> dict[str, Property]:
+    """What an ISO-8859-1 text sets, by key; of a key that comes again the last one counts.
+
+    Raises MalformedProperties: a `\\u` without its four hexadecimal digits, nothing else is wrong.
+    """
+    found = {}
+    for number, line in _logical_lines(data.decode("iso-8859-1")):
+        key = _KEY.match(line)
+        assert key is not None  # it may be empty
+        separator = _SEPARATOR.match(line, key.end())
+        assert separator is not None
+        name = _unescaped(key[0], number)
+        found[name] = Property(_unescaped(line[separator.end() :], number), number)
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Without comments and blank ones, and with those that go on behind a backslash as one; each
+    with the number of the natural line where it begins."""
+    whole, begun = "", 1
+    for number, natural in enumerate(_LINE_ENDS.split(text), 1):
+        line = natural.lstrip(_BLANKS)
+        if not whole:
+            if line.startswith(("#", "!")):
+                continue
+            begun = number
+        whole += line
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            whole = whole[:-1]
+            continue
+        if whole:
+            yield begun, whole
+        whole = ""
+    if whole:
+        yield begun, whole
+
+
+def _unescaped(text: str, line: int) -> str:
+    if "\\" not in text:
+        return text
+
+    def plain(escape: re.Match[str]) -> str:
+        letter, digits = escape[1], escape[2]
+        if digits is not None:
+            return chr(int(digits, 16))
+        if letter == "u":
+            raise MalformedProperties("Malformed \\uxxxx encoding.", line)
+        return _LETTERS.get(letter, letter)
+
+    # Java's strings are UTF-16: two escapes may be one character.
+    return _ESCAPE.sub(plain, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
