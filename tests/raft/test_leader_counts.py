@@ -11,7 +11,9 @@ from quorate.raft.inputs import (
 from quorate.raft.messages import (
     FetchResponse,
 )
+from quorate.raft.progress import Progress
 from quorate.raft.values import Voter, Voters
+from quorate.raft.voters import VoterSet
 from quorate.sim.story.names import key, listeners, voter
 from raft.leader_stories import START, STRANGERS, committed, led, snapshotted
 from raft.single import (
@@ -157,3 +159,9 @@ def test_a_voter_whose_directory_nobody_knows_holds_the_quorum_from_any() -> Non
     single.ask(fetch(END, LAST_EPOCH, replica=key(2, 1)))
     single.wait(1)
     assert single.core.role == "leader"
+
+
+def test_a_leader_beside_the_voter_of_its_id_does_not_count_itself_among_those_it_hears() -> None:
+    progress = Progress(key(2, 1), VoterSet([voter(1), voter(2), voter(3)]))
+    assert not progress.heard_majority(key(3))
+    assert progress.heard_majority(key(1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorate.base.errors import ErrorCode
@@ -9,13 +11,14 @@ from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.core import RaftCore
 from quorate.raft.inputs import Answered, ConnectionLost, Failure, Persisted, SendFailed
 from quorate.raft.messages import FetchRequest, FetchResponse, VoteRequest, VoteResponse
-from quorate.raft.values import Batch, ElectionState
-from quorate.sim.story.names import key
+from quorate.raft.values import Batch, ControlState, ElectionState, KRaftVersion, Voters
+from quorate.sim.story.names import key, voter
 from raft.single import (
     END,
     EPOCH,
     LAST_EPOCH,
     ROLES,
+    VOTERS,
     Single,
     begin,
     candidate,
@@ -429,3 +432,17 @@ def test_an_observer_vouches_for_a_silent_leader_no_longer_than_the_fetch_timeou
     single.wait(4000)
     assert single.core.role == "follower"
     assert single.ask(request).granted is GRANT  # type: ignore[union-attr]
+
+
+def test_nobody_runs_for_the_replica_that_has_its_id_in_the_newest_voter_set() -> None:
+    """The snapshot 0-0 was made anew for this disk; the log has the former one as a voter."""
+    here = replace(voter(2), key=key(2, 1))
+    log = recovered(
+        snapshot_control=ControlState(1, (voter(1), here, voter(3))),
+        control_records=((1, KRaftVersion(1)), (2, Voters(VOTERS))),
+    )
+    node = Single(2, log=log, election=ElectionState(EPOCH, 1), directory_id=here.key.directory_id)
+    for _ in range(10):
+        node.wait(10_000)
+    assert node.sent(VoteRequest) is None
+    assert node.core.election.epoch == EPOCH

@@ -116,7 +116,7 @@ class Progress:
         if row is not None and row is not self.own and matches(row.key, key):
             self._check_quorum.add(key.id)
         needed = len(self.voters) // 2 + 1
-        if self.own.key.id in self.voters:
+        if self.is_voter(self.own):
             needed -= 1
         if len(self._check_quorum) < needed:
             return False

@@ -143,11 +143,12 @@ class State:
 
         As a voter; and as one that was a voter before the newest set, while that set is not
         known to be committed: it may hold the only record of its own removal, and then nobody
-        else can be elected (Raft, section 4.2.2; Kafka's observers never run).
+        else can be elected (Raft, section 4.2.2; Kafka's observers never run). Never beside a
+        voter with this id and another directory: votes are counted by id.
         """
         controls = self.controls
-        if controls.voters.is_voter(self.me):
-            return True
+        if controls.voters.get(self.me.id) is not None:
+            return controls.voters.is_voter(self.me)
         offset, replaced = controls.voters_offset, controls.replaced_voters
         if offset is None or replaced is None or offset < self.high_watermark:
             return False
