@@ -160,13 +160,21 @@ def test_its_voters_are_durably_gone_before_meta_properties_is_there(node, monke
     assert deeds[deeds.index("remove") :] == ["remove", "sync", "meta.properties", "sync"]
 
 
-def test_a_log_that_grew_on_its_voters_is_left_as_it_is(node):
-    """Who lost meta.properties alone: the voters may be in that checkpoint and nowhere else."""
+@pytest.mark.parametrize(
+    ("quorum", "flags"),
+    [(DYNAMIC, ["-N"]), (DYNAMIC, ["--standalone"]), (STATIC, []), (STATIC, ["-g"])],
+)
+def test_a_log_that_lost_its_meta_properties_alone_is_not_given_to_another_quorum(
+    node, quorum, flags
+):
+    """Kafka's tool does: the node then leads a new cluster with the records of an old one."""
     assert node.format(DYNAMIC, "--standalone").code == 0
     segment = node.a / PARTITION / "00000000000000000000.log"
     write_durably(segment, b"records")
     (node.a / "meta.properties").unlink()
-    before = (node.a / CHECKPOINT).read_bytes()
-    assert node.format(DYNAMIC, "-N").code == 0
-    assert (node.a / CHECKPOINT).read_bytes() == before
-    assert segment.read_bytes() == b"records"
+    before = {name: (node.a / name).read_bytes() for name in files(node.a)}
+    refused = node.format(quorum, *flags)
+    assert refused.code == 1
+    assert f"holds a metadata log ({PARTITION}/{segment.name})" in refused.err
+    assert "Put the file back as it was" in refused.err
+    assert {name: (node.a / name).read_bytes() for name in files(node.a)} == before

@@ -16,7 +16,7 @@ from typing import Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Uuid
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT, PARTITION_DIRECTORY, snapshot_name
-from quorate.formats.meta_properties import MetaProperties
+from quorate.formats.meta_properties import HOW_TO_MEND, MetaProperties
 from quorate.formats.records import (
     FeatureLevelRecord,
     UserScramCredentialRecord,
@@ -119,6 +119,8 @@ def plan(config: NodeConfig, request: Request) -> Plan:
     ensemble = load_ensemble(config.directories)
     verify(ensemble, request.cluster_id, config.node_id)
     _refuse_formatted(ensemble, request)
+    if config.metadata_log_dir in ensemble.empty:
+        _refuse_a_log(Path(config.metadata_log_dir))
     return Plan(
         cluster_id=request.cluster_id,
         node_id=config.node_id,
@@ -220,6 +222,34 @@ def _refuse_formatted(ensemble: Ensemble, request: Request) -> None:
         )
 
 
+def _refuse_a_log(directory: Path) -> None:
+    """A log without meta.properties is some quorum's, and cannot tell of which; unlike Kafka's."""
+    partition = directory / PARTITION_DIRECTORY
+    strangers = sorted(set(_entries(partition)) - _leftovers(partition))
+    if strangers:
+        raise FormatterError(
+            f"{directory} holds a metadata log ({strangers[0].relative_to(directory)}) but no "
+            "meta.properties: it belongs to some quorum, and formatting it would give its records "
+            f"to another. Move {PARTITION_DIRECTORY} away to begin without it{HOW_TO_MEND}"
+        )
+
+
+def _entries(directory: Path) -> list[Path]:
+    """Raises FormatterError when it cannot be read; of one that is not there, none."""
+    try:
+        return list(directory.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise FormatterError(f"Cannot read {directory}: {error.strerror or error}") from None
+
+
+def _leftovers(partition: Path) -> set[Path]:
+    """What a format that was cut short may have left there: the snapshot 0-0, or a part of it."""
+    checkpoint = partition / snapshot_name(BOOTSTRAP_SNAPSHOT_ID)
+    return {checkpoint, temporary_of(checkpoint)}
+
+
 def _directories(config: NodeConfig, request: Request, ensemble: Ensemble) -> tuple[Directory, ...]:
     voters = {voter.key.id: voter for voter in request.initial_controllers}
     taken = {meta.directory_id for meta in ensemble.found.values()}
@@ -278,14 +308,13 @@ def _write_directory(plan: Plan, directory: Directory) -> None:
 def _remove_leftover_voters(directory: Path) -> None:
     """Remove, durably, the snapshot 0-0 that a format which was cut short may have left.
 
-    With anything else beside it, it is part of a log, and stays. Raises OSError.
+    Where it stands beside a log, which `plan` refuses in a metadata directory, it stays. Raises
+    OSError.
     """
     partition = directory / PARTITION_DIRECTORY
-    checkpoint = partition / snapshot_name(BOOTSTRAP_SNAPSHOT_ID)
-    leftovers = {checkpoint, temporary_of(checkpoint)}
-    if not partition.exists() or not leftovers.issuperset(partition.iterdir()):
+    if not partition.exists() or not _leftovers(partition).issuperset(partition.iterdir()):
         return
-    for file in leftovers:
+    for file in _leftovers(partition):
         file.unlink(missing_ok=True)
     partition.rmdir()
     sync_directory(directory)
