@@ -358,6 +358,11 @@ def test_a_transaction_counts_when_it_ends_and_never_when_it_is_aborted(spark, t
     store = open_store(home)
     assert [row["open_transaction"] for row in rows_of(store, "clusters")] == [5]
     assert names_at(store, 5) == {"before"}
+    for offset in (4, 5, 7):
+        then = state_at(spark, store, "topics", "cluster-a", offset=offset).collect()
+        assert [row["topic_name"] for row in then] == ["before"]
+    with pytest.raises(NoSuchState, match="offset 8 is not applied yet, the state has come to 7"):
+        state_at(spark, store, "topics", "cluster-a", offset=8)
     (log / f"{0:020}.log").write_bytes(b"".join(parts))
     one = ingest(spark, [str(log.parent)], home).clusters["cluster-a"]
     assert (one.log_end_offset, one.applied_end_offset) == (10, 10)

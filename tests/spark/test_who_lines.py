@@ -164,6 +164,24 @@ def test_a_line_of_the_authorizer_before_kafka_4():
 
 
 @pytest.mark.parametrize(
+    "forged",
+    [
+        "g is Allowed operation = ALTER_CONFIGS",
+        "g from host = 1.2.3.4",
+        "g on resource = Topic:LITERAL:orders",
+        "g for request = DeleteTopics with resourceRefCount = 1",
+    ],
+)
+def test_a_name_that_speaks_as_the_authorizer_does_is_no_evidence(forged):
+    """Whoever asks for a group picks its name; the line of a refusal could pass for a leave."""
+    denied = ALLOWED.replace("is Allowed", "is Denied").replace(
+        "Topic:LITERAL:orders", "Group:LITERAL:g"
+    )
+    assert parse_authorizer(denied) is not None
+    assert parse_authorizer(denied.replace("LITERAL:g", f"LITERAL:{forged}")) is None
+
+
+@pytest.mark.parametrize(
     ("old", "new", "strengths"),
     [
         ("is Allowed", "is Denied", []),

@@ -132,8 +132,17 @@ def current(spark: SparkSession, store: Store, kind: str, files: Sequence[Stored
     return rows.drop("is_current", "valid_to_offset", "valid_to_time")
 
 
-def _check(known: Progress, offset: int) -> None:
+def _state_end(known: Progress) -> int:
+    """Exclusive. What a transaction has that has not ended changes nothing yet (KIP-868)."""
     end = known.applied_end or 0
+    if known.open_transaction == end:
+        for span in known.spans:
+            end = span.end if span.start <= end else end
+    return end
+
+
+def _check(known: Progress, offset: int) -> None:
+    end = _state_end(known)
     if offset >= end:
         raise NoSuchState(
             f"cluster '{known.cluster_id}': offset {offset} is not applied yet, the state has come "

@@ -31,6 +31,12 @@ AUTHORIZER: Final = re.compile(
     re.DOTALL,
 )
 
+_MARKS: Final = re.compile(
+    r" is (?:Allowed|Denied) [Oo]peration = | from host = | on resource = "
+    r"| for request = \w+ with resourceRefCount = "
+)
+"""Each once in a line, unless a name has one; who picked that name may have meant to deceive."""
+
 CAUSING: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "CreateTopics": ("CREATE", ("Topic", "Cluster")),
     "Metadata": ("CREATE", ("Topic", "Cluster")),
@@ -86,9 +92,9 @@ class Offer(NamedTuple):
 
 
 def parse_authorizer(message: str) -> Authorized | None:
-    """The line's message, None when it is no line of an authorizer."""
+    """The line's message, None when it is no line of an authorizer, or could be two of them."""
     found = AUTHORIZER.fullmatch(message)
-    if found is None:
+    if found is None or len(_MARKS.findall(message)) != 4:
         return None
     return Authorized(
         found["principal"],
