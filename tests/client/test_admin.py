@@ -10,6 +10,7 @@ from quorate.client.admin import (
     ClientConfig,
     ClientError,
     ConnectError,
+    NotLoaded,
     RequestFailed,
     UnsupportedVersion,
 )
@@ -168,9 +169,20 @@ def test_a_cluster_too_old_to_be_asked_directly_says_so_at_once(admin):
 
 def test_a_node_that_never_loads_the_cluster_ends_with_the_api_timeout(admin):
     with FakeNode({"DescribeClusterRequest": [NO_DIRECT]}) as one:
-        with pytest.raises(RequestFailed, match="Direct-to-controller"):
+        with pytest.raises(NotLoaded, match=f"{one.address} does not know yet what is committed"):
             admin(one, default_api_timeout_ms=50).describe_cluster()
         assert len(one.asked("DescribeClusterRequest")) > 1
+
+
+def test_who_waits_long_is_told_once_what_for():
+    said = []
+    with FakeNode({"DescribeClusterRequest": [NO_DIRECT]}) as one:
+        config = ClientConfig(
+            (one.address,), True, default_api_timeout_ms=50, retry_backoff_ms=1, tell_after_ms=5
+        )
+        with Admin(config, waiting=said.append) as client, pytest.raises(NotLoaded) as caught:
+            client.describe_cluster()
+    assert said == [str(caught.value)]
 
 
 def test_no_leader_ends_with_the_api_timeout(admin):

@@ -100,4 +100,8 @@ def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
         from quorate.node.settings_file import read_settings
 
         settings = read_settings(path)
-    return Admin(client_config(settings, servers, controllers)), settings
+
+    def waiting(reason: str) -> None:
+        click.echo(f"Waiting: {reason}", err=True)
+
+    return Admin(client_config(settings, servers, controllers), waiting=waiting), settings

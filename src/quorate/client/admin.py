@@ -65,8 +65,14 @@ class RequestFailed(ClientError):
         super().__init__(f"{message} ({self.code.name})" if message else self.code.name)
 
 
-class NotLoaded(RequestFailed):
-    """The node has only just started: it cannot describe the cluster before it knows it."""
+class NotLoaded(ClientError):
+    """The node cannot describe the cluster before it knows of something committed."""
+
+    def __init__(self, node: Address) -> None:
+        super().__init__(
+            f"{node} does not know yet what is committed: no controller leads the quorum (most "
+            "voters must be up), or this one has only just started"
+        )
 
 
 class ClientConfig(NamedTuple):
@@ -82,6 +88,8 @@ class ClientConfig(NamedTuple):
     connect_timeout_ms: int = 10_000
     unreachable_after_ms: int = 5_000
     """Give up when by then nobody could be connected to; Kafka waits out the api timeout."""
+    tell_after_ms: int = 3_000
+    """Who waits longer is told what for."""
 
 
 class Cluster(NamedTuple):
@@ -133,10 +141,15 @@ class Admin:
     """
 
     def __init__(
-        self, config: ClientConfig, monotonic: Callable[[], float] = time.monotonic
+        self,
+        config: ClientConfig,
+        monotonic: Callable[[], float] = time.monotonic,
+        waiting: Callable[[str], None] = lambda reason: None,
     ) -> None:
+        """waiting: told once in a call that takes long, why."""
         self.config = config
         self._now = monotonic
+        self._waiting = waiting
         self._open: dict[Address, Connection] = {}
         self._controller: Address | None = None
         self._cluster: Cluster | None = None
@@ -336,16 +349,15 @@ class Admin:
     def _retry(self, attempt: Callable[[], T]) -> T:
         """Repeat what may be repeated until the api timeout."""
         started = self._now()
+        told = False
         while True:
             try:
                 return attempt()
-            except (ConnectError, NoAnswer) as error:
+            except (ConnectError, NoAnswer, NotLoaded) as error:
                 self._forget()
                 failure: ClientError = error
             except RequestFailed as error:
-                if isinstance(error, NotLoaded):
-                    self._forget()
-                elif not error.code.retriable:
+                if not error.code.retriable:
                     raise
                 self._controller = None
                 failure = error
@@ -355,6 +367,9 @@ class Admin:
                 limit = min(limit, self.config.unreachable_after_ms)
             if elapsed_ms + self.config.retry_backoff_ms >= limit:
                 raise failure
+            if not told and elapsed_ms >= self.config.tell_after_ms:
+                self._waiting(str(failure))
+                told = True
             time.sleep(self.config.retry_backoff_ms / 1000)
 
     def _forget(self) -> None:
@@ -409,7 +424,7 @@ class Admin:
             at_least=1 if self.config.controllers else 0,
         )
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and not _is_loaded(node.features):
-            raise NotLoaded(answer.error_code, answer.error_message)
+            raise NotLoaded(node.address)
         _check(answer.error_code, answer.error_message)
         nodes = {n.broker_id: Address(n.host, n.port) for n in answer.brokers}
         self._cluster = Cluster(answer.cluster_id, answer.controller_id, nodes)
