@@ -225,12 +225,11 @@ def _refuse_formatted(ensemble: Ensemble, request: Request) -> None:
 def _refuse_a_log(directory: Path) -> None:
     """A log without meta.properties is some quorum's, and cannot tell of which; unlike Kafka's."""
     partition = directory / PARTITION_DIRECTORY
-    strangers = sorted(set(_entries(partition)) - _leftovers(partition))
-    if strangers:
+    if not _leftovers(partition).issuperset(_entries(partition)):
         raise FormatterError(
-            f"{directory} holds a metadata log ({strangers[0].relative_to(directory)}) but no "
-            "meta.properties: it belongs to some quorum, and formatting it would give its records "
-            f"to another. Move {PARTITION_DIRECTORY} away to begin without it{HOW_TO_MEND}"
+            f"{directory} holds a metadata log ({PARTITION_DIRECTORY}) but no meta.properties: "
+            f"formatting it could give one quorum's records to another{HOW_TO_MEND}. Or move "
+            f"{PARTITION_DIRECTORY} away, to begin without them"
         )
 
 
