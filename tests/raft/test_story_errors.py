@@ -28,6 +28,7 @@ BAD = {
     "no such node": ("dynamic 1\n\n\n# Who?\ncrash 2\n", 5, "there is no node 2"),
     "no such node to cut off": ("dynamic 1\ncut 1 | 2\n", 2, "there is no node 2"),
     "not a node": ("dynamic 1\ncut 1 : 2\n", 2, "':' is not a node's id"),
+    "no digit of ASCII": ("dynamic 1\ncut 1 ²\n", 2, "'²' is not a node's id"),
     "a node that is down": ("dynamic 1\npropose 1 a\n", 2, "node 1 is down"),
     "no snapshot": ("static 1\nstart\nclean 1\n", 3, "node 1 has no snapshot"),
     "no batch ends there": ("dynamic 1\nstart\nelect\nsnapshot 1 99\n", 4, "ends at 99"),

@@ -88,7 +88,7 @@ def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> Dat
 
 
 def _then(text: str) -> dict[str, Any]:
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
         return {"offset": int(text)}
     try:
         instant = datetime.fromisoformat(text)

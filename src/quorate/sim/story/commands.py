@@ -228,6 +228,6 @@ def _chosen(message: Message, filters: tuple[str, ...]) -> bool:
 
 def _numbers(words: Sequence[str]) -> list[int]:
     for word in words:
-        if not word.isdigit():
+        if not (word.isascii() and word.isdigit()):
             raise CannotDo(f"'{word}' is not a node's id")
     return [int(word) for word in words]
