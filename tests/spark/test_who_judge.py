@@ -85,6 +85,13 @@ def test_a_config_is_authorized_by_its_resource(kind, name, resource):
     assert f"IncrementalAlterConfigs\tconfig\t{kind}\t{name}\tx\t1" in keys(found, BODY)
 
 
+@pytest.mark.parametrize(("value", "number"), [("Infinity", "inf"), ("NaN", "nan"), (5.0, "5.0")])
+def test_a_quota_without_limit_is_found_in_the_request_that_set_it(value, number):
+    """`changes` has it as a text; Kafka's request log, read as JSON, as a number."""
+    found = cause("quota set", after={"value": value}, resource_name="{}", name="k")
+    assert keys(found, BODY) == [f"AlterClientQuotas\tquota\t{{}}\tk\t{number}"]
+
+
 @pytest.mark.parametrize(
     ("name", "words", "expected"),
     [

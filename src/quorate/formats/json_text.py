@@ -68,10 +68,9 @@ def text(value: str) -> str:
 
 def double(value: float) -> str:
     """A float64 as Java prints it (`Double.toString`); quoted where JSON has no number for it."""
-    if math.isnan(value):
-        return '"NaN"'
-    if math.isinf(value):
-        return '"Infinity"' if value > 0 else '"-Infinity"'
+    word = no_number(value)
+    if word is not None:
+        return f'"{word}"'
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
@@ -79,6 +78,13 @@ def double(value: float) -> str:
     power = int(exponent) + len(figures) - 1
     fraction = figures[1:].rstrip("0") or "0"
     return f"{'-' if sign else ''}{figures[0]}.{fraction}E{power}"
+
+
+def no_number(value: float) -> str | None:
+    """The text for a float64 that JSON has no number for; None of all others."""
+    if math.isfinite(value):
+        return None
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def base64(value: bytes) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from quorate.formats.json_text import no_number
 from quorate.metadata.image import NO_LEADER, RECOVERING, Broker, Partition
 from quorate.spark.tables.kinds import (
     ACLS,
@@ -52,8 +53,14 @@ def events(change: Change) -> Iterator[Event]:
 
 
 def facts_json(facts: Facts) -> str | None:
-    """The facts as a JSON object."""
-    return None if facts is None else _TO_JSON(facts)
+    """The facts as a JSON object; texts where JSON has no number for a value."""
+    if facts is None:
+        return None
+    return _TO_JSON({name: _in_json(fact) for name, fact in facts.items()})
+
+
+def _in_json(fact: Any) -> Any:
+    return (no_number(fact) or fact) if isinstance(fact, float) else fact
 
 
 def _facts(kind: Kind, value: Any) -> Facts:

@@ -158,7 +158,8 @@ def _config(event: Row, facts: Facts, context: Context) -> Cause:
 
 def _quota(event: Row, facts: Facts, _context: Context) -> Cause:
     value = facts.after.get("value")
-    words = ("quota", event["resource_name"], event["name"], value)
+    number = None if value is None else float(value)  # a text where JSON has no number for it
+    words = ("quota", event["resource_name"], event["name"], number)
     return _asked(*_on_cluster("AlterClientQuotas", *words))
 
 
