@@ -446,3 +446,13 @@ def test_nobody_runs_for_the_replica_that_has_its_id_in_the_newest_voter_set() -
         node.wait(10_000)
     assert node.sent(VoteRequest) is None
     assert node.core.election.epoch == EPOCH
+
+
+@pytest.mark.parametrize("committed", [3, 4, 5])
+def test_a_removed_voter_runs_until_its_removal_is_known_to_be_committed(committed: int) -> None:
+    """The record of its removal has the offset 4: at a high watermark of 4 it is not in yet."""
+    node = follower(log=recovered(control_records=((4, Voters(VOTERS[1:])),)))
+    leads = LeaderAndEpoch(2, EPOCH)
+    node.answer(FetchRequest, FetchResponse(ErrorCode.NONE, leads, committed))
+    node.wait(10_000)
+    assert (node.sent(VoteRequest) is not None) == (committed <= 4)

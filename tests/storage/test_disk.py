@@ -15,7 +15,7 @@ import pytest
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import iter_batches
-from quorate.formats.snapshot import encode_snapshot
+from quorate.formats.snapshot import SnapshotEncoder
 from quorate.raft.values import ElectionState
 from quorate.storage.api import StorageError
 from quorate.storage.disk import OsDisk
@@ -42,9 +42,12 @@ LOG_FILE = "00000000000000000000.log"
 LOG = log_of(5)
 
 
-def watched(directory: Path) -> tuple[DiskStorage, Steps]:
+def watched(
+    directory: Path,
+    options: LogOptions = LogOptions(),  # noqa: B008 - it is frozen
+) -> tuple[DiskStorage, Steps]:
     steps = Steps()
-    storage = DiskStorage(WatchedDisk(OsDisk(directory), steps), LogOptions())
+    storage = DiskStorage(WatchedDisk(OsDisk(directory), steps), options)
     storage.open()
     storage.append(LOG)
     storage.sync()
@@ -415,17 +418,23 @@ def check_one_history(found: bytes) -> None:
 
 
 def test_a_long_snapshot_is_synced_while_it_is_written(tmp_path):
-    """So that no sync of the log has to wait for all of it."""
-    storage, steps = watched(tmp_path)
+    """So that no sync of the log has to wait for all of it; and no more often than that needs."""
+    options = LogOptions(sync_every=100_000)
+    storage, steps = watched(tmp_path, options)
     id = OffsetAndEpoch(5, 1)
     writer = storage.create_snapshot(id)
-    unsynced = 0
-    for batch in encode_snapshot(id, CONTROL, 5005, [bytes(1 << 20)] * 20, 9000):
+    encoder = SnapshotEncoder(id, CONTROL, 5005, max_batch_size=15_000)
+    batches = [encoder.begin(9000)]
+    batches += (batch for _ in range(200) if (batch := encoder.add(bytes(10_000), 9000)))
+    unsynced = syncs = 0
+    for batch in (*batches, encoder.finish(9000)):
         steps.done.clear()
         writer.append(batch)
         synced = any(operation == "sync" for operation, _ in steps.done)
         unsynced = 0 if synced else unsynced + len(batch)
-        assert unsynced < LogOptions().sync_every
+        assert unsynced < options.sync_every
+        syncs += synced
+    assert 15 < syncs <= 20
     writer.freeze()
-    assert storage.snapshot_size(id) > 20 << 20
+    assert storage.snapshot_size(id) > 2_000_000
     storage.close()
