@@ -36,7 +36,8 @@ def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) ->
     """Reach any voter set by single safe steps, each committed before the next.
 
     A voter that is added must run already, as an observer; else no step is taken. Ctrl-C ends it
-    between two steps or within one; the same command goes on where it stopped.
+    between two steps or within one; the same command goes on where it stopped. A controller with
+    controller.quorum.auto.join.enable=true that is taken away comes back by itself: stop it first.
 
     --json prints a line for each step, its "state" committed (planned with --dry-run), and one
     whose state is unchanged where there is nothing to do.

@@ -276,5 +276,5 @@ def _say_hello(config: NodeConfig, identity: Identity, bound: Bound) -> None:
         identity.cluster_id,
         uuid_to_text(identity.directory_id),
         config.metadata_log_dir,
-        ", ".join(f"{name}://{host}:{port}" for name, host, port in bound.advertised),
+        ", ".join(f"{name}://{Address(host, port)}" for name, host, port in bound.advertised),
     )
