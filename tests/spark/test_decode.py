@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from unittest.mock import patch
 
@@ -30,7 +31,10 @@ from quorate.spark.columns import COLUMNS, DECODED
 from quorate.spark.facts import facts
 from quorate.spark.walk import can_walk
 from spark.kafka_dump import told_by_kafka
-from spark.logs import START_MS, batches, fence, rows_of, topic
+from spark.logs import NO_OP, START_MS, batches, fence, rows_of, topic
+
+EARLIEST = datetime(1, 1, 3, tzinfo=UTC)
+LATEST = datetime(9999, 12, 29, 23, 59, 59, 999000, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("path", one_in(3, DUMPED_FILES), ids=short)
@@ -242,3 +246,22 @@ def test_uuids_and_bytes_are_in_the_base64_of_kafka():
 def test_each_declared_record_has_a_name_that_kafka_spells_alike():
     for cls in RECORD_TYPES.values():
         assert "".join(word.title() for word in type_name(cls).split("_")) == cls.__name__
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (START_MS, datetime(2027, 1, 15, 8, tzinfo=UTC)),
+        (-1, datetime(1969, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)),
+        (1 << 62, LATEST),
+        ((1 << 63) - 1, LATEST),
+        (-(1 << 62), EARLIEST),
+        (-(1 << 63), EARLIEST),
+    ],
+)
+def test_a_time_that_no_calendar_has_is_the_next_that_can_be_shown(written, shown):
+    """In any zone: people read timestamps in their own."""
+    [row] = rows_of(encode_batch(12, 1, written, [NO_OP]), ("timestamp", "problem"))
+    assert row == {"timestamp": shown, "problem": None}
+    for hours in (-14, 14):
+        assert row["timestamp"].astimezone(timezone(timedelta(hours=hours)))

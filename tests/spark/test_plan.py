@@ -33,7 +33,7 @@ from quorate.spark.files import SourceError, list_files
 from quorate.spark.plan import Pieces, parse_options, partitions
 from quorate.spark.read import read_partition
 from quorate.spark.typed import source_type
-from spark.logs import START_MS, batches, end_offset, log_directory, snapshot, topic
+from spark.logs import NO_OP, START_MS, batches, end_offset, log_directory, snapshot, topic
 
 
 def plan(*paths: Path | str, filters=(), **options: str) -> list[Pieces]:
@@ -536,6 +536,13 @@ def test_files_that_no_row_can_pass_from_are_not_read(two_segments, filters, fil
 def test_batches_that_no_row_can_pass_from_are_not_decoded(two_segments):
     rows = read(two_segments[0], kinds="log", filters=[EqualTo(("offset",), 30)])
     assert [row["offset"] for row in rows] == list(range(28, 36))
+
+
+def test_batches_of_times_that_no_calendar_has_are_found_by_the_time_shown(tmp_path: Path):
+    log = encode_batch(0, 1, START_MS, [NO_OP]) + encode_batch(1, 1, 1 << 62, [NO_OP])
+    home = log_directory(tmp_path, {0: log})
+    [row] = read(home, filters=[GreaterThan(("timestamp",), START_MS * 1000)])
+    assert (row["offset"], row["timestamp"].year) == (1, 9999)
 
 
 @pytest.mark.parametrize("columns", ["", "offset,type", "record,offset,type,position"])

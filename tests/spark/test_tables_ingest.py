@@ -34,7 +34,7 @@ from quorate.spark.tables.kinds import KINDS, text_of
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.summary import BadInput
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.timetravel import NoSuchState, offset_at, state_at
+from quorate.spark.timetravel import NoSuchState, log_ends, offset_at, state_at
 from spark.fleet import DYNAMIC, EVERYTHING, LOG, rows_of, warehouses
 from spark.logs import START_MS, log_directory, topic
 from spark.slice_logs import thing
@@ -567,3 +567,20 @@ def test_over_a_gap_the_state_goes_on_from_a_snapshot(spark, tmp_path):
     assert any(row["is_current"] and row["valid_from_offset"] < 144 for row in partitions)
     [loaded] = [row for row in rows_of(store, "changes") if row["event"] == "snapshot loaded"]
     assert json.loads(loaded["after"])["end_offset"] == 228
+
+
+def test_times_that_no_calendar_has_are_shown_as_far_as_can_be(spark, tmp_path):
+    """Kafka's quorum writes them as its clock says; a checksum does not tell them wrong."""
+    far = 1 << 62
+    control = ControlState(0, None)
+    snapshot = b"".join(encode_snapshot(OffsetAndEpoch(5, 1), control, far, [topic(1)], START_MS))
+    log = encode_batch(5, 1, far, [topic(2)])
+    log_directory(tmp_path / "in/a", {5: log}, {(5, 1): snapshot})
+    log_directory(tmp_path / "in/b", {}, {(5, 1): snapshot}, "cluster-b")
+    ingest(spark, [str(tmp_path / "in/*")], str(tmp_path / "home"))
+    store = open_store(str(tmp_path / "home"))
+    end = log_ends(store, "cluster-a")
+    assert end.year == 9999
+    for table, column in (("log", "timestamp"), ("log", "time"), ("changes", "time")):
+        assert {row[column] for row in rows_of(store, table)} == {end}, (table, column)
+    assert state_at(spark, store, "topics", "cluster-a", instant=end).count() == 2

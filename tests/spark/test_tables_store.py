@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import resource
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ from quorate.spark.tables.store import (
     parse_plan,
 )
 from quorate.spark.tables.warehouse import open_store
+from quorate.spark.timetravel import log_ends
 
 FORMS = {"delta": DeltaStore, "parquet": ParquetStore}
 
@@ -274,6 +276,15 @@ def test_plans_and_progress_survive_their_text(store):
     plan_progress(store, plan, told)
     store.commit(plan)
     assert load_progress(store) == told
+
+
+def test_the_end_of_a_log_is_told_to_the_microsecond_however_far_it_is(store):
+    last = datetime(9999, 12, 29, 23, 59, 59, 999000, tzinfo=UTC)
+    span = Span(1, 0, 10, 0, (last - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1))
+    plan = Plan(1, "test")
+    plan_progress(store, plan, {"a": Progress("a", (span,), 10, 0, None, 1, (), None, 1)})
+    store.commit(plan)
+    assert log_ends(store, "a") == last
 
 
 @pytest.mark.parametrize("odd", [math.inf, -math.inf, math.nan])

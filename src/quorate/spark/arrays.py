@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final, Protocol, Self, TypeVar
 
 import numpy as np
@@ -25,6 +26,11 @@ _BASE64: Final = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8
 )
 _UUID_TEXT: Final = 22
+_EPOCH: Final = datetime(1970, 1, 1)
+_MS: Final = timedelta(milliseconds=1)
+_FIRST_MS: Final = (datetime(1, 1, 3) - _EPOCH) // _MS
+_LAST_MS: Final = (datetime(9999, 12, 30) - _EPOCH) // _MS - 1
+"""Times that a datetime can hold in every zone, which is how PySpark gives them."""
 
 
 class Column(Protocol):
@@ -140,6 +146,11 @@ class Lists:
         kind = pa.list_(elements.type)
         bitmap = _bitmap(self.valid)
         return pa.Array.from_buffers(kind, len(self.counts), [bitmap, ends], children=[elements])
+
+
+def microseconds(milliseconds: Ints) -> Ints:
+    """Times as timestamps have them; of one that cannot be shown, the nearest that can."""
+    return np.clip(milliseconds.astype(np.int64), _FIRST_MS, _LAST_MS) * 1000
 
 
 def joined(*pieces: pa.Array | str) -> pa.Array:

@@ -26,7 +26,10 @@ _TOLD: Final = {
     "is_control": (pa.bool_(), "a record of the quorum itself, as LeaderChange and KRaftVoters"),
     "offset": (_LONG, "of the record; in a snapshot its place in the snapshot"),
     "epoch": (_INT, "leader epoch of the batch"),
-    "timestamp": (pa.timestamp("us", "UTC"), "of the batch, to the millisecond"),
+    "timestamp": (
+        pa.timestamp("us", "UTC"),
+        "of the batch, to the millisecond; beyond years 1 to 9999 the nearest that can be shown",
+    ),
     "type": (_TEXT, "'TopicRecord', ...; 'LeaderChange', 'SnapshotHeader', ...; 'unknown-99'"),
     "type_id": (_INT, "the number of the type"),
     "version": (_INT, "of the record"),

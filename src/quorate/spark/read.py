@@ -15,6 +15,7 @@ from quorate.formats.batch import control_records
 from quorate.formats.control import SnapshotFooter
 from quorate.formats.errors import BatchError
 from quorate.spark.archives import Shelf
+from quorate.spark.arrays import microseconds
 from quorate.spark.decode import AnyDecoder, Decoder, ViewDecoder, chunks
 from quorate.spark.files import SourceError
 from quorate.spark.filters import Span, in_microseconds, may_hold, mentions
@@ -168,7 +169,7 @@ def _spans(run: Run) -> Iterator[dict[str, Span]]:
     columns = (
         bases.tolist(),
         (bases + heads["last_delta"]).tolist(),
-        (heads["max_timestamp"].astype(np.int64) * 1000).tolist(),
+        microseconds(heads["max_timestamp"]).tolist(),
         heads["epoch"].tolist(),
         (heads["attributes"] & CONTROL != 0).tolist(),
     )

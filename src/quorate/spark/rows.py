@@ -23,7 +23,7 @@ from quorate.formats.control import (
 from quorate.formats.errors import BatchError, RecordError
 from quorate.formats.json_text import to_json
 from quorate.formats.records import RECORD_TYPES
-from quorate.spark.arrays import Bytes, Ints, Mask
+from quorate.spark.arrays import Bytes, Ints, Mask, microseconds
 from quorate.spark.columns import COLUMNS
 from quorate.spark.scan import CONTROL, HEADER, Damage, Run
 from quorate.spark.walk import PADDING, can_walk
@@ -215,7 +215,7 @@ class Rows:
             case "epoch":
                 return heads["epoch"].astype(np.int32), self._sound
             case "timestamp":
-                return heads["max_timestamp"].astype(np.int64) * 1000, self._sound
+                return microseconds(heads["max_timestamp"]), self._sound
         raise ValueError(f"{name} is not told by headers")
 
     def _crc_ok(self) -> Mask:

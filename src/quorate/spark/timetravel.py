@@ -119,7 +119,7 @@ def _since(spark: SparkSession, store: Store, cluster_id: str, offset: int) -> t
 
 def log_ends(store: Store, cluster_id: str) -> datetime:
     """When the last record that is at hand was written."""
-    return datetime.fromtimestamp(load_progress(store)[cluster_id].last_time / 1e6, UTC)
+    return _EPOCH + timedelta(microseconds=load_progress(store)[cluster_id].last_time)
 
 
 def current(spark: SparkSession, store: Store, kind: str, files: Sequence[Stored]) -> DataFrame:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from quorate.spark.arrays import microseconds
 from quorate.spark.tables.bronze import Place
 from quorate.spark.tables.lineage import CHUNK, Span, Stretch, after_holes, bounds_of, floors
 from quorate.spark.tables.slices import (
@@ -248,7 +250,8 @@ def _baselines(snapshots: DataFrame, work: Sequence[ClusterWork]) -> list[Baseli
     for id, end, by, at in headers.collect():  # one of each snapshot in bronze
         if (id, end, by) in wanted:
             earliest, latest = bounds_of(end, spans[id])
-            found.append(Baseline(id, end, by, min(max(at * 1000, earliest), latest)))
+            shown = microseconds(np.array(at)).item()
+            found.append(Baseline(id, end, by, min(max(shown, earliest), latest)))
     return found
 
 
