@@ -7,8 +7,9 @@ import math
 
 import pytest
 
+from quorate.metadata.image import Partition
 from quorate.spark.tables.events import events, facts_json
-from quorate.spark.tables.kinds import QUOTAS
+from quorate.spark.tables.kinds import PARTITIONS, QUOTAS, TopicPartition
 from quorate.spark.tables.rules import Change
 
 
@@ -25,3 +26,23 @@ def test_facts_are_json_whatever_a_quota_is(value, told):
     [event] = events(Change(QUOTAS, ("{}", "request_percentage"), None, (value,)))
     assert strictly(facts_json(event.after)) == {"value": told}
     assert facts_json(event.before) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "name"),
+    [
+        ((1, 2, 3), (1, 3), "isr shrunk"),
+        ((1,), (1, 2), "isr expanded"),
+        ((1, 2), (1, 3), "isr changed"),
+        ((1, 2), (2, 1), "isr changed"),
+        ((1, 2), (3,), "isr changed"),
+    ],
+)
+def test_an_isr_shrinks_or_expands_only_where_nobody_else_came_or_went(before, after, name):
+    topic = bytes(range(16))
+    was, now = (
+        TopicPartition("orders", Partition((1, 2, 3), (bytes(16),) * 3, isr, (), (), 1, 0, 5, 7))
+        for isr in (before, after)
+    )
+    [event] = events(Change(PARTITIONS, (topic, 0), was, now))
+    assert event[:3] == (name, {"isr": before}, {"isr": after})

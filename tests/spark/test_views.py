@@ -131,11 +131,11 @@ def test_the_broker_that_was_killed_is_the_one_that_flaps(ask):
     assert row == {"broker_id": 13, "fenced": 1}
 
 
-def over(spark, view, table, columns, rows, holes="[]"):
-    """What a view answers over a table that holds only these rows."""
+def over(spark, view, table, columns, rows, clusters=(("c", "[]"),)):
+    """What a view answers over a table that holds only these rows, and clusters with holes."""
     alone = spark.newSession()
-    clusters = alone.createDataFrame([("c", holes)], "cluster_id string, unknown string")
-    clusters.createOrReplaceTempView("clusters")
+    known = alone.createDataFrame(clusters, "cluster_id string, unknown string")
+    known.createOrReplaceTempView("clusters")
     alone.createDataFrame(rows, columns).createOrReplaceTempView(table)
     return [row.asDict() for row in alone.sql(VIEWS[view].sql).collect()]
 
@@ -169,6 +169,35 @@ def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
     assert seconds == [*first, (2, 1, 0, None), (3, 1, 0, 0.0)]
 
 
+def test_a_partition_that_shrinks_twice_is_one_of_the_storms_partitions(spark):
+    columns = (
+        "cluster_id string, time timestamp, offset long, event string, topic_id string, "
+        "partition int, before string, after string"
+    )
+    at = datetime(2026, 11, 22, 10, tzinfo=UTC)
+    rows = [
+        ("c", at, offset, "isr shrunk", topic, partition, f'{{"isr":{was}}}', f'{{"isr":{now}}}')
+        for offset, (topic, partition, was, now) in enumerate(
+            [("a", 0, [1, 2, 3], [1, 3]), ("a", 0, [1, 3], [1]), ("a", 1, [2, 1], [1])]
+        )
+    ]
+    [storm] = over(spark, "isr_shrink_storms", "changes", columns, rows)
+    assert (storm["shrinks"], storm["partitions"], storm["topics"]) == (3, 2, 1)
+    assert storm["brokers_that_left"] == [2, 3]
+
+
+def test_a_config_that_is_set_to_the_words_for_not_set_drifts(spark):
+    columns = (
+        "cluster_id string, resource_type string, resource_name string, name string, value string"
+    )
+    rows = [("c", "topic", "t", "x", "not set"), ("c", "topic", "t", "y", "1")]
+    rows.append(("d", "topic", "t", "y", "1"))
+    clusters = [("c", "[]"), ("d", "[]")]
+    [drift] = over(spark, "config_drift", "configs_now", columns, rows, clusters=clusters)
+    assert (drift["name"], drift["different_values"]) == ("x", 2)
+    assert drift["value_by_cluster"] == {"c": "not set", "d": "(not set)"}
+
+
 def test_nobody_knows_how_long_a_topic_lived_that_is_older_than_the_log(spark):
     columns = (
         "cluster_id string, topic_name string, topic_id string, from_snapshot boolean, "
@@ -179,7 +208,7 @@ def test_nobody_knows_how_long_a_topic_lived_that_is_older_than_the_log(spark):
     rows = [("c", name, name, name == "old", begin, end, 5, 9) for name in ("old", "new")]
     found = over(spark, "topics_created_and_deleted", "topics", columns, rows)
     assert {one["topic_name"]: one["seconds"] for one in found} == {"old": None, "new": 86400.0}
-    found = over(spark, "topics_created_and_deleted", "topics", columns, rows, "[[7,9]]")
+    found = over(spark, "topics_created_and_deleted", "topics", columns, rows, [("c", "[[7,9]]")])
     assert [(one["seconds"], one["deleted_unseen"]) for one in found] == [(None, True)] * 2
 
 

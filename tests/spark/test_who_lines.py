@@ -235,6 +235,16 @@ def test_a_request_with_its_body():
     assert parse_request(ipv6).host == "fe80::1"
 
 
+ACL = {
+    "resourceType": 2,
+    "patternType": 4,
+    "principal": "User:b",
+    "host": "*",
+    "operation": 11,
+    "permissionType": 3,
+}
+
+
 @pytest.mark.parametrize(
     ("name", "body", "answer", "keys"),
     [
@@ -278,16 +288,8 @@ def test_a_request_with_its_body():
                     {
                         "errorCode": 0,
                         "matchingAcls": [
-                            {
-                                "errorCode": 0,
-                                "resourceType": 2,
-                                "resourceName": "a",
-                                "patternType": 4,
-                                "principal": "User:b",
-                                "host": "*",
-                                "operation": 11,
-                                "permissionType": 3,
-                            }
+                            {"errorCode": 0, "resourceName": "a", **ACL},
+                            {"errorCode": 58, "resourceName": "kept", **ACL},
                         ],
                     }
                 ]
