@@ -17,6 +17,7 @@ from quorate.raft.inputs import (
     SnapshotCreated,
     SnapshotInstalled,
 )
+from quorate.raft.log_index import LogIndex, NeedsSnapshot
 from quorate.raft.messages import (
     FetchRequest,
     FetchResponse,
@@ -33,7 +34,7 @@ from quorate.raft.ready import (
     SnapshotChunk,
     Truncate,
 )
-from quorate.raft.values import Batch, ControlState, ElectionState, Voters
+from quorate.raft.values import Batch, ControlState, ElectionState, RecoveredLog, Voters
 from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
@@ -333,6 +334,20 @@ def test_an_older_snapshot_that_comes_behind_the_installed_one_is_dropped() -> N
     single.step(SnapshotCreated(OffsetAndEpoch(END, LAST_EPOCH)))
     assert single.step(CleanTo(SNAPSHOT)).writes == (Clean(SNAPSHOT),)
     assert single.step(CleanTo(SNAPSHOT)).writes == ()
+
+
+def test_an_older_snapshot_that_comes_behind_the_installed_one_says_nothing_of_the_log() -> None:
+    """It may be of an older epoch than the log's start: who ends there with another record would
+    have been told to go on. Found by seed 3007622 of plan format 5."""
+    log = LogIndex(RecoveredLog(25, 30, ((3, 25),), (OffsetAndEpoch(25, 2),), None, ()))
+    older = OffsetAndEpoch(19, 1)
+    for _ in range(2):
+        assert log.validate(25, 1) == NeedsSnapshot(OffsetAndEpoch(25, 2))
+        assert log.validate(42, 1) == NeedsSnapshot(OffsetAndEpoch(25, 2))
+        assert log.validate(25, 2) is None
+        assert log.end_offset_for_epoch(2) == OffsetAndEpoch(25, 2)
+        log.add_snapshot(older)
+    assert log.snapshots[0] == older
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,15 @@ class LogIndex:
         return OffsetAndEpoch(self.end_offset, self.last_epoch)
 
     @property
+    def earliest_snapshot(self) -> OffsetAndEpoch | None:
+        """The first that the log goes on from. One that was in the making while the log was
+        dropped for a newer one may stand before it: it says nothing of the log."""
+        for snapshot_id in self.snapshots:
+            if snapshot_id.offset >= self.start_offset:
+                return snapshot_id
+        return None
+
+    @property
     def newest_snapshot(self) -> OffsetAndEpoch | None:
         return self.snapshots[-1] if self.snapshots else None
 
@@ -107,7 +116,7 @@ class LogIndex:
             return OffsetAndEpoch(self.end_offset, self.last_epoch)
         higher = bisect_right(self._epochs, epoch)
         found = OffsetAndEpoch(self._starts[higher], self._epochs[higher - 1] if higher else epoch)
-        earliest = self.snapshots[0] if self.snapshots else found
+        earliest = self.earliest_snapshot or found
         return earliest if earliest.offset == found.offset and found.epoch == epoch else found
 
     def validate(self, offset: int, epoch: int) -> Diverging | NeedsSnapshot | None:
@@ -121,14 +130,13 @@ class LogIndex:
         if self._epochs and epoch == self._epochs[-1] and self._starts[-1] < offset:
             end_offset = self.end_offset
             return None if offset <= end_offset else Diverging(OffsetAndEpoch(end_offset, epoch))
-        if self.snapshots:
-            earliest = self.snapshots[0]
-            if (
-                offset < self.start_offset
-                or (offset == self.start_offset and epoch != earliest.epoch)
-                or epoch < earliest.epoch
-            ):
-                return NeedsSnapshot(self.snapshots[-1])
+        earliest = self.earliest_snapshot
+        if earliest is not None and (
+            offset < self.start_offset
+            or (offset == self.start_offset and epoch != earliest.epoch)
+            or epoch < earliest.epoch
+        ):
+            return NeedsSnapshot(self.snapshots[-1])
         end = self.end_offset_for_epoch(epoch)
         if end.epoch != epoch or end.offset < offset:
             return Diverging(end)
