@@ -456,3 +456,19 @@ def test_a_removed_voter_runs_until_its_removal_is_known_to_be_committed(committ
     node.answer(FetchRequest, FetchResponse(ErrorCode.NONE, leads, committed))
     node.wait(10_000)
     assert (node.sent(VoteRequest) is not None) == (committed <= 4)
+
+
+def test_who_knows_the_leader_of_the_epoch_runs_no_more_for_it_after_a_restart() -> None:
+    """Unlike Kafka: its log may have brought a voter set in which it wins what is won. Found by
+    seed 3005416 of plan format 5."""
+    log = recovered(control_records=((4, Voters(VOTERS[:1])),))
+    node = Single(1, log=log, election=ElectionState(EPOCH, 2, key(1)))
+    assert node.core.leader != LeaderAndEpoch(1, EPOCH)
+    for _ in range(10):
+        node.wait(10_000)
+    assert node.core.leader == LeaderAndEpoch(1, EPOCH + 1)
+
+
+@pytest.mark.parametrize("voted", [key(1), ReplicaKey(1)])
+def test_who_ran_for_an_epoch_without_a_leader_goes_on_after_a_restart(voted: ReplicaKey) -> None:
+    assert Single(1, election=ElectionState(EPOCH, -1, voted)).core.role == "candidate"

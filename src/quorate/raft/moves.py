@@ -39,7 +39,7 @@ def start(s: State) -> None:
     elif election.leader_id == s.me.id:
         others = {voter_id for voter_id in s.voters.ids if voter_id != s.me.id}
         s.role = Resigned(s.election_timeout(), others)
-    elif election.voted is not None and s.electable and _names_me(s, election.voted):
+    elif election.leader_id < 0 and election.voted is not None and _runs_on(s, election.voted):
         s.role = Candidate(Ballot(s.voters), s.election_timeout())
     else:
         endpoints = s.endpoints_of(election.leader_id, ())
@@ -73,9 +73,14 @@ def explain_key(s: State) -> None:
             )
 
 
-def _names_me(s: State, key: ReplicaKey) -> bool:
-    """Is this vote one for me? A v0 file keeps no directory id: the node id decides."""
-    return key.id == s.me.id and key.directory_id in (bytes(16), s.me.directory_id)
+def _runs_on(s: State, voted: ReplicaKey) -> bool:
+    """Was this vote one for me, who may run? A v0 file keeps no directory id: the id decides.
+
+    Unlike Kafka, only while the epoch has no leader: his log may have brought another voter set,
+    in which I would win an epoch that is won.
+    """
+    mine = voted.id == s.me.id and voted.directory_id in (bytes(16), s.me.directory_id)
+    return mine and s.electable
 
 
 # -- taking a role -----------------------------------------------------------------------------
