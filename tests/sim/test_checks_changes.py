@@ -105,6 +105,22 @@ def test_a_refused_change_that_is_in_the_log() -> None:
         leader.answer(RemoveVoterResponse(ErrorCode.VOTER_NOT_FOUND), reply_to)
 
 
+def test_a_change_that_another_request_asked_for_too() -> None:
+    """Seed 3015052 of plan format 5: the first of the two was for another cluster."""
+    _, leader = leading()
+    foreign = leader.receive(RemoveVoterRequest("another", key(3)))
+    leader.receive(RemoveVoterRequest(None, key(3)))
+    writes(leader, *voters(1, 2))
+    leader.answer(RemoveVoterResponse(ErrorCode.INCONSISTENT_CLUSTER_ID), foreign)
+
+
+def test_a_change_that_only_another_cluster_was_asked_for() -> None:
+    _, leader = leading()
+    leader.receive(RemoveVoterRequest("another", key(3)))
+    with broken("a voter change was asked for"):
+        writes(leader, *voters(1, 2))
+
+
 def test_a_change_that_is_made_after_it_was_refused() -> None:
     _, leader = leading()
     reply_to = leader.receive(RemoveVoterRequest(None, key(3)))

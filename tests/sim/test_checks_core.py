@@ -174,10 +174,22 @@ def test_a_removed_voter_that_raises_the_epoch() -> None:
 
 def test_a_pre_vote_against_a_leader_that_is_heard() -> None:
     fake, _ = a_quorum()
-    fake[2].state.role = Follower((), 0, 0, has_fetched=True)
+    fake[2].state.role = Follower((), 500, 0, has_fetched=True)
     fake[2].step()
+    fake[2].state.now = 499
     with broken("a removed voter does not disturb", "leads or hears"):
         fake[2].grant(3, 1, pre_vote=True)
+
+
+def test_who_slept_through_its_fetch_timeout_may_grant_a_pre_vote_and_then_hear_its_leader() -> (
+    None
+):
+    """Seed 3002062: the answer to its Fetch had come, too, and was taken in the same step."""
+    fake, _ = a_quorum()
+    fake[2].state.role = Follower((), 500, 0, has_fetched=True)
+    fake[2].step()
+    fake[2].state.now = 500
+    fake[2].grant(3, 1, pre_vote=True)
 
 
 def test_leader_completeness_at_the_election() -> None:

@@ -121,7 +121,9 @@ class Changes:
             _check_own(twin, entry, old)
             return
         for asked in self._asked[twin.id].values():
-            if asked.made is None and _does(asked.request, old, entry.voters):
+            if asked.made is not None or _is_foreign(asked.request):
+                continue
+            if _does(asked.request, old, entry.voters):
                 asked.made = entry
                 _check_able(twin, entry, asked)
                 return

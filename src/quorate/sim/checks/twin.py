@@ -91,8 +91,9 @@ class Twin:
         self.caught_up: set[ReplicaKey] = set()
         """Who has fetched, in that epoch, what it had when they fetched first, or all. (The rule
         asks for what it had at the last Fetch before that was valid: never less.)"""
-        self.hears = False
-        """Did it lead, or hear a leader, at the end of its last step?"""
+        self.hears_until = 0
+        """Until when it leads, or has heard a leader, as it was at the end of its last step: ms of
+        its own clock."""
         self.leading: int | None = None
         """The epoch in which its state machine leads."""
 
@@ -197,7 +198,7 @@ class Twin:
             at = at.parent
         self.high = at
         self.leading = None
-        self.hears = self.led = False
+        self.hears_until, self.led = 0, False
         self.written.clear()
 
     def forget_writes(self) -> None:

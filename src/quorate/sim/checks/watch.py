@@ -31,7 +31,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.roles import Follower, Leader, Resigned
+from quorate.raft.roles import NEVER, Follower, Leader, Resigned
 from quorate.sim.checks.changes import Changes
 from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
@@ -177,12 +177,14 @@ class Checks(Observer):
         if isinstance(role, Leader):
             if not effects.stopped:
                 self.duties.leads(twin, state)
-            twin.hears = twin.led = True
+            twin.hears_until, twin.led = NEVER, True
             return
         if twin.led and isinstance(role, Resigned):
             self.duties.resigned(twin, state, effects.notes)
         check_rests(twin, role)
-        twin.hears = isinstance(role, Follower) and role.has_fetched
+        twin.hears_until = 0
+        if isinstance(role, Follower) and role.has_fetched:
+            twin.hears_until = role.fetch_deadline
         twin.led = False
 
     def _replica(self, twin: Twin, process: Process, effects: Effects, state: State) -> None:
@@ -220,7 +222,8 @@ class Checks(Observer):
             self.changes.asked(twin, item.reply_to, request, state)  # type: ignore[arg-type]
         if type(request) in _ASKED:
             self._asked[twin.id, item.reply_to] = request  # type: ignore[assignment]
-            if twin.hears and isinstance(request, VoteRequest) and request.pre_vote:
+            pre_vote = isinstance(request, VoteRequest) and request.pre_vote
+            if pre_vote and state.now < twin.hears_until:
                 self._sheltered.add((twin.id, item.reply_to))
         elif type(request) in _HEARD:
             self.duties.heard(twin, item.reply_to, request, state.now)
@@ -321,8 +324,8 @@ class Checks(Observer):
     def _granted(self, twin: Twin, asked: VoteRequest, state: State, sheltered: bool) -> None:
         """The promise of a vote is on the disk; one who hears a leader helps nobody against it.
 
-        `sheltered`: it led or heard one before the step that took the request, too. Within one
-        step it may first grant and then lead.
+        `sheltered`: it led or heard one before the step that took the request, too, and not too
+        long ago. Within one step it may first grant and then lead.
         """
         if asked.pre_vote:
             role = state.role
