@@ -327,8 +327,17 @@ def test_who_is_behind_is_no_first_successor() -> None:
     leader.answer(GOOD, asks(leader, 2, 3))
     leader.answer(GOOD, asks(leader, 3, 2))
     leader.state.role = Resigned(9000, set(), (key(3), key(2)))
+    leader.state.now += 1
     with broken("the most advanced voters come first", "have fetched at 2 and at 3 last"):
         leader.step()
+
+
+def test_a_fetch_of_the_step_in_which_it_resigns_may_have_come_too_late() -> None:
+    """Seed 4001215: a replica that stood still took an order to stop, and then a Fetch."""
+    _, leader = acting()
+    asks(leader, 2, 3)
+    leader.state.role = Resigned(9000, set(), (key(3), key(2)))
+    leader.step()
 
 
 @pytest.mark.parametrize("error", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.INVALID_REQUEST])
@@ -339,6 +348,7 @@ def test_a_fetch_that_waits_counts_for_the_successors(error: ErrorCode) -> None:
     leader.answer(GOOD, asks(leader, 3, 1))
     leader.answer(FetchResponse(error, LeaderAndEpoch(1, 1), -1, 0), asks(leader, 3, 3))
     leader.state.role = Resigned(9000, set(), (key(3), key(2)))
+    leader.state.now += 1
     if error is ErrorCode.INVALID_REQUEST:
         with broken("the most advanced voters come first", "have fetched at 1 and at 2 last"):
             leader.step()
@@ -364,6 +374,7 @@ def test_who_never_fetched_comes_last() -> None:
     fake.checks.twins[1].forget_heard()
     leader.answer(GOOD, asks(leader, 2, 0))
     leader.state.role = Resigned(9000, set(), (key(3), key(2)))
+    leader.state.now += 1
     with broken("the most advanced voters come first", "have fetched at -1 and at 0 last"):
         leader.step()
 

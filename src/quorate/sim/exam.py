@@ -53,8 +53,10 @@ def _said_to(replica: Replica, value: bytes, now: Now) -> list[object]:
 def _check(leader: Process, most: int, said: list[object]) -> None:
     found = [one for one in said if getattr(one, "token", None) == _TOKEN]
     for one in found:
-        if isinstance(one, Refused) and one.error == ErrorCode.RECORD_LIST_TOO_LARGE:
-            return
+        if isinstance(one, Refused) and (
+            one.error == ErrorCode.RECORD_LIST_TOO_LARGE or leader.core.role != "leader"
+        ):
+            return  # too large, or it has resigned meanwhile
     raise Violation(
         CHECK,
         f"node {leader.id} is asked to append {most + 1} bytes as one, at most {most} may be, and "

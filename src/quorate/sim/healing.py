@@ -64,6 +64,7 @@ class Healing:
         process.machine.rest()
         process.cpu_us = world.plan.timing.cpu_us
         process.go_on()
+        process.down_ms = 0  # who is about to stop, as it was told, comes back at once
         if process.replica is not None and (process.damage is not None or process.is_astray):
             world.faults.kill(process)
         if process.replica is None:

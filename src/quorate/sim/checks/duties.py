@@ -224,14 +224,16 @@ def _deadline_ms(state: State) -> int:
 
 def _check_successors(twin: Twin, state: State) -> None:
     """Who resigns names the other voters, those that hold most of its log first: what the last
-    Fetch of each said (`LeaderState.nonLeaderVotersByDescendingFetchOffset`)."""
+    Fetch of each said (`LeaderState.nonLeaderVotersByDescendingFetchOffset`). A Fetch that it took
+    in the same step may have come after the end."""
     role = state.role
     if not isinstance(role, Resigned) or twin.heard_in != state.election.epoch:
         return
     for first, second in pairwise(role.successors):
         most = max(_places(twin, first), default=-1)
         heard = any(places and matches(second, key) for key, places in twin.places.items())
-        least = min(_places(twin, second)) if heard else -1
+        fresh = any(at == state.now and matches(second, key) for key, at in twin.heard.items())
+        least = min(_places(twin, second)) if heard and not fresh else -1
         if most < least:
             raise Violation(
                 "the most advanced voters come first",
