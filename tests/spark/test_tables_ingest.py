@@ -389,6 +389,9 @@ def test_a_transaction_whose_end_was_cleaned_away_does_not_hold_the_state_back(s
     store = open_store(home)
     assert names_at(store, 0) == {"before"}
     assert names_at(store, 50) == {"before", "in it", "later"}
+    for offset in (50, 51, 52):
+        then = state_at(spark, store, "topics", "cluster-a", offset=offset).collect()
+        assert {row["topic_name"] for row in then} == {"before", "in it", "later"}
     assert [row["open_transaction"] for row in rows_of(store, "clusters")] == [51]
 
 

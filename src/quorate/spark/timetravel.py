@@ -18,6 +18,7 @@ from quorate.spark.tables.control import Progress, load_progress
 from quorate.spark.tables.files import safe_name
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import VALIDITY
+from quorate.spark.tables.lineage import covered
 from quorate.spark.tables.read import read_files, read_table
 from quorate.spark.tables.slices import CURRENT
 from quorate.spark.tables.store import Store, Stored
@@ -135,10 +136,9 @@ def current(spark: SparkSession, store: Store, kind: str, files: Sequence[Stored
 def _state_end(known: Progress) -> int:
     """Exclusive. What a transaction has that has not ended changes nothing yet (KIP-868)."""
     end = known.applied_end or 0
-    if known.open_transaction == end:
-        for span in known.spans:
-            end = span.end if span.start <= end else end
-    return end
+    if known.open_transaction != end:
+        return end
+    return next((stop for start, stop in covered(known.spans) if start <= end < stop), end)
 
 
 def _check(known: Progress, offset: int) -> None:
