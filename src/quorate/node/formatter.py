@@ -224,8 +224,12 @@ def _refuse_formatted(ensemble: Ensemble, request: Request) -> None:
 
 def _refuse_a_log(directory: Path) -> None:
     """A log without meta.properties is some quorum's, and cannot tell of which; unlike Kafka's."""
-    partition = directory / PARTITION_DIRECTORY
-    if not _leftovers(partition).issuperset(_entries(partition)):
+    try:
+        found = _holds_a_log(directory / PARTITION_DIRECTORY)
+    except OSError as error:
+        why = error.strerror or error
+        raise FormatterError(f"Cannot read {directory / PARTITION_DIRECTORY}: {why}") from None
+    if found:
         raise FormatterError(
             f"{directory} holds a metadata log ({PARTITION_DIRECTORY}) but no meta.properties: "
             f"formatting it could give one quorum's records to another{HOW_TO_MEND}. Or move "
@@ -233,18 +237,13 @@ def _refuse_a_log(directory: Path) -> None:
         )
 
 
-def _entries(directory: Path) -> list[Path]:
-    """Raises FormatterError when it cannot be read; of one that is not there, none."""
-    try:
-        return list(directory.iterdir())
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise FormatterError(f"Cannot read {directory}: {error.strerror or error}") from None
+def _holds_a_log(partition: Path) -> bool:
+    """Is there more than what a format that was cut short may have left? Raises OSError."""
+    return partition.exists() and not _leftovers(partition).issuperset(partition.iterdir())
 
 
 def _leftovers(partition: Path) -> set[Path]:
-    """What a format that was cut short may have left there: the snapshot 0-0, or a part of it."""
+    """The snapshot 0-0, or a part of it."""
     checkpoint = partition / snapshot_name(BOOTSTRAP_SNAPSHOT_ID)
     return {checkpoint, temporary_of(checkpoint)}
 
@@ -311,7 +310,7 @@ def _remove_leftover_voters(directory: Path) -> None:
     OSError.
     """
     partition = directory / PARTITION_DIRECTORY
-    if not partition.exists() or not _leftovers(partition).issuperset(partition.iterdir()):
+    if not partition.exists() or _holds_a_log(partition):
         return
     for file in _leftovers(partition):
         file.unlink(missing_ok=True)
