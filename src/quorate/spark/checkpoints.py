@@ -64,8 +64,7 @@ def clusters_in(text: str) -> frozenset[str]:
 def chosen(known: Mapping[str, Collection[str]], clusters: Collection[str], silent: int = 0) -> str:
     """The checkpoint with the most of these clusters and at most `silent` others; else anew."""
     here = {name: len(set(has) & set(clusters)) for name, has in known.items()}
-    fitting = [name for name, has in known.items() if 0 < len(set(has)) <= here[name] + silent]
-    fitting = [name for name in fitting if here[name]]
+    fitting = [name for name, own in here.items() if own and len(set(known[name])) <= own + silent]
     if fitting:
         return max(fitting, key=lambda name: (here[name], len(known[name]), name))
     return next(name for name in _names(clusters) if not known.get(name))

@@ -18,20 +18,20 @@ from quorate.spark.audit.commit import Chain
 from quorate.spark.audit.model import DAMAGE, WARNING, Finding, Spot
 from quorate.spark.scan import Garbled
 
+_ANEW = (
+    "if it still says so, let the node come back as a new one (an empty directory with a new "
+    "directory id)"
+)
 _VOTE = (
     "A vote of that epoch may be forgotten, and given a second time. Copy the directory again "
-    "with the node stopped; if it still says so, let the node come back as a new one (an empty "
-    "directory with a new directory id)"
+    f"with the node stopped; {_ANEW}"
 )
 _STRANGER = (
     "No harm where a voter was being added then and that was taken back. Otherwise the true vote "
     "of that epoch may be forgotten, and given a second time: copy the directory again with the "
-    "node stopped, and if it still says so, let the node come back as a new one (an empty "
-    "directory with a new directory id)"
+    f"node stopped, and {_ANEW}"
 )
 _REBUILT = "Delete the file while the node is stopped: it is rebuilt from the log"
-
-
 _TOPIC = (
     "Kafka refuses the log beside it: take the directory of the metadata log, or delete the file "
     "while the node is stopped (it is written anew)"
