@@ -33,6 +33,7 @@ class Client:
         "id",
         "luck",
         "op",
+        "patience",
         "records",
         "refusals",
         "sequence",
@@ -51,6 +52,8 @@ class Client:
         self.attempt = 0
         self.refusals = 0
         """How often `op` was refused, and for good."""
+        self.patience = 1
+        """How many timeouts it waits for an answer now."""
 
 
 class Clients:
@@ -137,7 +140,7 @@ class Clients:
         if client.beside.happens(self._plan.barriers):
             later = world.now_us + int(client.beside.random() * self._plan.think_ms * 1000)
             world.push(later, self._wait_too, client, to)
-        timeout = world.now_us + self._plan.timeout_ms * 1000
+        timeout = world.now_us + self._plan.timeout_ms * 1000 * client.patience
         world.push(timeout, self._time_out, client, attempt)
 
     def _arrive(
@@ -246,6 +249,8 @@ class Clients:
         if self._may_begin and client.luck.happens(self._plan.give_up):
             self._over(client, op, "unknown", None)
             return
+        if not self._may_begin:  # each time it asks is a record that a slow log must carry, too
+            client.patience *= 2
         client.target = 1 + client.luck.below(self._nodes)
         self._try(client)
 
