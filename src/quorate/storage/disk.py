@@ -30,6 +30,8 @@ _ADVICE: Final = {
     errno.ENFILE: "raise the system's limit on open files",
     errno.ENOENT: "someone removed it: do not touch the files of a running node",
 }
+_NOT_SUPPORTED: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY})
+"""A file system that knows no full sync says so; fsync is the best there is on it."""
 
 
 class File(Protocol):
@@ -109,8 +111,9 @@ def sync_all(fd: int) -> None:
         try:
             fcntl.fcntl(fd, full)
             return
-        except OSError:
-            pass  # a file system without it: fsync is the best there is
+        except OSError as error:
+            if error.errno not in _NOT_SUPPORTED:
+                raise
     os.fsync(fd)
 
 
