@@ -9,14 +9,16 @@ import random
 from itertools import pairwise
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from interop import kafka
 from interop.kafka import Quorum
 from interop.process import free_port, wait_for
-from interop.test_cleaning import SMALL, CleaningQuorate
+from interop.test_cleaning import SMALL, CleaningQuorate, segments
 from quorate.spark.files import SourceError
 from quorate.spark.follow import _clusters
 from quorate.spark.live import Diverged, Unreachable, WrongQuorum
+from quorate.spark.live_feed import LiveFeed
 from quorate.spark.stream_options import parse_stream_options
 from spark.streams import (
     Stream,
@@ -263,3 +265,46 @@ def test_what_was_cleaned_away_is_replaced_by_the_snapshot_and_told(cleaning):
     rest = [row for row in late.rows if row["kind"] == "log"]
     assert first > end and rest[0]["offset"] >= first
     assert rest[-1]["offset"] == late.end(cleaning.cluster_id) - 1
+
+
+def clean_beyond(quorum, offset):
+    """Write until the log of the only node starts later."""
+    (node,) = quorum.controllers
+
+    def is_cleaned():
+        quorum.write(10)
+        return segments(node)[0] > offset
+
+    wait_for(is_cleaned, f"the log to start beyond {offset}", 100)
+
+
+@pytest.mark.parametrize("most", [None, 5])
+@pytest.mark.parametrize("begun", [False, True])
+def test_available_now_goes_on_when_the_log_is_cleaned_beyond_its_end(cleaning, begun, most):
+    cleaning.write(30)
+    stream = Stream(bootstrap=cleaning.bootstrap)
+    stream.reader.prepareForTriggerAvailableNow()
+    if begun:
+        stream.step(5)
+    clean_beyond(cleaning, 60)
+    for _ in range(200):
+        if not stream.step(most):
+            break
+    else:
+        raise AssertionError("it never ends")
+    *_, newest = whole_snapshots(stream.rows)  # the log may have been cleaned more than once
+    rest = [offset for offset in stream.offset_list if offset is not None and offset >= newest]
+    assert newest > 60
+    assert rest == list(range(newest, stream.end(cleaning.cluster_id)))
+    assert not begun or any(row["problem"] for row in stream.rows)
+
+
+def test_a_log_that_is_cleaned_while_a_batch_is_cut_is_taken_whole(cleaning, monkeypatch):
+    """The snapshot that stands for what is gone cannot be cut."""
+    cleaning.write(30)
+    stream = Stream(bootstrap=cleaning.bootstrap)
+    monkeypatch.setattr(LiveFeed, "epoch_below", lambda self, offset: None)
+    assert stream.plan(ReadMaxRows(5))
+    end = stream.planned[1][cleaning.cluster_id]["offset"]
+    stream.finish()
+    assert stream.offset_list == list(range(end)) and end > 5

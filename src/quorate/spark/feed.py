@@ -57,8 +57,8 @@ class Feed(ABC):
         """
 
     @abstractmethod
-    def epoch_below(self, offset: int) -> int:
-        """The epoch of the record before this committed offset."""
+    def epoch_below(self, offset: int) -> int | None:
+        """The epoch of the record before this committed offset; None: that was cleaned away."""
 
     @abstractmethod
     def parts(

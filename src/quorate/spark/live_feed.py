@@ -53,19 +53,17 @@ class LiveFeed(Feed):
             end = start  # a new leader that has committed nothing of its own yet
         return Look(got.log_start, end)
 
-    def epoch_below(self, offset: int) -> int:
-        found = self._observer.epoch_below(offset)
-        if found is None:
-            raise SourceError(f"{self.name}: the log was cleaned beyond offset {offset} just now")
-        return found
+    def epoch_below(self, offset: int) -> int | None:
+        return self._observer.epoch_below(offset)
 
     def parts(self, start: OffsetAndEpoch, end: OffsetAndEpoch, most: int) -> Sequence[LivePart]:
         self._observer.at_least(end.epoch)
         got = self._observer.fetch(start.offset, max_bytes=1)
         here = replace(self._observer.controllers, cluster_id=self._observer.cluster_id)
         cuts = range(max(start.offset, got.log_start) + most, end.offset, most)
-        ends = [OffsetAndEpoch(cut, self.epoch_below(cut)) for cut in cuts] + [end]
-        starts = [start.offset, *cuts]
+        known = ((cut, self.epoch_below(cut)) for cut in cuts)
+        inner = [OffsetAndEpoch(cut, epoch) for cut, epoch in known if epoch is not None]
+        starts, ends = [start.offset, *(cut.offset for cut in inner)], [*inner, end]
         leader = self._observer.leader
         return [
             LivePart(here, leader, first, last, start.offset > 0)

@@ -87,9 +87,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             id = watched.cluster_id
             if look is None or id is None:
                 continue
-            end = look.end
-            if self._target is not None:
-                end = self._target.get(id, BEGIN)
+            end = look.end if self._target is None else self._aim(id, look)
             begin = places.get(id, BEGIN)
             if end.offset > begin.offset:
                 ends[id] = end
@@ -172,9 +170,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for.
         """
         if self._target is not None:
-            if watched.look is None and self._options.on_silence == WAIT:
-                return None
-            return watched.look or self._asked(watched, places, self._options.timeout_ms)
+            return self._look_again(watched, places)
         now = time.monotonic()
         pause = self._options.poll_ms / 1000 if watched.silent_since is None else _RETRY_S
         if now - watched.asked < pause:
@@ -191,6 +187,20 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             why = error.reasons
             raise Unreachable(f"{watched.feed.name}: silent for {silent:.0f} s", why) from None
 
+    def _look_again(self, watched: _Watched, places: Mapping[str, OffsetAndEpoch]) -> Look | None:
+        """In AvailableNow: the log may have been cleaned since. Who fell silent has its turn in the
+        next run."""
+        waits = self._options.on_silence == WAIT
+        if waits and (watched.look is None or watched.silent_since is not None):
+            return None
+        try:
+            return self._asked(watched, places, self._options.timeout_ms)
+        except Unreachable:
+            if not waits:
+                raise
+            watched.silent_since = time.monotonic()
+            return None
+
     def _asked(
         self, watched: _Watched, places: Mapping[str, OffsetAndEpoch], patience_ms: int
     ) -> Look:
@@ -200,6 +210,17 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         watched.look = watched.feed.look(begin, patience_ms)
         watched.asked, watched.silent_since = time.monotonic(), None
         return watched.look
+
+    def _aim(self, id: str, look: Look) -> OffsetAndEpoch:
+        """Where AvailableNow ends in a cluster: at what was committed when it began. Where the log
+        was cleaned beyond that meanwhile, a snapshot stands for it, and what is behind that now."""
+        assert self._target is not None
+        target = self._target.get(id)
+        if target is None:
+            return BEGIN  # nobody answered then
+        if look.start > target.offset:
+            target = self._target[id] = look.end
+        return target
 
     # -- admission ------------------------------------------------------------------------
     def _limited(
@@ -211,7 +232,9 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if offset == ends[id].offset:
                 found[id] = ends[id]
             elif offset > bases[id]:
-                found[id] = OffsetAndEpoch(offset, self._feed_of(id).epoch_below(offset))
+                epoch = self._feed_of(id).epoch_below(offset)
+                # cleaned just now: a snapshot stands for it, which is not cut in pieces
+                found[id] = ends[id] if epoch is None else OffsetAndEpoch(offset, epoch)
         return found
 
     # -- checkpoints of other clusters ----------------------------------------------------

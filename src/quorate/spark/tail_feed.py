@@ -136,7 +136,7 @@ class TailFeed(Feed):
         way = list(self._before(start, holder))
         return start if way and way[-1][2].offset == holder.start else holder.start
 
-    def epoch_below(self, offset: int) -> int:
+    def epoch_below(self, offset: int) -> int | None:
         holders = self._holders(offset, self._committed)
         others = self._tails.values() if holders else ()
         vouched = (tail for tail in others if offset <= tail.vouched_end(holders[0]))
@@ -144,7 +144,7 @@ class TailFeed(Feed):
             found = tail.epoch_below(offset)
             if found is not None:
                 return found
-        raise SourceError(f"{self.name}: no replica has the record before offset {offset} any more")
+        return None
 
     def parts(self, start: OffsetAndEpoch, end: OffsetAndEpoch, most: int) -> Sequence[TailPart]:
         if not self._tails:
