@@ -147,6 +147,36 @@ def is_installed_inside(storage: Storage, found: Recovered) -> None:
         assert log_is(storage, LOG)
 
 
+NEWER_TAIL = log_of(8, 3, END)
+"""Of a leader that nobody followed: its epoch is newer than the snapshot's, and above the log."""
+
+
+def install_below_a_newer_epoch(snapshot_id: OffsetAndEpoch) -> Callable[[Storage], None]:
+    def run(storage: Storage) -> None:
+        storage.append(NEWER_TAIL)
+        storage.sync()
+        download(storage, snapshot_id, snapshot_bytes(snapshot_id))
+        storage.install_snapshot(snapshot_id)
+
+    return run
+
+
+def is_installed_or_cut(snapshot_id: OffsetAndEpoch) -> Callable[[Storage, Recovered], None]:
+    """What contradicts the snapshot may have gone before it came."""
+
+    def check(storage: Storage, found: Recovered) -> None:
+        if snapshot_id in found.log.snapshots:
+            assert (storage.start_offset, storage.end_offset) == (snapshot_id.offset,) * 2
+            return
+        is_prefix(NEWER_TAIL)(storage, found)
+
+    return check
+
+
+ACROSS = OffsetAndEpoch(66, 2)
+"""Its end is in the newer tail."""
+
+
 def is_installed(storage: Storage, found: Recovered) -> None:
     if NEW in found.log.snapshots:
         assert (storage.start_offset, storage.end_offset) == (90, 90)
@@ -179,6 +209,10 @@ OPERATIONS = [
     OWN_SNAPSHOT,
     Operation("install", install, is_installed),
     Operation("install inside", install_inside, is_installed_inside),
+    *(
+        Operation(name, install_below_a_newer_epoch(id), is_installed_or_cut(id))
+        for name, id in (("install beyond a newer tail", NEW), ("install across one", ACROSS))
+    ),
     Operation("clean", clean, is_cleaned),
 ]
 

@@ -137,8 +137,9 @@ class Storage(Protocol):
     def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         """Verify, sync, publish the download; drop the log; start at its offset. Durable.
 
-        Raises CorruptLog when its bytes are not a whole snapshot; the download is thrown away
-        and the log untouched.
+        A crash on the way leaves the old log or the new one; of the old one that may be gone which
+        contradicts the snapshot. Raises CorruptLog when its bytes are not a whole snapshot; the
+        download is thrown away and the log untouched.
         """
 
     def clean(self, snapshot_id: OffsetAndEpoch) -> None:

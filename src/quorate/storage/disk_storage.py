@@ -132,7 +132,9 @@ class DiskStorage:
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
         with self._gate:
-            self._snapshots.publish_download(snapshot_id)
+            verified = self._snapshots.verify_download(snapshot_id)
+            self._log.cut_newer(snapshot_id)
+            self._snapshots.publish_download(verified)
             self._log.reset(snapshot_id.offset)
             self._snapshots.drop_before(snapshot_id)
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from quorate.base.check import check
 from quorate.base.errors import BrokenInvariant
+from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import control_records, read_batch
 from quorate.formats.errors import BatchError
 from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, encode_leader_epochs, segment_name
@@ -188,6 +189,15 @@ class Log:
         remove_segments(self._disk, reversed(dropped))
         self._cut_last(end_offset)
         self._set_epochs([entry for entry in self._epochs if entry[1] < self.end_offset])
+
+    def cut_newer(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Cut off what begins before the snapshot's end in a newer epoch: a leader wrote it that
+        nobody followed. With such a tail recovery could not tell a half-installed snapshot from a
+        log that has lost records. Durable on return."""
+        for epoch, start in self._epochs:
+            if epoch > snapshot_id.epoch and start < snapshot_id.offset:
+                self.truncate(start)
+                return
 
     def _cut_last(self, end_offset: int) -> None:
         segment = self._segments[-1]

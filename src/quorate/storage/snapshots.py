@@ -108,8 +108,8 @@ class SnapshotStore:
             download.file.close()
             self._disk.remove(download.part)
 
-    def publish_download(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Verify, sync, rename; CorruptLog when it is not whole, and then it is thrown away."""
+    def verify_download(self, snapshot_id: OffsetAndEpoch) -> SnapshotInfo:
+        """Raises CorruptLog when it is not whole, and then it is thrown away."""
         download = self._download
         if download is None or download.id != snapshot_id:
             raise CorruptLog(f"nothing of snapshot {snapshot_name(snapshot_id)} was downloaded")
@@ -129,6 +129,13 @@ class SnapshotStore:
                 f"{snapshot_name(newest)}, which this replica has: what that holds is committed; "
                 "it was thrown away"
             )
+        return info
+
+    def publish_download(self, info: SnapshotInfo) -> None:
+        """Sync and rename the download that was verified; durable on return."""
+        download = self._download
+        assert download is not None
+        assert download.id == info.id
         download.file.sync()
         download.file.close()
         self._download = None

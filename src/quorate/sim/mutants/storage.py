@@ -65,10 +65,10 @@ STORAGE = (
         "log-dropped-before-the-snapshot-is-there",
         "installing a snapshot drops the log before the snapshot has its name",
         "storage.disk_storage",
-        "            self._snapshots.publish_download(snapshot_id)\n"
+        "            self._snapshots.publish_download(verified)\n"
         "            self._log.reset(snapshot_id.offset)\n",
         "            self._log.reset(snapshot_id.offset)\n"
-        "            self._snapshots.publish_download(snapshot_id)\n",
+        "            self._snapshots.publish_download(verified)\n",
     ),
     Mutant(
         "sound-log-cut",
