@@ -81,13 +81,18 @@ class Ledger:
         return 2 * live > len(keys)
 
     def _is_found(self, key: ReplicaKey) -> bool:
-        """Is the voter where all others look for it?"""
+        """Is the voter where all others look for it? Of one that is no voter anywhere yet, and has
+        moved, a request may be on its way that says where it was."""
         process = self._world.processes[key.id]
+        is_known = not process.has_moved
         for other in self._world.processes.values():
             for voter in other.view.voters or ():
-                if voter.key == key and voter.listeners and voter.listeners != process.listeners:
+                if voter.key != key:
+                    continue
+                if voter.listeners and voter.listeners != process.listeners:
                     return False
-        return True
+                is_known = True
+        return is_known
 
     def all_dynamic(self) -> bool:
         """Does every replica know, durably, that kraft.version is 1?

@@ -69,6 +69,8 @@ class Process:
         """Recovery refused the disk."""
         self.reachable = True
         """While down: does its machine refuse connections, or is there silence?"""
+        self.has_moved = False
+        """Its address is not the one that it began with."""
         self._view = ControlState(0, ())
         self._views: tuple[ControlState, ...] = ()
         # time

@@ -134,6 +134,7 @@ class World:
         """The process listens at another address from its next start on."""
         del self.addresses[process.address]
         process.listen(process.port + 100)
+        process.has_moved = True
         self.addresses[process.address] = process.id
 
     def glance(self, key: int, luck: Chance) -> int | None:
