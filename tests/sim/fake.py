@@ -6,6 +6,7 @@ The deeds here are those of a quorum without faults; a test does the one wrong t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from quorate.node.jobs import AppendBatches, Installed, Write
 from quorate.node.machine import Now
 from quorate.node.replica import Answer, Effects
 from quorate.raft.inputs import Received
+from quorate.raft.log_index import LogIndex
 from quorate.raft.messages import (
     AddVoterRequest,
     FetchRequest,
@@ -27,7 +29,7 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.ready import InstallSnapshot, SaveElection, Send, Truncate
-from quorate.raft.roles import Unattached
+from quorate.raft.roles import Role, Unattached
 from quorate.raft.values import (
     ControlRecord,
     ControlState,
@@ -67,6 +69,7 @@ class Node:
         self.foreign: str | None = None
         self.batches: list[AppendedBatch] = []
         self.files: list[str] = []
+        self.starts_as: Role = Unattached(0)
         self.start_offset = 0
         self.snapshot = OffsetAndEpoch(0, 0)
         self.seq = 0
@@ -89,6 +92,18 @@ class Node:
     @property
     def end(self) -> int:
         return self.batches[-1].last_offset + 1 if self.batches else self.start_offset
+
+    @property
+    def index(self) -> LogIndex:
+        """Made anew of what it holds now."""
+        starts: dict[int, int] = {}
+        for batch in self.batches:
+            starts.setdefault(batch.epoch, batch.base_offset)
+        snapshots = tuple(self.state.log.snapshots)
+        log = RecoveredLog(self.start_offset, self.end, tuple(starts.items()), (), None, ())
+        index = LogIndex(replace(log, snapshots=snapshots[-1:]))
+        index.snapshots[:] = snapshots
+        return index
 
     @property
     def epoch(self) -> int:
@@ -117,11 +132,15 @@ class Node:
                 limits=Limits(),
             ),
             leader_id=-1,
-            log=SimpleNamespace(start_offset=self.start_offset),
+            log=SimpleNamespace(
+                start_offset=self.start_offset,
+                snapshots=[self.snapshot],
+                validate=lambda offset, epoch: self.index.validate(offset, epoch),
+            ),
             durable=SimpleNamespace(election=False),
             electable=False,
             high_watermark=self.snapshot.offset or -1,
-            role=Unattached(0),
+            role=self.starts_as,
             controls=SimpleNamespace(
                 state=ControlState(1, control.voters), static_voters=VoterSet(())
             ),
@@ -214,6 +233,7 @@ class Node:
         self.write(InstallSnapshot(snapshot_id))
         self.batches, self.start_offset, self.snapshot = [], snapshot_id.offset, snapshot_id
         self.state.high_watermark = max(self.state.high_watermark, snapshot_id.offset)
+        self.state.log.start_offset, self.state.log.snapshots = self.start_offset, [snapshot_id]
         self.step([Installed(self.seq, snapshot_id, ControlState(1, ()))])
 
     def commit(self, high_watermark: int) -> None:

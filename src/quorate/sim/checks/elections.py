@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from quorate.base.ids import ZERO_UUID, ReplicaKey
 from quorate.raft.roles import Candidate, Prospective, Role
@@ -12,6 +13,9 @@ from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter, matches, names
 from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Violation
+
+if TYPE_CHECKING:
+    from quorate.raft.state import State
 
 NO_PRE_VOTE = "knows no pre-vote"
 """In the note of a replica that asks for votes because a peer is too old for pre-votes."""
@@ -168,6 +172,16 @@ class Elections:
                 "election safety",
                 f"{twin} leads epoch {epoch} by {count} durable votes of {names(voters)}",
             )
+
+
+def check_starts(twin: Twin, state: State) -> None:
+    """Nobody runs again for an epoch that has a leader, as its disk says."""
+    vote, runs = twin.vote, isinstance(state.role, Candidate)
+    if runs and state.election.epoch == vote.epoch and vote.leader_id >= 0:
+        raise Violation(
+            "who has a leader does not run",
+            f"{twin} starts as candidate of epoch {vote.epoch}, which node {vote.leader_id} leads",
+        )
 
 
 def check_rests(twin: Twin, role: Role) -> None:

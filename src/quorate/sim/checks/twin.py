@@ -16,6 +16,7 @@ from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Node, Violation
 from quorate.storage.api import AppendedBatch, Recovered
 
+UNKNOWN = -1
 _ALL = 1 << 62
 
 
@@ -46,6 +47,8 @@ class Twin:
         and the world sees to it that nobody is elected by that."""
         self.tip = history.root
         """The last batch of its log."""
+        self.log_start = 0
+        """Where its log started when its index was asked last; UNKNOWN when it is due anew."""
         self.synced = history.root
         """The last one that its disk would give back."""
         self.vote = ElectionState()
@@ -138,6 +141,7 @@ class Twin:
         self.forget_writes()
         self.vote = self.election = vote
         self.tip = tip
+        self.log_start = recovered.log.start_offset
         self.settle(tip)
         self.restored = False
         self._start_reading(recovered)

@@ -36,17 +36,18 @@ from quorate.sim.checks.changes import Changes
 from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
 from quorate.sim.checks.duties import Duties
-from quorate.sim.checks.elections import Elections, check_rests
+from quorate.sim.checks.elections import Elections, check_rests, check_starts
 from quorate.sim.checks.fetches import Fetches
 from quorate.sim.checks.goodbyes import Goodbyes, check_taught
 from quorate.sim.checks.history import History
 from quorate.sim.checks.joins import Joins
 from quorate.sim.checks.leftovers import Leftovers
 from quorate.sim.checks.machines import Machines
+from quorate.sim.checks.places import check_places
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
 from quorate.sim.checks.retention import Retention, check_age
 from quorate.sim.checks.submits import Submits
-from quorate.sim.checks.twin import Twin
+from quorate.sim.checks.twin import UNKNOWN, Twin
 from quorate.sim.checks.upgrades import Upgrades
 from quorate.sim.checks.voters import check_changes, keys, names
 from quorate.sim.checks.words import control_words, message_words, vote_words, voter_changes
@@ -116,6 +117,7 @@ class Checks(Observer):
         twin.own_voters = (first and first.voters) or core._state.controls.static_voters.voters
         twin.start(process, recovered)
         self.elections.recovered(twin, twin.own_voters or before)
+        check_starts(twin, core._state)
         self.submits.began(twin)
         self.upgrades.began(twin)
         self.changes.began(twin, core._state.config)
@@ -148,6 +150,7 @@ class Checks(Observer):
                 self._look_at(twin, item, effects, state)
             if isinstance(item, Installed | InstallRefused | SnapshotWritten | SnapshotFailed):
                 self.leftovers.count(twin, process.storage.disk)
+                twin.log_start = UNKNOWN
             if isinstance(item, Surveyed | Installed | SnapshotWritten | SnapshotFailed):
                 self.retention.happened(twin, item)
         before = twin.tip
@@ -191,6 +194,10 @@ class Checks(Observer):
         replica = process.replica
         if replica is None:
             return
+        if state.log.start_offset != twin.log_start and not effects.is_over:
+            is_empty = twin.tip.end == state.log.start_offset
+            twin.log_start = UNKNOWN if is_empty else state.log.start_offset
+            check_places(twin, state.log)
         self.retention.look(twin, effects, replica, state.now)
         self.fetches.look(twin, effects, replica, state)
         leading = replica.leading_epoch

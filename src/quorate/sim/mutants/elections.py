@@ -109,4 +109,11 @@ ELECTIONS = (
 """,
         "",
     ),
+    Mutant(
+        "runs-again-for-an-epoch-that-is-won",
+        "who has run for an epoch in vain restarts as its candidate, although it knows the leader",
+        "raft.moves",
+        "election.leader_id < 0 and election.voted is not None and _runs_on(",
+        "election.voted is not None and _runs_on(",
+    ),
 )

@@ -181,4 +181,11 @@ REPLICATION = (
         "        if offset >= leader_end:\n            self.last_caught_up_ms",
         "        if offset >= 0:\n            self.last_caught_up_ms",
     ),
+    Mutant(
+        "older-snapshot-begins-the-log",
+        "a snapshot that is older than the log's start is taken for what the log goes on from",
+        "raft.log_index",
+        "            if snapshot_id.offset >= self.start_offset:\n",
+        "            if True:\n",
+    ),
 )

@@ -1,0 +1,115 @@
+"""What a log says of its own epochs, each broken once by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.node.jobs import SnapshotWritten
+from quorate.raft.log_index import Diverging, LogIndex
+from quorate.raft.roles import Ballot, Candidate
+from quorate.raft.values import ElectionState
+from quorate.raft.voters import VoterSet
+from quorate.sim.checks.elections import check_starts
+from quorate.sim.checks.places import CHECK
+from sim.fake import Fake, Node, key, voters
+from sim.test_checks_core import a_quorum, broken
+
+pytestmark = pytest.mark.interpreted
+
+
+def two_epochs() -> tuple[Fake, Node]:
+    """Epoch 1 has offsets 0 to 2, epoch 2 one more, which its leader, node 2, has committed."""
+    fake, _ = a_quorum()
+    leader = fake.elect(2, 2, 1, 3)
+    fake.replicate(leader, 1, 3)
+    leader.commit(leader.end)
+    return fake, leader
+
+
+def writes_a_snapshot(node: Node, snapshot_id: OffsetAndEpoch) -> None:
+    node.state.log.snapshots.append(snapshot_id)
+    node.state.log.snapshots.sort()
+    node.step([SnapshotWritten(snapshot_id, 10)])
+
+
+def test_a_snapshot_changes_nothing() -> None:
+    _, leader = two_epochs()
+    writes_a_snapshot(leader, OffsetAndEpoch(3, 1))
+    leader.state.log.validate = lambda offset, epoch: None  # not asked again until the next one
+    leader.step()
+
+
+def test_a_log_in_which_every_epoch_goes_on_everywhere() -> None:
+    _, leader = two_epochs()
+    leader.state.log.validate = lambda offset, epoch: None
+    with broken(CHECK, "lets who has a record of epoch 0 before 4 go on there"):
+        writes_a_snapshot(leader, OffsetAndEpoch(3, 1))
+
+
+def test_a_log_that_sends_everybody_back() -> None:
+    _, leader = two_epochs()
+    leader.state.log.validate = lambda offset, epoch: Diverging(OffsetAndEpoch(0, 0))
+    with broken(CHECK, "sends who has the same there back"):
+        writes_a_snapshot(leader, OffsetAndEpoch(3, 1))
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_an_older_snapshot_behind_the_installed_one(
+    monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
+    """Seed 3007622 of plan format 5: it was taken for the beginning of the log."""
+    fake, leader = two_epochs()
+    follower = fake[3]
+    follower.install(OffsetAndEpoch(4, 2))
+    if is_taken:
+        first = property(lambda log: log.snapshots[0])
+        monkeypatch.setattr(LogIndex, "earliest_snapshot", first)
+    writes_a_snapshot(follower, OffsetAndEpoch(3, 1))
+    leader.append(leader.made())
+    leader.persist()
+    if not is_taken:
+        fake.replicate(leader, 3)
+        return
+    with broken(CHECK, "a record of epoch 1 before 4 go on there"):
+        fake.replicate(leader, 3)
+
+
+def test_a_cleaned_log_is_asked_at_its_new_start() -> None:
+    _, leader = two_epochs()
+    leader.state.log.start_offset = 3
+    leader.state.log.validate = lambda offset, epoch: None
+    with broken(CHECK, "its log starts at 3"):
+        leader.step()
+
+
+@pytest.mark.parametrize(
+    ("leader_id", "epoch", "is_wrong"), [(-1, 1, False), (2, 0, False), (2, 1, True)]
+)
+def test_who_starts_as_candidate_of_an_epoch_that_has_a_leader(
+    leader_id: int, epoch: int, is_wrong: bool
+) -> None:
+    """Seed 3005416 of plan format 5: it had run in vain, and won the epoch a second time. (An only
+    voter that runs for the next one may.)"""
+    twin = Fake().checks.twins[3]
+    twin.vote = ElectionState(epoch, leader_id, key(3))
+    candidate: Any = SimpleNamespace(
+        election=ElectionState(1, -1, key(3)), role=Candidate(Ballot(VoterSet(voters(1, 3))), 0)
+    )
+    if not is_wrong:
+        check_starts(twin, candidate)
+        return
+    with broken("who has a leader does not run", "as candidate of epoch 1, which node 2 leads"):
+        check_starts(twin, candidate)
+
+
+def test_whoever_starts_is_asked() -> None:
+    fake, leader = a_quorum()
+    fake.replicate(leader, 3)
+    node = fake[3]
+    node.starts_as = Candidate(Ballot(VoterSet(voters(1, 3))), 0)
+    with broken("who has a leader does not run"):
+        node.start()
