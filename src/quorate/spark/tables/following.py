@@ -11,7 +11,14 @@ from quorate.spark.tables.bronze import _CREATIONS, _MARKS, Place, Taken
 from quorate.spark.tables.control import Progress, plan_progress
 from quorate.spark.tables.files import DataFile, safe_name
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.lineage import Stretch, after_holes, covered, stretches, up_to_open
+from quorate.spark.tables.lineage import (
+    Stretch,
+    after_holes,
+    covered,
+    stretches,
+    up_to_open,
+    without,
+)
 from quorate.spark.tables.read import at_least, read_table
 from quorate.spark.tables.slices import CURRENT
 from quorate.spark.tables.state import ClusterWork, apply, slices_for, transactions
@@ -105,7 +112,7 @@ def _settled(
     ways: Mapping[str, tuple[list[Stretch], str | None]],
 ) -> tuple[dict[str, tuple[list[Stretch], str | None]], dict[str, int]]:
     """The stretches up to a transaction that has not ended, and where that begins."""
-    if not any(_has(_MARKS, progress[id], taken.get(id)) for id in ways):
+    if not any(_has(_MARKS, found, taken.get(id)) for id, (found, _) in ways.items()):
         return dict(ways), {}
     holes = {id: after_holes(progress[id].spans) for id in ways}
     begun: dict[str, list[int]] = {}
@@ -120,12 +127,17 @@ def _settled(
     return cut, opened
 
 
-def _has(types: Iterable[str], known: Progress, taken: Taken | None) -> bool:
-    """Whether records of these types may be among those to apply."""
-    fresh = sum(span.end - span.start for span in taken.spans) if taken else 0
-    if known.open_transaction is not None or known.log_end - (known.applied_end or 0) > fresh:
-        return True  # not only this job's records
-    return taken is not None and any(taken.types[name] for name in types)
+def _has(types: Iterable[str], found: Sequence[Stretch], taken: Taken | None) -> bool:
+    """Whether records of these types may be in the stretches; only of its own a job knows."""
+    if taken is None or not _all_of(found, taken):
+        return bool(found)
+    return any(taken.types[name] for name in types)
+
+
+def _all_of(found: Sequence[Stretch], taken: Taken) -> bool:
+    """Whether this job has taken every record of the stretches."""
+    ours = covered(taken.spans)
+    return not any(without(ours, stretch.start, stretch.end) for stretch in found)
 
 
 def _work(
@@ -159,8 +171,8 @@ def _work(
                 cut,
                 files,
                 known.slices,
-                _has(_MARKS, known, taken.get(id)),
-                _has(("RemoveTopicRecord",), known, taken.get(id)),
+                _has(_MARKS, found, taken.get(id)),
+                _has(("RemoveTopicRecord",), found, taken.get(id)),
                 known.spans,
             )
         )
@@ -171,7 +183,7 @@ def _made(store: Store, id: str, found: Sequence[Stretch], new: Taken) -> tuple[
     """About how many things the stretches make, and how many records they have."""
     steps = sum(stretch.end - stretch.start for stretch in found)
     made = sum(new.types[name] for name in _CREATIONS)
-    if steps > sum(span.end - span.start for span in new.spans):
+    if not _all_of(found, new):
         made = max(made, steps // _RECORDS_A_THING)  # taken by earlier jobs: nobody has counted
     for stretch in found:
         if stretch.baseline is not None:
