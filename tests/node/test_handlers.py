@@ -310,7 +310,7 @@ def test_a_refusal_of_the_core_is_the_inner_answer(world):
     ("request_", "error"),
     [
         (envelope(VoteRequest(), 2), ErrorCode.INVALID_REQUEST),
-        (envelope(CreateTopicsRequest(), 7), ErrorCode.INVALID_REQUEST),
+        (envelope(CreateTopicsRequest(), 7), ErrorCode.UNSUPPORTED_VERSION),
         (EnvelopeRequest(request_data=b"nonsense"), ErrorCode.INVALID_REQUEST),
         (
             EnvelopeRequest(request_data=b"nonsense", client_host_address=bytes(16)),

@@ -51,6 +51,12 @@ class Call:
         return self.envelope.encode(EnvelopeResponse(response_data=frame[_LENGTH:]))
 
 
+_PASSED_ON: Final = frozenset(
+    (19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 67, 80, 81)
+)
+"""What Kafka's brokers pass on (`ApiKeys.forwardable`)."""
+
+
 def unwrap(call: Call, forwardable: Container[int]) -> Call | ErrorCode:
     """The request inside an Envelope, or why it is refused (`EnvelopeUtils`)."""
     message = call.message
@@ -63,7 +69,10 @@ def unwrap(call: Call, forwardable: Container[int]) -> Call | ErrorCode:
     except WireError:
         return ErrorCode.UNSUPPORTED_VERSION
     if request.api_key not in forwardable:
-        return ErrorCode.INVALID_REQUEST
+        # Not INVALID_REQUEST, of which a broker makes UNKNOWN_SERVER_ERROR: at this one it closes
+        # its client's connection, and the client asks anew who serves what.
+        passed_on = request.api_key in _PASSED_ON
+        return ErrorCode.UNSUPPORTED_VERSION if passed_on else ErrorCode.INVALID_REQUEST
     return Call(call.token, request, call.listener, call)
 
 
