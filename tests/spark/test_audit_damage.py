@@ -211,6 +211,73 @@ def test_epochs_that_disagree_with_the_log(cluster, content):
     assert only(cluster, 2, "damaged") == [("epochs", "damage", str(file), None)]
 
 
+CLEANED = {5: [data(5, 1, 3), elected(8, 2, 2), data(9, 2, 2), elected(11, 3, 1), data(12, 3, 8)]}
+"""A log whose first segment has three epochs: from 5, 8 and 11 on, to 19."""
+
+
+def state_at(end, epoch):
+    return b"".join(
+        encode_snapshot(OffsetAndEpoch(end, epoch), ControlState(0, None), START_MS, [], START_MS)
+    )
+
+
+def cleaned(home, epochs, ends):
+    """What cleaning left of a log, with snapshots of these ends."""
+    snapshots = {end: state_at(*end) for end in ends}
+    return replica(home, 1, CLEANED, epoch=3, snapshots=snapshots, epochs=epochs)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "ends"),
+    [
+        ([(1, 5), (2, 8), (3, 11)], [(7, 1)]),
+        ([(1, 0), (2, 8), (3, 11)], [(7, 1)]),
+        ([(1, 7), (2, 8), (3, 11)], [(7, 1)]),
+        ([(1, 7), (2, 8), (3, 11)], [(7, 1), (10, 2)]),
+        ([(2, 10), (3, 11)], [(7, 1), (10, 2)]),
+        ([(1, 6), (2, 8), (3, 11)], [(7, 1)]),
+        ([(2, 8), (3, 11)], [(8, 1)]),
+        ([(3, 11)], [(11, 2)]),
+        ([(3, 15)], [(15, 3)]),
+        ([(3, 20)], [(20, 3)]),
+    ],
+    ids=[
+        *("whole segments went", "the file is behind", "to the oldest snapshot"),
+        *("with a later one", "an older one is still there", "copied before the snapshots"),
+        *("where an epoch begins", "the third", "in the third", "at the end"),
+    ],
+)
+def test_epochs_begin_where_a_cleaned_log_does(tmp_path, epochs, ends):
+    """Kafka lets a log begin where its oldest snapshot ends, and deletes whole segments only."""
+    cleaned(tmp_path, epochs, ends)
+    assert verdicts(tmp_path) == {1: ("sound", [])}
+
+
+@pytest.mark.parametrize(
+    ("epochs", "ends"),
+    [
+        ([(1, 6), (2, 8), (3, 11)], []),
+        ([(2, 8), (3, 11)], [(7, 1)]),
+        ([(2, 10), (3, 11)], [(7, 1)]),
+        ([(1, 10), (3, 11)], [(10, 2)]),
+        ([(3, 10)], [(10, 2)]),
+        ([(2, 10), (3, 12)], [(10, 2)]),
+        ([(2, 10)], [(10, 2)]),
+        ([(2, 10), (3, 11), (4, 15)], [(10, 2)]),
+        ([(1, 0), (2, 3), (3, 11)], [(7, 1)]),
+    ],
+    ids=[
+        *("no snapshot", "no snapshot that late", "nor in a later epoch", "another epoch"),
+        *("a later epoch", "another beginning", "an epoch is lacking", "an epoch too many"),
+        "the second epoch before the log",
+    ],
+)
+def test_epochs_that_no_cleaning_leaves(tmp_path, epochs, ends):
+    found = cleaned(tmp_path, epochs, ends) / "leader-epoch-checkpoint"
+    checks = [one for one in verdicts(tmp_path)[1][1] if one[0] == "epochs"]
+    assert checks == [("epochs", "damage", str(found), None)]
+
+
 def test_a_snapshot_that_differs_from_its_log(cluster):
     file = cluster / "node3" / LOG / "00000000000000000228-0000000003.checkpoint"
     id_ = OffsetAndEpoch(228, 3)

@@ -482,6 +482,13 @@ def test_leader_epochs_beyond_the_log_are_dropped():
     assert storage.disk.content(EPOCHS) == b"0\n2\n1 0\n4 3\n"
 
 
+@pytest.mark.parametrize("content", [b"0\n2\n1 2\n4 3\n", b"0\n1\n4 3\n", b"0\n1\n4 5\n"])
+def test_leader_epochs_that_begin_inside_the_first_segment_are_what_kafkas_cleaning_leaves(content):
+    storage, notes = opened(harmed(EPOCHS, content))
+    assert storage.disk.content(EPOCHS) == b"0\n2\n1 0\n4 3\n"
+    assert notes == ()
+
+
 def test_leader_epochs_that_contradict_the_log_are_refused():
     with pytest.raises(CorruptLog, match="says that offset 4 is of epoch 5, the log says 4"):
         opened(harmed(EPOCHS, b"0\n2\n1 0\n5 4\n"))

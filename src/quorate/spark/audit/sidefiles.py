@@ -148,14 +148,17 @@ def _unpacked(data: bytes | Garbled) -> bytes:
 def _disagreement(entries: Sequence[tuple[int, int]], chain: Chain, *, whole: bool) -> str | None:
     if any(a >= c or b > d for (a, b), (c, d) in pairwise(entries)):
         return "its epochs or offsets do not ascend"
+    log_start = _log_start(entries, chain)
+    if log_start > chain.end:
+        return None  # behind the log, or its damage
     starts = dict(entries)
-    for place, span in enumerate(chain.spans):
+    begun = [span for span in chain.spans if span.start <= log_start]
+    for span in (*begun[-1:], *chain.spans[len(begun) :]):
         start = starts.pop(span.epoch, None)
-        if start is None and place == 0 and len(chain.spans) > 1:
-            continue  # the log's start may have moved past it
         if start is None:
             return f"it lacks epoch {span.epoch}, which begins at offset {span.start} in the log"
-        if start != span.start and not (place == 0 and start < chain.start):
+        before = span.start <= log_start and start < chain.start
+        if start != max(span.start, log_start) and not before:
             return (
                 f"it says that epoch {span.epoch} begins at offset {start}, "
                 f"but in the log it begins at {span.start}"
@@ -168,3 +171,14 @@ def _disagreement(entries: Sequence[tuple[int, int]], chain: Chain, *, whole: bo
             f"({chain.start} to {chain.end}) has no record"
         )
     return None
+
+
+def _log_start(entries: Sequence[tuple[int, int]], chain: Chain) -> int:
+    """Where the log begins for its node, by the first of the entries if that can be.
+
+    Kafka lets it begin where its oldest snapshot ends, and deletes whole segments only. A copy of a
+    running node may have the entries of before, or snapshots that were about to go.
+    """
+    first = entries[0][1] if entries else chain.start
+    ends = [one.offset for one, _ in chain.replica.snapshots]
+    return max(first, chain.start) if first in ends or first < min(ends, default=0) else chain.start
