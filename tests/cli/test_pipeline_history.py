@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from quorate.cli import pipeline_history
 from quorate.cli.pipeline_history import _then
 
 
@@ -15,7 +17,19 @@ def test_a_state_is_asked_for_by_offset_or_by_time():
     assert _then("2026-11-17T09:00:00Z") == {"instant": datetime(2026, 11, 17, 9, tzinfo=UTC)}
 
 
-@pytest.mark.parametrize("text", ["", "-1", "²", "1²", "٣", "tuesday"])
+@pytest.mark.parametrize("text", ["", "-1", "²", "1²", "٣", "tuesday", "9" * 20, "9" * 5000])
 def test_what_is_neither_offset_nor_time_is_refused(text):
     with pytest.raises(click.UsageError, match="must be an offset or a time like"):
         _then(text)
+
+
+@pytest.mark.parametrize(
+    "words", [["--at", "tuesday", "--cluster", "c"], ["--at", "2026-11-17T09:00:00"], ["--at", "5"]]
+)
+def test_a_wrong_moment_is_refused_before_spark_is_started(monkeypatch, words):
+    def start(*_):
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(pipeline_history, "job_on_spark", start)
+    run = CliRunner().invoke(pipeline_history.history, ["topics", "-w", "w", *words])
+    assert run.exit_code == 2 and "--at" in run.output

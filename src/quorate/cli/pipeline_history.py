@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,6 +16,24 @@ from quorate.cli.pipeline_rows import json_texts, limit_option, print_array, sho
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_LONGEST_OFFSET: Final = 19
+"""Digits of the largest."""
+
+
+def _then(text: str) -> dict[str, Any]:
+    """--at, as `state_at` takes it."""
+    if text.isascii() and text.isdigit() and len(text) <= _LONGEST_OFFSET:
+        return {"offset": int(text)}
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(
+            f"--at {text}: it must be an offset or a time like 2026-11-17T09:00:00Z"
+        ) from None
+    if instant.tzinfo is None:
+        raise click.UsageError(f"--at {text}: say the time zone too, for example {text}Z")
+    return {"instant": instant}
+
 
 @click.command(cls=Tool)
 @click.argument("question", required=False)
@@ -23,7 +41,12 @@ if TYPE_CHECKING:
 @click.option("--where", metavar="SQL", help="A condition on the answer's columns.")
 @click.option("--order-by", metavar="SQL", help="Sort the answer: 'time DESC, offset'.")
 @limit_option
-@click.option("--at", metavar="TIME|OFFSET", help="With a kind of things: their state then.")
+@click.option(
+    "--at",
+    metavar="TIME|OFFSET",
+    callback=lambda _context, _option, text: None if text is None else _then(text),
+    help="With a kind of things: their state then.",
+)
 @click.option("--cluster", metavar="ID", help="Of this cluster alone; --at needs it.")
 def history(question: str | None, **words: Any) -> int:
     """Answer QUESTION from the warehouse; without one, list the questions.
@@ -36,6 +59,8 @@ def history(question: str | None, **words: Any) -> int:
     """
     if question is None:
         return _list_questions(words["as_json"])
+    if words["at"] is not None and words["cluster"] is None:
+        raise click.UsageError("--at needs --cluster")
     with job_on_spark("history", words) as (spark, bar):
         from quorate.spark.session import beside
 
@@ -74,9 +99,7 @@ def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> Dat
     if words["at"] is None:
         narrow = {name: words[name] for name in ("cluster", "where", "order_by")}
         return job(spark, warehouse, question, table_format=table_format, **narrow)
-    if words["cluster"] is None:
-        raise click.UsageError("--at needs --cluster")
-    then = _then(words["at"])
+    then = words["at"]
     store = open_store(warehouse, table_format)
     answer = state_at(spark, store, question, words["cluster"], **then)
     if "instant" in then:
@@ -85,17 +108,3 @@ def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> Dat
             ended = end.isoformat(timespec="milliseconds").replace("+00:00", "Z")
             click.echo(f"the log at hand ends at {ended}: this is the state then", err=True)
     return narrowed(answer, None, words["where"], words["order_by"])
-
-
-def _then(text: str) -> dict[str, Any]:
-    if text.isascii() and text.isdigit():
-        return {"offset": int(text)}
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(
-            f"--at {text}: it must be an offset or a time like 2026-11-17T09:00:00Z"
-        ) from None
-    if instant.tzinfo is None:
-        raise click.UsageError(f"--at {text}: say the time zone too, for example {text}Z")
-    return {"instant": instant}
