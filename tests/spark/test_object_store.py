@@ -170,7 +170,7 @@ def test_the_tables_of_a_warehouse_in_s3(s3):
         plan = Plan(run, "bronze")
         plan.add(writer.close())
         store.commit(plan)
-    with pytest.raises(ConcurrentRun, match="run 2 of s3://tables/small has happened already"):
+    with pytest.raises(ConcurrentRun, match="s3://tables/small: another job has changed"):
         rival.commit(Plan(2, "bronze"))
     again = open_store(home)
     assert (again.last_run(), again.recover()) == (2, False)

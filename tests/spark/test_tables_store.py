@@ -89,8 +89,9 @@ def test_a_run_that_another_has_overtaken_is_refused(store, form):
     other = open_store(store.root, form)
     assert store.next_run() == other.next_run() == 1
     run(store, 1, "a")
-    with pytest.raises(ConcurrentRun):
+    with pytest.raises(ConcurrentRun, match="another job has .* start this one again") as told:
         run(other, 1, "b")
+    assert told.value.exit_code == 70  # nobody called it wrongly
     assert names(store) == ["a"] and other.next_run() == 2
 
 
@@ -101,7 +102,7 @@ def test_of_two_runs_that_commit_at_once_one_is_refused(tmp_path, monkeypatch):
     opened = two._opened("control/runs", RUNS)
     run(one, 2, "b")
     monkeypatch.setattr(two, "_opened", lambda path, schema: opened)
-    with pytest.raises(ConcurrentRun, match="at the same time; start again"):
+    with pytest.raises(ConcurrentRun, match="meanwhile: start this one again"):
         run(two, 2, "c")
     assert names(one) == ["a", "b"]
 

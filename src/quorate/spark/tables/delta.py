@@ -164,7 +164,7 @@ class DeltaStore(Store):
         columns = [[plan.run], [plan.job], [at.as_py()], [name], [json.dumps(plan.summary)]]
         runs = self._opened(RUNS_PATH, RUNS)
         if plan.run != (runs.transaction_version(APP) or 0) + 1:
-            raise ConcurrentRun(f"run {plan.run} of {self.root} has happened already")
+            raise ConcurrentRun(self.root)
         properties = CommitProperties(app_transactions=[Transaction(APP, plan.run)])
         try:
             write_deltalake(
@@ -175,9 +175,7 @@ class DeltaStore(Store):
             )
         except (DeltaError, OSError) as error:
             if self.last_run() >= plan.run:
-                raise ConcurrentRun(
-                    f"another run has changed {self.root} at the same time; start again"
-                ) from None
+                raise ConcurrentRun(self.root) from None
             raise CannotWrite(self.root, error) from None
 
     def _reached(self) -> dict[str, int]:

@@ -166,8 +166,8 @@ def ingest_rows(
             progress = load_progress(store)
         tell("applying them to the state (silver, gold)")
         progress = apply_log(spark, store, progress, taken.clusters, summary, fail_fast)
-    except ConcurrentRun as error:
-        raise Overtaken(error, so_far) from None
+    except ConcurrentRun:
+        raise Overtaken(store.root, so_far) from None
     _note_ends(summary, set(told.groups), progress, skip)
     summary.seconds = round(time.monotonic() - began, 3)
     return summary

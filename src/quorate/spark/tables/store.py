@@ -53,6 +53,14 @@ class LostCommit(WarehouseError):
 class ConcurrentRun(WarehouseError):
     """Another run has changed the warehouse meanwhile."""
 
+    exit_code = 70
+
+    def __init__(self, root: str) -> None:
+        super().__init__(
+            f"{root}: another job has changed this warehouse meanwhile: start this one again; what "
+            "it had taken before that is not taken twice"
+        )
+
 
 class FilesGone(WarehouseError):
     """Files that a run has written were taken away before it could name them."""
@@ -286,7 +294,7 @@ class ParquetStore(Store):
 
     def commit(self, plan: Plan) -> None:
         if plan.run != self.last_run() + 1:
-            raise ConcurrentRun(f"run {plan.run} of {self.root} has happened already")
+            raise ConcurrentRun(self.root)
         self._check_files(plan)
         final = self.path(PLANS, f"{plan.run:08d}.json")
         self.write_text(final + ".part", plan.to_json())

@@ -22,8 +22,8 @@ class BadInput(QuorateError):
 class Overtaken(ConcurrentRun):
     """Another run was quicker when this job had taken its records, before it applied them."""
 
-    def __init__(self, error: ConcurrentRun, taken: Summary) -> None:
-        super().__init__(str(error))
+    def __init__(self, root: str, taken: Summary) -> None:
+        super().__init__(root)
         self.taken = taken
         """What this job has done so far."""
 
