@@ -89,7 +89,7 @@ def test_a_run_that_another_has_overtaken_is_refused(store, form):
     other = open_store(store.root, form)
     assert store.next_run() == other.next_run() == 1
     run(store, 1, "a")
-    with pytest.raises(ConcurrentRun, match="another job has .* start this one again") as told:
+    with pytest.raises(ConcurrentRun, match="meanwhile: start this one again") as told:
         run(other, 1, "b")
     assert told.value.exit_code == 70  # nobody called it wrongly
     assert names(store) == ["a"] and other.next_run() == 2
