@@ -24,3 +24,8 @@ def test_a_replicas_key_is_read_back_from_its_text(key):
 def test_what_is_no_key_is_refused_by_its_text(text):
     with pytest.raises(QuorateError, match=r"^'.*' is not a "):
         ReplicaKey.from_text(text)
+
+
+def test_a_key_is_shown_as_people_write_it():
+    key = ReplicaKey.from_text("4-07R5amHmR32VDA6jHkGbTA")
+    assert f"{[key]}" == "[ReplicaKey(4-07R5amHmR32VDA6jHkGbTA)]"

@@ -433,3 +433,14 @@ def test_a_time_index_is_printed_and_checked(quorate, log):
 
 def test_samples_are_there():
     assert len(DUMPED_FILES) > 50 and DATA.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("behind", "named"),
+    [("", ["LOG"]), (",", ["LOG"]), (",,", ["LOG"]), (",,LOG", ["LOG", "", "LOG"])],
+)
+def test_empty_names_are_those_of_javas_split(quorate, log, behind, named):
+    path = str(log(encode_batch(0, 1, 0, [NO_OP])))
+    out = quorate("dump-log", "--files", path + behind.replace("LOG", path)).out.splitlines()
+    dumped = [line.removeprefix("Dumping ") for line in out if line.startswith("Dumping ")]
+    assert dumped == [path if name else "" for name in named]

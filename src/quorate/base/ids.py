@@ -61,6 +61,9 @@ class ReplicaKey(NamedTuple):
             return str(self.id)
         return f"{self.id}-{uuid_to_text(self.directory_id)}"
 
+    def __repr__(self) -> str:
+        return f"ReplicaKey({self})"
+
 
 class OffsetAndEpoch(NamedTuple):
     """A place in the log: an end offset (exclusive) and the epoch of the record before it.

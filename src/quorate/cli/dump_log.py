@@ -66,7 +66,7 @@ class Dump:
         """Dump every file; raises DumpError or OSError at the first that cannot be read on."""
         try:
             for path in paths:
-                self._file(os.path.normpath(path))
+                self._file(os.path.normpath(path) if path else path)
         finally:
             self._output.flush()
         for line in self._faults.lines():
@@ -203,7 +203,15 @@ def dump_log(files: tuple[str, ...], as_json: bool, **flags: Any) -> None:
         ),
         flags["max_bytes"],
     )
-    Dump(options, Output(sys.stdout.buffer)).run(files[0].split(","))
+    Dump(options, Output(sys.stdout.buffer)).run(_names(files[0]))
+
+
+def _names(text: str) -> list[str]:
+    """As Java splits: empty names at the end are none."""
+    names = text.split(",")
+    while text and names and not names[-1]:
+        names.pop()
+    return names
 
 
 def _title(path: str, name: str, suffix: str) -> tuple[str, dict[str, object]]:
