@@ -351,7 +351,7 @@ class _Court:
             for path, sure in holders:
                 spot = spots.get((path, snapshot_id))
                 known = self._findings[path]
-                if spot is None or sure or any(spot.file == one.spot.file for one in known):
+                if spot is None or sure or _is_blamed(known, spot.file):
                     continue
                 what = "the snapshot holds another state than the logs and snapshots of the others"
                 known.append(Finding("snapshot-agreement", DAMAGE, what, RESTORE, spot))
@@ -390,6 +390,10 @@ class _Court:
         )
         spot = Spot(offset=part, epoch=epochs[0] if epochs else None)
         known.append(Finding(DIVERGENT_TAIL, WARNING, what, CUT_OFF, spot))
+
+
+def _is_blamed(findings: Iterable[Finding], file: str | None) -> bool:
+    return any(one.severity != WARNING and one.spot.file == file for one in findings)
 
 
 def _is_damaged(findings: Iterable[Finding], file: str | None = None) -> bool:

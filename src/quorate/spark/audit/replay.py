@@ -27,6 +27,7 @@ from quorate.spark.audit.model import (
     SnapshotFacts,
     Spot,
 )
+from quorate.spark.audit.orphans import judge_orphaned, without_orphaned
 from quorate.spark.files import File
 from quorate.spark.scan import Damage, scan
 
@@ -46,10 +47,11 @@ def _is_newer(error: Exception) -> bool:
 
 
 def digest_of(image: Image) -> str | None:
-    """A hash of all that the image says; None of one that has no metadata.version yet."""
+    """A hash of all that the image says, but for orphaned configs; None of one that has no
+    metadata.version yet."""
     sum_ = blake2b(digest_size=16)
     try:
-        for value in record_values(image):
+        for value in record_values(without_orphaned(image)):
             sum_.update(len(value).to_bytes(4, "big") + value)
     except UnwritableMetadata:
         return None
@@ -143,7 +145,7 @@ class _Replay:
     def _compare(self, loaded: _Loaded, own: Published | None) -> None:
         facts, theirs = loaded.facts, loaded.published
         if theirs is not None and own is not None:
-            told = _difference(own.image, theirs.image)
+            told = _difference(without_orphaned(own.image), without_orphaned(theirs.image))
             facts = replace(facts, checked=not told)
             if told:
                 what = f"the snapshot differs from the log before it: {told}"
@@ -175,7 +177,9 @@ def _load(snapshot_id: OffsetAndEpoch, file: File, shelf: Shelf) -> _Loaded:
     voters = None
     if reader.control.voters is not None:
         voters = tuple(sorted(ReplicaKey(*voter.key) for voter in reader.control.voters))
-    facts = SnapshotFacts(snapshot_id, file.name, voters, digest_of(published.image))
+    image = published.image
+    told = judge_orphaned(image, Spot(file.name, None, 0, *snapshot_id))
+    facts = SnapshotFacts(snapshot_id, file.name, voters, digest_of(image), findings=told)
     return _Loaded(facts, published)
 
 
