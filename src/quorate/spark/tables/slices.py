@@ -44,6 +44,7 @@ from quorate.spark.tables.kinds import (
     Kind,
 )
 from quorate.spark.tables.layout import TABLES, bad_piece
+from quorate.spark.tables.orphans import LEFT_OUT, ORPHANED, WHY
 from quorate.spark.tables.parse import RecordJsonError, parse_record
 from quorate.spark.tables.rules import Change, changes, remove_topic_configs
 from quorate.spark.tables.store import WarehouseError
@@ -354,9 +355,10 @@ class Slice:
         elif step.type == RESLICE:
             self._resliced = True
         else:
+            take = self._leave_out if step.type == ORPHANED else self._put
             try:
                 for change in list(self._changes(step)):
-                    self._put(change)
+                    take(change)
             except (ReplayError, RecordJsonError) as error:
                 self._misfit(step, str(error))
 
@@ -388,7 +390,8 @@ class Slice:
     def _changes(self, step: Step) -> Iterable[Change]:
         if step.type == TOPIC_CONFIGS:
             return remove_topic_configs(self, step.topic_name or "")
-        record = parse_record(step.type, step.record or "{}")
+        kind = "ConfigRecord" if step.type == ORPHANED else step.type
+        record = parse_record(kind, step.record or "{}")
         return () if record is None else changes(self, record)
 
     def _put(self, change: Change) -> None:
@@ -397,6 +400,10 @@ class Slice:
         if not self._in_baseline:
             for event in events(change):
                 self._tell(event, change)
+
+    def _leave_out(self, change: Change) -> None:
+        for event in events(change):
+            self._tell(Event(LEFT_OUT, None, event.after, WHY), change)
 
     def _begin_baseline(self) -> None:
         for kind in KINDS.values():

@@ -14,6 +14,7 @@ import pyarrow as pa
 from quorate.spark.arrays import microseconds
 from quorate.spark.tables.bronze import Place
 from quorate.spark.tables.lineage import CHUNK, Span, Stretch, after_holes, bounds_of, floors
+from quorate.spark.tables.orphans import ORPHANED, marked
 from quorate.spark.tables.slices import (
     BASELINE,
     BASELINE_END,
@@ -107,7 +108,8 @@ def apply(
     steps = _never_back(steps, work)
     baselines = _baselines(snapshots, work)
     if baselines:
-        steps = steps.unionByName(_snapshot_steps(snapshots, baselines), allowMissingColumns=True)
+        held = marked(_snapshot_steps(snapshots, baselines))
+        steps = steps.unionByName(held, allowMissingColumns=True)
     steps = steps.where(~steps.type.isin(*_SILENT))
     if any(one.removals for one in work):
         steps = steps.unionByName(_removed_configs(steps, topics), allowMissingColumns=True)
@@ -319,7 +321,7 @@ def _group() -> Column:
     name = F.get_json_object("record", "$.resourceName")
     return (
         F.when(kind.isin(*_BY_TOPIC), F.col("topic_id"))
-        .when(kind == "ConfigRecord", F.concat(words, F.lit("/"), name))
+        .when(kind.isin("ConfigRecord", ORPHANED), F.concat(words, F.lit("/"), name))
         .when(kind == TOPIC_CONFIGS, F.concat(F.lit("topic/"), F.col("topic_name")))
         .when(kind.isin(*_BY_ID), F.get_json_object("record", "$.id"))
         .otherwise(F.lit(""))
