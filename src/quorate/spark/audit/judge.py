@@ -21,6 +21,7 @@ from quorate.spark.audit.model import (
     WARNING,
     ClusterVerdict,
     Control,
+    Digest,
     Finding,
     Mismatch,
     ReplayFacts,
@@ -32,6 +33,7 @@ from quorate.spark.audit.model import (
     Spot,
     state_of,
 )
+from quorate.spark.audit.orphans import INHERITED, inherited
 from quorate.spark.audit.sidefiles import (
     judge_bootstrap,
     judge_epochs,
@@ -47,6 +49,7 @@ _KEEP = (
     "Copy everything away before anything is started, and do not start these nodes together: a "
     "record that was acknowledged may be lost"
 )
+_OTHER = "the snapshot holds {} than the logs and snapshots of the others"
 
 
 @dataclass(slots=True)
@@ -318,7 +321,7 @@ class _Court:
 
     def _snapshots_agree(self) -> None:
         """Snapshots of one id hold the same state, and what any replay gives for it."""
-        told: dict[OffsetAndEpoch, dict[str, list[tuple[str, bool]]]]
+        told: dict[OffsetAndEpoch, dict[Digest, list[tuple[str, bool]]]]
         told = defaultdict(lambda: defaultdict(list))
         spots: dict[tuple[str, OffsetAndEpoch], Spot] = {}
         main = self._committed
@@ -340,12 +343,17 @@ class _Court:
     def _odd_snapshots(
         self,
         snapshot_id: OffsetAndEpoch,
-        digests: Mapping[str, Sequence[tuple[str, bool]]],
+        digests: Mapping[Digest, Sequence[tuple[str, bool]]],
         spots: Mapping[tuple[str, OffsetAndEpoch], Spot],
     ) -> None:
         """Those that no replay gave, where another was given by more."""
         top = max(sum(sure for _, sure in holders) for holders in digests.values())
-        for holders in digests.values():
+        trusted = {
+            digest.state
+            for digest, holders in digests.items()
+            if sum(sure for _, sure in holders) == top
+        }
+        for digest, holders in digests.items():
             if sum(sure for _, sure in holders) == top:
                 continue
             for path, sure in holders:
@@ -353,7 +361,10 @@ class _Court:
                 known = self._findings[path]
                 if spot is None or sure or _is_blamed(known, spot.file):
                     continue
-                what = "the snapshot holds another state than the logs and snapshots of the others"
+                if digest.state in trusted:
+                    known.append(inherited(_OTHER.format("other configs of topics"), spot))
+                    continue
+                what = _OTHER.format("another state")
                 known.append(Finding("snapshot-agreement", DAMAGE, what, RESTORE, spot))
 
     def _against(self, chain: Chain, main: Committed) -> None:
@@ -393,7 +404,9 @@ class _Court:
 
 
 def _is_blamed(findings: Iterable[Finding], file: str | None) -> bool:
-    return any(one.severity != WARNING and one.spot.file == file for one in findings)
+    """Whether it was said of the file already that it holds another state."""
+    blamed = (one for one in findings if one.severity != WARNING or one.check == INHERITED)
+    return any(one.spot.file == file for one in blamed)
 
 
 def _is_damaged(findings: Iterable[Finding], file: str | None = None) -> bool:

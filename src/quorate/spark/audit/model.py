@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.errors import FormatError
@@ -148,6 +148,14 @@ class SegmentFacts:
     findings: tuple[Finding, ...]
 
 
+class Digest(NamedTuple):
+    """Hashes of all that an image says, but for configs of topics that do not exist."""
+
+    state: str
+    """Of all but configs of topics."""
+    topic_configs: str
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
     """What one snapshot says, and how it compares with its own replica's log."""
@@ -155,7 +163,7 @@ class SnapshotFacts:
     id: OffsetAndEpoch
     file: str
     voters: tuple[ReplicaKey, ...] | None = None
-    digest: str | None = None
+    digest: Digest | None = None
     """Of the state that it holds; None when it is damaged or holds none."""
     checked: bool = False
     """True when its own log was replayed up to it and gave the same."""
@@ -172,7 +180,7 @@ class ReplayFacts:
 
     path: str
     snapshots: tuple[SnapshotFacts, ...] = ()
-    digests: Mapping[int, str] = field(default_factory=dict)
+    digests: Mapping[int, Digest] = field(default_factory=dict)
     """Of the state at the ends of the cluster's snapshots, as far as this log reaches."""
     findings: tuple[Finding, ...] = ()
 

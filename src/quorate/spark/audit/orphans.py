@@ -1,8 +1,8 @@
-"""Configs of topics that do not exist.
+"""Configs that a topic, or a name without a topic, has of a topic that is gone.
 
 Kafka 4.3.1 leaves them in the image of a node, and so in its snapshots, where it applies a topic's
 first config and its removal as one delta; docs/known-bugs.md tells how that was shown. They say
-nothing about the log, so states are compared without them.
+nothing about the log, and such a node is as sound as others.
 """
 
 from __future__ import annotations
@@ -13,18 +13,29 @@ from typing import Final
 from quorate.metadata.image import TOPIC_RESOURCE, ConfigResource, Image
 from quorate.spark.audit.model import WARNING, Finding, Spot
 
-_CREATE_AND_REMOVE: Final = (
-    "The file is as its node wrote it: Kafka 4.3.1 may keep the configs of a topic that is removed "
-    "soon after they were set (docs/known-bugs.md). A new topic of that name would have them on "
-    "this node and not on others; create one of that name and remove it again, and they are gone"
+INHERITED: Final = "inherited-configs"
+
+_FAULT: Final = (
+    "The file may well be as its node wrote it: Kafka 4.3.1 can keep the configs of a topic that "
+    "is removed (docs/known-bugs.md). "
+)
+_CREATE_AND_REMOVE: Final = _FAULT + (
+    "A new topic of that name would have them on this node and not on others; create one and "
+    "remove it again, and they are gone"
+)
+_SET: Final = _FAULT + (
+    "A topic that was created later under that name has them here and not on others; set them, and "
+    "delete them again where they are not wanted, and all nodes have the same"
 )
 
 
 def orphaned(image: Image) -> list[ConfigResource]:
-    """The topics without a topic that have configs, by name."""
-    ids = image.topics.ids
+    """What has configs of a topic and is none, by name."""
+    topics = image.topics.ids
     return sorted(
-        one for one in image.configs if one.type == TOPIC_RESOURCE and one.name not in ids
+        resource
+        for resource in image.configs
+        if resource.type == TOPIC_RESOURCE and resource.name not in topics
     )
 
 
@@ -36,6 +47,19 @@ def without_orphaned(image: Image) -> Image:
     return image if configs is image.configs else replace(image, configs=configs)
 
 
+def without_inherited(image: Image, log: Image) -> Image:
+    """The image without those configs of its topics that the log's image does not have."""
+    configs = image.configs
+    for resource, values in image.configs.items():
+        own = log.configs.get(resource, ())
+        left = values
+        for name in values if resource.type == TOPIC_RESOURCE else ():
+            left = left if name in own else left.delete(name)
+        if left is not values:
+            configs = configs.set(resource, left) if left else configs.delete(resource)
+    return replace(image, configs=configs)
+
+
 def judge_orphaned(image: Image, spot: Spot) -> tuple[Finding, ...]:
     """What is to be said of a snapshot with this image."""
     found = orphaned(image)
@@ -44,3 +68,8 @@ def judge_orphaned(image: Image, spot: Spot) -> tuple[Finding, ...]:
     topics = "1 topic that does" if len(found) == 1 else f"{len(found)} topics that do"
     what = f"it has configs of {topics} not exist ({found[0].name})"
     return (Finding("orphaned-configs", WARNING, what, _CREATE_AND_REMOVE, spot),)
+
+
+def inherited(what: str, spot: Spot) -> Finding:
+    """Of a snapshot that differs in nothing but configs of topics."""
+    return Finding(INHERITED, WARNING, what, _SET, spot)

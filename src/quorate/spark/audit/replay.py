@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final
 
+from immutables import Map
+
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.formats.batch import BatchView
 from quorate.formats.errors import BatchError, FormatError, NewerRecord
 from quorate.formats.snapshot import SnapshotReader
 from quorate.metadata.diff import KeyDiff, diff
 from quorate.metadata.errors import ReplayError, UnwritableMetadata
-from quorate.metadata.image import Image
+from quorate.metadata.image import TOPIC_RESOURCE, Image
 from quorate.metadata.loader import Loader, Published, SnapshotBuilder, log_batch
 from quorate.metadata.replay import record_values
 from quorate.spark.archives import Shelf
@@ -21,13 +23,19 @@ from quorate.spark.audit.chain import RESTORE
 from quorate.spark.audit.model import (
     DAMAGE,
     WARNING,
+    Digest,
     Finding,
     ReplayFacts,
     Replica,
     SnapshotFacts,
     Spot,
 )
-from quorate.spark.audit.orphans import judge_orphaned, without_orphaned
+from quorate.spark.audit.orphans import (
+    inherited,
+    judge_orphaned,
+    without_inherited,
+    without_orphaned,
+)
 from quorate.spark.files import File
 from quorate.spark.scan import Damage, scan
 
@@ -46,15 +54,25 @@ def _is_newer(error: Exception) -> bool:
     return isinstance(error.__cause__, NewerRecord)
 
 
-def digest_of(image: Image) -> str | None:
-    """A hash of all that the image says, but for orphaned configs; None of one that has no
-    metadata.version yet."""
-    sum_ = blake2b(digest_size=16)
+def digest_of(image: Image) -> Digest | None:
+    """None of an image that has no metadata.version yet."""
+    image = without_orphaned(image)
+    topics = {one: told for one, told in image.configs.items() if one.type == TOPIC_RESOURCE}
+    others = (pair for pair in image.configs.items() if pair[0] not in topics)
+    told = (
+        repr((one.name, sorted(values.items()))).encode() for one, values in sorted(topics.items())
+    )
     try:
-        for value in record_values(without_orphaned(image)):
-            sum_.update(len(value).to_bytes(4, "big") + value)
+        state = _hash(record_values(replace(image, configs=Map(others))))
     except UnwritableMetadata:
         return None
+    return Digest(state, _hash(told))
+
+
+def _hash(values: Iterable[bytes]) -> str:
+    sum_ = blake2b(digest_size=16)
+    for value in values:
+        sum_.update(len(value).to_bytes(4, "big") + value)
     return sum_.hexdigest()
 
 
@@ -83,7 +101,7 @@ class _Replay:
         self._loader: Loader | None = None
         if replica.segments and replica.segments[0][0] == 0:
             self._loader = Loader()
-        self._digests: dict[int, str] = {}
+        self._digests: dict[int, Digest] = {}
         self._snapshots: list[SnapshotFacts] = []
         self._findings: list[Finding] = []
 
@@ -145,13 +163,9 @@ class _Replay:
     def _compare(self, loaded: _Loaded, own: Published | None) -> None:
         facts, theirs = loaded.facts, loaded.published
         if theirs is not None and own is not None:
-            told = _difference(without_orphaned(own.image), without_orphaned(theirs.image))
-            facts = replace(facts, checked=not told)
-            if told:
-                what = f"the snapshot differs from the log before it: {told}"
-                spot = Spot(facts.file, None, 0, facts.id.offset, facts.id.epoch)
-                found = Finding("snapshot-replay", DAMAGE, what, _DELETE, spot)
-                facts = replace(facts, findings=(*facts.findings, found))
+            spot = Spot(facts.file, None, 0, facts.id.offset, facts.id.epoch)
+            odd = _odd(without_orphaned(own.image), without_orphaned(theirs.image), spot)
+            facts = replace(facts, checked=not odd, findings=(*facts.findings, *odd))
         self._snapshots.append(facts)
         if theirs is not None and own is None:
             self._loader = Loader()
@@ -188,6 +202,16 @@ def _sound(file: File, shelf: Shelf) -> Iterator[BatchView]:
         if isinstance(found, Damage):
             raise BatchError(found.what, found.position)
         yield found
+
+
+def _odd(log: Image, snapshot: Image, spot: Spot) -> list[Finding]:
+    told = _difference(log, snapshot)
+    if not told:
+        return []
+    what = f"the snapshot differs from the log before it: {told}"
+    if not _difference(log, without_inherited(snapshot, log)):
+        return [inherited(what, spot)]
+    return [Finding("snapshot-replay", DAMAGE, what, _DELETE, spot)]
 
 
 def _difference(log: Image, snapshot: Image) -> str:
