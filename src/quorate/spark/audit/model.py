@@ -14,7 +14,7 @@ from quorate.formats.errors import FormatError
 from quorate.spark.files import File
 
 WARNING: Final = "warning"
-"""Kafka mends it by itself, or it comes from copying a node that was running."""
+"""Kafka mends it, or has a fault that makes it, or it comes from copying a running node."""
 DAMAGE: Final = "damage"
 """A file does not hold what its node wrote."""
 VIOLATION: Final = "violation"
