@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from quorate.sim.world import World
 
 _RETRY_US: Final = 20_000
+_MOST_PATIENT: Final = 4
+"""So many timeouts: a node that stays down answers nobody."""
 _NOBODY: Final = -1
 
 
@@ -250,7 +252,7 @@ class Clients:
             self._over(client, op, "unknown", None)
             return
         if not self._may_begin:  # each time it asks is a record that a slow log must carry, too
-            client.patience *= 2
+            client.patience = min(2 * client.patience, _MOST_PATIENT)
         client.target = 1 + client.luck.below(self._nodes)
         self._try(client)
 
