@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from bench.load import VALUE
 
 from quorate.base.ids import Listener, ReplicaKey, Uuid
-from quorate.embed.machine import OpaqueMachine
+from quorate.embed.machine import OpaqueMachine, encode_entry
 from quorate.embed.node import EmbeddedNode
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
 from quorate.node.calls import Call
@@ -34,7 +34,7 @@ from quorate.wire.header import decode_request, decode_response, encode_request
 from quorate.wire.registry import APIS
 
 _LENGTH = 4
-ENTRY = b"S7:key-0-0" + VALUE
+ENTRY = encode_entry(b"S7:key-0-0" + VALUE)
 
 
 class Nothing:

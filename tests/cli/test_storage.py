@@ -7,6 +7,7 @@ import stat
 import pytest
 
 from quorate.base.ids import Listener, ReplicaKey, Uuid, uuid_from_text, uuid_to_text
+from quorate.embed import create
 from quorate.formats.meta_properties import decode_meta_properties
 from quorate.formats.records import decode_record
 from quorate.formats.snapshot import read_snapshot
@@ -345,3 +346,18 @@ def test_a_level_that_does_not_exist(quorate, feature, message):
     outcome = quorate("storage", "feature-dependencies", "--feature", feature)
     assert outcome.code == 1
     assert message in outcome.err
+
+
+def test_the_directory_of_a_member_is_told_and_left_alone(node):
+    create(node.a, 1, "counters", {1: "localhost:9093"})
+    before = node.meta(node.a)
+    told = (
+        f"{node.a} is the directory of a member (quorate.embed), and not a controller's: run it "
+        "with the program that it belongs to; for a controller, format another one"
+    )
+    for arguments in ((), ("--ignore-formatted",)):
+        outcome = node.format("--standalone", *arguments)
+        assert outcome.code == 1 and told in outcome.err
+    assert node.meta(node.a) == before and not node.b.exists()
+    outcome = node.info("--json")
+    assert outcome.code == 1 and f"{told}." in json.loads(outcome.out)["problems"]

@@ -1,11 +1,25 @@
 """The machine around a program's own."""
 
-from quorate.embed.machine import OpaqueMachine, encode_entry
+import asyncio
+
+import pytest
+
+from embed.test_directories import files
+from embed.test_promises import free_address, run, until
+from quorate.base.errors import QuorateError
+from quorate.base.ids import OffsetAndEpoch
+from quorate.embed import InDoubt, Member, MemberStopped, create, local_cluster
+from quorate.embed.machine import BARRIER, OpaqueMachine, encode_entry
+from quorate.formats.records import FeatureLevelRecord, RecordError, decode_record, encode_record
 from quorate.node.machine import Entry, Now
 
 
 class Echo:
+    def __init__(self):
+        self.applied = []
+
     def apply(self, offset, entry):
+        self.applied.append(entry)
         return entry
 
     def snapshot(self):
@@ -24,3 +38,137 @@ def test_results_that_nobody_took_are_let_go_with_the_lead():
     assert machine.results == {}
     machine.apply(Entry(6, 6, 2, 0, [encode_entry(b"y")]))
     assert machine.results == {}
+
+
+KAFKAS = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)
+
+
+def test_an_entry_begins_as_no_record_of_kafkas_does():
+    assert encode_entry(b"")[:1] != KAFKAS[:1]
+    with pytest.raises(RecordError, match="unknown frame version"):
+        decode_record(encode_entry(KAFKAS[1:]))
+
+
+@pytest.mark.parametrize("value", [KAFKAS, b"", BARRIER + b"x"])
+def test_a_record_that_is_no_entry_does_not_reach_the_machine(value):
+    echo = Echo()
+    machine = OpaqueMachine(echo)
+    said = "is no entry of a member's: .* of a Kafka controller"
+    with pytest.raises(QuorateError, match=f"^the record at offset 6 {said}"):
+        machine.apply(Entry(5, 6, 1, 0, [encode_entry(b"x"), value]))
+    with pytest.raises(QuorateError, match=f"^a record of the snapshot {said}"):
+        machine.begin_load(OffsetAndEpoch(6, 1), 0)
+        machine.load([encode_entry(b"x"), value])
+    assert echo.applied == [b"x"]
+
+
+async def coroutine(self, *given):
+    """What a program that is asynchronous throughout may have for a method."""
+
+
+async def asynchronous_generator(self):
+    yield b""
+
+
+def generator(self, *given):
+    yield b""
+
+
+LAZY = {
+    "async apply": ("apply", coroutine),
+    "async snapshot": ("snapshot", coroutine),
+    "async restore": ("restore", coroutine),
+    "async generator": ("snapshot", asynchronous_generator),
+    "apply yields": ("apply", generator),
+    "restore yields": ("restore", generator),
+}
+
+
+@pytest.mark.parametrize("name, method", LAZY.values(), ids=LAZY)
+def test_a_machine_whose_methods_would_not_run_is_refused_at_start(tmp_path, name, method):
+    lazy = type("Lazy", (Echo,), {name: method})
+    said = rf"^Lazy\.{name} does nothing when it is called"
+
+    async def story():
+        create(tmp_path / "1", 1, "c", {1: "127.0.0.1:9093"})
+        before = files(tmp_path)
+        with pytest.raises(TypeError, match=said):
+            await Member.start(tmp_path / "1", lazy(), "127.0.0.1:9093")
+        assert files(tmp_path) == before
+        with pytest.raises(TypeError, match=said):
+            async with local_cluster(1, lazy):
+                pass
+
+    run(story)
+
+
+def test_a_snapshot_may_be_yielded():
+    OpaqueMachine(type("Yields", (Echo,), {"snapshot": generator})())
+
+
+def test_the_class_is_no_machine_and_neither_is_what_lacks_a_method():
+    with pytest.raises(
+        TypeError, match=r"a state machine is an object: Echo\(\), and not the class"
+    ):
+        OpaqueMachine(Echo)
+    for lame in (None, type("Lame", (Echo,), {"snapshot": None})()):
+        with pytest.raises(TypeError, match=r"has no method (apply|snapshot)$"):
+            OpaqueMachine(lame)
+
+
+class Sometimes(Echo):
+    """Gives an entry to a task, if it is told to."""
+
+    hands_over = False
+
+    def apply(self, offset, entry):
+        if self.hands_over and entry == b"later":
+            return asyncio.get_running_loop().create_future()
+        return super().apply(offset, entry)
+
+    def snapshot(self):
+        return list(self.applied)
+
+    def restore(self, chunks):
+        self.applied = list(chunks)
+
+
+def test_an_entry_that_would_be_applied_later_is_not_applied_and_not_lost(tmp_path):
+    """Its member ends before it, and begins with it when the program was mended."""
+
+    async def story():
+        address = free_address()
+        settings = {"metadata.log.max.record.bytes.between.snapshots": "1"}
+        create(tmp_path / "1", 1, "c", {1: address})
+        for hands_over in (True, False):
+            machine = Sometimes()
+            machine.hands_over = hands_over
+            async with await Member.start(
+                tmp_path / "1", machine, address, settings=settings
+            ) as member:
+                await until(lambda member=member: member.leads or member._ended.done())
+                if hands_over:
+                    await member.propose(b"now")
+                    with pytest.raises(InDoubt, match="TypeError: apply returned an awaitable"):
+                        await member.propose(b"later")
+                    with pytest.raises(MemberStopped, match=r"offset \d+, which is committed"):
+                        await member.wait_stopped()
+                else:
+                    await member.propose(b"again")
+            assert machine.applied[:2] == [b"now", b"later"][: 2 - hands_over]
+        assert machine.applied == [b"now", b"later", b"again"]
+
+    run(story)
+
+
+def test_a_state_that_would_be_restored_later_is_refused():
+    class Later(Echo):
+        def restore(self, chunks):
+            return loop.create_future()
+
+    loop = asyncio.new_event_loop()
+    machine = OpaqueMachine(Later())
+    machine.begin_load(OffsetAndEpoch(6, 1), 0)
+    with pytest.raises(QuorateError, match="TypeError: restore returned an awaitable"):
+        machine.end_load()
+    loop.close()

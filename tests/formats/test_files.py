@@ -71,6 +71,13 @@ def test_every_sample_meta_properties_is_written_back_the_same(path: Path) -> No
     assert meta.version == 1 and f"node{meta.node_id}" == path.parent.name
 
 
+def test_the_mark_of_a_members_directory_is_a_property_that_kafka_does_not_know() -> None:
+    kafkas, members = MetaProperties(1, "c", 1), MetaProperties(1, "c", 1, member=True)
+    data = encode_meta_properties(members, 0)
+    assert data == encode_meta_properties(kafkas, 0) + b"quorate.member=true\n"
+    assert decode_meta_properties(data) == members
+
+
 @pytest.mark.parametrize("path", named("*.checkpoint"), ids=short)
 def test_every_sample_snapshot_name_is_made_again_from_its_id(path: Path) -> None:
     snapshot_id = parse_snapshot_name(path.name)

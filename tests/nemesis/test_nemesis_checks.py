@@ -4,6 +4,7 @@ import pytest
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import OffsetAndEpoch
+from quorate.embed.machine import ENTRY
 from quorate.formats.batch import encode_batch
 from quorate.formats.files import snapshot_name
 from quorate.formats.snapshot import encode_snapshot
@@ -25,7 +26,7 @@ def get(result, invoked, answered, key=0):
 
 
 def record(number):
-    return b"\x01" + Write(0, number).encode()
+    return ENTRY + Write(0, number).encode()
 
 
 def disk_with(directory, *numbers, epoch=1, start=0):
@@ -156,7 +157,7 @@ def snapshot_of(directory, offset, *numbers):
     store = Store()
     for at, number in enumerate(numbers):
         store.apply(at, Write(0, number).encode())
-    values = [b"\x01" + chunk for chunk in store.snapshot()]
+    values = [ENTRY + chunk for chunk in store.snapshot()]
     snapshot_id = OffsetAndEpoch(offset, 1)
     path = directory / snapshot_name(snapshot_id)
     path.write_bytes(b"".join(encode_snapshot(snapshot_id, ControlState(0, None), 0, values, 0)))

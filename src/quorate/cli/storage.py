@@ -286,6 +286,7 @@ def _inspect(directories: Sequence[str]) -> tuple[list[str], dict[str, str] | No
     from quorate.formats.errors import FormatError
     from quorate.formats.files import META_PROPERTIES
     from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
+    from quorate.node.ensemble import whose_else
 
     found, problems = [], []
     first: MetaProperties | None = None
@@ -305,6 +306,8 @@ def _inspect(directories: Sequence[str]) -> tuple[list[str], dict[str, str] | No
             problems.append(f"Error loading {path}: {str(error).removeprefix(f'{path}: ')}")
             continue
         first = first or meta
+        if meta.member:
+            problems.append(f"{whose_else(directory, meta)}.")
         if first.cluster_id != meta.cluster_id:
             problems.append("Mismatched cluster IDs between storage directories.")
         elif first.node_id != meta.node_id:

@@ -8,7 +8,7 @@
         print(await member.propose(b"+1"))
 
 `propose` returns when the entry is synced to the disks of a majority and applied here. Every error
-of this package is a QuorateError.
+of this package is a QuorateError; an argument of a wrong type is a TypeError.
 """
 
 from quorate.base.errors import QuorateError

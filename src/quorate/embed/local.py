@@ -15,6 +15,7 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
+from quorate.embed.arguments import member_id, whole_number
 from quorate.embed.errors import MemberStopped, NotLeader
 from quorate.embed.founding import LISTENER
 from quorate.embed.machine import OpaqueMachine, StateMachine
@@ -207,9 +208,9 @@ class LocalCluster:
     async def join(self, node_id: int) -> Member:
         """Start one more member; `add_member` on the leader makes it a voter.
 
-        Raises QuorateError when there is such a member, running or not.
+        Raises QuorateError when there is such a member, running or not; TypeError.
         """
-        if node_id in self.members:
+        if member_id(node_id) in self.members:
             raise QuorateError(f"there is a member {node_id} already")
         self._start(node_id, MemoryStorage())
         return self.members[node_id]
@@ -341,16 +342,23 @@ async def local_cluster(
     election_timeout_ms: int = 200,
     fetch_timeout_ms: int = 400,
 ) -> AsyncIterator[LocalCluster]:
-    """`count` members with a state machine each, founded and started; times in ms."""
+    """`count` members with a state machine each, founded and started; times in ms.
+
+    `machine` makes one: the class, or a function. Raises QuorateError without a member, TypeError.
+    """
+    if whole_number("the number of members", count) < 1:
+        raise QuorateError(f"A cluster has at least one member, not {count}")
+    if not callable(machine):
+        raise TypeError(f"a cluster is given what makes state machines, not one: {machine!r}")
     config = RaftConfig(
         _CLUSTER_ID,
         0,
-        election_timeout_ms=election_timeout_ms,
-        fetch_timeout_ms=fetch_timeout_ms,
+        election_timeout_ms=whole_number("election_timeout_ms", election_timeout_ms),
+        fetch_timeout_ms=whole_number("fetch_timeout_ms", fetch_timeout_ms),
     )
     cluster = LocalCluster(machine, config)
-    cluster.found(count)
     try:
+        cluster.found(count)
         yield cluster
     finally:
         await cluster.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Final, Protocol
 
 from quorate.base.errors import QuorateError
@@ -22,8 +23,9 @@ class StateMachine(Protocol):
     costs an election. That goes for Python's garbage collector, too, which walks through a large
     state of small containers (not through a dict of bytes, whatever its size).
 
-    All three are called from one thread, in the order of the log. An exception stops the member:
-    a machine that can refuse an entry returns the refusal as its result instead.
+    All three are called from one thread, in the order of the log, and have done their work when
+    they return: no `async def`. An exception stops the member, and so does an awaitable: a machine
+    that can refuse an entry returns the refusal as its result instead.
     """
 
     def apply(self, offset: int, entry: bytes) -> object:
@@ -41,15 +43,20 @@ class StateMachine(Protocol):
         """Forget everything and take the state of these chunks."""
 
 
-_ENTRY: Final = b"\x01"
+_LATER: Final = "returned an awaitable: its work must be done when it returns"
+"""What is done later would count as done: in no snapshot, and its entry cleaned from the log."""
+
+ENTRY: Final = b"Q"
 BARRIER: Final = b"\x00"
 """First byte of each record: an entry (or a snapshot's chunk), or nothing but a place in the log.
 
-Kafka's readers refuse records without a value; behind this byte an empty entry is as good as any.
+A record of Kafka's metadata begins with the version of its frame, which is 1: neither is taken for
+the other. Kafka's readers refuse records without a value; behind this byte an empty entry is as
+good as any.
 """
 
 _ROOM: Final = MAX_BATCH_SIZE - HEADER_SIZE
-MAX_ENTRY_BYTES: Final = _ROOM - RECORD_OVERHEAD - len(_ENTRY)
+MAX_ENTRY_BYTES: Final = _ROOM - RECORD_OVERHEAD - len(ENTRY)
 """Most bytes of an entry. Of entries that are proposed together the same, less 25 for each more."""
 
 
@@ -57,7 +64,7 @@ def encode_entry(entry: bytes) -> bytes:
     """The record value of an entry. Raises TypeError when it is not bytes."""
     if not isinstance(entry, bytes):
         raise TypeError(f"an entry or chunk is bytes, not {type(entry).__name__}")
-    return _ENTRY + entry
+    return ENTRY + entry
 
 
 def refuse_too_large(values: Sequence[bytes]) -> None:
@@ -65,17 +72,46 @@ def refuse_too_large(values: Sequence[bytes]) -> None:
     size, count = sum(map(len, values)), len(values)
     room = _ROOM - count * RECORD_OVERHEAD
     if size > room:
-        raise EntryTooLarge(size - count * len(_ENTRY), count, room - count * len(_ENTRY))
+        raise EntryTooLarge(size - count * len(ENTRY), count, room - count * len(ENTRY))
+
+
+def refuse_unfit(machine: object) -> None:
+    """Raise TypeError where a method of a StateMachine is missing, or would not run when called."""
+    if isinstance(machine, type):
+        name = machine.__name__
+        raise TypeError(f"a state machine is an object: {name}(), and not the class {name}")
+    whose = type(machine).__name__
+    for name in ("apply", "snapshot", "restore"):
+        method = getattr(machine, name, None)
+        if not callable(method):
+            raise TypeError(f"the state machine {whose} has no method {name}")
+        yields = name != "snapshot" and isgeneratorfunction(method)
+        if yields or iscoroutinefunction(method) or isasyncgenfunction(method):
+            raise TypeError(
+                f"{whose}.{name} does nothing when it is called, as it is 'async' or yields: its "
+                "work must be done when it returns"
+            )
+
+
+class _Foreign(QuorateError):
+    """The log is not one of entries."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(
+            f"{where} is no entry of a member's: the directory holds the log of a Kafka "
+            "controller, or of something else that is not ours"
+        )
 
 
 class OpaqueMachine:
-    """A `node.machine.Machine` around a StateMachine.
+    """A `node.machine.Machine` around a StateMachine. Raises TypeError where that is none.
 
     `results` holds what apply returned, by offset, while this member leads: the member takes each
     out when it answers the proposal.
     """
 
     def __init__(self, machine: StateMachine) -> None:
+        refuse_unfit(machine)
         self._machine = machine
         self._chunks: list[bytes] = []
         self._leads = False
@@ -87,12 +123,17 @@ class OpaqueMachine:
         self._chunks = []
 
     def load(self, values: Sequence[bytes]) -> None:
+        for value in values:
+            if value[:1] != ENTRY:
+                raise _Foreign("a record of the snapshot")
         self._chunks.extend(value[1:] for value in values)
 
     def end_load(self) -> None:
         chunks, self._chunks = self._chunks, []
         try:
-            self._machine.restore(chunks)
+            result: object = self._machine.restore(chunks)  # type: ignore[func-returns-value]
+            if hasattr(result, "__await__"):
+                raise TypeError(f"restore {_LATER}")
         except Exception as error:
             raise _failed("restore failed", error) from error
         self.snapshots_loaded += 1
@@ -102,10 +143,18 @@ class OpaqueMachine:
         results = self.results if self._leads else None
         try:
             for value in entry.values:
-                result = None if value == BARRIER else apply(offset, value[1:])
+                result = None
+                if value[:1] == ENTRY:
+                    result = apply(offset, value[1:])
+                    if hasattr(result, "__await__"):
+                        raise TypeError(f"apply {_LATER}")
+                elif value != BARRIER:
+                    raise _Foreign(f"the record at offset {offset}")
                 if results is not None:
                     results[offset] = result
                 offset += 1
+        except _Foreign:
+            raise
         except Exception as error:
             raise _failed(f"apply failed at offset {offset}, which is committed", error) from error
 

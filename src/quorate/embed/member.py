@@ -11,9 +11,10 @@ from typing import Final, Protocol, Self, TypeVar
 
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey
+from quorate.embed.arguments import address_for_others, directory_path, member_key
 from quorate.embed.durable import recover, serve
 from quorate.embed.errors import EntryTooLarge, InDoubt, MemberStopped, NotLeader, Overloaded
-from quorate.embed.founding import LISTENER, member_config, node_id_of, parse_address
+from quorate.embed.founding import LISTENER, member_config, node_id_of
 from quorate.embed.machine import (
     BARRIER,
     OpaqueMachine,
@@ -99,18 +100,20 @@ class Member:
 
         Raises QuorateError: not a member's directory, damaged, in use, or the port is; or a
         founder's that was made again, as the other founders know (asking them takes 2 s at most,
-        once).
+        once). TypeError for an argument of a wrong type, and for a machine that cannot be one.
         """
+        opaque = OpaqueMachine(machine)
+        path = directory_path(directory)
         config = member_config(
-            directory,
-            node_id_of(Path(directory)),
+            path,
+            node_id_of(path),
             listen,
             advertise=advertise,
             contacts=contacts,
             metrics=metrics,
             settings=settings,
         )
-        identity = load_identity(config)
+        identity = load_identity(config, member=True)
         with ExitStack() as undo:
             bound = sockets.bind(config)
             undo.callback(bound.close)
@@ -119,7 +122,6 @@ class Member:
                 undo.callback(page.close)
             storage = open_storage(config)
             undo.callback(storage.close)
-            opaque = OpaqueMachine(machine)
             replica = await recover(config, identity, bound, storage, opaque)
             member = cls.around(ReplicaKey(config.node_id, identity.directory_id), replica, opaque)
             driver = await serve(member.node, config, bound, page, storage, member._end)
@@ -233,27 +235,31 @@ class Member:
         """End offset (exclusive) of what the machine has applied."""
         return self.node.replica.applied.offset
 
-    async def add_member(self, key: ReplicaKey, address: str, timeout_s: float = 30.0) -> None:
+    async def add_member(
+        self, key: ReplicaKey | str, address: str, timeout_s: float = 30.0
+    ) -> None:
         """Make a started joiner a voter; on the leader. Returns when that is committed, or was.
 
-        `key` is the joiner's; from another process as text, `ReplicaKey.from_text(str(key))`.
-        The joiner must have caught up with the log first: it is waited for, and so is another
-        change under way, for `timeout_s`. Raises NotLeader (nothing was changed), ChangeFailed,
-        InDoubt or MemberStopped.
+        `key` is the joiner's; from another process as text, `str(key)`. The joiner must have caught
+        up with the log first: it is waited for, and so is another change under way, for
+        `timeout_s`. Raises NotLeader (nothing was changed), ChangeFailed, InDoubt or MemberStopped;
+        QuorateError or TypeError where key or address cannot be.
         """
-        request = AddVoterRequest(None, key, (Listener(LISTENER, *parse_address(address)),))
+        joiner = member_key(key)
+        listener = Listener(LISTENER, *address_for_others(address))
+        request = AddVoterRequest(None, joiner, (listener,))
 
         def already(error: ErrorCode, again: bool) -> bool:
-            return error == ErrorCode.DUPLICATE_VOTER and key in self.members
+            return error == ErrorCode.DUPLICATE_VOTER and joiner in self.members
 
         await carry_through(lambda: self._change(request), already, timeout_s)
 
-    async def remove_member(self, key: ReplicaKey, timeout_s: float = 30.0) -> None:
+    async def remove_member(self, key: ReplicaKey | str, timeout_s: float = 30.0) -> None:
         """Make a voter an observer; on the leader, which may remove itself.
 
         Returns when that is committed. Raises as `add_member`.
         """
-        request = RemoveVoterRequest(None, key)
+        request = RemoveVoterRequest(None, member_key(key))
 
         def already(error: ErrorCode, again: bool) -> bool:
             return again and error == ErrorCode.VOTER_NOT_FOUND

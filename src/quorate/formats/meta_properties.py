@@ -17,6 +17,8 @@ from quorate.formats.files import META_PROPERTIES
 from quorate.formats.properties import MalformedProperties, load_properties
 
 _HASH_ORDER: Final = ("node.id", "broker.id", "directory.id", "version", "cluster.id")
+MEMBER: Final = "quorate.member"
+"""Ours alone: true in a directory of `quorate.embed`. Kafka passes over keys it does not know."""
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = (
     *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
@@ -41,6 +43,9 @@ class MetaProperties:
     node_id: int | None = None
     directory_id: Uuid | None = None
     """None where an older Kafka wrote the file: one is then made up at start."""
+    member: bool = False
+    """The log is that of a program's own state machine (`quorate.embed`), and not of a cluster's
+    metadata."""
 
     def __post_init__(self) -> None:
         if self.version == 1 and (self.cluster_id is None or self.node_id is None):
@@ -54,9 +59,10 @@ def encode_meta_properties(meta: MetaProperties, written_at_ms: int) -> bytes:
         "cluster.id": meta.cluster_id,
         "node.id" if meta.version else "broker.id": meta.node_id,
         "directory.id": None if meta.directory_id is None else uuid_to_text(meta.directory_id),
+        MEMBER: "true" if meta.member else None,
     }
     lines = ["#", f"#{_java_date(written_at_ms)}"]
-    for key in _HASH_ORDER:
+    for key in (*_HASH_ORDER, MEMBER):
         value = known.get(key)
         if value is not None:
             lines.append(f"{key}={_escape(str(value))}")
@@ -83,6 +89,7 @@ def decode_meta_properties(data: bytes, where: str = META_PROPERTIES) -> MetaPro
         properties.get("cluster.id"),
         None if node_id is None else _integer(node_id, id_key, where),
         None if directory_id is None else _uuid(directory_id, where),
+        properties.get(MEMBER) == "true",
     )
 
 

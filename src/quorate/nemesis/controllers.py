@@ -10,13 +10,13 @@ import asyncio
 import random
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from quorate.base.errors import ErrorCode, QuorateError
-from quorate.base.ids import Address
+from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
 from quorate.client.connection import ClientError, Connection
 from quorate.formats.metadata_records import ClientQuotaRecord
 from quorate.formats.records import decode_record
@@ -24,13 +24,17 @@ from quorate.nemesis.checks import Broken
 from quorate.nemesis.clients import KEYS
 from quorate.nemesis.harvest import Harvest, harvest
 from quorate.nemesis.history import History
-from quorate.nemesis.node import Node, StoreNode
+from quorate.nemesis.node import Node
 from quorate.nemesis.quorum import LISTENER, Ensemble
 from quorate.nemesis.run import Options, Workload
 from quorate.nemesis.watchdog import Watchdog
+from quorate.node import formatter
+from quorate.node.config import load_config
+from quorate.node.dynamic_voters import DynamicVoter
 from quorate.server.ports import LOOPBACK
 from quorate.wire.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
+_CLUSTER: Final = uuid_to_text(Uuid(b"a mixed nemesis!"))
 _QUOTA: Final = "producer_byte_rate"
 _PATIENCE_MS: Final = 3_000
 _PAUSE_S: Final = 0.05
@@ -45,10 +49,28 @@ _LOG4J: Final = """\
 
 
 @dataclass
-class Controller(StoreNode):
-    """One of ours, as `quorate server-start` runs it."""
+class Controller(Node):
+    """One of ours, as `quorate storage format` makes it and `quorate server-start` runs it."""
 
     kind = "quorate"
+
+    def found(self, founders: Mapping[int, Node]) -> None:
+        self._format(
+            DynamicVoter(
+                ReplicaKey(i, Uuid(b"nemesis founder" + bytes([i]))),
+                Address(LOOPBACK, node.proxy_port),
+            )
+            for i, node in founders.items()
+        )
+
+    def make_joiner(self) -> None:
+        self._format(())
+
+    def _format(self, voters: Iterable[DynamicVoter]) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        config = load_config(self.configure([self.advertised]))
+        request = formatter.Request(_CLUSTER, initial_controllers=tuple(voters))
+        formatter.write(formatter.plan(config, request))
 
     def command(self, contacts: Sequence[str]) -> list[str]:
         return [sys.executable, "-m", "quorate", "server-start", self.configure(contacts)]

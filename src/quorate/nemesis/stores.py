@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quorate.base.errors import QuorateError
+from quorate.embed.machine import ENTRY
 from quorate.nemesis.checks import Broken
 from quorate.nemesis.clients import KEYS, StoreClient, ask_member
 from quorate.nemesis.harvest import Harvest, harvest
@@ -17,9 +18,6 @@ from quorate.nemesis.quorum import Ensemble
 from quorate.nemesis.run import Options, Workload
 from quorate.nemesis.store import decode_snapshot, decode_write, marked
 from quorate.nemesis.watchdog import Watchdog
-
-_ENTRY = b"\x01"
-"""First byte of the records that are entries, of `quorate.embed`."""
 
 
 class StoreWorkload(Workload):
@@ -75,11 +73,11 @@ class StoreWorkload(Workload):
 
 def number_of(value: bytes) -> int | None:
     """The number of a record's write. Raises QuorateError."""
-    return decode_write(value[1:]).value if value[:1] == _ENTRY else None
+    return decode_write(value[1:]).value if value[:1] == ENTRY else None
 
 
 def seen_in(values: tuple[bytes, ...]) -> set[int]:
     """The numbers of all writes before a snapshot. Raises QuorateError."""
-    if any(value[:1] != _ENTRY for value in values):
+    if any(value[:1] != ENTRY for value in values):
         raise QuorateError("not a snapshot of the store")
     return marked(decode_snapshot(value[1:] for value in values).seen)

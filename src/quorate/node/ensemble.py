@@ -58,14 +58,21 @@ def load_ensemble(directories: Iterable[str], metadata_log_dir: str | None = Non
     return Ensemble(metadata_log_dir, found, tuple(empty), failed)
 
 
-def verify(ensemble: Ensemble, cluster_id: str | None = None, node_id: int | None = None) -> None:
+def verify(
+    ensemble: Ensemble,
+    cluster_id: str | None = None,
+    node_id: int | None = None,
+    member: bool = False,
+) -> None:
     """Check that all directories belong to one node of one cluster, none twice.
 
-    `cluster_id` and `node_id` are what is expected; None takes the first that is found. Raises
-    IdentityError.
+    `cluster_id` and `node_id` are what is expected; None takes the first that is found. `member`:
+    of quorate.embed, and not a controller. Raises IdentityError.
     """
     seen: dict[Uuid, str] = {}
     for directory, meta in ensemble.found.items():
+        if meta.member != member:
+            raise IdentityError(whose_else(directory, meta))
         path = os.path.join(directory, META_PROPERTIES)
         cluster_id = cluster_id or meta.cluster_id
         if meta.cluster_id not in (None, cluster_id):
@@ -89,6 +96,19 @@ def verify(ensemble: Ensemble, cluster_id: str | None = None, node_id: int | Non
             f"Encountered I/O error in metadata log directory {home}. Cannot continue. "
             f"({ensemble.failed[home]})"
         )
+
+
+def whose_else(directory: str, meta: MetaProperties) -> str:
+    """What to say of a directory to whoever runs the other kind of node."""
+    if meta.member:
+        return (
+            f"{directory} is the directory of a member (quorate.embed), and not a controller's: "
+            "run it with the program that it belongs to; for a controller, format another one"
+        )
+    return (
+        f"{directory} is a controller's directory: run it with `quorate server-start`; a member's "
+        "is made with quorate.embed.create"
+    )
 
 
 def _check_directory_id(directory_id: Uuid, directory: str, seen: Mapping[Uuid, str]) -> None:
@@ -127,11 +147,11 @@ class Identity:
     notes: tuple[str, ...] = ()
 
 
-def load_identity(config: NodeConfig) -> Identity:
+def load_identity(config: NodeConfig, member: bool = False) -> Identity:
     """Read and verify all directories at start; a missing directory id is made up and written.
 
-    Raises IdentityError when a directory is not formatted or belongs elsewhere, and when the
-    metadata log lies in another directory than the configured one.
+    `member` as for `verify`. Raises IdentityError when a directory is not formatted or belongs
+    elsewhere, and when the metadata log lies in another directory than the configured one.
     """
     ensemble = load_ensemble(config.directories, config.metadata_log_dir)
     if not ensemble.found:
@@ -139,7 +159,7 @@ def load_identity(config: NodeConfig) -> Identity:
         reasons = "; ".join(ensemble.failed.values())
         advice = f": {reasons}" if reasons else ": run 'quorate storage format' first"
         raise IdentityError(f"No readable meta.properties files found in {where}{advice}")
-    verify(ensemble, node_id=config.node_id)
+    verify(ensemble, node_id=config.node_id, member=member)
     for directory in ensemble.found:
         stray = os.path.join(directory, PARTITION_DIRECTORY)
         if directory != config.metadata_log_dir and os.path.exists(stray):

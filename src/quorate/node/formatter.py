@@ -74,6 +74,8 @@ class Request:
     initial_controllers: tuple[DynamicVoter, ...] = ()
     scram: Sequence[str] = ()
     ignore_formatted: bool = False
+    member: bool = False
+    """The directory is for a member of quorate.embed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class Plan:
     directories: tuple[Directory, ...]
     """Those without meta.properties; empty when all are formatted."""
     unreadable: tuple[str, ...]
+    member: bool = False
 
 
 def plan(config: NodeConfig, request: Request) -> Plan:
@@ -117,7 +120,7 @@ def plan(config: NodeConfig, request: Request) -> Plan:
     records: tuple[BootstrapRecord, ...] = feature_records(version, levels)
     records += tuple(map(parse_scram, request.scram))
     ensemble = load_ensemble(config.directories)
-    verify(ensemble, request.cluster_id, config.node_id)
+    verify(ensemble, request.cluster_id, config.node_id, request.member)
     _refuse_formatted(ensemble, request)
     if config.metadata_log_dir in ensemble.empty:
         _refuse_a_log(Path(config.metadata_log_dir))
@@ -131,6 +134,7 @@ def plan(config: NodeConfig, request: Request) -> Plan:
         listener_name=config.controller_listener_names[0],
         directories=_directories(config, request, ensemble),
         unreadable=tuple(ensemble.failed),
+        member=request.member,
     )
 
 
@@ -299,7 +303,7 @@ def _write_directory(plan: Plan, directory: Directory) -> None:
         _remove_leftover_voters(path)
     write_meta_properties(
         directory.path,
-        MetaProperties(1, plan.cluster_id, plan.node_id, directory.directory_id),
+        MetaProperties(1, plan.cluster_id, plan.node_id, directory.directory_id, plan.member),
     )
 
 
