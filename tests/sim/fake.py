@@ -29,7 +29,7 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.ready import InstallSnapshot, SaveElection, Send, Truncate
-from quorate.raft.roles import Role, Unattached
+from quorate.raft.roles import Unattached
 from quorate.raft.values import (
     ControlRecord,
     ControlState,
@@ -69,7 +69,6 @@ class Node:
         self.foreign: str | None = None
         self.batches: list[AppendedBatch] = []
         self.files: list[str] = []
-        self.starts_as: Role = Unattached(0)
         self.start_offset = 0
         self.snapshot = OffsetAndEpoch(0, 0)
         self.seq = 0
@@ -140,7 +139,7 @@ class Node:
             durable=SimpleNamespace(election=False),
             electable=False,
             high_watermark=self.snapshot.offset or -1,
-            role=self.starts_as,
+            role=Unattached(0),
             controls=SimpleNamespace(
                 state=ControlState(1, control.voters), static_voters=VoterSet(())
             ),

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.node.jobs import SnapshotWritten
 from quorate.raft.log_index import Diverging, LogIndex
-from quorate.raft.roles import Ballot, Candidate
-from quorate.raft.values import ElectionState
+from quorate.raft.roles import Ballot, Candidate, Unattached
 from quorate.raft.voters import VoterSet
-from quorate.sim.checks.elections import check_starts
 from quorate.sim.checks.places import CHECK
-from sim.fake import Fake, Node, key, voters
+from sim.fake import Fake, Node, voters
 from sim.test_checks_core import a_quorum, broken
 
 pytestmark = pytest.mark.interpreted
@@ -86,30 +81,18 @@ def test_a_cleaned_log_is_asked_at_its_new_start() -> None:
         leader.step()
 
 
-@pytest.mark.parametrize(
-    ("leader_id", "epoch", "is_wrong"), [(-1, 1, False), (2, 0, False), (2, 1, True)]
-)
-def test_who_starts_as_candidate_of_an_epoch_that_has_a_leader(
-    leader_id: int, epoch: int, is_wrong: bool
-) -> None:
-    """Seed 3005416 of plan format 5: it had run in vain, and won the epoch a second time. (An only
-    voter that runs for the next one may.)"""
-    twin = Fake().checks.twins[3]
-    twin.vote = ElectionState(epoch, leader_id, key(3))
-    candidate: Any = SimpleNamespace(
-        election=ElectionState(1, -1, key(3)), role=Candidate(Ballot(VoterSet(voters(1, 3))), 0)
-    )
-    if not is_wrong:
-        check_starts(twin, candidate)
-        return
-    with broken("who has a leader does not run", "as candidate of epoch 1, which node 2 leads"):
-        check_starts(twin, candidate)
-
-
-def test_whoever_starts_is_asked() -> None:
-    fake, leader = a_quorum()
-    fake.replicate(leader, 3)
+def test_who_runs_in_an_epoch_that_has_a_leader() -> None:
+    """Seed 3005416 of plan format 5: it had run in vain, came back as candidate, and won."""
+    fake = Fake()
     node = fake[3]
-    node.starts_as = Candidate(Ballot(VoterSet(voters(1, 3))), 0)
-    with broken("who has a leader does not run"):
-        node.start()
+    fake[1].grant(3, 0, pre_vote=True)
+    node.save(1, voted=3)
+    node.state.role = Candidate(Ballot(VoterSet(voters(1, 2, 3))), 0)
+    node.step()
+    node.persist()
+    fake.elect(1, 1, 1, 2)
+    node.state.role = Unattached(0)
+    node.save(1, leader=1)
+    node.state.role = Candidate(Ballot(VoterSet(voters(1, 2, 3))), 0)
+    with broken("who has a leader does not run", "is candidate of epoch 1, which node 1 leads"):
+        node.step()

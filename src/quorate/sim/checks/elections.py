@@ -174,13 +174,13 @@ class Elections:
             )
 
 
-def check_starts(twin: Twin, state: State) -> None:
-    """Nobody runs again for an epoch that has a leader, as its disk says."""
-    vote, runs = twin.vote, isinstance(state.role, Candidate)
-    if runs and state.election.epoch == vote.epoch and vote.leader_id >= 0:
+def check_runs(twin: Twin, state: State) -> None:
+    """Nobody asks for votes in an epoch that has a leader, as it knows itself."""
+    leader = state.election.leader_id
+    if isinstance(state.role, Candidate) and leader >= 0:
         raise Violation(
             "who has a leader does not run",
-            f"{twin} starts as candidate of epoch {vote.epoch}, which node {vote.leader_id} leads",
+            f"{twin} is candidate of epoch {state.election.epoch}, which node {leader} leads",
         )
 
 

@@ -36,7 +36,7 @@ from quorate.sim.checks.changes import Changes
 from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
 from quorate.sim.checks.duties import Duties
-from quorate.sim.checks.elections import Elections, check_rests, check_starts
+from quorate.sim.checks.elections import Elections, check_rests, check_runs
 from quorate.sim.checks.fetches import Fetches
 from quorate.sim.checks.goodbyes import Goodbyes, check_taught
 from quorate.sim.checks.history import History
@@ -117,7 +117,6 @@ class Checks(Observer):
         twin.own_voters = (first and first.voters) or core._state.controls.static_voters.voters
         twin.start(process, recovered)
         self.elections.recovered(twin, twin.own_voters or before)
-        check_starts(twin, core._state)
         self.submits.began(twin)
         self.upgrades.began(twin)
         self.changes.began(twin, core._state.config)
@@ -185,6 +184,7 @@ class Checks(Observer):
         if twin.led and isinstance(role, Resigned):
             self.duties.resigned(twin, state, effects.notes)
         check_rests(twin, role)
+        check_runs(twin, state)
         twin.hears_until = 0
         if isinstance(role, Follower) and role.has_fetched:
             twin.hears_until = role.fetch_deadline
