@@ -172,6 +172,22 @@ def test_a_removed_voter_that_raises_the_epoch() -> None:
         fake[3].save(2, -1, 3)
 
 
+def test_a_removed_voter_that_comes_late_to_the_epoch_of_its_removal() -> None:
+    """Seed 6002158 of plan format 5: two had pre-votes of a majority, and the other one won."""
+    fake = Fake()
+    fake[2].grant(3, 0, pre_vote=True)
+    leader = fake.elect(1, 1, 2)
+    fake.replicate(leader, 2)
+    leader.commit(3)
+    fake.rule(leader, 1, 2)
+    leader.append(leader.control(Voters(voters(1, 2))))
+    leader.persist()
+    fake.rule(fake[2], 1, 2)
+    fake.replicate(leader, 2)
+    leader.commit(leader.end)
+    fake[3].save(1, -1, 3)
+
+
 def test_a_pre_vote_against_a_leader_that_is_heard() -> None:
     fake, _ = a_quorum()
     fake[2].state.role = Follower((), 500, 0, has_fetched=True)
