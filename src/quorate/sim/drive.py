@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from quorate.sim.process import Process
 
 _READ_US: Final = 40
+_LOOK_US: Final = 1_000_000
 _SCARCE: Final = 10_000
 """With a retention of so many bytes the log is often cleaned as soon as a snapshot is written."""
 
@@ -201,7 +202,7 @@ class Drive:
         if not process.lives(turn):
             return
         if world.now_us < process.paused_us:
-            world.push(process.paused_us, self._jobs_done, turn)
+            world.push(self._next_look(), self._jobs_done, turn)
             return
         jobs = self._performing
         assert jobs is not None
@@ -229,6 +230,10 @@ class Drive:
             self._begin_jobs()
         process.post(*results)
 
+    def _next_look(self) -> int:
+        """Whether the process stands still: that may end before it was to."""
+        return min(self._process.paused_us, self._world.now_us + _LOOK_US)
+
     def _has_snapshot(self, snapshot_id: OffsetAndEpoch) -> bool:
         return self.storage.snapshot_size(snapshot_id) is not None
 
@@ -237,7 +242,7 @@ class Drive:
         if not process.lives(turn):
             return
         if world.now_us < process.paused_us:
-            world.push(process.paused_us, self._snapshot_done, turn, job)
+            world.push(self._next_look(), self._snapshot_done, turn, job)
             return
         try:
             result = write_snapshot(self.storage, job)

@@ -171,6 +171,7 @@ class Process:
         """Begin a new life on what the disk holds; False when that was not possible."""
         assert self.replica is None
         self.turn += 1
+        self.paused_us = 0
         drive = self.drive
         try:
             recovered = drive.open()
