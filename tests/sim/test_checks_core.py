@@ -158,15 +158,20 @@ def test_an_observer_that_runs() -> None:
         fake[4].save(1, -1, 4)
 
 
-def test_a_removed_voter_that_raises_the_epoch() -> None:
-    fake, leader = a_quorum()
-    fake.replicate(leader, 3)
+def remove_the_third(fake: Fake, leader: Node) -> None:
+    """Committed by the leader and node 2; node 3 has not heard of it."""
     fake.rule(leader, 1, 2)
     leader.append(leader.control(Voters(voters(1, 2))))
     leader.persist()
     fake.rule(fake[2], 1, 2)
     fake.replicate(leader, 2)
     leader.commit(leader.end)
+
+
+def test_a_removed_voter_that_raises_the_epoch() -> None:
+    fake, leader = a_quorum()
+    fake.replicate(leader, 3)
+    remove_the_third(fake, leader)
     fake[2].grant(3, 1, pre_vote=True)
     with broken("a removed voter does not disturb", "having been removed"):
         fake[3].save(2, -1, 3)
@@ -179,12 +184,7 @@ def test_a_removed_voter_that_comes_late_to_the_epoch_of_its_removal() -> None:
     leader = fake.elect(1, 1, 2)
     fake.replicate(leader, 2)
     leader.commit(3)
-    fake.rule(leader, 1, 2)
-    leader.append(leader.control(Voters(voters(1, 2))))
-    leader.persist()
-    fake.rule(fake[2], 1, 2)
-    fake.replicate(leader, 2)
-    leader.commit(leader.end)
+    remove_the_third(fake, leader)
     fake[3].save(1, -1, 3)
 
 
