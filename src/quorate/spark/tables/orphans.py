@@ -32,14 +32,16 @@ def marked(steps: DataFrame) -> DataFrame:
         (F.col("type") == "ConfigRecord") & (resource == TOPIC_RESOURCE),
         F.get_json_object("record", "$.resourceName"),
     )
-    known = steps.where("type = 'TopicRecord'").withColumn("of_topic", F.col("topic_name"))
+    known = steps.where("type = 'TopicRecord'").withColumnRenamed("topic_name", "of_topic")
+    known = known.select(*snapshot, F.lit(True).alias("is_known")).distinct()
     steps = steps.withColumn("of_topic", of_topic)
-    configs = steps.where("of_topic IS NOT NULL")
-    orphaned = (
-        configs.join(known.select(snapshot), snapshot, "left_anti")
-        .withColumn("type", F.lit(ORPHANED))
-        .withColumn("offset", F.col("effective_offset"))
+    configs = steps.where("of_topic IS NOT NULL").join(known, snapshot, "left")
+    told = configs.withColumns(
+        {
+            "type": F.when(F.col("is_known"), F.col("type")).otherwise(ORPHANED),
+            "offset": F.when(F.col("is_known"), F.col("offset")).otherwise(
+                F.col("effective_offset")
+            ),
+        }
     )
-    kept = configs.join(known.select(snapshot), snapshot, "left_semi")
-    others = steps.where("of_topic IS NULL")
-    return others.unionByName(kept).unionByName(orphaned).drop("of_topic")
+    return steps.where("of_topic IS NULL").unionByName(told.drop("is_known")).drop("of_topic")
