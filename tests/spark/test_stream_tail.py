@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,13 +13,14 @@ from effort import one_in
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import encode_quorum_state, segment_name, snapshot_name
 from quorate.raft.values import ElectionState
+from quorate.spark.archives import FileGone
 from quorate.spark.files import SourceError
 from quorate.spark.follow import Followed
 from quorate.spark.live import Diverged, Unreachable
 from quorate.spark.source import MetadataLogSource
 from quorate.spark.stream import answers
 from quorate.spark.stream_options import END, WAIT, parse_stream_options
-from quorate.spark.tail_feed import passed_over
+from quorate.spark.tail_feed import Directories, TailFeed, passed_over
 from spark.logs import batches, end_offset, log_directory, snapshot
 from spark.streams import Stream, batch_rows, facts
 
@@ -209,6 +211,45 @@ def test_a_cleaned_log_is_replaced_by_its_snapshot_and_told(fleet: Fleet):
     late = fleet.stream()
     assert late.step() and late.offset_list == list(range(20, 26))
     assert late.rows[0]["kind"] == "snapshot" and not any(row["problem"] for row in late.rows)
+
+
+def test_what_is_cleaned_after_the_listing_is_listed_again(fleet: Fleet):
+    fleet.append(b"".join(batches((3, 2))))
+    options = parse_stream_options({"path": str(fleet.home), "pollMs": "3600000"})
+    feed = TailFeed(CLUSTER, Directories(options), options)
+    assert feed.look(OffsetAndEpoch(0, 0), 0).end == OffsetAndEpoch(6, 1)
+    for node in VOTERS:
+        cleaned(fleet, node, 20, 1, b"".join(batches((3, 2), base=20)))
+    assert feed.look(OffsetAndEpoch(6, 1), 0).end == OffsetAndEpoch(26, 1)
+
+
+def planned_before_cleaning(fleet: Fleet) -> tuple[Stream, list[Any]]:
+    """A batch of which every segment is to be cleaned away before it is read."""
+    fleet.append(b"".join(batches((3, 2))))
+    stream = fleet.stream()
+    assert stream.plan() and stream.planned is not None
+    return stream, list(stream.reader.partitions(*stream.planned))
+
+
+def test_what_is_cleaned_while_a_batch_runs_is_read_until_it_is_off_the_disk(fleet: Fleet):
+    """Kafka takes a file out of a log by another name, and a minute later from the disk."""
+    stream, parts = planned_before_cleaning(fleet)
+    for node in VOTERS:
+        segment = fleet.segment(node)
+        segment.rename(f"{segment}.deleted")
+    rows = [
+        row for part in parts for batch in stream.reader.read(part) for row in batch.to_pylist()
+    ]
+    assert [row["offset"] for row in rows] == list(range(6))
+
+
+def test_what_is_off_the_disk_before_it_is_read_is_told(fleet: Fleet):
+    stream, parts = planned_before_cleaning(fleet)
+    for node in VOTERS:
+        fleet.segment(node).unlink()
+    with pytest.raises(FileGone, match=r"\d\.log: .*cleaned.*start again"):
+        for part in parts:
+            list(stream.reader.read(part))
 
 
 def cleaned(fleet: Fleet, node: int, base: int, epoch: int, data: bytes = b"") -> None:

@@ -12,12 +12,12 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, Literal, Self
 
 from pyarrow import ArrowException
 
-from quorate.formats.files import parse_segment_name, parse_snapshot_name
+from quorate.formats.files import DELETED_SUFFIX, parse_segment_name, parse_snapshot_name
 from quorate.spark.files import File, SourceError, file_system
 from quorate.spark.scan import Garbled, Read
 from quorate.spark.zips import CutZip
@@ -50,6 +50,16 @@ class UnsoundArchive(SourceError):
         super().__init__(
             f"{archive.path} is not a sound archive: {why} (read to byte {self.position} of "
             f"{archive.size})"
+        )
+
+
+class FileGone(SourceError):
+    """A file was listed and is no more."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path}: it was there and is gone: the log was cleaned meanwhile, or moved; start "
+            "again, which goes on from what is there now"
         )
 
 
@@ -146,8 +156,7 @@ class Shelf:
         if self._path != file.path:
             self._open.close()
             self._archive = None
-            system, inner, _ = file_system(file.path)
-            self._base = self._open.enter_context(system.open_input_file(inner))
+            self._base = self._open.enter_context(_opened(file.path))
             self._path = file.path
         if file.seekable:
             return self._base
@@ -162,6 +171,20 @@ class Shelf:
         if stream is None:
             raise SourceError(f"{file.name}: not a plain file")
         return stream
+
+
+def _opened(path: str) -> Any:
+    """The file, or what is left of it; raises FileGone, and what the file system raises.
+
+    Kafka takes a file out of a log by another name, and a minute later from the disk.
+    """
+    system, inner, _ = file_system(path)
+    try:
+        return system.open_input_file(inner)
+    except FileNotFoundError:
+        with suppress(FileNotFoundError):
+            return system.open_input_file(inner + DELETED_SUFFIX)
+    raise FileGone(path)
 
 
 @contextmanager

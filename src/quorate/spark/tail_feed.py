@@ -6,10 +6,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.spark.archives import Shelf, UnsoundArchive, members
+from quorate.spark.archives import FileGone, Shelf, UnsoundArchive, members
 from quorate.spark.feed import Feed, Look, Maker, Part
 from quorate.spark.files import File, SourceError
 from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory
@@ -25,6 +25,9 @@ from quorate.spark.tail import Tail, majority_end, snapshot_end
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_NEVER: Final = -1e9
+"""Before any time of the clock, s."""
+
 
 class Directories:
     """What is at the paths, listed again when it is older than the options allow."""
@@ -36,7 +39,7 @@ class Directories:
         self._tell = tell
         self.passed_over: dict[str, str] = {}
         """Archives of which nothing is taken, and why; each is told once."""
-        self._listed = -1e9
+        self._listed = _NEVER
         self._logs: dict[str, list[LogDirectory]] = {}
         self._compared: set[tuple[str, int]] = set()
         """Paths and first offsets of logs that are known to be of the clusters they say."""
@@ -64,6 +67,10 @@ class Directories:
                 self._logs.setdefault(id, []).append(log)
             self._listed = now
         return self._logs
+
+    def forget(self) -> None:
+        """List them anew when they are asked for again."""
+        self._listed = _NEVER
 
     def _pass_over(self, archives: Sequence[File]) -> None:
         for archive in archives:
@@ -189,6 +196,13 @@ class TailFeed(Feed):
         self._tails.clear()
 
     def _read_on(self) -> list[Tail]:
+        try:
+            return self._look_on()
+        except FileGone:
+            self._directories.forget()  # cleaned since they were listed
+            return self._look_on()
+
+    def _look_on(self) -> list[Tail]:
         logs = self._directories.clusters().get(self._cluster_id, [])
         found: dict[str, Tail] = {}
         with Shelf() as shelf:
