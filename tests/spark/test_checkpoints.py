@@ -6,9 +6,10 @@ import pytest
 
 from metadata.samples import DATA
 from quorate.spark.checkpoints import CHECKPOINT, checkpoint_for, checkpoints, chosen, clusters_in
-from quorate.spark.follow import again_while_overtaken, follow
+from quorate.spark.follow import follow
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.store import ConcurrentRun
+from quorate.spark.tables.summary import again_while_overtaken
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, STATIC, rows_of
 

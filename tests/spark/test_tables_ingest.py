@@ -32,6 +32,7 @@ from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS, text_of
 from quorate.spark.tables.layout import TABLES
+from quorate.spark.tables.store import ConcurrentRun
 from quorate.spark.tables.summary import BadInput
 from quorate.spark.tables.warehouse import open_store
 from quorate.spark.timetravel import NoSuchState, log_ends, offset_at, state_at
@@ -229,6 +230,27 @@ def test_a_job_killed_between_two_tables_is_finished_by_the_next(spark, tmp_path
     for table in ("log", "changes", *KINDS, "epochs"):
         one, other = open_store(str(home)), open_store(str(whole))
         assert told(one, table) == told(other, table), table
+
+
+def test_what_another_job_overtakes_is_done_again(spark, tmp_path, monkeypatch):
+    """Its records are in then, and counted: another job may apply them, or this one."""
+    overtaken, commit = [], DeltaStore.commit
+
+    def once_overtaken(store, plan):
+        if plan.job not in overtaken:
+            overtaken.append(plan.job)
+            raise ConcurrentRun(store.root)
+        commit(store, plan)
+
+    quiet = take(spark, tmp_path / "quiet", ["a-first"])
+    monkeypatch.setattr(DeltaStore, "commit", once_overtaken)
+    heard = []
+    summary = take(spark, tmp_path / "busy", ["a-first"], tell=heard.append)
+    assert overtaken == ["bronze", "state"]
+    assert len([line for line in heard if "looking again" in line]) == 2
+    assert (summary.records, summary.events) == (quiet.records, quiet.events)
+    busy, same = (open_store(str(tmp_path / name)) for name in ("busy", "quiet"))
+    assert all(told(busy, table) == told(same, table) for table in TABLES)
 
 
 def test_a_log_that_lost_its_beginning_waits_for_a_snapshot(spark, tmp_path, monkeypatch):

@@ -25,12 +25,12 @@ from quorate.spark.stream_options import END, StreamOptions, parse_stream_option
 from quorate.spark.tables.bronze import BODY
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.ingest import ingest_rows
-from quorate.spark.tables.store import ConcurrentRun, Store
+from quorate.spark.tables.store import Store
 from quorate.spark.tables.summary import (
-    ClusterSummary,
     Overtaken,
     Summary,
     Told,
+    again_while_overtaken,
     note_progress,
     of_cluster,
 )
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S: Final = 1
-_TRIES: Final = 20
-"""How often in a row another job may be quicker."""
 
 
 @dataclass
@@ -63,17 +61,6 @@ class Followed(Summary):
     @property
     def bad(self) -> bool:
         return bool(self.passed_over or self.silent) or super().bad
-
-    def add(self, one: Summary) -> None:
-        """Count what was taken of a micro-batch, all of it or some."""
-        self.damaged_pieces += one.damaged_pieces
-        for id, new in one.clusters.items():
-            known = self.clusters.setdefault(id, ClusterSummary())
-            known.records += new.records
-            known.events += new.events
-            for why, count in new.quarantined.items():
-                known.quarantined[why] = known.quarantined.get(why, 0) + count
-            known.examples = {**new.examples, **known.examples}
 
 
 def follow(
@@ -162,19 +149,6 @@ def _explained(what: str, checkpoint: str) -> str:
         f"{what}. It is {checkpoint}; when that is moved away all is offered again, and what the "
         "warehouse has is not taken twice"
     )
-
-
-def again_while_overtaken(run: Callable[[], None], tell: Told) -> None:
-    """Do a run, anew as long as another job has changed the warehouse meanwhile.
-
-    What it took before that is not taken twice. Raises ConcurrentRun after many times.
-    """
-    for _ in range(_TRIES - 1):
-        try:
-            return run()
-        except ConcurrentRun:
-            tell("another job has changed the warehouse meanwhile: looking again")
-    return run()
 
 
 def _ended(query: StreamingQuery) -> None:

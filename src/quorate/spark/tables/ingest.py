@@ -61,6 +61,7 @@ from quorate.spark.tables.summary import (
     Overtaken,
     Summary,
     Told,
+    again_while_overtaken,
     note_progress,
     note_taken,
     of_cluster,
@@ -91,6 +92,8 @@ def ingest(  # noqa: PLR0913 - settings by their names, one call for a program t
     fail_fast: raise BadInput, with nothing taken, instead of putting bad input aside; of records
         that do not fit the state the log is taken, the state stays as it was
 
+    Other jobs may fill the warehouse meanwhile: what one of them overtakes is done again.
+
     Raises SourceError for paths that are not there, WarehouseError, ConcurrentRun.
     """
 
@@ -100,7 +103,19 @@ def ingest(  # noqa: PLR0913 - settings by their names, one call for a program t
 
     check_paths(paths, options or {})
     store = open_store(warehouse, table_format)
-    return ingest_rows(spark, rows, store, fail_fast=fail_fast, up_to=up_to, tell=tell)
+    before: list[Summary] = []
+
+    def once() -> Summary:
+        try:
+            return ingest_rows(spark, rows, store, fail_fast=fail_fast, up_to=up_to, tell=tell)
+        except Overtaken as error:
+            before.append(error.taken)
+            raise
+
+    summary = again_while_overtaken(once, tell)
+    for taken in before:
+        summary.add(taken)
+    return summary
 
 
 def ingest_rows(

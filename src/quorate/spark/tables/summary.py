@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from quorate.base.errors import QuorateError
 from quorate.spark.tables.bronze import Taken
@@ -13,6 +13,9 @@ from quorate.spark.tables.store import ConcurrentRun
 
 Told = Callable[[str], None]
 """Hears what is being done."""
+T = TypeVar("T")
+_TRIES: Final = 20
+"""How often in a row another job may be quicker."""
 
 
 class BadInput(QuorateError):
@@ -78,6 +81,17 @@ class Summary:
     def events(self) -> int:
         return sum(cluster.events for cluster in self.clusters.values())
 
+    def add(self, one: Summary) -> None:
+        """Count what was taken by one more run, all of it or some."""
+        self.damaged_pieces += one.damaged_pieces
+        for id, new in one.clusters.items():
+            known = self.clusters.setdefault(id, ClusterSummary())
+            known.records += new.records
+            known.events += new.events
+            for why, count in new.quarantined.items():
+                known.quarantined[why] = known.quarantined.get(why, 0) + count
+            known.examples = {**new.examples, **known.examples}
+
     def to_json(self) -> dict[str, Any]:
         totals = {"records": self.records, "events": self.events, "bad": self.bad}
         return {**asdict(self), **totals}
@@ -99,6 +113,19 @@ def note_progress(one: ClusterSummary, now: Progress) -> None:
     one.log_end_offset, one.applied_end_offset = now.log_end, now.applied_end
     one.committed_end_offset, one.unproven = now.committed_end, list(now.unproven)
     one.problem = now.problem
+
+
+def again_while_overtaken(run: Callable[[], T], tell: Told) -> T:
+    """Do a run, anew as long as another job has changed the warehouse meanwhile.
+
+    What it took before that is not taken twice. Raises ConcurrentRun after many times.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return run()
+        except ConcurrentRun:
+            tell("another job has changed the warehouse meanwhile: looking again")
+    return run()
 
 
 def worst(summary: Summary) -> str:
