@@ -71,10 +71,11 @@ def test_every_sample_meta_properties_is_written_back_the_same(path: Path) -> No
     assert meta.version == 1 and f"node{meta.node_id}" == path.parent.name
 
 
-def test_the_mark_of_a_members_directory_is_a_property_that_kafka_does_not_know() -> None:
+def test_a_members_directory_has_a_version_that_kafka_does_not_know() -> None:
     kafkas, members = MetaProperties(1, "c", 1), MetaProperties(1, "c", 1, member=True)
     data = encode_meta_properties(members, 0)
-    assert data == encode_meta_properties(kafkas, 0) + b"quorate.member=true\n"
+    kafkas_data = encode_meta_properties(kafkas, 0)
+    assert data == kafkas_data.replace(b"version=1\n", b"version=quorate.embed\n")
     assert decode_meta_properties(data) == members
 
 

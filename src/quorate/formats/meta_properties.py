@@ -17,8 +17,8 @@ from quorate.formats.files import META_PROPERTIES
 from quorate.formats.properties import MalformedProperties, load_properties
 
 _HASH_ORDER: Final = ("node.id", "broker.id", "directory.id", "version", "cluster.id")
-MEMBER: Final = "quorate.member"
-"""Ours alone: true in a directory of `quorate.embed`. Kafka passes over keys it does not know."""
+MEMBERS_VERSION: Final = "quorate.embed"
+"""Of the file in a member's directory: Kafka's controller refuses a version that is no number."""
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = (
     *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
@@ -55,14 +55,13 @@ class MetaProperties:
 def encode_meta_properties(meta: MetaProperties, written_at_ms: int) -> bytes:
     """The file's bytes; `written_at_ms` (since 1970, UTC) is the date in its comment."""
     known = {
-        "version": str(meta.version),
+        "version": MEMBERS_VERSION if meta.member else str(meta.version),
         "cluster.id": meta.cluster_id,
         "node.id" if meta.version else "broker.id": meta.node_id,
         "directory.id": None if meta.directory_id is None else uuid_to_text(meta.directory_id),
-        MEMBER: "true" if meta.member else None,
     }
     lines = ["#", f"#{_java_date(written_at_ms)}"]
-    for key in (*_HASH_ORDER, MEMBER):
+    for key in _HASH_ORDER:
         value = known.get(key)
         if value is not None:
             lines.append(f"{key}={_escape(str(value))}")
@@ -72,7 +71,9 @@ def encode_meta_properties(meta: MetaProperties, written_at_ms: int) -> bytes:
 def decode_meta_properties(data: bytes, where: str = META_PROPERTIES) -> MetaProperties:
     """Read the file; raises FormatError that names the key which is missing or wrong."""
     properties = _parse(data, where)
-    version = _integer(properties.get("version", "0"), "version", where)
+    text = properties.get("version", "0")
+    member = text == MEMBERS_VERSION
+    version = 1 if member else _integer(text, "version", where)
     if version not in (0, 1):
         raise FormatError(
             f"{where}: version {version} is not supported, only 0 and 1: a newer release wrote "
@@ -89,7 +90,7 @@ def decode_meta_properties(data: bytes, where: str = META_PROPERTIES) -> MetaPro
         properties.get("cluster.id"),
         None if node_id is None else _integer(node_id, id_key, where),
         None if directory_id is None else _uuid(directory_id, where),
-        properties.get(MEMBER) == "true",
+        member,
     )
 
 
