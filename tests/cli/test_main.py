@@ -117,6 +117,32 @@ def test_a_reader_that_leaves_is_no_error():
     assert (run.returncode, run.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["--version", "sim run --seeds 0"])
+def test_a_stream_that_is_closed_is_no_error(closed, arguments):
+    """As cron jobs and daemons leave them; nothing that is opened then gets its number."""
+    command = f"'{sys.executable}' -m quorate {arguments} {closed}"
+    run = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["storage", "random-uuid"], 1), (["sim", "run", "--seeds", "0"], 70)],
+    ids=["as Kafka's", "where 1 is a verdict"],
+)
+def test_a_full_disk_behind_the_output_is_told_apart_from_a_verdict(arguments, code):
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "quorate", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (run.returncode, run.stderr) == (code, "No space left on device\n")
+
+
 def test_help_imports_nothing_that_takes_time():
     code = (
         "import sys; from quorate.cli.main import run; run(['--help']);"

@@ -30,6 +30,8 @@ class Tool(NamedTuple):
     help: str
     usage: int = USAGE
     """The exit code where the command line is wrong."""
+    refused: int = 1
+    """The exit code where the machine refuses: a full disk, a file that may not be read."""
 
 
 TOOLS: Final[Mapping[str, Tool]] = {
@@ -52,9 +54,14 @@ TOOLS: Final[Mapping[str, Tool]] = {
         "quorate.cli.dump_log:dump_log", "Print the records of log segments and snapshots."
     ),
     "pipeline": Tool(
-        "quorate.cli.pipeline:pipeline", "Metadata logs as tables, history and answers (Spark).", 2
+        "quorate.cli.pipeline:pipeline",
+        "Metadata logs as tables, history and answers (Spark).",
+        2,
+        DEFECT,
     ),
-    "sim": Tool("quorate.cli.sim:sim", "Run whole quorums in hostile worlds drawn from seeds.", 2),
+    "sim": Tool(
+        "quorate.cli.sim:sim", "Run whole quorums in hostile worlds drawn from seeds.", 2, DEFECT
+    ),
 }
 
 
@@ -83,7 +90,7 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        return _explain(error)
+        return _explain(error, TOOLS[name].refused if name in TOOLS else 1)
 
 
 def _run_tool(name: str, arguments: list[str]) -> int:
@@ -142,8 +149,11 @@ def _unknown(name: str) -> int:
     return USAGE
 
 
-def _explain(error: Exception) -> int:
-    """Say on stderr what went wrong; the traceback only with QUORATE_DEBUG set."""
+def _explain(error: Exception, refused: int) -> int:
+    """Say on stderr what went wrong; the traceback only with QUORATE_DEBUG set.
+
+    refused: the exit code for errors of the operating system
+    """
     from quorate.base.errors import QuorateError
 
     if os.environ.get("QUORATE_DEBUG"):
@@ -156,13 +166,20 @@ def _explain(error: Exception) -> int:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         print(f"{where}{error.strerror or error}", file=sys.stderr)
-        return 1
+        return refused
     print(
         f"Internal error, please report it: {type(error).__name__}: {error} "
         "(QUORATE_DEBUG=1 shows where)",
         file=sys.stderr,
     )
     return DEFECT
+
+
+def _open_what_is_closed() -> None:
+    """Give each standard stream that is closed its number back, or the next file would have it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for as long as we run
 
 
 def main() -> NoReturn:
@@ -172,6 +189,7 @@ def main() -> NoReturn:
     less often (imports make much that stays), and what is left is not torn down piece by piece.
     """
     gc.set_threshold(_COLLECT_EVERY)
+    _open_what_is_closed()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         try:
