@@ -56,8 +56,10 @@ def test_no_mutant_is_planted_into_code_that_runs_already() -> None:
         plant(find("vote-twice"))
 
 
-def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(QuorateError, match="there is no mutant 'x'; there are: vote-for"):
+def test_an_unknown_name_is_refused_with_those_that_come_near() -> None:
+    with pytest.raises(QuorateError, match="no mutant 'vote-twize'; did you mean vote-twice"):
+        find("vote-twize")
+    with pytest.raises(QuorateError, match="no mutant 'x'; 'quorate sim mutants --list' says"):
         find("x")
 
 

@@ -11,7 +11,7 @@ from quorate.base.errors import QuorateError
 from quorate.cli.columns import table_lines
 from quorate.cli.options import CONTEXT, Tool
 from quorate.cli.pipeline_job import absolute, job_on_spark, place_options, print_told
-from quorate.cli.sim_campaign import seeds_or_today
+from quorate.cli.sim_given import seeds_option
 
 if TYPE_CHECKING:
     from quorate.campaign.compare import Version
@@ -37,13 +37,7 @@ Examples:
     --master spark://host:7077
   quorate pipeline campaign --seeds 0..100 --out planted --plant vote-twice""",
 )
-@click.option(
-    "--seeds",
-    callback=seeds_or_today,
-    metavar="A..B",
-    required=True,
-    help="Which ones, B not included; or 'today', 'today:N': N seeds of the date in UTC.",
-)
+@seeds_option
 @click.option("--out", metavar="DIR", required=True, help="A folder that all workers see.")
 @click.option("--resume", is_flag=True, help="Go on in a folder that has results.")
 @click.option(

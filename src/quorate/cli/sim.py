@@ -12,7 +12,7 @@ from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 from quorate.cli.sim_campaign import campaign
 from quorate.cli.sim_explore import explore
-from quorate.cli.sim_given import plant_option, scenario_option, seed, seeds, with_bug
+from quorate.cli.sim_given import plant_option, scenario_option, seed, seeds_option, with_bug
 from quorate.cli.sim_mutants import mutants
 from quorate.cli.sim_nemesis import nemesis
 from quorate.cli.sim_progress import Total, interrupted, progress
@@ -41,9 +41,7 @@ Examples:
   quorate sim run --seeds 0..1000 --scenario canElectInitialLeader
   quorate sim run --seeds 0..1000 --plant vote-twice      a bug that must be found""",
 )
-@click.option(
-    "--seeds", callback=seeds, metavar="A..B", required=True, help="Which ones; B not included."
-)
+@seeds_option
 @scenario_option
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
 @click.option("--keep-going", is_flag=True, help="Run all seeds even when one fails.")

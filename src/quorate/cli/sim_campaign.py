@@ -7,37 +7,20 @@ import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from quorate.cli import sim_given
 from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
+from quorate.cli.sim_given import plant_option, seeds_option, with_bug
 from quorate.cli.sim_progress import Total, interrupted, progress
 
 if TYPE_CHECKING:
     from quorate.sim import campaign as campaigns
 
 _NOT_CLEAN: Final = 1
-_TODAY: Final = "today"
-_A_DAYS_SHARE: Final = 1000
-
-
-def seeds_or_today(ctx: click.Context, param: click.Parameter, value: str) -> range:
-    """`A..B`, or `today`, `today:N`: the first N of the date in UTC."""
-    from quorate.sim.campaign import seeds_of_day
-
-    word, colon, count = value.partition(":")
-    if word != _TODAY:
-        return sim_given.seeds(ctx, param, value)
-    if colon and not (count.isascii() and count.isdecimal()):
-        raise click.BadParameter(f"'{value}' should be {_TODAY}:N, N how many")
-    seeds = seeds_of_day(datetime.now(UTC).date(), int(count) if colon else _A_DAYS_SHARE)
-    click.echo(f"today's seeds are {seeds.start}..{seeds.stop}", err=True)
-    return seeds
 
 
 @click.command(
@@ -48,13 +31,7 @@ Examples:
   quorate sim campaign --seeds 0..200000 --jobs 8 --out results --resume
   quorate sim campaign --seeds today:5000 --out results""",
 )
-@click.option(
-    "--seeds",
-    callback=seeds_or_today,
-    metavar="A..B",
-    required=True,
-    help="Which ones, B not included; or 'today', 'today:N': N seeds of the date in UTC.",
-)
+@seeds_option
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
 @click.option("--out", type=click.Path(file_okay=False), required=True, help="A directory.")
 @click.option("--resume", is_flag=True, help="Go on in a directory that has results.")
@@ -65,7 +42,7 @@ Examples:
     show_default=True,
     help="Stop when so many seeds have failed.",
 )
-@sim_given.plant_option
+@plant_option
 @json_option
 def campaign(
     seeds: range,
@@ -102,7 +79,7 @@ def campaign(
     except KeyboardInterrupt:
         words = ["quorate sim campaign --seeds", f"{seeds.start}..{seeds.stop}"]
         words += ["--jobs", str(jobs), "--out", shlex.quote(out), "--resume"]
-        again = sim_given.with_bug(" ".join(words), bug)
+        again = with_bug(" ".join(words), bug)
     if as_json:
         click.echo(json.dumps({**_facts(run), "go_on": again}))
     else:
@@ -154,7 +131,7 @@ def _text(run: campaigns.Campaign, bug: str | None, *, is_over: bool) -> str:
         "processor time",
     ]
     for seed, check, message in sorted(total.failures):
-        shrink = sim_given.with_bug(f"quorate sim shrink {seed}", bug)
+        shrink = with_bug(f"quorate sim shrink {seed}", bug)
         lines += [f"seed {seed} failed: {check}: {message}", f"  {shrink}"]
     if not total.failures:
         lines.append("no promise was broken")

@@ -6,6 +6,7 @@ Nothing of a world is imported before a bug is planted into it.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 _SEED: Final = re.compile(r"(?:([0-9]{1,9}):)?([0-9]{1,19})")
 """Of one plan format: the same seed draws another plan in another one."""
+
+
+_TODAY: Final = "today"
+_A_DAYS_SHARE: Final = 1000
 
 
 class SeedError(QuorateError):
@@ -103,7 +108,7 @@ def seed(ctx: click.Context, param: click.Parameter, value: str) -> int:
     return found
 
 
-def seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
+def _seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
     """`7`, or `0..1000`, the second not included."""
     from quorate.sim.plan_bounds import MOST
 
@@ -117,6 +122,31 @@ def seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
     if not start < end:
         raise click.BadParameter(f"'{value}' has no seeds: none is negative, B is not included")
     return range(start, end)
+
+
+def _seeds_or_today(ctx: click.Context, param: click.Parameter, value: str) -> range:
+    """`A..B`, or `today`, `today:N`: the first N of the date in UTC."""
+    from quorate.sim.campaign import seeds_of_day
+
+    word, colon, count = value.partition(":")
+    if word != _TODAY:
+        return _seeds(ctx, param, value)
+    if colon and not (count.isascii() and count.isdecimal()):
+        raise click.BadParameter(f"'{value}' should be {_TODAY}:N, N how many")
+    seeds = seeds_of_day(datetime.now(UTC).date(), int(count) if colon else _A_DAYS_SHARE)
+    click.echo(f"today's seeds are {seeds.start}..{seeds.stop}", err=True)
+    return seeds
+
+
+def seeds_option(command: Any) -> Any:
+    """Add `--seeds`."""
+    return click.option(
+        "--seeds",
+        callback=_seeds_or_today,
+        metavar="A..B",
+        required=True,
+        help="Which ones, B not included; or 'today', 'today:N': N seeds of the date in UTC.",
+    )(command)
 
 
 def plan_of(what: str) -> Plan:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 
 from quorate.base.errors import QuorateError
 from quorate.sim.mutants.catalog import MUTANTS
@@ -34,7 +35,7 @@ class Catch:
 
 
 class NoSuchMutant(QuorateError):
-    """Says which there are."""
+    """Says which come near."""
 
     exit_code = 2
 
@@ -44,8 +45,11 @@ def find(name: str) -> Mutant:
     for mutant in MUTANTS:
         if mutant.name == name:
             return mutant
-    names = ", ".join(mutant.name for mutant in MUTANTS)
-    raise NoSuchMutant(f"there is no mutant '{name}'; there are: {names}")
+    close = get_close_matches(name, [mutant.name for mutant in MUTANTS], cutoff=0.4)
+    meant = f"did you mean {' or '.join(close)}? " if close else ""
+    raise NoSuchMutant(
+        f"there is no mutant '{name}'; {meant}'quorate sim mutants --list' says what there is"
+    )
 
 
 def hunt_here(mutant: Mutant, seeds: range) -> Catch:
