@@ -265,11 +265,10 @@ def poll_follower(s: State, role: Follower) -> int:
         elif s.requests.ready(s.leader_id, s.now):
             s.send(s.leader_id, address, request)
             role.update_deadline = s.now + s.config.fetch_timeout_ms
-        else:
-            return role.fetch_deadline if voter else NEVER
     _fetch_from_best(s, role)
     wake = role.fetch_deadline if voter and s.installing is None else NEVER
-    return min(wake, role.update_deadline)
+    held_back = s.now >= role.update_deadline and not s.requests.ready(s.leader_id, s.now)
+    return wake if held_back else min(wake, role.update_deadline)
 
 
 def _may_fetch(s: State) -> bool:

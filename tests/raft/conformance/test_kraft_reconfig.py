@@ -6,7 +6,7 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch
-from quorate.raft.inputs import Answered, Propose, UpgradeKRaftVersion
+from quorate.raft.inputs import Answered, Failure, Propose, UpgradeKRaftVersion
 from quorate.raft.messages import (
     AddVoterRequest,
     AddVoterResponse,
@@ -45,6 +45,7 @@ from raft.conformance.world import (
     in_log,
     keep_fetching,
     led,
+    lose,
     remove,
     response,
     sent_since,
@@ -372,6 +373,24 @@ def test_an_observer_that_would_join_looks_for_another_leader_when_its_own_is_si
     newer = response(error=ErrorCode.FENCED_LEADER_EPOCH, leader=LeaderAndEpoch(3, EPOCH + 1))
     single.step(Answered(elsewhere.correlation, newer))
     assert state(single) == ("follower", EPOCH + 1, 3)
+
+
+@pytest.mark.parametrize("after_ms", [1990, 2000])
+def test_it_does_so_too_when_it_is_told_just_when_its_next_request_is_due(after_ms: int) -> None:
+    """The silent leader rests then, and so did the observer until it could be asked again."""
+    single = joining(4, bootstrap_servers=SERVERS)
+    assert single.sent(AddVoterRequest, to=2) is not None
+    for _ in range(3):
+        before = len(single.sends)
+        single.now += after_ms
+        lose(single, AddVoterRequest, Failure.TIMED_OUT)
+        (elsewhere,) = sent_since(single, before, FetchRequest)
+        assert elsewhere.to in (-2, -3)
+        single.step(
+            Answered(elsewhere.correlation, response(error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        )
+        single.wait(20)
+        assert len(sent_since(single, before, AddVoterRequest)) == 1
 
 
 @pytest.mark.parametrize(
