@@ -148,6 +148,12 @@ class RaftCore:
         controls = self._state.controls
         return controls.own and len(controls.static_voters) > 0
 
+    @property
+    def signs_of_copies(self) -> int:
+        """How often a voter went back behind its own word, or to and fro between two places, as
+        this node saw it as leader since it started."""
+        return self._state.doubts.signs
+
     # -- the door ----------------------------------------------------------------------------
     def step(self, events: Iterable[Event], now_ms: int) -> Ready:
         """Take these events, in order, at this time; what is to be done. Never raises."""

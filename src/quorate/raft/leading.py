@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch
 from quorate.raft.answers import bare_refusal, leader_error, refuse, wrong_cluster
+from quorate.raft.doubts import FORGOT, copies
 from quorate.raft.inputs import Propose, Resign
 from quorate.raft.log_index import BOOTSTRAP_SNAPSHOT, Diverging, NeedsSnapshot
 from quorate.raft.messages import (
@@ -96,7 +97,11 @@ def on_fetch(s: State, reply_to: int, request: FetchRequest) -> None:
     role = s.role
     assert isinstance(role, Leader)
     if request.replica.id == s.me.id:
-        s.warn(f"Fetch from {request.replica}, which has this leader's own id: refused")
+        s.warn_sparingly(
+            f"own id {request.replica}",
+            f"Fetch from {request.replica}, which has this leader's own id: refused. It has its "
+            "node.id, or runs on a copy of its directory",
+        )
         refuse(s, reply_to, request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return
     wait = request.max_wait_ms
@@ -173,12 +178,24 @@ def _answer(s: State, role: Leader, request: FetchRequest, *, first: bool) -> Fe
 
 def _fetched(s: State, role: Leader, row: Row, offset: int) -> None:
     if offset < row.end_offset:
-        s.warn(f"{row.key} fetches at {offset}, having acknowledged {row.end_offset}")
+        _fell(s, role, row, offset)
     moved = offset != row.end_offset
     row.fetched(offset, s.log.end_offset, s.now)
     heard_from(s, role, row.key)
     if moved and role.progress.is_voter(row) and count(s, role):
         complete_parked(s, role)
+
+
+def _fell(s: State, role: Leader, row: Row, offset: int) -> None:
+    """A replica goes back behind its own word. An observer has given none: Kafka's do not sync."""
+    text = f"{row.key} fetches at {offset}, having acknowledged {row.end_offset}"
+    if not role.progress.is_voter(row):
+        s.warn_sparingly(f"fell {row.key}", text)
+    elif s.doubts.fell(row.key.id, s.now):
+        sign = f"time and again it fetches below what it acknowledged, now at {offset}"
+        s.warn_sparingly(f"copies {row.key}", copies(row.key, sign))
+    else:
+        s.warn_sparingly(f"fell {row.key}", f"{text}: {FORGOT}")
 
 
 def complete_parked(s: State, role: Leader) -> None:

@@ -23,6 +23,7 @@ from quorate.raft.roles import (
 from quorate.raft.state import State, remaining_or_new
 from quorate.raft.values import Batch, ControlRecord, ElectionState, KRaftVersion, LeaderChange
 from quorate.raft.values import Voters as VotersRecord
+from quorate.raft.voters import VoterSet
 
 CHECK_QUORUM_FACTOR = 1.5
 SUSPICION_STEP_MS = 50
@@ -238,11 +239,27 @@ def _rule(s: State, batch: Batch) -> None:
         before, known = s.voters, s.controls.own
         if not s.controls.apply(offset, record) or not isinstance(record, VotersRecord):
             continue
-        s.note(f"offset {offset}: voters {s.voters}")
+        _tell_voters(s, offset, before)
         if before.get(s.me.id) != s.voters.get(s.me.id):
             explain_key(s)
         if known and not before.overlaps(s.voters):
             s.warn(f"voters {before} and {s.voters} need not share a majority")
+
+
+def _tell_voters(s: State, offset: int, before: VoterSet) -> None:
+    """Say who votes now, and where, when nothing but that is news."""
+    text = f"offset {offset}: voters {s.voters}"
+    moves = _moves(s, before) if before.keys == s.voters.keys else ""
+    if moves:
+        s.note_sparingly(moves, f"{text}, {moves}")
+    else:
+        s.note(text)
+
+
+def _moves(s: State, before: VoterSet) -> str:
+    pairs = zip(before.voters, s.voters.voters, strict=True)
+    places = [(new.key, s.usable(old.listeners), s.usable(new.listeners)) for old, new in pairs]
+    return ", ".join(f"{key} moved from {old} to {new}" for key, old, new in places if old != new)
 
 
 def append_control(s: State, role: Leader, records: tuple[ControlRecord, ...]) -> Batch:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, ReplicaKey
 from quorate.raft.answers import leader_error, refuse, wrong_cluster
+from quorate.raft.doubts import copies
 from quorate.raft.epochs import common_response
 from quorate.raft.inputs import Failure, UpgradeKRaftVersion
 from quorate.raft.messages import (
@@ -225,10 +226,11 @@ def on_update_voter(s: State, reply_to: int, request: UpdateVoterRequest) -> Non
     low, high = request.min_kraft_version, request.max_kraft_version
     voter = Voter(request.voter, request.listeners, low, high)
     if s.controls.version > 0:
-        voters = s.voters.update(voter)
+        before, voters = s.voters.get(voter.key.id), s.voters.update(voter)
         if voters is None:
             refuse(s, reply_to, request, ErrorCode.VOTER_NOT_FOUND)
             return
+        _look_for_copies(s, before, voter)
         append_control(s, role, (Voters(voters.voters),))
     else:
         assert role.volatile_voters is not None
@@ -242,6 +244,15 @@ def on_update_voter(s: State, reply_to: int, request: UpdateVoterRequest) -> Non
     s.out.reply(
         reply_to, UpdateVoterResponse(ErrorCode.NONE, s.leader_and_epoch, s.leader_endpoints)
     )
+
+
+def _look_for_copies(s: State, before: Voter | None, voter: Voter) -> None:
+    """Two nodes on copies of one directory report their addresses in turn, once a fetch timeout."""
+    assert before is not None
+    if s.doubts.moved(before, voter, s.config.fetch_timeout_ms, s.now):
+        places = f"{s.usable(before.listeners)} and {s.usable(voter.listeners)}"
+        sign = f"it is at {places} in turn"
+        s.warn_sparingly(f"copies {voter.key}", copies(voter.key, sign))
 
 
 def _update_problem(s: State, request: UpdateVoterRequest) -> ErrorCode | None:

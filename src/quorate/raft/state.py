@@ -9,6 +9,7 @@ from typing import Final
 from quorate.base.check import check
 from quorate.base.ids import Address, LeaderAndEpoch, Listeners, OffsetAndEpoch, ReplicaKey
 from quorate.base.notes import Warn
+from quorate.raft.doubts import Doubts
 from quorate.raft.durable import Durable
 from quorate.raft.history import Controls
 from quorate.raft.log_index import LogIndex
@@ -40,6 +41,7 @@ class State:
     __slots__ = (
         "config",
         "controls",
+        "doubts",
         "durable",
         "election",
         "high_watermark",
@@ -72,6 +74,7 @@ class State:
         self.controls = Controls(VoterSet(config.static_voters), log)
         self.durable = Durable(log.end_offset)
         self.out = Outbox(self.durable)
+        self.doubts = Doubts()
         self.requests = Requests(self._bootstrap(), config.retry_backoff_ms)
         self.election = election or ElectionState()
         self.role: Role = Unattached(NEVER)
@@ -203,6 +206,15 @@ class State:
 
     def warn(self, text: str) -> None:
         self.out.notes.append(Warn(text))
+
+    def note_sparingly(self, what: str, text: str) -> None:
+        """Once a minute for each `what`: a peer may cause it as often as it likes."""
+        if self.doubts.may_say(what, self.now):
+            self.note(text)
+
+    def warn_sparingly(self, what: str, text: str) -> None:
+        if self.doubts.may_say(what, self.now):
+            self.warn(text)
 
     def send(self, to: int, address: Address, request: Request) -> int:
         """Send now; its correlation id. The caller made sure that the node is ready."""

@@ -105,7 +105,7 @@ class Definition(NamedTuple):
 
 
 def state_of(core: RaftCore) -> str:
-    """`KafkaRaftMetrics`: the role in its words."""
+    """`KafkaRaftMetrics`: the role in its words; `/readyz` says the same."""
     role, voted = core.role, core.election.voted is not None
     if role in ("prospective", "unattached"):
         return f"{role}-voted" if voted else role
@@ -352,6 +352,11 @@ DEFINITIONS: Final[tuple[Definition, ...]] = (
     Definition(
         "quorate_commit_seconds", "histogram", OURS, "",
         "From append to commit of each batch, on the leader", lambda s: s.meters.commit_seconds,
+    ),
+    Definition(
+        "quorate_signs_of_copies_total", "counter", OURS, "",
+        "Fetches below what a voter had acknowledged, and addresses of one that go to and fro; "
+        "as the leader", lambda s: s.core.signs_of_copies,
     ),
     Definition(
         "quorate_disk_sync_seconds", "histogram", OURS, "",

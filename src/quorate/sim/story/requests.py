@@ -77,9 +77,8 @@ def _remove(o: _Options) -> Request:
 def _update(o: _Options) -> Request:
     node = o.number("voter")
     who = key(node, o.number("disk", 0))
-    return UpdateVoterRequest(
-        CLUSTER_ID, o.number("epoch"), who, listeners(node), 0, o.number("max", 1)
-    )
+    where = listeners(node, moved=o.number("moved", 0) > 0)
+    return UpdateVoterRequest(CLUSTER_ID, o.number("epoch"), who, where, 0, o.number("max", 1))
 
 
 def _begin(o: _Options) -> Request:
