@@ -1,13 +1,14 @@
 """When a node calls itself healthy and ready, and which reason it gives when it is not."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from node.world import World
 from quorate.server.health import DISK_PATIENCE_S, Health
 from quorate.server.meters import Meters
+from quorate.server.metric_table import state_of
 
 
 @dataclass
@@ -101,6 +102,19 @@ def test_a_lone_voter_is_ready_by_itself():
     watched.world.run_until(lambda: watched.unready(node) is None)
     watched.world.run(10_000)
     assert watched.unready(node) is None
+
+
+def test_an_observer_is_called_one_as_in_the_metrics():
+    watched = Watched(node_ids=(1, 2, 3, 4))
+    for node in watched.world.nodes.values():
+        node.config = replace(node.config, static_voters=node.config.static_voters[:3])
+        watched.world.crash(node.node_id)
+        watched.world.start(node.node_id)
+        watched.watch(node.node_id)
+    observer, health = watched.world.nodes[4], watched.healths[4]
+    watched.world.run_until(lambda: watched.unready(observer) is None)
+    told = facts(health.ready_page())[1]
+    assert told["role"] == state_of(observer.core) == "observer"
 
 
 def test_a_follower_that_is_cut_off_is_not_ready_within_the_fetch_timeout(watched):

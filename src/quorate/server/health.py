@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from quorate.node.replica import Replica
 from quorate.server.meters import Meters
+from quorate.server.metric_table import state_of
 from quorate.server.web import Page
 
 DISK_PATIENCE_S: Final = 30.0
@@ -89,7 +90,7 @@ class Health:
         if reason is not None:
             facts["reason"] = reason
         leader_id, epoch = core.leader
-        facts |= {"node": self._replica.config.node_id, "role": core.role}
+        facts |= {"node": self._replica.config.node_id, "role": state_of(core)}
         facts |= {"leader": leader_id, "epoch": epoch}
         status = HTTPStatus.OK if reason is None else HTTPStatus.SERVICE_UNAVAILABLE
         return Page(status, "application/json", json.dumps(facts).encode() + b"\n")
