@@ -136,7 +136,10 @@ class Node:
                 snapshots=[self.snapshot],
                 validate=lambda offset, epoch: self.index.validate(offset, epoch),
             ),
-            durable=SimpleNamespace(election=False),
+            durable=SimpleNamespace(election=False, log=True),
+            requests=SimpleNamespace(_by_node={}, _backoff={}, bootstrap=()),
+            installing=None,
+            shutdown_deadline=None,
             electable=False,
             high_watermark=self.snapshot.offset or -1,
             role=Unattached(0),
@@ -167,6 +170,8 @@ class Node:
         self.fake.watch("started", self, Recovered(log, self.disk_election))
 
     def step(self, happened: Sequence[object] = (), **effects: Any) -> None:
+        """It does not sleep, unless it says so."""
+        effects.setdefault("wake_at_ms", self.state.now)
         self.fake.watch("stepped", self, happened, Effects(**effects))
         self.machine.trail.clear()
 

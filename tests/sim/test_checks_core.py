@@ -24,7 +24,7 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.progress import Progress
-from quorate.raft.roles import Follower, Leader, Resigned
+from quorate.raft.roles import NEVER, Follower, Leader, Resigned
 from quorate.raft.values import ControlState, ElectionState, LeaderChange, Voters
 from quorate.raft.voters import VoterSet
 from quorate.sim.observe import Violation
@@ -37,7 +37,7 @@ RAW = re.compile(
     r"\bb['\"]|\b(ReplicaKey|Voter|ElectionState|ControlState|Reign|LeaderAndEpoch|Committed)\("
 )
 """What no person can read, or compare with what logs and tools say."""
-A_LEADER = Leader(0, Progress(key(1), VoterSet(voters(1))), 0, 0)
+A_LEADER = Leader(0, Progress(key(1), VoterSet(voters(1))), NEVER, NEVER)
 
 
 @contextmanager

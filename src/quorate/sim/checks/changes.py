@@ -21,7 +21,7 @@ from quorate.raft.messages import (
     UpdateVoterRequest,
     UpdateVoterResponse,
 )
-from quorate.raft.roles import Leader
+from quorate.raft.roles import NEVER, Leader
 from quorate.raft.values import Voter
 from quorate.sim.checks.history import Entry
 from quorate.sim.checks.twin import Twin
@@ -176,7 +176,8 @@ class Changes:
         )
 
     def look(self, twin: Twin, effects: Effects, state: State) -> None:
-        """Nobody waits for longer than a request may take, and of who leads no more, nobody.
+        """Nobody waits for longer than a request may take, nor sleeps so long; and of who leads no
+        more, nobody.
 
         Answers wait for a new epoch to become durable.
         """
@@ -187,6 +188,7 @@ class Changes:
             left = message_words(next(iter(waiting.values())).request)
             raise Violation(IN_TIME, f"{twin} ends, and has not answered {left}")
         patience = state.config.request_timeout_ms if isinstance(state.role, Leader) else -1
+        wakes = NEVER if effects.wake_at_ms is None else effects.wake_at_ms
         for asked in waiting.values():
             if asked.made is not None and asked.made.end <= twin.high.end:
                 raise Violation(
@@ -194,11 +196,12 @@ class Changes:
                     f"{twin} has not answered {message_words(asked.request)}, and knows that "
                     f"{asked.made} is committed",
                 )
-            if state.now - asked.at_ms > patience:
+            waited = state.now - asked.at_ms
+            if waited > patience or wakes > asked.at_ms + patience:
                 raise Violation(
                     IN_TIME,
-                    f"{twin} was asked {message_words(asked.request)} {state.now - asked.at_ms} ms "
-                    "ago and has not answered",
+                    f"{twin} was asked {message_words(asked.request)} {waited} ms ago and has not "
+                    f"answered; it sleeps for {wakes - state.now} ms",
                 )
 
 

@@ -47,6 +47,7 @@ from quorate.sim.checks.places import check_places
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
 from quorate.sim.checks.retention import Retention, check_age
 from quorate.sim.checks.submits import Submits
+from quorate.sim.checks.timers import check_wakes
 from quorate.sim.checks.twin import UNKNOWN, Twin
 from quorate.sim.checks.upgrades import Upgrades
 from quorate.sim.checks.voters import check_changes, keys, names
@@ -173,6 +174,7 @@ class Checks(Observer):
         self.leftovers.look(twin, effects, state)
         self.changes.look(twin, effects, state)
         self._replica(twin, process, effects, state)
+        check_wakes(twin, effects, state)
 
     def _role(self, twin: Twin, effects: Effects, state: State) -> None:
         role = state.role

@@ -10,6 +10,7 @@ from quorate.sim.mutants.margins import MARGINS
 from quorate.sim.mutants.mutant import Mutant
 from quorate.sim.mutants.replication import REPLICATION
 from quorate.sim.mutants.storage import STORAGE
+from quorate.sim.mutants.timers import TIMERS
 
 MUTANTS: tuple[Mutant, ...] = (
     *ELECTIONS,
@@ -19,4 +20,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *ANSWERS,
     *DEBTS,
     *GOODBYES,
+    *TIMERS,
 )

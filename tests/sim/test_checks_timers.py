@@ -1,0 +1,187 @@
+"""Who sleeps for longer than it may, once for each thing that is due."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from quorate.raft.inputs import Received
+from quorate.raft.messages import AddVoterRequest
+from quorate.raft.roles import (
+    Ballot,
+    Candidate,
+    Follower,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from quorate.raft.voters import VoterSet
+from quorate.sim.checks.changes import IN_TIME
+from quorate.sim.checks.timers import WAKES
+from sim.fake import Fake, Node, key, voters
+from sim.test_checks_changes import HERE
+from sim.test_checks_core import A_LEADER, broken
+from sim.test_checks_duties import leading
+
+pytestmark = pytest.mark.interpreted
+ALL = VoterSet(tuple(replace(voter, listeners=HERE) for voter in voters(1, 2, 3)))
+
+
+def node(role: Role, *, electable: bool = True) -> Node:
+    """Node 1 of three, in this role at 0 ms; all that it has is durable, nothing is under way."""
+    found = Fake()[1]
+    found.fake.checks.twins[1].own_voters = ALL.voters
+    found.state.role, found.state.electable = role, electable
+    found.state.durable.election = True
+    return found
+
+
+def asks(found: Node, other: int, until: int) -> None:
+    found.state.requests._by_node[other] = SimpleNamespace(expires_ms=until)
+
+
+def rests(found: Node, other: int, until: int) -> None:
+    found.state.requests._backoff[other] = until
+
+
+def follower(*, electable: bool = True) -> Node:
+    """Of node 2, which it asks until 9000 ms."""
+    found = node(Follower(HERE, 2000, 3000), electable=electable)
+    found.state.leader_id = 2
+    asks(found, 2, 9000)
+    return found
+
+
+def sleeps_no_longer(found: Node, until: int, what: str) -> None:
+    found.step(wake_at_ms=until)
+    with broken(WAKES, what):
+        found.step(wake_at_ms=until + 1)
+
+
+# -- leaders --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("due", "what"),
+    [("check_deadline", "check quorum ends"), ("begin_deadline", "silent voters are told")],
+)
+def test_a_leader_that_sleeps_over_what_is_due(due: str, what: str) -> None:
+    _, leader = leading()
+    leader.state.role = replace(A_LEADER, **{due: 700})
+    sleeps_no_longer(leader, 700, f"sleeps for 701 ms as leader; in 700 ms {what}")
+
+
+def test_a_lone_leader_has_nobody_to_wait_for() -> None:
+    alone = node(replace(A_LEADER, check_deadline=700))
+    alone.fake.checks.twins[1].own_voters = voters(1)
+    alone.step(wake_at_ms=None)
+
+
+def test_a_leader_that_sleeps_over_the_time_of_a_change() -> None:
+    _, leader = leading()
+    leader.state.durable.election = True
+    request = AddVoterRequest(None, key(4), HERE)
+    leader.step([Received(9, request)], wake_at_ms=2000)
+    with broken(IN_TIME, "was asked AddVoterRequest"):
+        leader.step(wake_at_ms=2001)
+
+
+# -- followers ------------------------------------------------------------------------------------
+def test_a_follower_that_sleeps_over_its_fetch_timeout() -> None:
+    sleeps_no_longer(follower(), 2000, "it runs, for its leader is silent")
+
+
+def test_an_observer_waits_for_its_leader() -> None:
+    sleeps_no_longer(follower(electable=False), 3000, "it sees to its place in the voter set")
+
+
+def test_who_installs_a_snapshot_does_not_run() -> None:
+    found = follower()
+    found.state.installing = (3, 1)
+    found.step(wake_at_ms=3000)
+
+
+def test_a_follower_whose_request_is_in_vain() -> None:
+    found = follower()
+    asks(found, 2, 500)
+    sleeps_no_longer(found, 500, "its request is in vain")
+
+
+def test_a_follower_whose_leader_has_rested() -> None:
+    """Another may be asked earlier; it does not count who rests for longer."""
+    found = follower()
+    asks(found, 2, 0)
+    rests(found, 2, 20)
+    rests(found, 3, 10)
+    sleeps_no_longer(found, 20, "it may fetch")
+
+
+def test_a_follower_that_asks_nobody() -> None:
+    found = follower()
+    asks(found, 2, 0)
+    with broken(WAKES, "in 0 ms it may fetch"):
+        found.step(wake_at_ms=2)
+
+
+@pytest.mark.parametrize("what", ["election", "log", "installing"])
+def test_who_may_not_fetch_yet_asks_nobody(what: str) -> None:
+    found = follower()
+    asks(found, 2, 0)
+    if what == "installing":
+        found.state.installing = (3, 1)
+    else:
+        setattr(found.state.durable, what, False)
+    found.step(wake_at_ms=2000)
+
+
+# -- who has no leader ----------------------------------------------------------------------------
+def test_who_knows_no_leader_sleeps_over_its_election_timeout() -> None:
+    sleeps_no_longer(node(Unattached(800)), 800, "it runs, for it knows no leader")
+
+
+def test_who_knows_no_leader_and_asks_nobody() -> None:
+    found = node(Unattached(800))
+    found.state.requests.bootstrap = ((2, HERE),)
+    with broken(WAKES, "as unattached; in 0 ms it may fetch"):
+        found.step(wake_at_ms=2)
+    rests(found, 2, 20)
+    sleeps_no_longer(found, 20, "it may fetch")
+
+
+@pytest.mark.parametrize("role", [Prospective, Candidate])
+def test_who_asks_for_votes(role: type) -> None:
+    ballot = Ballot(ALL, {1})
+    found = node(role(ballot, 800))
+    asks(found, 2, 600)
+    rests(found, 3, 700)
+    sleeps_no_longer(found, 600, "it asks node 2 again")
+    ballot.record(2, True)
+    sleeps_no_longer(found, 700, "it asks node 3 again")
+    ballot.record(3, True)
+    sleeps_no_longer(found, 800, "its election timeout is over")
+
+
+def test_who_has_lost_asks_nobody() -> None:
+    found = node(Candidate(Ballot(ALL, {1}, {2, 3}), 800))
+    found.step(wake_at_ms=800)
+
+
+def test_who_has_resigned_tells_the_others() -> None:
+    found = node(Resigned(800, {2}))
+    found.fake.checks.goodbyes._resigned[1] = found.epoch  # all were told once
+    rests(found, 2, 20)
+    sleeps_no_longer(found, 20, "it asks node 2 again")
+    found.state.durable.election = False
+    sleeps_no_longer(found, 800, "its election timeout is over")
+
+
+def test_who_is_to_stop() -> None:
+    found = follower()
+    found.state.shutdown_deadline = 100
+    sleeps_no_longer(found, 100, "it must have stopped")
+
+
+def test_who_sleeps_for_ever() -> None:
+    with broken(WAKES, "sleeps for ever as follower"):
+        follower().step(wake_at_ms=None)
