@@ -17,6 +17,10 @@ from quorate.wire.registry import API_VERSIONS, api
 from quorate.wire.schema import Message
 
 _CHUNK: Final = 65536
+_NO_KAFKA: Final = (
+    " (before its first answer: is it a listener with TLS, or no Kafka at all? Only PLAINTEXT is "
+    "spoken here)"
+)
 M = TypeVar("M", bound=Message)
 
 
@@ -125,14 +129,19 @@ class Connection:
         except TimeoutError:
             raise NoAnswer(f"{self.address} did not answer within {timeout_ms} ms") from None
         except OSError as error:
-            raise NoAnswer(
-                f"The connection to {self.address} broke: {error.strerror or error}"
-            ) from None
+            why = f"{error.strerror or error}{self._hint()}"
+            raise NoAnswer(f"The connection to {self.address} broke: {why}") from None
         except WireError as error:
-            raise NoAnswer(f"{self.address} sent what is no answer: {error}") from None
+            raise NoAnswer(
+                f"{self.address} sent what is no answer: {error}{self._hint()}"
+            ) from None
         if correlation != self._correlation or not isinstance(message, answer):
             raise NoAnswer(f"{self.address} answered something that was not asked")
         return message
+
+    def _hint(self) -> str:
+        """What a failure may mean that comes before any answer."""
+        return _NO_KAFKA if self._correlation == 1 else ""
 
     def _read_frame(self, deadline: float) -> bytes:
         while True:
