@@ -363,6 +363,25 @@ def test_alter_dry_run(tool, living):
     assert living == {1, 2, 3}
 
 
+def test_alter_dry_run_waits_until_a_new_leader_has_heard_of_its_voters(
+    tool, living, node, monkeypatch
+):
+    told = node.answers["DescribeQuorumRequest"]
+    looks = []
+
+    def told_of_nobody_at_first(request):
+        answer = told(request)
+        looks.append(len(looks))
+        if len(looks) < 3:
+            answer.topics[0].partitions[0].current_voters[1].last_fetch_timestamp = -1
+        return answer
+
+    node.answers["DescribeQuorumRequest"] = told_of_nobody_at_first
+    monkeypatch.setattr("quorate.client.alter._LOOK_S", 0)
+    assert tool("alter", "--target", "1,2", "--dry-run").out.count("DRY RUN of step") == 1
+    assert len(looks) == 3
+
+
 def test_alter_dry_run_says_of_whom_the_leader_has_not_heard(tool, living):
     target = f"1,4@h:9004:{TEXTS[4]},5@h:9005:{TEXTS[5]}"
     outcome = tool("alter", "--target", target, "--dry-run")

@@ -7,6 +7,7 @@ from quorate.client import alter as module
 from quorate.client.admin import Quorum, Replica
 from quorate.client.alter import (
     AlterError,
+    View,
     addresses_to_know,
     alter,
     live,
@@ -36,16 +37,24 @@ def target(*entries) -> dict[ReplicaKey, Address | None]:
     return {entry if isinstance(entry, ReplicaKey) else key(entry): HERE for entry in entries}
 
 
-def quorum(voters, observers=(), dead=(), leader_id=1) -> Quorum:
+def quorum(voters, observers=(), dead=(), leader_id=1, unheard=(), epoch=1) -> Quorum:
+    def fetched_at(each):
+        if each in unheard:
+            return -1
+        return NOW - (60_000 if each in dead else 100)
+
     def rows(keys):
-        return tuple(
-            Replica(each, 10, NOW - (60_000 if each in dead else 100), NOW) for each in keys
-        )
+        return tuple(Replica(each, 10, fetched_at(each), NOW) for each in keys)
 
     leader = Replica(key(leader_id), 10, NOW, NOW)
     rest = rows([each for each in voters if each.id != leader_id])
     return Quorum(
-        leader_id, 1, 10, (leader, *rest), rows(observers), {leader_id: (Listener("C", "h", 1),)}
+        leader_id,
+        epoch,
+        10,
+        (leader, *rest),
+        rows(observers),
+        {leader_id: (Listener("C", "h", 1),)},
     )
 
 
@@ -161,15 +170,89 @@ def test_an_observer_that_a_new_leader_has_not_heard_of_yet_is_waited_for(monkey
 
     monkeypatch.setattr(module, "PATIENCE_S", 60)
     cluster = Late([key(1), key(2)], [key(4)])
-    alter(cluster, target(1, 2, 4), lambda step, following: None, lambda step: None)
+    alter(View(cluster), target(1, 2, 4), lambda step, following: None, lambda step: None)
     assert cluster.calls == [("add", 4, Listener("C", "h", 9093))] and cluster.looks == 5
+
+
+class Changed(Cluster):
+    """Its leader is new: it hears of each voter in turn, one more at each look; of 3 never."""
+
+    looks, epoch = 0, 1
+
+    def describe_quorum(self):
+        self.looks += 1
+        unheard = [key(3), *sorted(self.voters)[self.looks :]]
+        return quorum(self.voters, self.observers, unheard=unheard, epoch=self.epoch)
+
+    def remove_voter(self, voter):
+        super().remove_voter(voter)
+        self.looks, self.epoch = 0, self.epoch + 1
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    """5 s, of which each look takes 0.1."""
+    now = [0.0]
+
+    def sleep(seconds):
+        now[0] += seconds
+
+    monkeypatch.setattr(module, "PATIENCE_S", 5)
+    monkeypatch.setattr(module, "_LOOK_S", 0.1)
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(module.time, "sleep", sleep)
+    return now
+
+
+def test_a_voter_that_a_new_leader_has_not_heard_of_yet_is_not_taken_for_dead(patience):
+    """Without {2} as a voter that lives, its removal looks harmless: {1, 3} never commit again."""
+    cluster = Changed([key(1), key(2), key(3)])
+    with pytest.raises(CannotAlter, match="no majority answers"):
+        alter(View(cluster), target(1, 3), lambda *_: None, lambda _: None)
+    assert cluster.calls == []
+
+
+def test_nor_is_an_alteration_given_up_while_a_majority_has_not_been_heard_of_yet(patience):
+    class Slow(Cluster):
+        looks = 0
+
+        def describe_quorum(self):
+            self.looks += 1
+            unheard = [] if self.looks > 3 else [key(3)]
+            return quorum(self.voters, self.observers, unheard=unheard)
+
+    cluster = Slow([key(1), key(2), key(3)])
+    alter(View(cluster), target(1, 3), lambda *_: None, lambda _: None)
+    assert cluster.calls == [("remove", 2)]
+
+
+def test_a_voter_that_stays_silent_is_waited_for_once_a_leader(patience):
+    cluster = Changed([key(1), key(2), key(3), key(4), key(5)])
+    alter(View(cluster), target(1, 2, 4), lambda *_: None, lambda _: None)
+    assert [call[1] for call in cluster.calls] == [3, 5]
+    assert 5 <= patience[0] < 6
+
+
+def test_a_view_is_of_a_leader_that_has_heard_of_its_voters(patience):
+    seen = View(Changed([key(1), key(2), key(4)])).look()
+    assert live(seen) == {key(1), key(2), key(4)}
+    assert patience[0] < 1
+
+
+def test_who_has_looked_long_enough_does_not_wait_again_under_the_same_leader(patience):
+    view = View(Changed([key(1), key(2), key(3)]))
+    view.look()
+    waited = patience[0]
+    assert waited >= 5
+    view.look()
+    assert patience[0] == waited
 
 
 def test_alter_takes_the_steps_in_order_and_tells_of_each():
     cluster = Cluster([key(1), key(2), key(3)], [key(4)])
     heard = []
     reached = alter(
-        cluster,
+        View(cluster),
         target(1, 3, 4),
         lambda step, following: heard.append((step.voter.id, following)),
         lambda step: heard.append("done"),
@@ -186,7 +269,7 @@ def test_alter_plans_anew_when_the_leader_changes():
         if step.voter.id == 4:
             cluster.leader_id = 2
 
-    alter(cluster, target(3, 4, 5), lambda *_: None, elect_two)
+    alter(View(cluster), target(3, 4, 5), lambda *_: None, elect_two)
     assert [call[:2] for call in cluster.calls] == [
         ("add", 4),
         ("remove", 1),
@@ -203,9 +286,9 @@ def test_alter_goes_on_where_it_was_stopped():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        alter(cluster, wanted, lambda *_: None, stop)
+        alter(View(cluster), wanted, lambda *_: None, stop)
     assert cluster.calls == [("add", 4, Listener("C", "h", 9093))]
-    alter(cluster, wanted, lambda *_: None, lambda _: None)
+    alter(View(cluster), wanted, lambda *_: None, lambda _: None)
     assert cluster.calls[1:] == [("remove", 2)]
 
 
@@ -213,11 +296,11 @@ def test_alter_goes_on_where_it_was_stopped():
 def test_a_controller_that_does_not_run_is_not_added(observers):
     cluster = Cluster([key(1)], observers)
     with pytest.raises(AlterError, match=r"add controller 4 .* does not hear from it"):
-        alter(cluster, target(1, 4), lambda *_: None, lambda _: None)
+        alter(View(cluster), target(1, 4), lambda *_: None, lambda _: None)
     assert cluster.calls == []
 
 
 def test_a_new_voter_needs_an_address():
     cluster = Cluster([key(1)], [key(4)])
     with pytest.raises(AlterError, match="its address or the leader's listener is not known"):
-        alter(cluster, {key(1): None, key(4): None}, lambda *_: None, lambda _: None)
+        alter(View(cluster), {key(1): None, key(4): None}, lambda *_: None, lambda _: None)

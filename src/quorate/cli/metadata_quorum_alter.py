@@ -42,11 +42,12 @@ def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) ->
     --json prints a line for each step, its "state" committed (planned with --dry-run), and one
     whose state is unchanged where there is nothing to do.
     """
+    from quorate.client.alter import View, steps_to
     from quorate.client.alter import alter as carry_out
-    from quorate.client.alter import steps_to
 
     with open_admin(options)[0] as admin:
-        quorum = admin.describe_quorum()
+        view = View(admin)
+        quorum = view.look()
         targets = _targets(target, quorum)
         progress = _Progress(targets, as_json)
         steps = steps_to(quorum, targets)
@@ -58,7 +59,7 @@ def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) ->
             _warn_of_unheard(quorum, steps, targets)
         elif steps:
             try:
-                quorum = carry_out(admin, targets, progress.begin, progress.end)
+                quorum = carry_out(view, targets, progress.begin, progress.end)
             except KeyboardInterrupt:
                 progress.stop()
                 raise

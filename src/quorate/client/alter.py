@@ -20,8 +20,8 @@ LIVE_WITHIN_MS: Final = 10_000
 """A replica that fetched so recently counts as alive; Kafka's fetch timeout is 2000 ms."""
 
 PATIENCE_S: Final = 5.0
-"""How long a replica that is to be added may be silent: a new leader hears of the observers of the
-old one when they have found it, which takes a fetch timeout."""
+"""How long a replica may be silent before it counts as gone: a new leader hears of the old one's
+voters and observers when they have found it, which takes a fetch timeout."""
 _LOOK_S: Final = 0.1
 
 Targets = Mapping[ReplicaKey, Address | None]
@@ -39,6 +39,31 @@ def steps_to(quorum: Quorum, targets: Targets) -> tuple[Step, ...]:
     """
     voters = (voter.key for voter in quorum.voters)
     return plan(voters, targets, quorum.leader_id, live(quorum))
+
+
+class View:
+    """A quorum in the eyes of a leader that has had the time to hear of its voters.
+
+    A new leader has heard of nobody: for a moment all the others look dead, and the majority that
+    a plan must keep looks lost.
+    """
+
+    def __init__(self, admin: Admin) -> None:
+        self.admin = admin
+        self._epoch = -1
+        self._until = 0.0
+
+    def look(self) -> Quorum:
+        """The quorum as it is; waits PATIENCE_S at most, once a leader, for who never fetched."""
+        while True:
+            quorum = self.admin.describe_quorum()
+            if quorum.leader_epoch != self._epoch:
+                self._epoch = quorum.leader_epoch
+                self._until = time.monotonic() + PATIENCE_S
+            heard = all(voter.last_fetch_ms >= 0 for voter in quorum.voters)
+            if heard or time.monotonic() >= self._until:
+                return quorum
+            time.sleep(_LOOK_S)
 
 
 def live(quorum: Quorum) -> frozenset[ReplicaKey]:
@@ -109,7 +134,7 @@ def _ips(host: str) -> frozenset[str]:
 
 
 def alter(
-    admin: Admin,
+    view: View,
     targets: Targets,
     on_step: Callable[[Step, int], None],
     on_done: Callable[[Step], None],
@@ -123,7 +148,7 @@ def alter(
     """
     until = time.monotonic() + PATIENCE_S
     while True:
-        quorum = admin.describe_quorum()
+        quorum = view.look()
         steps = steps_to(quorum, targets)
         if not steps:
             return quorum
@@ -137,10 +162,10 @@ def alter(
         if isinstance(step, AddStep):
             listener = _listener(quorum, step, targets)
             on_step(step, len(steps) - 1)
-            admin.add_voter(step.voter, (listener,))
+            view.admin.add_voter(step.voter, (listener,))
         else:
             on_step(step, len(steps) - 1)
-            admin.remove_voter(step.voter)
+            view.admin.remove_voter(step.voter)
         on_done(step)
         until = time.monotonic() + PATIENCE_S
 
