@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -140,33 +141,65 @@ def over(spark, view, table, columns, rows, clusters=(("c", "[]"),)):
     return [row.asDict() for row in alone.sql(VIEWS[view].sql).collect()]
 
 
-def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
-    """One that was killed registers anew before it is unfenced; another never comes back."""
+def at(hour, minute=0, second=0):
+    return datetime(2026, 11, 22, hour, minute, second, tzinfo=UTC)
 
-    def at(hour, minute, second=0):
-        return datetime(2026, 11, 22, hour, minute, second, tzinfo=UTC)
 
-    told = [
-        (1, at(10, 0), "broker registered"),
-        (1, at(10, 0, 2), "broker unfenced"),
-        (1, at(11, 0), "broker fenced"),
-        (1, at(11, 50), "broker registered"),
-        (1, at(11, 50, 3), "broker unfenced"),
-        (1, at(12, 0), "broker fenced"),
-        (1, at(13, 0), "broker unregistered"),
-        (2, at(12, 0), "broker fenced"),
-        (3, at(12, 1), "broker fenced"),
-        (3, at(12, 0, 10), "broker unfenced"),  # by a controller whose clock is behind
-    ]
-    columns = "cluster_id string, node_id int, time timestamp, offset long, event string"
-    rows = [("c", node, time, offset, event) for offset, (node, time, event) in enumerate(told)]
-    found = over(spark, "broker_flapping", "changes", columns, rows)
-    seconds = [
+def flapping(spark, told, unknown="[]"):
+    """broker_flapping of events (broker, time, offset, event, fenced before, fenced after)."""
+    columns = (
+        "cluster_id string, node_id int, time timestamp, offset long, event string, "
+        "before string, after string"
+    )
+    rows = [("c", *step, fenced_fact(was), fenced_fact(now)) for *step, was, now in told]
+    found = over(spark, "broker_flapping", "changes", columns, rows, [("c", unknown)])
+    return [
         (one["broker_id"], one["fenced"], one["registered"], one["seconds_until_unfenced"])
         for one in sorted(found, key=lambda one: (one["broker_id"], one["hour"]))
     ]
+
+
+def fenced_fact(fenced):
+    return None if fenced is None else json.dumps({"fenced": fenced})
+
+
+def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
+    """One that was killed registers anew before it is unfenced; another never comes back."""
+    told = [
+        (1, at(10, 0), 0, "broker registered", None, True),
+        (1, at(10, 0, 2), 1, "broker unfenced", True, False),
+        (1, at(11, 0), 2, "broker fenced", False, True),
+        (1, at(11, 50), 3, "broker registered", True, True),
+        (1, at(11, 50, 3), 4, "broker unfenced", True, False),
+        (1, at(12, 0), 5, "broker fenced", False, True),
+        (1, at(13, 0), 6, "broker unregistered", True, None),
+        (2, at(12, 0), 7, "broker fenced", False, True),
+        (3, at(12, 1), 8, "broker fenced", False, True),
+        # by a controller whose clock is behind
+        (3, at(12, 0, 10), 9, "broker unfenced", True, False),
+    ]
     first = [(1, 0, 1, 2.0), (1, 1, 1, 3003.0), (1, 1, 0, 3600.0), (1, 0, 0, None)]
-    assert seconds == [*first, (2, 1, 0, None), (3, 1, 0, 0.0)]
+    assert flapping(spark, told) == [*first, (2, 1, 0, None), (3, 1, 0, 0.0)]
+
+
+def test_nobody_knows_how_long_a_broker_was_fenced_that_came_back_in_a_hole(spark):
+    """Nor of one that was fenced in it; what is fenced and unfenced behind it is known."""
+    told = [
+        (1, at(8), 5, "broker fenced", False, True),
+        (1, at(14), 101, "broker fenced", False, True),
+        (1, at(14, 0, 3), 102, "broker unfenced", True, False),
+        (2, at(8), 6, "broker fenced", False, True),
+        (2, at(8, 0, 2), 7, "broker unfenced", True, False),
+        (2, at(8, 1), 8, "broker fenced", False, True),  # one that is not known spoils the sum
+        (2, at(14), 103, "broker registered", True, True),
+        (2, at(14, 1), 104, "broker unfenced", True, False),
+        (3, at(14), 105, "broker unfenced", True, False),
+    ]
+    assert flapping(spark, told, "[[9,99]]") == [
+        *((1, 1, 0, None), (1, 1, 0, 3.0)),
+        *((2, 2, 0, None), (2, 0, 1, None)),
+        (3, 0, 0, None),
+    ]
 
 
 def test_a_partition_that_shrinks_twice_is_one_of_the_storms_partitions(spark):

@@ -106,24 +106,27 @@ VIEWS: Final[dict[str, View]] = {
     ),
     "broker_flapping": View(
         "Which brokers came and went, how often within an hour, and how long were they fenced?",
-        """
-        WITH steps AS (
-            SELECT cluster_id, node_id AS broker_id, time, offset, event,
-                   timestamp_millis(unix_millis(time) - pmod(unix_millis(time), 3600000)) AS hour,
-                   event IN ('broker fenced', 'broker registered') AS is_fenced
-            FROM changes
-            WHERE event IN ('broker fenced', 'broker unfenced', 'broker registered',
-                            'broker unregistered')
+        f"""
+        WITH {_HOLES}, steps AS (
+            SELECT c.cluster_id, c.node_id AS broker_id, c.time, c.offset, c.event,
+                   timestamp_millis(unix_millis(c.time) - pmod(unix_millis(c.time), 3600000))
+                       AS hour,
+                   coalesce(from_json(c.before, 'fenced boolean').fenced, false) AS was_fenced,
+                   coalesce(from_json(c.after, 'fenced boolean').fenced, false) AS is_fenced,
+                   array_max(filter(h.ends, hole -> hole < c.offset)) AS hole_before,
+                   coalesce(exists(h.ends, hole -> hole >= c.offset), false) AS hole_follows
+            FROM changes c LEFT JOIN holes h ON h.cluster_id = c.cluster_id
+            WHERE c.event IN ('broker fenced', 'broker unfenced', 'broker registered',
+                              'broker unregistered')
         ), turns AS (
             SELECT *, lead(time) OVER w AS until
-            FROM (SELECT *, lag(is_fenced) OVER w AS was_fenced FROM steps
-                  WINDOW w AS (PARTITION BY cluster_id, broker_id ORDER BY offset, event))
-            WHERE is_fenced <> coalesce(was_fenced, false)
-            WINDOW w AS (PARTITION BY cluster_id, broker_id ORDER BY offset, event)
+            FROM steps WHERE is_fenced <> was_fenced
+            WINDOW w AS (PARTITION BY cluster_id, broker_id, hole_before ORDER BY offset, event)
         ), fences AS (
             SELECT cluster_id, broker_id, hour,
-                   sum(if(until < time, 0, unix_millis(until) - unix_millis(time))) / 1000
-                       AS seconds_until_unfenced
+                   CASE WHEN NOT bool_or(hole_follows AND until IS NULL)
+                        THEN sum(if(until < time, 0, unix_millis(until) - unix_millis(time))) / 1000
+                        END AS seconds_until_unfenced
             FROM turns WHERE is_fenced GROUP BY cluster_id, broker_id, hour
         ), counts AS (
             SELECT cluster_id, broker_id, hour,
