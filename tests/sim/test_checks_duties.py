@@ -256,6 +256,37 @@ def test_who_hears_a_goodbye_vouches_for_that_leader_no_more(epoch: int) -> None
     fake[2].receive(goodbye)
 
 
+def told_goodbye() -> Node:
+    """Node 2 has heard that its leader ends epoch 1."""
+    fake, leader = leading()
+    fake[2].state.role = Follower((), 9000, 9000)
+    fake[2].receive(EndQuorumEpochRequest(None, LeaderAndEpoch(leader.id, 1), ()))
+    fake[2].state.role = Follower((), 9000, 9000, has_fetched=True)
+    return fake[2]
+
+
+def test_a_fetch_brings_no_leader_back_that_has_ended() -> None:
+    with broken("a goodbye is heard", "node 1 ends epoch 1, and vouches"):
+        told_goodbye().step()
+
+
+@pytest.mark.parametrize("how", ["epoch", "lost", "life"])
+def test_a_goodbye_is_of_one_epoch_and_of_who_still_knows_that_leader(how: str) -> None:
+    told = told_goodbye()
+    found = told.state.role
+    if how == "epoch":
+        told.state.election = replace(told.state.election, epoch=2, leader_id=-1)
+    elif how == "lost":
+        told.state.role = Unattached(9000)
+        told.step()
+    else:
+        told.persist()
+        told.start()
+    told.state.role = found
+    told.step()
+    told.step()
+
+
 # -- one other voter is enough --------------------------------------------------------------------
 def acting() -> tuple[Fake, Node]:
     """As `leading`, in an epoch that is durable."""

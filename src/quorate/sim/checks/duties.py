@@ -52,6 +52,8 @@ class Duties:
         self._silent: set[int] = set()
         """Nodes that led at the end of their last step in an epoch that was not durable: no Fetch
         counts before that."""
+        self._ended: dict[int, tuple[int, int]] = {}
+        """By node: its life, and the epoch whose leader has told it that it ends."""
 
     def heard(self, twin: Twin, reply_to: int, request: object, now_ms: int) -> None:
         """A replica asks what only a leader is asked; `now_ms` of the one that is asked."""
@@ -185,14 +187,27 @@ class Duties:
     def told_goodbye(self, twin: Twin, request: EndQuorumEpochRequest, state: State) -> None:
         """Who hears from its leader that it leads no more vouches for it no more."""
         role = state.role
-        if isinstance(role, Follower) and role.has_fetched:
-            present = (state.election.leader_id, state.election.epoch)
-            if present == (request.leader.leader_id, request.leader.epoch):
-                raise Violation(
-                    "a goodbye is heard",
-                    f"{twin} was told that node {present[0]} ends epoch {present[1]}, and vouches "
-                    "for it",
-                )
+        told = request.leader
+        if (state.election.leader_id, state.election.epoch) != (told.leader_id, told.epoch):
+            return
+        if isinstance(role, Follower) or (isinstance(role, Prospective) and role.ended):
+            self._ended[twin.id] = twin.life, told.epoch
+
+    def follows(self, twin: Twin, state: State) -> None:
+        """It does not lead at the end of a step: whose goodbye it has heard is no leader for it,
+        whatever Fetch is still answered. Who has lost sight of all may find even that one."""
+        ended = self._ended.get(twin.id)
+        if ended is None:
+            return
+        role, election = state.role, state.election
+        if ended != (twin.life, election.epoch) or not isinstance(role, Follower | Prospective):
+            del self._ended[twin.id]
+        elif isinstance(role, Follower) and role.has_fetched:
+            raise Violation(
+                "a goodbye is heard",
+                f"{twin} was told that node {election.leader_id} ends epoch {election.epoch}, and "
+                "vouches for it",
+            )
 
     def _majority_heard(self, twin: Twin, needed: int, now_ms: int) -> int:
         """Since when enough of the voters in force have been heard; 0 when they never were."""

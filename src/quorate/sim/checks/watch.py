@@ -185,6 +185,7 @@ class Checks(Observer):
             return
         if twin.led and isinstance(role, Resigned):
             self.duties.resigned(twin, state, effects.notes)
+        self.duties.follows(twin, state)
         check_rests(twin, role)
         check_runs(twin, state)
         twin.hears_until = 0

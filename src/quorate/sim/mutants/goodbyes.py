@@ -75,4 +75,11 @@ GOODBYES = (
         "offset < role.high_watermark and not s.is_voter",
         "offset <= role.high_watermark and not s.is_voter",
     ),
+    Mutant(
+        "ended-leader-comes-back",
+        "a Fetch that is answered late makes the leader that has ended its epoch one again",
+        "raft.following",
+        "    if role.ended:\n        return\n",
+        "",
+    ),
 )
