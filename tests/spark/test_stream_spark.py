@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,15 @@ from pyspark.errors import StreamingQueryException
 from interop.kafka import Quorum
 from interop.process import free_port, wait_for
 from metadata.samples import DATA
+from quorate.base.errors import QuorateError
 from quorate.cli import main
 from quorate.spark import reason
-from quorate.spark.follow import follow
+from quorate.spark.archives import FileGone
+from quorate.spark.files import SourceError
+from quorate.spark.follow import QueryFailed, failure, follow
+from quorate.spark.live import Diverged
 from quorate.spark.source import FORMAT
+from quorate.spark.tables.store import CannotWrite
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, rows_of
 from spark.logs import batches, log_directory
@@ -22,6 +28,16 @@ from spark.shared import SESSIONS, Shared
 from spark.streams import batch_rows
 
 pytestmark = pytest.mark.slow
+
+
+def raises(error: QuorateError):
+    """Something that happens in place of what a job does with a micro-batch."""
+
+    def happens(*_, **__):
+        raise error
+
+    return happens
+
 
 COLUMNS = "kind,offset,epoch,type,record,problem"
 
@@ -126,6 +142,51 @@ def test_the_command_follows_directories_and_ends_where_a_majority_ends(
     told = json.loads(capfd.readouterr().out)
     assert (code, told["records"], told["bad"]) == (0, 332, False)
     assert told["clusters"][DYNAMIC]["applied_end_offset"] == 332
+
+
+def lose_the_worker(spark, *_, **__):
+    spark.sparkContext.parallelize([0], 1).foreach(lambda _: os._exit(1))
+
+
+@pytest.mark.parametrize(
+    ("happens", "code", "says"),
+    [
+        (lose_the_worker, 70, "Python worker exited unexpectedly"),
+        (raises(FileGone("x.log")), 70, "x.log: it was there and is gone"),
+        (raises(Diverged("another log")), 2, "another log"),
+        (raises(CannotWrite("/w", OSError("disk full"))), 70, "disk full"),
+    ],
+)
+def test_what_ends_a_stream_is_told_in_a_line_with_its_exit_code(
+    pipeline, tmp_path, monkeypatch, happens, code, says
+):
+    """2 for what is wrong until somebody changes it, 70 for what mends itself."""
+    monkeypatch.setattr("quorate.spark.follow.ingest_rows", happens)
+    home = log_directory(tmp_path / "node1", {0: b"".join(batches((3,)))})
+    words = ("-w", tmp_path / "house", "--format", "parquet", "--once", "--up-to", "end")
+    found, out, err = pipeline("stream", home, *words, "--quiet")
+    said = [line for line in err.splitlines() if line]
+    assert (found, out) == (code, "") and says in said[-1]
+    assert "STREAM_FAILED" not in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "says"),
+    [
+        ("Traceback (most recent call last):\n  File \"x\", line 1\n"
+         "quorate.spark.live.Diverged: another log", SourceError, "another log"),
+        ("Traceback (most recent call last):\n  File \"x\", line 1\n"
+         "quorate.spark.live.Unreachable: c: nobody", QueryFailed, "c: nobody"),
+        ("Python worker failed to connect back. SQLSTATE: XXKST", QueryFailed,
+         "the query failed: Python worker failed to connect back. SQLSTATE: XXKST"),
+        ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs "
+         "detected for 3.", QueryFailed, "another stream of these clusters"),
+    ],
+)  # fmt: skip
+def test_only_what_is_wrong_for_good_is_the_callers_fault(told, kind, says):
+    head = "[STREAM_FAILED] Query [id = f9cb-d004, runId = 7a70-66d0] terminated with exception: "
+    found = failure(StreamingQueryException(head + told), "/house/control/_stream/x")
+    assert type(found) is kind and str(found).startswith(says)
 
 
 def test_a_cluster_that_cannot_go_on_is_told_as_long_as_that_lasts(pipeline, tmp_path):

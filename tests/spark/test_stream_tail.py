@@ -191,6 +191,39 @@ def test_a_tail_that_was_given_too_early_ends_the_stream(tmp_path: Path):
         stream.step()
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("up_to", ["majority", "snapshot", "end"])
+def test_logs_that_are_formatted_anew_are_no_wait_for_more(
+    fleet: Fleet, up_to: str, restarted: bool
+):
+    """The new log is shorter than what was read of the old one, perhaps for a year."""
+    for epoch in (1, 2):
+        fleet.append(b"".join(batches((3, 2), base=(epoch - 1) * 6, epoch=epoch)))
+    for node in VOTERS:
+        name = snapshot_name(OffsetAndEpoch(12, 2))
+        (fleet.partition(node) / name).write_bytes(snapshot(12, 2))
+    fleet.hear(2)
+    stream = fleet.stream(upTo=up_to)
+    assert stream.step() and end(stream) == 12
+    for node in VOTERS:
+        (fleet.partition(node) / name).unlink()
+        fleet.segment(node).write_bytes(b"".join(batches((2,))))
+    fleet.hear(1)
+    if restarted:
+        stream.restart()
+    with pytest.raises(Diverged, match=r"to offset 12 with epoch 2.*the longest ends at offset 3 "):
+        stream.step()
+
+
+def test_one_log_that_has_what_was_read_is_enough(fleet: Fleet):
+    fleet.append(b"".join(batches((3, 2))))
+    stream = fleet.stream()
+    assert stream.step() and end(stream) == 6
+    for node in (1, 2):
+        fleet.segment(node).write_bytes(batches()[0])  # their disks were replaced
+    assert not stream.step()
+
+
 def test_a_cleaned_log_is_replaced_by_its_snapshot_and_told(fleet: Fleet):
     first, second = batches((3, 2)), batches((3, 2), base=20)
     fleet.append(b"".join(first))

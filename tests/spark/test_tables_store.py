@@ -240,8 +240,9 @@ def test_a_run_whose_files_are_gone_is_refused(store, form):
     plan.add(write(store, 1, "a"))
     for path in Path(store.root, "gold/topics").rglob("*.parquet"):
         path.unlink()
-    with pytest.raises(FilesGone, match=r"00000-00000001-.* is gone, which this job wrote"):
+    with pytest.raises(FilesGone, match=r"00000-00000001-.* is gone, which this job wrote") as told:
         store.commit(plan)
+    assert told.value.exit_code == 70
     assert open_store(store.root, form).next_run() == 1
 
 

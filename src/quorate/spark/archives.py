@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self
 from pyarrow import ArrowException
 
 from quorate.formats.files import DELETED_SUFFIX, parse_segment_name, parse_snapshot_name
-from quorate.spark.files import File, SourceError, file_system
+from quorate.spark.files import File, PassingFault, SourceError, file_system
 from quorate.spark.scan import Garbled, Read
 from quorate.spark.zips import CutZip
 
@@ -53,7 +53,7 @@ class UnsoundArchive(SourceError):
         )
 
 
-class FileGone(SourceError):
+class FileGone(PassingFault):
     """A file was listed and is no more."""
 
     def __init__(self, path: str) -> None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.spark.files import SourceError
+from quorate.spark.files import PassingFault, SourceError
 from quorate.spark.plan import Options
 from quorate.spark.read import decoder_of
 from quorate.spark.rows import Item, Origin, chunked
@@ -148,7 +148,7 @@ class Maker:
 
     def _check(self, origin: Origin, epoch: int) -> None:
         if epoch != self._end.epoch:
-            raise SourceError(
+            raise PassingFault(
                 f"{origin.file}: the record before offset {self._end.offset} is of epoch {epoch}, "
                 f"but the committed one is of epoch {self._end.epoch}: this replica has another "
                 "log; start again"

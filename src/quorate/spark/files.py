@@ -51,6 +51,15 @@ class SourceError(FormatError):
     exit_code = 2
 
 
+class PassingFault(SourceError):
+    """What was to be read is not there just now; who starts again goes on from what is there then.
+
+    Nobody has asked for a wrong thing: hence the exit code of a job that could not be done.
+    """
+
+    exit_code = 70
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """A file, or a member of an archive, that workers can open on their own."""

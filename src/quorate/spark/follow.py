@@ -18,7 +18,7 @@ from quorate.base.errors import QuorateError
 from quorate.spark.checkpoints import checkpoint_for
 from quorate.spark.feed import Feed
 from quorate.spark.files import SourceError
-from quorate.spark.session import reason, register
+from quorate.spark.session import ours, reason, register
 from quorate.spark.source import FORMAT
 from quorate.spark.stream import answers, feeds
 from quorate.spark.stream_options import END, StreamOptions, parse_stream_options
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S: Final = 1
+_TWO_STREAMS: Final = (
+    "CONCURRENT_STREAM_LOG_UPDATE",
+    "Multiple streaming queries are concurrently",
+)
+"""What Spark says of a checkpoint that two queries have."""
 
 
 @dataclass
@@ -82,7 +87,8 @@ def follow(
     go_on: asked about once a second; false ends the job after the micro-batch that runs
 
     Other jobs may follow other clusters into the warehouse meanwhile: a micro-batch that one of
-    them overtakes is taken again. Raises SourceError, BadInput, WarehouseError, ConcurrentRun.
+    them overtakes is taken again. Raises SourceError, BadInput, WarehouseError, ConcurrentRun,
+    QueryFailed.
     """
     told = parse_stream_options(options)
     began = time.monotonic()
@@ -110,7 +116,8 @@ def follow(
             if not go_on():
                 break
     except StreamingQueryException as error:
-        raise sink.failure or SourceError(_explained(reason(error), checkpoint)) from error
+        cause = failure(sink.failure or error, checkpoint)
+        raise cause from error
     finally:
         _ended(query)
     if every_s is None and not told.controllers:
@@ -142,13 +149,35 @@ def _note_ends(followed: Followed, store: Store, clusters: Collection[str]) -> N
             note_progress(of_cluster(followed, id), now)
 
 
-def _explained(what: str, checkpoint: str) -> str:
-    if "checkpoint" not in what:
-        return what
-    return (
-        f"{what}. It is {checkpoint}; when that is moved away all is offered again, and what the "
-        "warehouse has is not taken twice"
-    )
+class QueryFailed(QuorateError):
+    """A query has ended, and may be started again."""
+
+    exit_code = 70
+
+
+def failure(error: Exception, checkpoint: str) -> Exception:
+    """What to raise for what ended a query or one of its micro-batches.
+
+    SourceError where starting it again would not help, QueryFailed where it may; errors of a
+    micro-batch that are none of a task of ours as they are.
+    """
+    what, found = reason(error), ours(error)
+    if any(word in what for word in _TWO_STREAMS):
+        return QueryFailed(
+            f"another stream of these clusters runs in this warehouse: its checkpoint {checkpoint} "
+            "is for one at a time"
+        )
+    if "checkpoint" in what:
+        what += (
+            f". It is {checkpoint}; when that is moved away all is offered again, and what the "
+            "warehouse has is not taken twice"
+        )
+    if found is not None:
+        for_good = found[0].exit_code == SourceError.exit_code
+        return SourceError(what) if for_good else QueryFailed(what)
+    if isinstance(error, StreamingQueryException):
+        return QueryFailed(f"the query failed: {what}")
+    return error
 
 
 def _ended(query: StreamingQuery) -> None:
@@ -166,7 +195,7 @@ class _Sink:
         self, spark: SparkSession, store: Store, fail_fast: bool, committed: bool, tell: Told
     ) -> None:
         self.followed = Followed(store.root)
-        self.failure: QuorateError | None = None
+        self.failure: Exception | None = None
         self._spark, self._store, self._tell = spark, store, tell
         self._fail_fast, self._committed = fail_fast, committed
 
@@ -174,7 +203,7 @@ class _Sink:
         frame = frame.persist()  # what was fetched is looked at twice
         try:
             again_while_overtaken(lambda: self._once(frame, batch_id), self._tell)
-        except QuorateError as error:
+        except Exception as error:
             self.failure = error
             raise
         finally:

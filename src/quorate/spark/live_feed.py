@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Final
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from quorate.base.ids import Address, OffsetAndEpoch
 from quorate.formats.files import segment_name, snapshot_name
 from quorate.spark.feed import Feed, Look, Maker, Part
-from quorate.spark.files import File, SourceError
-from quorate.spark.live import Controllers, Diverged, Fetched, Observer
+from quorate.spark.files import File, PassingFault
+from quorate.spark.live import ANOTHER_LOG, Controllers, Diverged, Fetched, Observer
 from quorate.spark.plan import Options, Piece
 from quorate.spark.read import followed
 from quorate.spark.rows import Origin
@@ -29,9 +30,11 @@ _TRIES: Final = 5
 class LiveFeed(Feed):
     """What the controllers of one cluster tell."""
 
-    def __init__(self, controllers: Controllers) -> None:
+    def __init__(
+        self, controllers: Controllers, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self.name = f"controllers {controllers}"
-        self._observer = Observer(controllers)
+        self._observer = Observer(controllers, monotonic=monotonic)
         self._verified: OffsetAndEpoch | None = None
 
     def identify(self, patience_ms: int) -> str:
@@ -59,7 +62,7 @@ class LiveFeed(Feed):
     def parts(self, start: OffsetAndEpoch, end: OffsetAndEpoch, most: int) -> Sequence[LivePart]:
         self._observer.at_least(end.epoch)
         got = self._observer.fetch(start.offset, max_bytes=1)
-        here = replace(self._observer.controllers, cluster_id=self._observer.cluster_id)
+        here = self._observer.told()
         cuts = range(max(start.offset, got.log_start) + most, end.offset, most)
         known = ((cut, self.epoch_below(cut)) for cut in cuts)
         inner = [OffsetAndEpoch(cut, epoch) for cut, epoch in known if epoch is not None]
@@ -89,8 +92,7 @@ class LiveFeed(Feed):
         return Diverged(
             f"{self.name}: the log of cluster {self._observer.cluster_id} is not the one that was "
             f"read before: the stream has come to offset {start.offset} with epoch {start.epoch}, "
-            f"{why}. Committed records are gone, or this is another cluster. What was read stays "
-            "as it is; find out what happened before you start with a new checkpoint"
+            f"{why}. {ANOTHER_LOG}"
         )
 
 
@@ -119,7 +121,7 @@ class LivePart(Part):
                     yield from self._log(observer, got, maker)
                 tries = 0 if maker.next > before else tries + 1
                 if tries > _TRIES:
-                    raise SourceError(
+                    raise PassingFault(
                         f"controllers {self.controllers}: offset {maker.next} is committed but "
                         f"leader {got.leader_id} does not give it"
                     )

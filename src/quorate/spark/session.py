@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from pydoc import locate
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -48,8 +49,11 @@ STORE_VARIABLES: Final = (
 """What the object stores' own tools read; executors get those that are set here."""
 NEEDED: Final = ("pyarrow", "numpy", "pandas", "fastcrc", "immutables")
 """What the tasks of every job import besides this package."""
-_OURS: Final = re.compile(r"^(?:pyspark\S*: )?quorate\.[\w.]+: (.+)$", re.MULTILINE)
-"""The last line of a Python traceback, where the error is one of this package."""
+_OURS: Final = re.compile(r"^(?:pyspark\S*: )?(quorate\.[\w.]+): (.+)$", re.MULTILINE)
+"""The last line of a Python traceback, where the error is one of this package: its class, and what
+it says."""
+_HEAD: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
+"""What Spark says before what ended a query."""
 _ANY: Final = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE
 )
@@ -162,9 +166,21 @@ def package_zip(folder: Path) -> Path:
 
 def reason(error: BaseException) -> str:
     """What an error of Spark says, without the traceback of a task that it wraps a message in."""
+    found = ours(error)
+    if found is not None:
+        return found[1]
     text = str(error)
-    told = _OURS.findall(text) or _ANY.findall(text)
-    return told[-1] if told else text.strip().partition("\n")[0]
+    told = _ANY.findall(text)
+    return told[-1] if told else _HEAD.sub("", text.strip().partition("\n")[0])
+
+
+def ours(error: BaseException) -> tuple[type[QuorateError], str] | None:
+    """The error of this package that an error of Spark wraps, as its class and what it says."""
+    for name, text in reversed(_OURS.findall(str(error))):
+        found = locate(name)
+        if isinstance(found, type) and issubclass(found, QuorateError):
+            return found, text
+    return None
 
 
 def register(spark: SparkSession) -> None:

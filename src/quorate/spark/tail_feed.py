@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.base.ids import OffsetAndEpoch
 from quorate.spark.archives import FileGone, Shelf, UnsoundArchive, members
 from quorate.spark.feed import Feed, Look, Maker, Part
-from quorate.spark.files import File, SourceError
+from quorate.spark.files import File, PassingFault, SourceError
 from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory
 from quorate.spark.live import Diverged
 from quorate.spark.plan import Options, Piece, logs_of, strangers
@@ -158,7 +158,7 @@ class TailFeed(Feed):
             self._read_on()
         holders = self._holders(start.offset, end)
         if not holders:
-            raise SourceError(f"{self.name}: no replica has the log up to offset {end.offset}")
+            raise PassingFault(f"{self.name}: no replica has the log up to offset {end.offset}")
         tail = holders[0]
         way = list(self._before(start.offset, tail))
         come = way[-1][2].offset if way else start.offset
@@ -228,16 +228,24 @@ class TailFeed(Feed):
         return confirmed
 
     def _verify(self, start: OffsetAndEpoch, tails: Sequence[Tail]) -> None:
-        """Whether a replica still has what was read before."""
+        """Whether a replica still has what was read before, or has cleaned it away."""
         if start.offset == 0:
             return
         epochs = {tail.epoch_below(start.offset) for tail in tails} - {None}
+        longest = max((tail.last for tail in tails), key=lambda last: last.offset)
         if epochs and start.epoch not in epochs:
-            raise Diverged(
-                f"{self.name}: no replica has the log that was read before: the stream has come to "
-                f"offset {start.offset} with epoch {start.epoch}, they have epoch "
-                f"{sorted(filter(None, epochs))} there"
+            why = f"they have epoch {sorted(filter(None, epochs))} there"
+        elif longest.offset < start.offset:
+            why = (
+                f"the longest ends at offset {longest.offset} with epoch {longest.epoch}: these "
+                "were formatted anew or have lost their end, or they are older copies"
             )
+        else:
+            return
+        raise Diverged(
+            f"{self.name}: no replica has the log that was read before: the stream has come to "
+            f"offset {start.offset} with epoch {start.epoch}, {why}"
+        )
 
     def _holders(self, start: int, end: OffsetAndEpoch) -> list[Tail]:
         """The replicas that have the log up to `end`; first those with the least damage on the way,
@@ -299,7 +307,7 @@ class TailPart(Part):
                 found = runs(shelf.reader(piece.file), piece.file.size, piece.start)
                 yield from maker.log(piece.origin, found, placed=True)
         if maker.next < self.end.offset:
-            raise SourceError(
+            raise PassingFault(
                 f"{self.pieces[-1].file.name if self.pieces else 'the log'}: offset {maker.next} "
                 f"was there up to {self.end.offset} and is no more"
             )

@@ -65,6 +65,8 @@ class ConcurrentRun(WarehouseError):
 class FilesGone(WarehouseError):
     """Files that a run has written were taken away before it could name them."""
 
+    exit_code = 70
+
     def __init__(self, paths: Sequence[str]) -> None:
         many = "is gone" if len(paths) == 1 else f"and {len(paths) - 1} more files are gone"
         super().__init__(
