@@ -8,7 +8,15 @@ import pytest
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey, Uuid
-from quorate.embed import ChangeFailed, InDoubt, MemberStopped, NotLeader, local, local_cluster
+from quorate.embed import (
+    MAX_ENTRY_BYTES,
+    ChangeFailed,
+    InDoubt,
+    MemberStopped,
+    NotLeader,
+    local,
+    local_cluster,
+)
 from quorate.node.machine import Now
 
 
@@ -383,12 +391,22 @@ def test_followers_notice_a_crash_at_once(machines, in_leaps):
     in_leaps(story)
 
 
+def cancelled():
+    raise asyncio.CancelledError
+    yield b""
+
+
 @pytest.mark.parametrize(
     "state, reason",
     [
         (lambda: (int(word) for word in ["x"]), "ValueError: invalid literal"),
         (lambda: ["text"], "TypeError: .*not str"),
-        (lambda: [bytes(8 << 20)], "does not fit a batch"),
+        (
+            lambda: [bytes(MAX_ENTRY_BYTES + 1)],
+            rf"snapshot\(\) gave a chunk of {MAX_ENTRY_BYTES + 1} bytes; one has at most "
+            rf"MAX_ENTRY_BYTES, which is {MAX_ENTRY_BYTES}",
+        ),
+        (cancelled, r"snapshot\(\) was interrupted by CancelledError"),
     ],
 )
 def test_a_snapshot_that_cannot_be_made_is_told_and_tried_again(caplog, state, reason):

@@ -1,6 +1,8 @@
 """The machine around a program's own."""
 
 import asyncio
+import time
+from collections import Counter
 
 import pytest
 
@@ -9,7 +11,7 @@ from embed.test_promises import free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.embed import InDoubt, Member, MemberStopped, create, local_cluster
-from quorate.embed.machine import BARRIER, OpaqueMachine, encode_entry
+from quorate.embed.machine import BARRIER, STEP_S, OpaqueMachine, encode_entry
 from quorate.formats.records import FeatureLevelRecord, RecordError, decode_record, encode_record
 from quorate.node.machine import Entry, Now
 
@@ -30,7 +32,7 @@ class Echo:
 
 
 def test_results_that_nobody_took_are_let_go_with_the_lead():
-    machine = OpaqueMachine(Echo())
+    machine = OpaqueMachine(Echo(), Clock())
     machine.lead(1, Now(0, 0))
     machine.apply(Entry(5, 5, 1, 0, [encode_entry(b"x")]))
     assert machine.results == {5: b"x"}
@@ -38,6 +40,86 @@ def test_results_that_nobody_took_are_let_go_with_the_lead():
     assert machine.results == {}
     machine.apply(Entry(6, 6, 2, 0, [encode_entry(b"y")]))
     assert machine.results == {}
+
+
+class Clock:
+    """Seconds that pass when somebody says so."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def entries(base_offset, count):
+    return Entry(base_offset, base_offset + count - 1, 1, 0, [encode_entry(b"x")] * count)
+
+
+class Slow(Echo):
+    """Takes its time for each entry."""
+
+    def __init__(self, clock, cost_s):
+        super().__init__()
+        self.clock, self.cost_s = clock, cost_s
+
+    def apply(self, offset, entry):
+        self.clock.now += self.cost_s
+        return super().apply(offset, entry)
+
+
+def test_entries_have_their_time_in_a_step_and_no_more_whatever_their_batches():
+    clock = Clock()
+    machine = OpaqueMachine(Slow(clock, 0.4 * STEP_S), clock)
+    assert machine.apply(entries(0, 100)) == 3
+    assert machine.apply(entries(3, 97)) == 0
+    machine.begin_step()
+    assert [machine.apply(entries(at, 1)) for at in range(3, 8)] == [1, 1, 1, 0, 0]
+
+
+def test_an_entry_that_takes_longer_than_a_step_is_applied_alone():
+    clock = Clock()
+    machine = OpaqueMachine(Slow(clock, 2 * STEP_S), clock)
+    for offset in range(3):
+        assert machine.apply(entries(offset, 3 - offset)) == 1
+        machine.begin_step()
+
+
+def test_of_quick_entries_no_clock_cuts_many():
+    clock = Clock()
+    slow = Slow(clock, 0.01 * STEP_S)
+    assert OpaqueMachine(slow, clock).apply(entries(0, 1000)) == pytest.approx(100, abs=8)
+
+
+def test_a_long_batch_leaves_the_loop_its_turns():
+    """They came in one, and each member was deaf until it had applied all of them."""
+    turns, seen = 0, []
+
+    class Busy(Echo):
+        def apply(self, offset, entry):
+            seen.append(turns)
+            until = time.monotonic() + 0.4 * STEP_S
+            while time.monotonic() < until:
+                pass
+
+        def snapshot(self):
+            return []
+
+    async def ticks():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def story():
+        async with local_cluster(1, Busy) as cluster:
+            leader = await cluster.leader()
+            ticking = asyncio.ensure_future(ticks())
+            await leader.propose_all([b"x"] * 60)
+            ticking.cancel()
+        assert len(seen) == 60
+        assert max(Counter(seen).values()) <= 3
+
+    run(story)
 
 
 KAFKAS = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)
@@ -52,7 +134,7 @@ def test_an_entry_begins_as_no_record_of_kafkas_does():
 @pytest.mark.parametrize("value", [KAFKAS, b"", BARRIER + b"x"])
 def test_a_record_that_is_no_entry_does_not_reach_the_machine(value):
     echo = Echo()
-    machine = OpaqueMachine(echo)
+    machine = OpaqueMachine(echo, Clock())
     said = "is no entry of a member's: .* of a Kafka controller"
     with pytest.raises(QuorateError, match=f"^the record at offset 6 {said}"):
         machine.apply(Entry(5, 6, 1, 0, [encode_entry(b"x"), value]))

@@ -157,7 +157,7 @@ class Node:
             _reads={},
             config=self.state.config,
             _policy=SimpleNamespace(clean_interval_ms=60_000, max_bytes=1000),
-            _applier=SimpleNamespace(bytes_applied=0, loading=None),
+            _applier=SimpleNamespace(bytes_applied=0, loading=None, is_inside_a_batch=False),
         )
         log = RecoveredLog(
             self.start_offset,

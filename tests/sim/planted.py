@@ -393,11 +393,11 @@ def go_back_to_the_last_batch(patch: pytest.MonkeyPatch) -> None:
             gave_up.add(id(self))
         true_follow(self, leader_id, epoch)
 
-    def apply(self: MetadataMachine, entry: Entry) -> None:
+    def apply(self: MetadataMachine, entry: Entry) -> int:
         if id(self) in gave_up and not entry.values:
             raise QuorateError(f"no in-memory snapshot of offset {entry.last_offset}")
         gave_up.discard(id(self))
-        true_apply(self, entry)
+        return true_apply(self, entry)
 
     patch.setattr(MetadataMachine, "lead", lead)
     patch.setattr(MetadataMachine, "apply", apply)
@@ -439,11 +439,11 @@ def go_on_after_a_record_that_cannot_be_applied(patch: pytest.MonkeyPatch) -> No
     """KAFKA-14203: best effort, log the error and go on."""
     true_apply = Applier._apply
 
-    def apply(self: Applier, view: object) -> None:
+    def apply(self: Applier, view: object) -> bool:
         try:
-            true_apply(self, view)  # type: ignore[arg-type]
+            return true_apply(self, view)  # type: ignore[arg-type]
         except QuorateError:
-            return
+            return True
 
     patch.setattr(Applier, "_apply", apply)
 

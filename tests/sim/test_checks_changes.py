@@ -431,11 +431,14 @@ def test_who_has_applied_enough_writes_the_next_snapshot(result: str) -> None:
     leader.step()
 
 
-def test_who_loads_a_snapshot_or_ends_writes_none() -> None:
+def test_who_loads_a_snapshot_is_inside_a_batch_or_ends_writes_none() -> None:
     leader, job = begun()
     leader.replica._applier.loading = job.snapshot_id
     leader.step([SnapshotFailed(job.snapshot_id, "full")])
     leader.replica._applier.loading = None
+    leader.replica._applier.is_inside_a_batch = True
+    leader.step()
+    leader.replica._applier.is_inside_a_batch = False
     leader.step(stopped=True)
     with broken(DUE):
         leader.step()

@@ -70,10 +70,11 @@ class Notebook:
     def end_load(self) -> None:
         """The lines are whole."""
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: Entry) -> int:
         if b"unreadable" in entry.values:
             raise QuorateError(f"offset {entry.base_offset}: cannot be read")
         self.lines += entry.values
+        return len(entry.values)
 
     def freeze(self) -> Iterable[bytes] | None:
         return list(self.lines)

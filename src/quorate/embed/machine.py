@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from math import inf
+from time import monotonic
 from typing import Final, Protocol
 
 from quorate.base.errors import QuorateError
@@ -19,20 +21,22 @@ from quorate.server.logs import LOG
 class StateMachine(Protocol):
     """Deterministic: the same entries in the same order give the same state on every member.
 
-    All three run on the loop that also answers the peers: what takes longer than the fetch timeout
-    costs an election. That goes for Python's garbage collector, too, which walks through a large
-    state of small containers (not through a dict of bytes, whatever its size).
+    All three run on the loop that also answers the peers: one call that takes longer than the fetch
+    timeout costs an election. That goes for Python's garbage collector, too, which walks through a
+    large state of small containers (not through a dict of bytes, whatever its size). Between two
+    entries, also of those that were proposed together, the loop may have its turn.
 
     All three are called from one thread, in the order of the log, and have done their work when
-    they return: no `async def`. An exception stops the member, and so does an awaitable: a machine
-    that can refuse an entry returns the refusal as its result instead.
+    they return: no `async def`. An exception stops the member (CancelledError and SystemExit, too),
+    and so does an awaitable: a machine that can refuse an entry returns the refusal as its result.
     """
 
     def apply(self, offset: int, entry: bytes) -> object:
         """A committed entry. What it returns is what `propose` returns to whoever proposed it."""
 
     def snapshot(self) -> Iterable[bytes]:
-        """The whole state, in chunks of at most a few MiB.
+        """The whole state, in chunks of at most a few MiB (MAX_ENTRY_BYTES; one that is larger
+        fails the snapshot).
 
         The chunks are taken later and on another thread, while `apply` goes on: return an
         iterator over something that no longer changes (a copy, or a persistent map). An exception
@@ -54,6 +58,12 @@ A record of Kafka's metadata begins with the version of its frame, which is 1: n
 the other. Kafka's readers refuse records without a value; behind this byte an empty entry is as
 good as any.
 """
+
+STEP_S: Final = 0.01
+"""For how long entries are applied in a row: little beside any fetch timeout."""
+_FEW: Final = 8
+"""After so many quick entries one looks at the clock again, after a slow one at once."""
+_SLOW_S: Final = 0.001
 
 _ROOM: Final = MAX_BATCH_SIZE - HEADER_SIZE
 MAX_ENTRY_BYTES: Final = _ROOM - RECORD_OVERHEAD - len(ENTRY)
@@ -110,9 +120,13 @@ class OpaqueMachine:
     out when it answers the proposal.
     """
 
-    def __init__(self, machine: StateMachine) -> None:
+    def __init__(self, machine: StateMachine, clock: Callable[[], float] = monotonic) -> None:
+        """clock: in seconds."""
         refuse_unfit(machine)
         self._machine = machine
+        self._clock = clock
+        self._until: float | None = None
+        """When the time of this step is up; None before its first entry."""
         self._chunks: list[bytes] = []
         self._leads = False
         self.snapshots_loaded = 0
@@ -134,15 +148,28 @@ class OpaqueMachine:
             result: object = self._machine.restore(chunks)  # type: ignore[func-returns-value]
             if hasattr(result, "__await__"):
                 raise TypeError(f"restore {_LATER}")
-        except Exception as error:
+        except BaseException as error:
             raise _failed("restore failed", error) from error
         self.snapshots_loaded += 1
 
-    def apply(self, entry: Entry) -> None:
-        apply, offset = self._machine.apply, entry.base_offset
+    def begin_step(self) -> None:
+        """Entries have STEP_S again."""
+        self._until = None
+
+    def apply(self, entry: Entry) -> int:
+        apply, clock, offset = self._machine.apply, self._clock, entry.base_offset
         results = self.results if self._leads else None
+        if self._until is None:
+            self._until = clock() + STEP_S
+        until, looked_at, look = self._until, -inf, offset
         try:
             for value in entry.values:
+                if offset == look:
+                    now = clock()
+                    if now >= until:
+                        break
+                    look += _FEW if now - looked_at < _SLOW_S else 1
+                    looked_at = now
                 result = None
                 if value[:1] == ENTRY:
                     result = apply(offset, value[1:])
@@ -155,13 +182,14 @@ class OpaqueMachine:
                 offset += 1
         except _Foreign:
             raise
-        except Exception as error:
+        except BaseException as error:
             raise _failed(f"apply failed at offset {offset}, which is committed", error) from error
+        return offset - entry.base_offset
 
     def freeze(self) -> Iterable[bytes]:
         try:
-            return map(encode_entry, self._machine.snapshot())
-        except Exception as error:
+            return map(_encode_chunk, _taken(iter(self._machine.snapshot())))
+        except BaseException as error:
             raise _failed("snapshot failed", error) from error
 
     def lead(self, epoch: int, now: Now) -> None:
@@ -178,7 +206,31 @@ class OpaqueMachine:
         return None
 
 
-def _failed(what: str, error: Exception) -> QuorateError:
+def _taken(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """These; whatever they raise fails one snapshot, and no thread with it."""
+    try:
+        yield from chunks
+    except (Exception, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise QuorateError(f"snapshot() was interrupted by {type(error).__name__}") from error
+
+
+def _encode_chunk(chunk: bytes) -> bytes:
+    """The record value of a snapshot's chunk. Raises TypeError, QuorateError when it is too large.
+
+    It fits a batch as an entry does.
+    """
+    value = encode_entry(chunk)
+    if len(chunk) > MAX_ENTRY_BYTES:
+        raise QuorateError(
+            f"snapshot() gave a chunk of {len(chunk)} bytes; one has at most MAX_ENTRY_BYTES, "
+            f"which is {MAX_ENTRY_BYTES}"
+        )
+    return value
+
+
+def _failed(what: str, error: BaseException) -> QuorateError:
     """Why the member ends; the program's own traceback goes to the log."""
     LOG.error("The state machine's %s", what, exc_info=error)
     return QuorateError(f"the state machine's {what}: {type(error).__name__}: {error}")

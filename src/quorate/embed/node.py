@@ -63,6 +63,7 @@ class EmbeddedNode(ReplicaView):
     def step(self, happened: Iterable[NodeInput], now: Now) -> NodeEffects:
         """Take everything that happened. Raises QuorateError where the machine does."""
         self.now = now
+        self.machine.begin_step()
         effects = NodeEffects()
         for item in happened:
             if isinstance(item, Call):

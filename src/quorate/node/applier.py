@@ -1,12 +1,13 @@
 """Feeds a state machine with what is committed, in slices.
 
 Reads the newest snapshot first where the log does not go back far enough, then the log up to the
-high watermark: from the tail in memory, else by read jobs. One slice a step, so that a long replay
-never keeps a replica from answering its peers.
+high watermark: from the tail in memory, else by read jobs. One slice a step, and of that no more
+than the machine takes, so that a long replay never keeps a replica from answering its peers.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from quorate.base.errors import BrokenInvariant
@@ -31,6 +32,7 @@ _SLICES_READ: Final = 16
 class Applier:
     """Where the state machine stands: `applied` is the end offset (exclusive) and its epoch.
 
+    It moves from batch to batch, as all that is said of it here: a snapshot lies between two.
     `timestamp_ms` is the newest batch's time, `bytes_applied` the log's bytes since the last
     snapshot was begun or loaded, `snapshot_size` the bytes of the last one.
     """
@@ -50,6 +52,8 @@ class Applier:
         self._reading = 0
         """Token of the read job under way; 0: none."""
         self._data = b""
+        self._left: Entry | None = None
+        """Of the first batch of `_data`, when the machine took a part of it."""
 
     def load(self, snapshot_id: OffsetAndEpoch) -> None:
         """Begin anew with this snapshot; what was asked for before comes to nobody."""
@@ -57,14 +61,20 @@ class Applier:
         self._reader = SnapshotReader()
         self._position = 0
         self._rest = self._data = b""
+        self._left = None
         self._reading = 0
+
+    @property
+    def is_inside_a_batch(self) -> bool:
+        """A batch was applied in part: the machine's state is that of no offset."""
+        return self._left is not None
 
     def is_at(self, high_watermark: int) -> bool:
         """Is everything up to there applied, and nothing else to be read?"""
         return self.loading is None and not self._data and self.applied[0] >= high_watermark
 
     def advance(self, high_watermark: int, tail: Tail, token: int, jobs: list[Job]) -> bool:
-        """Apply one slice; True when there is more to do at once.
+        """Apply one slice, or what the machine takes of it; True: there is more to do at once.
 
         `token` (not 0) goes into a read job, when one is needed; its result comes to `took`.
         """
@@ -98,17 +108,18 @@ class Applier:
         return True
 
     def _apply_log_slice(self) -> None:
+        if not self._data:
+            raise BrokenInvariant(f"no batch at offset {self.applied.offset} of the committed log")
         done = 0
         for view in iter_batches(self._data, verify=False):
-            if view.end_offset > self.applied.offset:
-                self._apply(view)
+            goes_on = self.is_inside_a_batch
+            if view.end_offset > self.applied.offset and not self._apply(view):
+                break
             self.applied = OffsetAndEpoch(view.end_offset, view.epoch)
             self.bytes_applied += view.size
             done += view.size
-            if done >= self._slice:
+            if done >= self._slice or goes_on:  # between batches a snapshot may have its turn
                 break
-        if not done:
-            raise BrokenInvariant(f"no batch at offset {self.applied.offset} of the committed log")
         self._data = self._data[done:]
 
     def _take_snapshot(self, snapshot_id: OffsetAndEpoch, result: SnapshotRead) -> None:
@@ -137,9 +148,20 @@ class Applier:
         self.bytes_applied = 0
         self.snapshot_size = self._position
 
-    def _apply(self, view: BatchView) -> None:
-        self.timestamp_ms = view.max_timestamp
-        found = () if view.is_control else values(view)
-        self._machine.apply(
-            Entry(view.base_offset, view.last_offset, view.epoch, view.max_timestamp, found)
-        )
+    def _apply(self, view: BatchView) -> bool:
+        """Apply what is left of the batch; False when the machine did not take all of it."""
+        entry = self._left or _entry(view)
+        taken = self._machine.apply(entry)
+        if taken == len(entry.values):
+            self._left = None
+            self.timestamp_ms = view.max_timestamp
+            return True
+        if taken:
+            base = entry.base_offset + taken
+            self._left = replace(entry, base_offset=base, values=entry.values[taken:])
+        return False
+
+
+def _entry(view: BatchView) -> Entry:
+    found = () if view.is_control else values(view)
+    return Entry(view.base_offset, view.last_offset, view.epoch, view.max_timestamp, found)

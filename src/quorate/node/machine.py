@@ -1,8 +1,8 @@
 """What a replica replicates: the interface of a state machine.
 
 The metadata image is one (`metadata_machine`); a store of opaque records that a program embeds is
-another. A machine touches no disk and no clock, and everything it is told happens in the order of
-the log, once for each batch.
+another. A machine touches no disk, and everything it is told happens in the order of the log, once
+for each record.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Now:
 
 @frozen
 class Entry:
-    """One committed batch: what was appended as one, is applied as one."""
+    """One committed batch, or what is left of it when the machine took a part."""
 
     base_offset: int
     last_offset: int
@@ -50,11 +50,15 @@ class Machine(Protocol):
     def end_load(self) -> None:
         """The snapshot was whole: the log goes on at its end offset."""
 
-    def apply(self, entry: Entry) -> None:
-        """The next batch of the log; it is committed."""
+    def apply(self, entry: Entry) -> int:
+        """The next batch of the log, which is committed: how many of its values were taken.
+
+        All; or fewer, even none, to let the replica answer its peers: what is left comes with the
+        next step, of which it takes one at least.
+        """
 
     def freeze(self) -> Iterable[bytes] | None:
-        """The record values of a snapshot of all that was applied.
+        """The record values of a snapshot of all that was applied, asked for between batches only.
 
         May be consumed later and on another thread. None: not now (inside a transaction).
         """

@@ -146,7 +146,7 @@ class MetadataMachine:
         gc.freeze()
         gc.enable()
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: Entry) -> int:
         self._loader.feed(
             LogBatch(
                 entry.base_offset,
@@ -156,6 +156,7 @@ class MetadataMachine:
                 entry.values,
             )
         )
+        return len(entry.values)
 
     def freeze(self) -> Iterable[bytes] | None:
         image = self.image

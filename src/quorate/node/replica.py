@@ -170,8 +170,8 @@ class Replica:
             self._absorb(ready, effects, events)
             if effects.is_over:
                 return effects
-            if not self._applier.is_at(self._high_watermark):
-                more = self._apply(effects.jobs) or more
+            if not more and not self._applier.is_at(self._high_watermark):
+                more = self._apply(effects.jobs)
             if self._elected is not None:
                 self._lead(effects, now)
             self._proposals.release(self._applier.applied.offset, effects.outcomes)
@@ -353,10 +353,12 @@ class Replica:
 
     # -- snapshots ----------------------------------------------------------------------------
     def _snapshot(self, jobs: list[Job], now: Now) -> None:
-        """Begin a snapshot when the policy says so."""
+        """Begin a snapshot when the policy says so, and the machine stands between two batches."""
         applier = self._applier
         if self._snapshot_at is None or applier.loading is not None:
             self._snapshot_at = now.monotonic_ms
+            return
+        if applier.is_inside_a_batch:
             return
         age = now.monotonic_ms - self._snapshot_at
         if self._writing_snapshot or not self._policy.is_due(

@@ -85,7 +85,7 @@ class Retention:
         applier = replica._applier
         if applier.bytes_applied >= replica._policy.max_bytes and due < _NEVER:
             begins = self._making[twin.id] != _NONE or applier.loading is not None
-            if not begins and not effects.is_over:
+            if not begins and not applier.is_inside_a_batch and not effects.is_over:
                 raise Violation(
                     "a snapshot is written when it is due",
                     f"{twin} has applied {applier.bytes_applied} bytes since the last one, "
