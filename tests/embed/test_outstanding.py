@@ -83,6 +83,24 @@ def test_the_end_is_told_to_all_who_wait():
     run(story)
 
 
+def test_who_waits_for_room_when_it_is_closed_is_told_and_the_others_are_waited_for():
+    async def story():
+        room = Outstanding(10)
+        room.take(10)
+        token = room.add(ignore, 10)
+        waiting = asyncio.ensure_future(room.wait_for(1))
+        await asyncio.sleep(0)
+        emptied = room.close("it closes")
+        with pytest.raises(MemberStopped, match="it closes"):
+            await waiting
+        assert not emptied.done()
+        assert room.settle(token) is ignore
+        await emptied
+        await Outstanding(10).close("nobody is there")
+
+    run(story)
+
+
 def flooded(leader):
     """Fifty proposals of a leader that has room for ten."""
     leader._outstanding.limit = 100

@@ -149,16 +149,33 @@ def test_what_was_appended_before_leadership_was_lost_is_in_doubt(tmp_path):
     run(story)
 
 
-def test_what_is_on_its_way_when_the_member_stops_is_in_doubt(tmp_path):
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_is_on_its_way_when_the_member_is_told_to_stop_is_answered(tmp_path, count):
     async def story():
-        async with Trio(tmp_path, count=1) as trio:
+        async with Trio(tmp_path, count=count) as trio:
             member = await trio.leader()
             futures = [member.propose_nowait(b"%d" % n) for n in range(50)]
-            await member.stop()
-            outcomes = await asyncio.gather(*futures, return_exceptions=True)
-            assert not [o for o in outcomes if isinstance(o, MemberStopped | NotLeader)]
+            stopping = asyncio.ensure_future(member.stop())
+            await asyncio.sleep(0)
+            assert not member.leads
             with pytest.raises(MemberStopped):
                 await member.propose(b"late")
+            await stopping
+            assert await asyncio.gather(*futures) == list(range(1, 51))
+
+    run(story)
+
+
+def test_what_cannot_be_answered_in_time_when_the_member_stops_is_in_doubt(tmp_path):
+    async def story():
+        async with Trio(tmp_path, count=2) as trio:
+            member = await trio.leader()
+            other = next(m for m in trio.members.values() if m is not member)
+            await other.stop(0.1)
+            lost = member.propose_nowait(b"x")
+            await member.stop(0.1)
+            with pytest.raises(InDoubt):
+                await lost
 
     run(story)
 

@@ -24,7 +24,7 @@ from quorate.embed.node import EmbeddedNode
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
 from quorate.node.calls import Call
 from quorate.node.config import fetch_max_wait_ms
-from quorate.node.controller import NodeInput
+from quorate.node.controller import NodeEffects, NodeInput
 from quorate.node.disk import Disk
 from quorate.node.jobs import Job, Result, WriteSnapshot
 from quorate.node.replica import Replica
@@ -34,7 +34,7 @@ from quorate.raft import inputs
 from quorate.raft.ready import Send
 from quorate.raft.values import ControlState, RaftConfig, Voter
 from quorate.server.disk import attempt_snapshot
-from quorate.server.driver import present
+from quorate.server.driver import fault_of, leave, present
 from quorate.server.logs import LOG, level_of
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.header import decode_request, decode_response, encode_request
@@ -132,22 +132,13 @@ class MemoryDriver:
         now = present()
         try:
             effects = self.node.step(happened, now)
-        except QuorateError as error:
-            self._end(str(error))
+            if self.over:  # the machine, or whoever took an outcome, ended this member
+                return
+            self._carry_out(effects)
+        except BaseException as error:
+            self._end(fault_of(error, self.node.node_id))
+            leave(error)
             return
-        except Exception as defect:
-            LOG.exception("Member %d met a defect", self.node.node_id)
-            self._end(f"internal error: {type(defect).__name__}: {defect}")
-            return
-        if self.over:  # the machine, or whoever took an outcome, ended this member
-            return
-        for note in effects.notes:
-            LOG.log(level_of(note), "Member %d: %s", self.node.node_id, note)
-        self._inbox.extend(self._perform(effects.jobs))
-        for send in effects.sends:
-            self._cluster.carry(self, send)
-        for token, frame in effects.answers:
-            self._callers.pop(token).answered(frame[_LENGTH:])
         if effects.stopped or effects.faulted is not None:
             self._end(effects.faulted)
             return
@@ -156,6 +147,15 @@ class MemoryDriver:
         if effects.wake_at_ms is not None:
             delay = max(effects.wake_at_ms - now.monotonic_ms, 0) / 1000
             self._timer = self._loop.call_later(delay, self._schedule)
+
+    def _carry_out(self, effects: NodeEffects) -> None:
+        for note in effects.notes:
+            LOG.log(level_of(note), "Member %d: %s", self.node.node_id, note)
+        self._inbox.extend(self._perform(effects.jobs))
+        for send in effects.sends:
+            self._cluster.carry(self, send)
+        for token, frame in effects.answers:
+            self._callers.pop(token).answered(frame[_LENGTH:])
 
     def _perform(self, jobs: Sequence[Job]) -> list[Result]:
         results = self._disk.perform([j for j in jobs if not isinstance(j, WriteSnapshot)])

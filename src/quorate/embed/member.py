@@ -40,6 +40,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused
 from quorate.server import app, sockets
+from quorate.server.driver import is_exit, leave
 from quorate.server.logs import LOG
 from quorate.storage.api import Storage
 
@@ -62,7 +63,8 @@ class AnyDriver(Protocol):
 class Member:
     """One member. Start it with `await Member.start(...)`; an async context manager stops it.
 
-    Everything happens on the loop that started it. `node_id` and `key` name it.
+    Everything happens on the loop that started it: a call from another thread or loop is a
+    QuorateError, and does nothing. `node_id` and `key` name it.
     """
 
     def __init__(self, key: ReplicaKey) -> None:
@@ -153,7 +155,8 @@ class Member:
         self._submit(tuple(map(encode_entry, entries)), done)
 
     def _submit(self, values: tuple[bytes, ...], done: Done, has_room: bool = False) -> None:
-        if self._driver is None or self._why is not None:
+        self._refuse_strangers()
+        if not self._is_open:
             done(MemberStopped(self._why or _STOPPED))
         elif not values:
             done([])
@@ -166,6 +169,7 @@ class Member:
             except (EntryTooLarge, Overloaded) as error:
                 done(error)
                 return
+            assert self._driver is not None
             self._driver.post(Submit(self._outstanding.add(done, size), values))
 
     def propose_all(self, entries: Sequence[bytes]) -> asyncio.Future[list[object]]:
@@ -194,7 +198,10 @@ class Member:
         return future
 
     async def _in_turn(self, value: bytes) -> object:
+        self._refuse_strangers()
         refuse_too_large((value,))
+        if not self._is_open:
+            raise MemberStopped(self._why or _STOPPED)
         await self._outstanding.wait_for(len(value))
         return await self._propose((value,), _ONLY, has_room=True)
 
@@ -223,7 +230,7 @@ class Member:
     @property
     def leads(self) -> bool:
         """This member leads and has applied everything of earlier epochs: it takes proposals."""
-        return self._why is None and self.node.is_active
+        return self._is_open and self.node.is_active
 
     @property
     def members(self) -> tuple[ReplicaKey, ...]:
@@ -267,6 +274,7 @@ class Member:
         await carry_through(lambda: self._change(request), already, timeout_s)
 
     async def _change(self, request: AddVoterRequest | RemoveVoterRequest) -> Answer:
+        self._refuse_strangers()
         if self._why is None and self.leader_id != self.node_id:
             raise self._not_leader()
         response = await self._ask(request)
@@ -279,15 +287,19 @@ class Member:
 
     def resign(self) -> None:
         """Give up leadership, so that another member takes it."""
+        self._refuse_strangers()
         if self._driver is not None:
             self._driver.post(Resign(self.node.replica.core.epoch))
 
     async def stop(self, timeout_s: float = 5.0) -> None:
         """Leave in good order: the others elect a new leader at once.
 
-        They are given `timeout_s`. Then what is queued for the disk is written, however long that
-        takes (10 s at most); the loop goes on meanwhile. Once this returns, the directory is free.
+        Nothing new is taken. What was proposed may still be answered, and then the others be told:
+        both together are given `timeout_s`. Then what is queued for the disk is written, however
+        long that takes (10 s at most); the loop goes on meanwhile. Once this returns, the directory
+        is free.
         """
+        self._refuse_strangers()
         if self._stopping is None:
             self._stopping = self._loop.create_task(self._stop(timeout_s))
         await asyncio.shield(self._stopping)
@@ -297,8 +309,13 @@ class Member:
         if driver is None:
             return
         if not self._ended.done():
-            driver.shutdown(int(timeout_s * 1000))
-            await asyncio.wait([self._ended], timeout=timeout_s + 1)
+            until = self._loop.time() + timeout_s
+            answered = self._outstanding.close(_STOPPED)
+            ends = (answered, self._ended)
+            await asyncio.wait(ends, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            left_s = max(until - self._loop.time(), 0)
+            driver.shutdown(int(left_s * 1000))
+            await asyncio.wait([self._ended], timeout=left_s + 1)
         self._driver = None
         if not await driver.close():
             LOG.error(
@@ -310,6 +327,7 @@ class Member:
 
     async def wait_stopped(self) -> None:
         """Return when the member stopped; raises MemberStopped when it did so by itself."""
+        self._refuse_strangers()
         fault = await asyncio.shield(self._ended)
         if fault is not None:
             raise MemberStopped(fault)
@@ -319,6 +337,25 @@ class Member:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+    @property
+    def _is_open(self) -> bool:
+        """It runs, and nobody has told it to stop."""
+        return self._driver is not None and self._why is None and self._stopping is None
+
+    def _refuse_strangers(self) -> None:
+        """Raise QuorateError, before anything was done, unless called on the member's loop."""
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is not self._loop:
+            raise QuorateError(
+                f"Member {self.node_id} is used on the loop that started it alone, and nothing was "
+                "done; from another thread: "
+                "asyncio.run_coroutine_threadsafe(member.propose(entry), loop).result(), or "
+                "loop.call_soon_threadsafe(member.resign)"
+            )
 
     # -- outcomes -----------------------------------------------------------------------------
     def _settle(self, outcome: Committed | Refused) -> None:
@@ -336,7 +373,10 @@ class Member:
         """A program's mistake in `done` is its own: the step in which it is told goes on."""
         try:
             done(found)
-        except Exception as error:
+        except BaseException as error:
+            if is_exit(error):
+                self._loop.call_soon(leave, error)
+                return
             context = {"message": "An outcome was not taken", "exception": error}
             self._loop.call_exception_handler(context)
 
@@ -361,7 +401,7 @@ class Member:
         return endpoints[0].address if endpoints else None
 
     async def _ask(self, request: Request) -> Response:
-        if self._driver is None or self._why is not None:
+        if self._driver is None or not self._is_open:
             raise MemberStopped(self._why or _STOPPED)
         received = self.node.ask(request)
         future: asyncio.Future[Response] = self._loop.create_future()

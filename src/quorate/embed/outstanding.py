@@ -26,6 +26,7 @@ class Outstanding:
         self._next = 0
         self._proposals: dict[int, tuple[Done, int]] = {}
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._emptied: asyncio.Future[None] | None = None
 
     def take(self, size: int) -> None:
         """Room for `size` bytes at once; raises Overloaded when there is none."""
@@ -62,18 +63,34 @@ class Outstanding:
             return None
         done, size = found
         self._free(size)
+        self._look_whether_empty()
         return done
+
+    def close(self, why: str) -> asyncio.Future[None]:
+        """Who waits for room is told that there will be none; done when all the others are."""
+        self._refuse_waiting(why)
+        self._emptied = asyncio.get_running_loop().create_future()
+        self._look_whether_empty()
+        return self._emptied
 
     def end(self, why: str) -> Sequence[Done]:
         """All that still wait for an outcome; who waits for room is told."""
         proposals = [done for done, _ in self._proposals.values()]
-        waiting, self._waiting = self._waiting, deque()
         self._proposals.clear()
         self._bytes = 0
+        self._refuse_waiting(why)
+        self._look_whether_empty()
+        return proposals
+
+    def _refuse_waiting(self, why: str) -> None:
+        waiting, self._waiting = self._waiting, deque()
         for _, turn in waiting:
             if not turn.done():
                 turn.set_exception(MemberStopped(why))
-        return proposals
+
+    def _look_whether_empty(self) -> None:
+        if not self._proposals and self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)
 
     def _fits(self, size: int) -> bool:
         return not self._bytes or self._bytes + size <= self.limit

@@ -44,6 +44,30 @@ def present() -> Now:
     return Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
 
 
+def fault_of(error: BaseException, node_id: int) -> str:
+    """Why a node ends when this came out of a step. What the step had begun is lost with it, so
+    there is no other after it."""
+    if isinstance(error, QuorateError):
+        return str(error)
+    what = f"{type(error).__name__}: {error}"
+    if is_exit(error):
+        return f"interrupted by {what}"
+    LOG.error("Node %d met a defect", node_id, exc_info=error)
+    return f"internal error, please report it: {what}"
+
+
+def leave(error: BaseException) -> None:
+    """Hand on what is to end the program, also where a state machine met it."""
+    for each in (error, error.__cause__):
+        if each is not None and is_exit(each):
+            raise each
+
+
+def is_exit(error: BaseException) -> bool:
+    """Does asyncio let it out of the loop?"""
+    return isinstance(error, SystemExit | KeyboardInterrupt)
+
+
 class Node(Protocol):
     """What a driver steps: a Controller, or a program's own node."""
 
@@ -147,16 +171,13 @@ class Driver:
         now = present()
         try:
             effects = self._node.step(happened, now)
-        except QuorateError as error:
-            self._end(str(error))
+            self._carry_out(effects)
+            if self._meters is not None:
+                self._meters.stepped(happened, effects)
+        except BaseException as error:
+            self._end(fault_of(error, self._node.node_id))
+            leave(error)
             return
-        except Exception as defect:
-            LOG.exception("The node met a defect")
-            self._end(f"internal error, please report it: {type(defect).__name__}: {defect}")
-            return
-        self._carry_out(effects)
-        if self._meters is not None:
-            self._meters.stepped(happened, effects)
         if effects.faulted is not None or effects.stopped:
             self._end(effects.faulted)
             return

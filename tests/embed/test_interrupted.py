@@ -1,0 +1,162 @@
+"""A step that did not finish is the last one: what ends it ends the member, whatever that was."""
+
+import asyncio
+
+import pytest
+
+from embed.test_promises import Journal, Trio, free_address, run, until
+from quorate.embed import InDoubt, Member, MemberStopped, create, local_cluster
+
+ENDS = [asyncio.CancelledError, SystemExit, KeyboardInterrupt]
+
+
+class Bomb(Journal):
+    """Ends at the entry b"bomb", each time, in a way that is no Exception."""
+
+    end = None
+
+    def apply(self, offset, entry):
+        if entry == b"bomb" and self.end is not None:
+            raise self.end
+        return super().apply(offset, entry)
+
+
+def bombs(end):
+    return type("Bomb", (Bomb,), {"end": end})
+
+
+def finished(story):
+    """Run it; what leaves the loop in the middle does not keep it from its end."""
+    loop = asyncio.new_event_loop()
+    told = loop.create_task(asyncio.wait_for(story(), 30))
+    while not told.done():
+        try:
+            loop.run_until_complete(asyncio.shield(told))
+        except (SystemExit, KeyboardInterrupt) as left:
+            out = left
+        else:
+            out = None
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    return told.result(), out
+
+
+async def stream_with_a_bomb(leader, journal):
+    """How the proposals of one turn ended, and what was applied."""
+    entries = (b"a", b"b", b"bomb", b"c")
+    waiting = [leader.propose_nowait(entry) for entry in entries]
+    ends = await asyncio.gather(*waiting, return_exceptions=True)
+    with pytest.raises(MemberStopped, match=r"apply failed at offset \d+, which is committed"):
+        await leader.wait_stopped()
+    with pytest.raises(MemberStopped):
+        await leader.propose(b"d")
+    assert not leader.leads
+    assert journal.entries == [b"a", b"b"]
+    return {type(end) for end in ends}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_whatever_apply_ends_with_ends_the_member(tmp_path, end):
+    """It went on as leader, applied entries again, and left others without an answer for ever."""
+    address = free_address()
+
+    async def story():
+        create(tmp_path / "1", 1, "c", {1: address})
+        machine = bombs(end)()
+        async with await Member.start(tmp_path / "1", machine, address) as member:
+            await until(lambda: member.leads)
+            return await stream_with_a_bomb(member, machine)
+
+    ends, _ = finished(story)
+    assert ends == {InDoubt}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_in_memory_too(end):
+    async def story():
+        machines = []
+
+        def make():
+            machines.append(bombs(end)())
+            return machines[-1]
+
+        async with local_cluster(1, make) as cluster:
+            return await stream_with_a_bomb(await cluster.leader(), machines[0])
+
+    ends, _ = finished(story)
+    assert ends == {InDoubt}
+
+
+@pytest.mark.parametrize("end", ENDS[1:])
+def test_what_is_to_end_the_program_does(end):
+    async def story():
+        async with local_cluster(1, bombs(end)) as cluster:
+            await cluster.propose(b"bomb")
+
+    with pytest.raises(end):
+        asyncio.run(story())
+
+
+def test_a_follower_that_was_interrupted_says_so_and_hangs_up(tmp_path):
+    """What its step had for the disk was lost, and it waited for it to be written, for ever."""
+
+    async def story():
+        async with Trio(tmp_path, machine=bombs(None)) as trio:
+            leader = await trio.leader()
+            await leader.propose(b"a")
+            follower = next(m for m in trio.members.values() if m is not leader)
+            trio.journals[follower.node_id].end = asyncio.CancelledError
+            await leader.propose(b"bomb")
+            with pytest.raises(MemberStopped, match="CancelledError"):
+                await follower.wait_stopped()
+            await follower.stop()
+            await trio.start(follower.node_id)
+            again = trio.journals[follower.node_id]
+            assert await leader.propose(b"b") == 3
+            await until(lambda: again.entries == [b"a", b"bomb", b"b"])
+
+    run(story)
+
+
+@pytest.mark.parametrize("method", ["snapshot", "restore"])
+def test_whatever_else_of_a_machine_is_interrupted_ends_the_member(tmp_path, method):
+    def interrupted(self, *given):
+        raise asyncio.CancelledError
+
+    async def story():
+        address = free_address()
+        settings = {"metadata.log.max.record.bytes.between.snapshots": "1"}
+        create(tmp_path / "1", 1, "c", {1: address})
+        if method == "restore":
+            async with await Member.start(
+                tmp_path / "1", Journal(), address, settings=settings
+            ) as member:
+                await until(lambda: member.leads)
+                await member.propose(b"x")
+                partition = tmp_path / "1" / "__cluster_metadata-0"
+                await until(lambda: len(list(partition.glob("*.checkpoint"))) > 1)
+        machine = type("Interrupted", (Journal,), {method: interrupted})()
+        async with await Member.start(
+            tmp_path / "1", machine, address, settings=settings
+        ) as member:
+            with pytest.raises(MemberStopped, match=f"{method} failed: CancelledError"):
+                await member.wait_stopped()
+
+    run(story)
+
+
+def test_who_takes_an_outcome_and_is_interrupted_harms_nobody_else():
+    async def story():
+        async with local_cluster(1, Journal) as cluster:
+            leader, told = await cluster.leader(), []
+
+            def cancelled(outcome):
+                raise asyncio.CancelledError
+
+            asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+            leader.submit([b"a"], cancelled)
+            leader.submit([b"b"], told.append)
+            assert await leader.propose(b"c") == 3
+            assert told == [[2]]
+
+    run(story)
