@@ -42,6 +42,7 @@ from quorate.raft.values import (
     Voters,
 )
 from quorate.raft.voters import VoterSet
+from quorate.sim.checks.elections import may_run
 from quorate.sim.checks.watch import Checks
 from quorate.sim.observe import Observer
 from quorate.sim.plan import Plan
@@ -56,6 +57,23 @@ def key(node_id: int) -> ReplicaKey:
 
 def voters(*ids: int) -> tuple[Voter, ...]:
     return tuple(Voter(key(node_id), (), 0, 1) for node_id in ids)
+
+
+class State(SimpleNamespace):
+    """What a core has in memory. It knows whether it may run, unless a test says otherwise."""
+
+    def __init__(self, node: Node, **facts: Any) -> None:
+        super().__init__(node=node, said=None, **facts)
+
+    @property
+    def electable(self) -> bool:
+        return (
+            may_run(self.node.fake.checks.twins[self.node.id]) if self.said is None else self.said
+        )
+
+    @electable.setter
+    def electable(self, said: bool | None) -> None:
+        self.said = said
 
 
 class Node:
@@ -114,7 +132,8 @@ class Node:
         self.life += 1
         ids = tuple(self.fake.first)
         control = VoterSet(voters(*ids))
-        self.state = SimpleNamespace(
+        self.state = State(
+            self,
             election=self.disk_election or ElectionState(),
             epoch=0,
             now=0,
@@ -140,7 +159,6 @@ class Node:
             requests=SimpleNamespace(_by_node={}, _backoff={}, bootstrap=()),
             installing=None,
             shutdown_deadline=None,
-            electable=False,
             high_watermark=self.snapshot.offset or -1,
             role=Unattached(0),
             controls=SimpleNamespace(

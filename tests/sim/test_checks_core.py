@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, Uuid
+from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch
 from quorate.node.jobs import WriteSnapshot
 from quorate.node.replica import Committed
@@ -166,6 +166,45 @@ def remove_the_third(fake: Fake, leader: Node) -> None:
     fake.rule(fake[2], 1, 2)
     fake.replicate(leader, 2)
     leader.commit(leader.end)
+
+
+def a_removal_arrives(electable: bool | None, *, committed: bool = False) -> None:
+    """At node 3, of itself, which then says that it may run, or not."""
+    fake, leader = a_quorum()
+    fake.replicate(leader, 3)
+    remove_the_third(fake, leader)
+    fake.rule(fake[3], 1, 2)
+    fake[3].state.electable = electable
+    fake.replicate(leader, 3)
+    if committed:
+        fake[3].commit(leader.end)
+
+
+def test_who_is_removed_may_run_until_that_is_known_to_be_committed() -> None:
+    a_removal_arrives(None)
+    a_removal_arrives(None, committed=True)
+    with broken("who may run knows it", "node 3 (life 1) may run, and never would; the voters {1-"):
+        a_removal_arrives(False)
+    with broken("who may run knows it", "may not run for leader, and would"):
+        a_removal_arrives(True, committed=True)
+
+
+@pytest.mark.parametrize("node_id", [1, 4])
+def test_a_voter_or_an_observer_that_takes_itself_for_the_other(node_id: int) -> None:
+    fake = Fake(4, (1, 2, 3))
+    fake[node_id].state.electable = node_id == 4
+    with broken("who may run knows it"):
+        fake[node_id].step()
+
+
+def test_another_directory_of_a_voter_may_not_run() -> None:
+    """Votes are counted by node id."""
+    fake, _ = a_quorum()
+    twin = fake.checks.twins[3]
+    twin.key = ReplicaKey(3, key(4).directory_id)
+    with broken("who may run knows it", "may not run for leader, and would"):
+        fake[3].state.electable = True
+        fake[3].step()
 
 
 def test_a_removed_voter_that_raises_the_epoch() -> None:

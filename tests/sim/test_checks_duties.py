@@ -222,7 +222,6 @@ def test_a_removed_leader_that_stays() -> None:
 @pytest.mark.parametrize("left", [999, 1000])
 def test_who_votes_for_another_gives_it_an_election_timeout(left: int) -> None:
     fake = Fake()
-    fake[1].state.electable = True
     fake[1].state.now = 5000
     fake[1].state.role = Unattached(5000 + left)
     fake[1].state.election = ElectionState(1, -1, key(2))
@@ -237,7 +236,6 @@ def test_who_votes_for_another_gives_it_an_election_timeout(left: int) -> None:
 def test_who_lost_its_new_leader_in_the_step_of_its_vote_may_run_soon() -> None:
     """Seed 20261122000018: vote, leader and its goodbye, all taken at the end of a pause."""
     fake = Fake()
-    fake[1].state.electable = True
     fake[1].state.role = Unattached(100)
     fake[1].state.election = ElectionState(1, -1, key(2))
     saved = Write(1, (SaveElection(fake[1].state.election, 1),))

@@ -30,11 +30,12 @@ pytestmark = pytest.mark.interpreted
 ALL = VoterSet(tuple(replace(voter, listeners=HERE) for voter in voters(1, 2, 3)))
 
 
-def node(role: Role, *, electable: bool = True) -> Node:
-    """Node 1 of three, in this role at 0 ms; all that it has is durable, nothing is under way."""
+def node(role: Role, *, is_voter: bool = True) -> Node:
+    """Node 1, of three voters or beside two, in this role at 0 ms; all that it has is durable,
+    nothing is under way."""
     found = Fake()[1]
-    found.fake.checks.twins[1].own_voters = ALL.voters
-    found.state.role, found.state.electable = role, electable
+    found.fake.checks.twins[1].own_voters = ALL.voters[0 if is_voter else 1 :]
+    found.state.role = role
     found.state.durable.election = True
     return found
 
@@ -47,9 +48,9 @@ def rests(found: Node, other: int, until: int) -> None:
     found.state.requests._backoff[other] = until
 
 
-def follower(*, electable: bool = True) -> Node:
+def follower(*, is_voter: bool = True) -> Node:
     """Of node 2, which it asks until 9000 ms."""
-    found = node(Follower(HERE, 2000, 3000), electable=electable)
+    found = node(Follower(HERE, 2000, 3000), is_voter=is_voter)
     found.state.leader_id = 2
     asks(found, 2, 9000)
     return found
@@ -93,7 +94,7 @@ def test_a_follower_that_sleeps_over_its_fetch_timeout() -> None:
 
 
 def test_an_observer_waits_for_its_leader() -> None:
-    sleeps_no_longer(follower(electable=False), 3000, "it sees to its place in the voter set")
+    sleeps_no_longer(follower(is_voter=False), 3000, "it sees to its place in the voter set")
 
 
 def test_who_installs_a_snapshot_does_not_run() -> None:

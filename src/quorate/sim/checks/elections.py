@@ -15,6 +15,7 @@ from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Violation
 
 if TYPE_CHECKING:
+    from quorate.node.replica import Effects
     from quorate.raft.state import State
 
 NO_PRE_VOTE = "knows no pre-vote"
@@ -60,15 +61,11 @@ class Elections:
     def _runs(self, twin: Twin, new: ElectionState, notes: Sequence[str]) -> None:
         """It became a candidate: as one that may, and that a majority would elect (KIP-996)."""
         voters = twin.voters
-        newest = twin.tip.voters_entry
-        if not is_voter(voters, twin.key):
-            before = newest.parent if newest is not None and newest.end > twin.high.end else None
-            replaced = () if before is None else before.voters or twin.own_voters
-            if not is_voter(replaced, twin.key):
-                raise Violation(
-                    "observers do not run",
-                    f"{twin} runs in epoch {new.epoch}; the voters are {names(voters)}",
-                )
+        if not is_voter(voters, twin.key) and not _was_voter(twin):
+            raise Violation(
+                "observers do not run",
+                f"{twin} runs in epoch {new.epoch}; the voters are {names(voters)}",
+            )
         if any(NO_PRE_VOTE in note for note in notes):
             return
         committed = self.history.committed
@@ -183,6 +180,39 @@ def check_runs(twin: Twin, state: State) -> None:
             "who has a leader does not run",
             f"{twin} is candidate of epoch {state.election.epoch}, which node {leader} leads",
         )
+
+
+def check_may_run(twin: Twin, effects: Effects, state: State) -> None:
+    """Whoever may run knows it, and nobody else: looked at when a voter set begins to rule, and
+    when it is known to be committed."""
+    newest = twin.tip.voters_entry
+    is_open = newest is not None and newest.end > twin.high.end
+    if (newest is twin.ruled_by and is_open is twin.is_open) or effects.is_over:
+        return
+    twin.ruled_by, twin.is_open = newest, is_open
+    takes_itself = state.electable
+    if takes_itself is not may_run(twin):
+        but = "may not run for leader, and would" if takes_itself else "may run, and never would"
+        known = "not known to be" if is_open else "known to be"
+        raise Violation(
+            "who may run knows it",
+            f"{twin} {but}; the voters {names(twin.voters)} are {known} committed",
+        )
+
+
+def may_run(twin: Twin) -> bool:
+    """A voter may; and who was one until the newest set, as long as that is not known to be
+    committed: it may hold the only record of its own removal (Raft, section 4.2.2). Never beside
+    another directory of its id."""
+    named = [voter for voter in twin.voters if voter.key.id == twin.id]
+    return is_voter(tuple(named), twin.key) if named else _was_voter(twin)
+
+
+def _was_voter(twin: Twin) -> bool:
+    newest = twin.tip.voters_entry
+    if newest is None or newest.parent is None or newest.end <= twin.high.end:
+        return False
+    return is_voter(newest.parent.voters or twin.own_voters, twin.key)
 
 
 def check_rests(twin: Twin, role: Role) -> None:

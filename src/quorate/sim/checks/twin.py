@@ -94,6 +94,11 @@ class Twin:
         self.caught_up: set[ReplicaKey] = set()
         """Who has fetched, in that epoch, what it had when they fetched first, or all. (The rule
         asks for what it had at the last Fetch before that was valid: never less.)"""
+        self.ruled_by: Entry | None = history.root
+        """When it was asked last whether it may run: the entry with the newest voter set; `root`
+        where it was not asked yet."""
+        self.is_open = False
+        """Was that entry not known to be committed?"""
         self.hears_until = 0
         """Until when it leads, or has heard a leader, as it was at the end of its last step: ms of
         its own clock."""
@@ -203,6 +208,7 @@ class Twin:
         self.high = at
         self.leading = None
         self.hears_until, self.led = 0, False
+        self.ruled_by = self.history.root
         self.written.clear()
 
     def forget_writes(self) -> None:

@@ -36,7 +36,7 @@ from quorate.sim.checks.changes import Changes
 from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
 from quorate.sim.checks.duties import Duties
-from quorate.sim.checks.elections import Elections, check_rests, check_runs
+from quorate.sim.checks.elections import Elections, check_may_run, check_rests, check_runs
 from quorate.sim.checks.fetches import Fetches
 from quorate.sim.checks.goodbyes import Goodbyes, check_taught
 from quorate.sim.checks.history import History
@@ -164,6 +164,7 @@ class Checks(Observer):
             self.commits.moved(twin, state.high_watermark, before.voters or twin.own_voters)
         if twin.tip is not before and twin.tip.voters is not before.voters:
             self._voters_changed(twin, state)
+        check_may_run(twin, effects, state)
         if effects.sends or effects.answers:
             self._messages(twin, effects, state)
         if process.machine.trail or effects.jobs or effects.outcomes:

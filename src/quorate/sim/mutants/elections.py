@@ -116,4 +116,11 @@ ELECTIONS = (
         "election.leader_id < 0 and election.voted is not None and _runs_on(",
         "election.voted is not None and _runs_on(",
     ),
+    Mutant(
+        "removed-voter-stands-aside",
+        "who holds the only record of its own removal may not run where all before is committed",
+        "raft.state",
+        "replaced is None or offset < self.high_watermark:",
+        "replaced is None or offset <= self.high_watermark:",
+    ),
 )
