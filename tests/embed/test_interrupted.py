@@ -26,19 +26,18 @@ def bombs(end):
 
 
 def finished(story):
-    """Run it; what leaves the loop in the middle does not keep it from its end."""
+    """Run it to its end: what it returned, and what left the loop meanwhile."""
     loop = asyncio.new_event_loop()
     told = loop.create_task(asyncio.wait_for(story(), 30))
+    left = []
     while not told.done():
         try:
             loop.run_until_complete(asyncio.shield(told))
-        except (SystemExit, KeyboardInterrupt) as left:
-            out = left
-        else:
-            out = None
+        except (SystemExit, KeyboardInterrupt) as end:
+            left.append(type(end))
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
-    return told.result(), out
+    return told.result(), left
 
 
 async def stream_with_a_bomb(leader, journal):
@@ -67,8 +66,7 @@ def test_whatever_apply_ends_with_ends_the_member(tmp_path, end):
             await until(lambda: member.leads)
             return await stream_with_a_bomb(member, machine)
 
-    ends, _ = finished(story)
-    assert ends == {InDoubt}
+    assert finished(story) == ({InDoubt}, [end] * (end is not asyncio.CancelledError))
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -83,8 +81,7 @@ def test_in_memory_too(end):
         async with local_cluster(1, make) as cluster:
             return await stream_with_a_bomb(await cluster.leader(), machines[0])
 
-    ends, _ = finished(story)
-    assert ends == {InDoubt}
+    assert finished(story) == ({InDoubt}, [end] * (end is not asyncio.CancelledError))
 
 
 @pytest.mark.parametrize("end", ENDS[1:])
@@ -143,6 +140,24 @@ def test_whatever_else_of_a_machine_is_interrupted_ends_the_member(tmp_path, met
                 await member.wait_stopped()
 
     run(story)
+
+
+@pytest.mark.parametrize("end", ENDS[1:])
+def test_who_is_told_an_outcome_may_end_the_program_when_the_others_are_told(end):
+    async def story():
+        async with local_cluster(1, Journal) as cluster:
+            leader, told = await cluster.leader(), []
+
+            def ends(outcome):
+                raise end
+
+            leader.submit([b"a"], ends)
+            leader.submit([b"b"], told.append)
+            await until(lambda: told)
+            assert await leader.propose(b"c") == 3
+            return told
+
+    assert finished(story) == ([[2]], [end])
 
 
 def test_who_takes_an_outcome_and_is_interrupted_harms_nobody_else():
