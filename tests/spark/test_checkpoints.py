@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from metadata.samples import DATA
-from quorate.spark.checkpoints import CHECKPOINT, checkpoint_for, checkpoints, chosen, clusters_in
+from quorate.spark.checkpoints import (
+    CHECKPOINT,
+    checkpoint_for,
+    checkpoints,
+    chosen,
+    places_in,
+    reached,
+)
 from quorate.spark.follow import follow
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.store import ConcurrentRun
@@ -58,17 +65,17 @@ def test_any_cluster_id_makes_a_name():
 
 
 @pytest.mark.parametrize(
-    ("text", "clusters"),
+    ("text", "places"),
     [
-        (HEAD + '{"eu":{"offset":7,"epoch":1},"us":{"offset":1,"epoch":1}}', {"eu", "us"}),
-        (HEAD + "{}", set()),
-        (HEAD + "-", set()),
-        (HEAD + '{"eu":{"off', set()),
-        ("", set()),
+        (HEAD + '{"eu":{"offset":7,"epoch":1},"us":{"offset":1,"epoch":1}}', {"eu": 7, "us": 1}),
+        (HEAD + "{}", {}),
+        (HEAD + "-", {}),
+        (HEAD + '{"eu":{"off', {}),
+        ("", {}),
     ],
 )
-def test_spark_tells_which_clusters_a_checkpoint_is_of(text, clusters):
-    assert clusters_in(text) == clusters
+def test_spark_tells_which_clusters_a_checkpoint_is_of(text, places):
+    assert places_in(text) == places
 
 
 def test_checkpoints_of_earlier_releases_are_found(tmp_path):
@@ -84,7 +91,10 @@ def test_checkpoints_of_earlier_releases_are_found(tmp_path):
     (home / "of-new").mkdir()
     (home / "of-new" / "metadata").write_text("{}")
     store = open_store(str(tmp_path))
-    assert checkpoints(store) == {"": {"eu", "us"}, "of-asia": {"asia"}}
+    assert checkpoints(store) == {"": {"eu": 2, "us": 2}, "of-asia": {"asia": 1}}
+    assert reached(store, f"{CHECKPOINT}/") == {"eu": 2, "us": 2}
+    assert reached(store, f"{CHECKPOINT}/of-asia") == {"asia": 1}
+    assert reached(store, f"{CHECKPOINT}/of-nobody") == {}
     assert checkpoint_for(store, ["us", "eu"]).rstrip("/") == CHECKPOINT
     assert checkpoint_for(store, ["asia"]) == f"{CHECKPOINT}/of-asia"
 
@@ -138,5 +148,6 @@ def test_clusters_are_followed_into_one_warehouse_one_after_the_other(spark, tmp
     for row in rows_of(store, "changes"):
         events[row["cluster_id"]] += 1
     assert counted == [(332, events[DYNAMIC]), (60, events[STATIC])]
-    assert checkpoints(store) == {f"of-{DYNAMIC}": {DYNAMIC}, f"of-{STATIC}": {STATIC}}
+    known = {name: set(places) for name, places in checkpoints(store).items()}
+    assert known == {f"of-{DYNAMIC}": {DYNAMIC}, f"of-{STATIC}": {STATIC}}
     assert taken("d-divergent") == (0, 0)

@@ -20,6 +20,7 @@ from quorate.spark.files import SourceError
 from quorate.spark.follow import QueryFailed, failure, follow
 from quorate.spark.live import Diverged
 from quorate.spark.source import FORMAT
+from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.store import CannotWrite
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, rows_of
@@ -129,6 +130,76 @@ def test_the_job_takes_every_committed_record_into_the_tables_once(spark, quorum
     wanted = batch_rows(quorum.leader().data, len(log))
     for name in ("epoch", "type", "record"):
         assert [row[name] for row in log] == [row[name] for row in wanted]
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A second cluster, of one node."""
+    with Quorum(tmp_path / "other", {1: "quorate"}) as quorum:
+        quorum.format()
+        quorum.start()
+        quorum.leader()
+        yield quorum
+
+
+def both(quorum, other) -> dict[str, str]:
+    return {
+        "bootstrap.controllers.one": quorum.bootstrap,
+        "bootstrap.controllers.other": other.bootstrap,
+        "onSilence": "wait",
+        "timeoutMs": "2000",
+    }
+
+
+def test_a_cluster_that_falls_silent_in_a_run_is_told(spark, quorum, other, tmp_path):
+    other.write(2)
+    (node,) = other.controllers
+
+    def tell(text: str) -> None:
+        if text == "asking for what is committed":
+            node.kill()
+
+    house = str(tmp_path / "house")
+    told = follow(spark, both(quorum, other), house, table_format="parquet", tell=tell)
+    (silent,) = told.silent
+    assert told.bad and told.records > 0
+    assert f"cluster {other.cluster_id} fell silent: taken up to offset 0 of" in silent
+    node.start()
+    other.leader()
+    assert follow(spark, both(quorum, other), house, table_format="parquet").silent == []
+
+
+def test_a_cluster_is_told_to_be_silent_when_it_is_at_the_end_of_a_job(
+    spark, quorum, other, tmp_path
+):
+    """Not one that has come in since the job began."""
+    other.write(2)
+    (node,) = other.controllers
+    house = str(tmp_path / "house")
+
+    def come() -> bool:
+        store = open_store(house, "parquet")
+        return other.cluster_id in load_progress(store)
+
+    def start_it(text: str) -> None:
+        if text == "asking for what is committed":
+            node.start()
+
+    node.kill()
+    words = {"table_format": "parquet", "every_s": 0.5}
+    told = follow(
+        spark, both(quorum, other), house, **words, tell=start_it, go_on=lambda: not come()
+    )
+    assert told.silent == [] and other.cluster_id in told.clusters
+    assert follow(spark, both(quorum, other), house, **words, go_on=lambda: False).silent == []
+
+    def stop_with_it() -> bool:
+        node.kill()
+        return False
+
+    told = follow(spark, both(quorum, other), house, **words, go_on=stop_with_it)
+    (silent,) = told.silent
+    assert silent.startswith("controllers other") and told.bad
 
 
 def test_the_command_follows_directories_and_ends_where_a_majority_ends(

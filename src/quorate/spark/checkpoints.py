@@ -27,8 +27,15 @@ def checkpoint_for(store: Store, clusters: Collection[str], silent: int = 0) -> 
     return posixpath.join(CHECKPOINT, chosen(checkpoints(store), clusters, silent))
 
 
-def checkpoints(store: Store) -> dict[str, frozenset[str]]:
-    """The clusters of each that has begun, by name; '' is the only one of earlier releases."""
+def reached(store: Store, folder: str) -> dict[str, int]:
+    """How far the job with the checkpoint in this folder, below the warehouse, has come: offsets
+    (exclusive) of its clusters."""
+    return checkpoints(store).get(folder.removeprefix(CHECKPOINT).strip("/"), {})
+
+
+def checkpoints(store: Store) -> dict[str, dict[str, int]]:
+    """How far each that has begun has come: offsets (exclusive) of its clusters, by its name; '' is
+    the only one of earlier releases."""
     base = store.path(CHECKPOINT)
     found: dict[str, dict[int, str]] = {}
     for info in store.listing(base):
@@ -39,26 +46,27 @@ def checkpoints(store: Store) -> dict[str, frozenset[str]]:
     return {name: _newest(store, files) for name, files in found.items()}
 
 
-def _newest(store: Store, files: Mapping[int, str]) -> frozenset[str]:
-    """The clusters that the newest file that is whole tells of."""
+def _newest(store: Store, files: Mapping[int, str]) -> dict[str, int]:
+    """What the newest file that is whole tells."""
     for batch in sorted(files, reverse=True):
-        known = clusters_in(store.read_text(files[batch]))
+        known = places_in(store.read_text(files[batch]))
         if known:
             return known
-    return frozenset()
+    return {}
 
 
-def clusters_in(text: str) -> frozenset[str]:
-    """The clusters in a file of Spark's offsets: version, settings, then a line for each source."""
-    found: set[str] = set()
+def places_in(text: str) -> dict[str, int]:
+    """Where the clusters in a file of Spark's offsets are; it has version, settings, then a line
+    for each source."""
+    found: dict[str, int] = {}
     for line in text.splitlines()[2:]:
         try:
             told = json.loads(line)
         except ValueError:
             continue  # '-', or a file that is just being written
         if isinstance(told, dict):
-            found |= told.keys()
-    return frozenset(found)
+            found |= {id: at["offset"] for id, at in told.items()}
+    return found
 
 
 def chosen(known: Mapping[str, Collection[str]], clusters: Collection[str], silent: int = 0) -> str:

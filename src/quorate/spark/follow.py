@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import StreamingQueryException
 
 from quorate.base.errors import QuorateError
-from quorate.spark.checkpoints import checkpoint_for
-from quorate.spark.feed import Feed
+from quorate.spark.checkpoints import checkpoint_for, reached
+from quorate.spark.feed import BEGIN, Feed
 from quorate.spark.files import SourceError
 from quorate.spark.session import ours, reason, register
 from quorate.spark.source import FORMAT
 from quorate.spark.stream import answers, feeds
-from quorate.spark.stream_options import END, StreamOptions, parse_stream_options
+from quorate.spark.stream_options import END, WAIT, StreamOptions, parse_stream_options
 from quorate.spark.tables.bronze import BODY
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.ingest import ingest_rows
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK_S: Final = 1
+_LAST_LOOK_MS: Final = 5_000
+"""How long a job that is to end waits for clusters to say that they are there: an election."""
 _TWO_STREAMS: Final = (
     "CONCURRENT_STREAM_LOG_UPDATE",
     "Multiple streaming queries are concurrently",
@@ -61,7 +63,8 @@ class Followed(Summary):
     """Archives of which nothing is taken, and why."""
 
     silent: list[str] = field(default_factory=list)
-    """Clusters of which nobody answered at the beginning, and why; with onSilence=wait."""
+    """Clusters of which nobody answers, and why, with onSilence=wait: when the job ended, or of one
+    that goes no further than what was committed, at any time."""
 
     @property
     def bad(self) -> bool:
@@ -93,9 +96,11 @@ def follow(
     told = parse_stream_options(options)
     began = time.monotonic()
     tell("asking which clusters these are")
-    clusters, silent = _clusters(told)  # what is wrong with them is told before Spark begins
+    # what is wrong with them is told before Spark begins
+    clusters, silent = _clusters(told)
     store = open_store(warehouse, table_format)
-    checkpoint = f"{store.root}/{checkpoint_for(store, clusters, len(silent))}"
+    folder = checkpoint_for(store, clusters, len(silent))
+    checkpoint = f"{store.root}/{folder}"
     committed = bool(told.controllers) or told.up_to != END
     sink = _Sink(spark, store, told.rows.fail_fast, committed, tell)
     sink.followed.silent = silent
@@ -112,7 +117,7 @@ def follow(
     tell("asking for what is committed")
     query = writer.start()
     try:
-        while not query.awaitTermination(_LOOK_S):
+        while not (ended := query.awaitTermination(_LOOK_S)):
             if not go_on():
                 break
     except StreamingQueryException as error:
@@ -122,23 +127,51 @@ def follow(
         _ended(query)
     if every_s is None and not told.controllers:
         sink.followed.unread = list(unread_ends(told))
+    if told.on_silence == WAIT and every_s is not None:
+        sink.followed.silent = _silent_now(told)
+    elif told.on_silence == WAIT and ended:
+        sink.followed.silent += fallen_silent(clusters, reached(store, folder))
     _note_ends(sink.followed, store, clusters)
     sink.followed.seconds = round(time.monotonic() - began, 3)
     return sink.followed
 
 
-def _clusters(told: StreamOptions) -> tuple[set[str], list[str]]:
-    """The clusters, and those of which nobody answers.
+def _clusters(told: StreamOptions) -> tuple[dict[str, int], list[str]]:
+    """The clusters, with where the committed log of each ends at least (exclusive), and those of
+    which nobody answers.
 
     Raises SourceError, also of the latter, unless they are to be waited for and there are others.
     """
 
-    def identify(feed: Feed) -> str:
+    def ask(feed: Feed) -> tuple[str, int]:
         with closing(feed):
-            return feed.identify(told.timeout_ms)
+            id = feed.identify(told.timeout_ms)
+            # of directories nobody is silent
+            return id, feed.look(BEGIN, told.timeout_ms).end.offset if told.controllers else 0
 
-    found, silent = answers(feeds(told), identify, told.on_silence)
-    return set(found), [str(error) for error in silent]
+    found, silent = answers(feeds(told), ask, told.on_silence)
+    return dict(found), [str(error) for error in silent]
+
+
+def _silent_now(told: StreamOptions) -> list[str]:
+    """The clusters of which nobody answers, and why."""
+    found = []
+    for feed in feeds(told) if told.controllers else ():
+        try:
+            with closing(feed):
+                feed.look(BEGIN, min(told.timeout_ms, _LAST_LOOK_MS))
+        except SourceError as error:
+            found.append(str(error))
+    return found
+
+
+def fallen_silent(committed: Mapping[str, int], taken: Mapping[str, int]) -> list[str]:
+    """The clusters of which less was taken than was committed before; offsets are exclusive."""
+    return [
+        f"cluster {id} fell silent: taken up to offset {taken.get(id, 0)} of {end}"
+        for id, end in sorted(committed.items())
+        if taken.get(id, 0) < end
+    ]
 
 
 def _note_ends(followed: Followed, store: Store, clusters: Collection[str]) -> None:
