@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from quorate.base.ids import OffsetAndEpoch
+from quorate.raft import following
 from quorate.sim.checks.watch import Checks
 from quorate.sim.observe import ClientOp, Violation
-from quorate.sim.run import run_seed
+from quorate.sim.plan import Plan
+from quorate.sim.run import checked, run_plan, run_seed
 from sim.fake import Fake
 
 pytestmark = pytest.mark.interpreted
@@ -78,3 +80,14 @@ def test_a_world_keeps_every_promise(seed: int) -> None:
 
 def test_watching_changes_nothing() -> None:
     assert run_seed(7, [Checks()]).trace_hash == run_seed(7).trace_hash
+
+
+def test_a_world_in_which_nobody_reports_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At kraft.version 0 a voter stands in no log with its range and its directory id."""
+    plan = Plan(static=True, thorough=True, duration_ms=500)
+    assert run_plan(plan, checked()).failure is None
+    monkeypatch.setattr(following, "voter_request", lambda *_: None)
+    failure = run_plan(plan, checked()).failure
+    assert failure is not None
+    assert failure.check == "liveness"
+    assert "is known to the leader as Voter(" in failure.message

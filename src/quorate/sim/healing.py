@@ -5,15 +5,18 @@ A leader within bounded time, every voter and observer caught up, every client a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
+from quorate.base.ids import ReplicaKey
 from quorate.raft.alter import RemoveStep, plan
+from quorate.raft.roles import Leader
+from quorate.raft.values import Voter
 from quorate.sim.observe import Violation
 from quorate.sim.process import Process
 
 if TYPE_CHECKING:
-    from quorate.raft.values import Voter
     from quorate.sim.world import World
 
 _LOOK_US: Final = 100_000
@@ -108,16 +111,29 @@ class Healing:
         refused, as in Kafka.
         """
         version = leader.core.voters.kraft_version
-        for voter, process in self._named(leader):
+        for voter in self._reported(leader):
+            process = self._world.processes[voter.key.id]
             if process.replica is None:
                 continue
             config = process.replica.config
-            if not config.min_kraft_version <= version <= config.max_kraft_version:
+            low, high = config.min_kraft_version, config.max_kraft_version
+            if not low <= version <= high:
                 continue
-            real = (process.listeners, config.min_kraft_version, config.max_kraft_version)
-            if (voter.listeners, voter.min_kraft_version, voter.max_kraft_version) != real:
-                return f"voter {voter.key} is in the voter set as {voter}, and it is {real}"
+            key = ReplicaKey(process.id, process.directory_id)
+            if voter != Voter(key, process.listeners, low, high):
+                where = "in the voter set" if version else "known to the leader"
+                real = f"{key} at {process.listeners}, kraft.version {low} to {high}"
+                return f"voter {voter.key} is {where} as {voter}, and it is {real}"
         return None
+
+    def _reported(self, leader: Process) -> Sequence[Voter]:
+        """The voters as the log has them; at kraft.version 0 as they reported themselves."""
+        voters = leader.core.voters
+        if voters.kraft_version > 0:
+            return voters.voters or ()
+        role = leader.core._state.role
+        known = role.volatile_voters if isinstance(role, Leader) else None
+        return () if known is None else known.voters
 
     def _named(self, leader: Process) -> list[tuple[Voter, Process]]:
         """The voters that the log names, and the process that has the id of each."""

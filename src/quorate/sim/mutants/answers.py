@@ -171,4 +171,13 @@ ANSWERS = (
         "        end = 0 if offset is None else offset + 1\n",
         "        end = 0\n",
     ),
+    Mutant(
+        "reported-although-unheard",
+        "at kraft.version 0 a voter reports itself once to a leader, and is not heard",
+        "raft.following",
+        "            s.send(s.leader_id, address, request)\n            role.update_deadline",
+        "            s.send(s.leader_id, address, request)\n"
+        "            role.has_updated_leader = True\n"
+        "            role.update_deadline",
+    ),
 )
