@@ -409,13 +409,18 @@ def test_an_own_snapshot_may_come_behind_a_newer_one() -> None:
 DUE = "a snapshot is written when it is due"
 
 
+def has_applied(node: Node, size: int) -> None:
+    """So many bytes, since its last snapshot."""
+    node.replica._applier.bytes_applied = node.fake.checks.retention._applied[node.id] = size
+
+
 def begun() -> tuple[Node, WriteSnapshot]:
     """It has applied what is enough for a snapshot, and writes one."""
     _, leader = leading()
     leader.step()
     job = WriteSnapshot(OffsetAndEpoch(3, 1), 0, ControlState(1, voters(1, 2, 3)), (), 0)
     leader.step(jobs=[job])
-    leader.replica._applier.bytes_applied = 1000
+    has_applied(leader, 1000)
     leader.step()
     return leader, job
 
@@ -427,7 +432,7 @@ def test_who_has_applied_enough_writes_the_next_snapshot(result: str) -> None:
     told = SnapshotFailed(name, "full") if result == "failed" else SnapshotWritten(name, 10)
     with broken(DUE, "has applied 1000 bytes since the last one, 1000 are enough"):
         leader.step([told])
-    leader.replica._applier.bytes_applied = 999
+    has_applied(leader, 999)
     leader.step()
 
 
@@ -449,3 +454,46 @@ def test_a_snapshot_that_is_older_than_it_says() -> None:
     job = WriteSnapshot(OffsetAndEpoch(3, 1), 1, ControlState(1, voters(1, 2, 3)), (), 0)
     with broken("age of a snapshot", "the newest batch in it is of 0 ms"):
         leader.step(jobs=[job])
+
+
+COUNTED = "what was applied is counted"
+
+
+def test_bytes_that_were_applied_and_not_counted() -> None:
+    _, leader = leading()
+    with broken(COUNTED, "and counts 0"):
+        leader.machine.trail.append((3, 0, 0))
+        leader.step()
+
+
+def test_bytes_are_counted_anew_from_a_snapshot_that_is_written() -> None:
+    leader, job = begun()
+    has_applied(leader, 999)
+    with broken(COUNTED, "has applied 0 bytes since the last snapshot, and counts 999"):
+        leader.step([SnapshotWritten(job.snapshot_id, 10)], jobs=[job])
+    has_applied(leader, 999)
+    leader.replica._applier.bytes_applied = 0
+    leader.step([SnapshotWritten(job.snapshot_id, 10)], jobs=[job])
+
+
+@pytest.mark.parametrize("size", [0, 7])
+def test_bytes_are_counted_anew_from_a_snapshot_that_is_loaded(size: int) -> None:
+    _, leader = leading()
+    has_applied(leader, 7)
+    leader.replica._applier.loading = OffsetAndEpoch(3, 1)
+    leader.step()
+    leader.replica._applier.loading = None
+    leader.replica._applier.bytes_applied = size
+    leader.machine.trail.append((3, 0, 0))
+    if size:
+        with broken(COUNTED, "has applied 0 bytes"):
+            leader.step()
+    else:
+        leader.step()
+
+
+def test_another_life_loads_what_it_finds_on_its_disk() -> None:
+    _, leader = leading()
+    has_applied(leader, 7)
+    leader.start()
+    leader.step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quorate.base.ids import OffsetAndEpoch
@@ -17,11 +18,12 @@ from quorate.node.jobs import (
     WriteSnapshot,
 )
 from quorate.raft.ready import Clean
-from quorate.sim.checks.history import Entry
+from quorate.sim.checks.history import Entry, History
 from quorate.sim.checks.twin import Twin
 from quorate.sim.observe import Violation
 
 if TYPE_CHECKING:
+    from quorate.node.applier import Applier
     from quorate.node.replica import Effects, Replica
 
 _NEVER = 1 << 62
@@ -54,8 +56,16 @@ class Retention:
         """By node: its own snapshot in the making, which may be older when it is there."""
         self._late: dict[int, OffsetAndEpoch] = {}
         """By node: what was in the making when its disk was told so."""
+        self._applied: dict[int, int] = {}
+        """By node: bytes of the batches that it applied since its last snapshot."""
+        self._loads: set[int] = set()
+        """Nodes that read a snapshot at the end of their last step."""
 
-    def began(self, twin: Twin) -> None:
+    def began(self, twin: Twin, replica: Replica | None) -> None:
+        self._applied[twin.id] = 0
+        self._loads.discard(twin.id)
+        if replica is not None and replica._applier.loading is not None:
+            self._loads.add(twin.id)
         self._due[twin.id] = _NEVER
         self._looks[twin.id] = deque()
         for known in (self._oldest, self._making, self._late):
@@ -110,6 +120,36 @@ class Retention:
             self._due[twin.id] = now_ms + interval
         elif now_ms >= due and not effects.is_over:
             raise Violation("retention", f"{twin} has not looked at its disk within {interval} ms")
+
+    def counts(
+        self,
+        twin: Twin,
+        effects: Effects,
+        applier: Applier,
+        trail: Sequence[tuple[int, int, int]],
+        history: History,
+    ) -> None:
+        """What it goes by when it asks for a snapshot: batches, none of them twice, since the last
+        one was begun or loaded; `trail` of this step, in which a loaded one comes first."""
+        node_id, loads = twin.id, applier.loading is not None
+        if trail:
+            if node_id in self._loads:
+                self._applied[node_id], trail = 0, trail[1:]
+            for end, _, _ in trail:
+                self._applied[node_id] += len(history.committed_at[end].data)
+        if loads:
+            self._loads.add(node_id)
+        elif self._loads:
+            self._loads.discard(node_id)
+        for job in effects.jobs:
+            if job.__class__ is WriteSnapshot:
+                self._applied[node_id] = 0
+        if applier.bytes_applied != self._applied[node_id]:
+            raise Violation(
+                "what was applied is counted",
+                f"{twin} has applied {self._applied[node_id]} bytes since the last snapshot, and "
+                f"counts {applier.bytes_applied}",
+            )
 
     def _cleans(self, twin: Twin, effects: Effects) -> bool:
         """Is its disk told to drop something?"""

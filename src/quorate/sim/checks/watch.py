@@ -122,7 +122,7 @@ class Checks(Observer):
         self.upgrades.began(twin)
         self.changes.began(twin, core._state.config)
         self.goodbyes.began(twin)
-        self.retention.began(twin)
+        self.retention.began(twin, process.replica)
         self.fetches.began(twin, core._state)
         self.leftovers.began(twin, process.storage.disk)
 
@@ -202,7 +202,9 @@ class Checks(Observer):
             is_empty = twin.tip.end == state.log.start_offset
             twin.log_start = UNKNOWN if is_empty else state.log.start_offset
             check_places(twin, state.log)
+        trail = process.machine.trail
         self.retention.look(twin, effects, replica, state.now)
+        self.retention.counts(twin, effects, replica._applier, trail, self.history)
         self.fetches.look(twin, effects, replica, state)
         leading = replica.leading_epoch
         if leading != twin.leading or (leading is not None and not isinstance(state.role, Leader)):

@@ -226,4 +226,11 @@ DEBTS = (
         "            case SnapshotFailed():\n                self._writing_snapshot = False\n",
         "            case SnapshotFailed():\n",
     ),
+    Mutant(
+        "bytes-kept-after-a-load",
+        "what was applied before a snapshot was loaded counts for the next one to be written",
+        "node.applier",
+        "        self.applied = snapshot_id\n        self.bytes_applied = 0\n",
+        "        self.applied = snapshot_id\n",
+    ),
 )
