@@ -117,7 +117,8 @@ class Node:
         for batch in self.batches:
             starts.setdefault(batch.epoch, batch.base_offset)
         snapshots = tuple(self.state.log.snapshots)
-        log = RecoveredLog(self.start_offset, self.end, tuple(starts.items()), (), None, ())
+        ends = (self.start_offset, *(batch.last_offset + 1 for batch in self.batches))
+        log = RecoveredLog(self.start_offset, self.end, tuple(starts.items()), (), None, (), ends)
         index = LogIndex(replace(log, snapshots=snapshots[-1:]))
         index.snapshots[:] = snapshots
         return index
@@ -154,6 +155,8 @@ class Node:
                 start_offset=self.start_offset,
                 snapshots=[self.snapshot],
                 validate=lambda offset, epoch: self.index.validate(offset, epoch),
+                border_at_or_before=lambda offset: self.index.border_at_or_before(offset),
+                _known_from=self.start_offset,
             ),
             durable=SimpleNamespace(election=False, log=True),
             requests=SimpleNamespace(_by_node={}, _backoff={}, bootstrap=()),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.node.jobs import SnapshotWritten
+from quorate.node.jobs import AppendBatches, SnapshotWritten
 from quorate.raft.log_index import Diverging, LogIndex
+from quorate.raft.ready import Truncate
 from quorate.raft.roles import Ballot, Candidate, Unattached
+from quorate.raft.values import RecoveredLog
 from quorate.raft.voters import VoterSet
-from quorate.sim.checks.places import CHECK
+from quorate.sim.checks.places import BORDERS, CHECK
 from sim.fake import Fake, Node, voters
 from sim.test_checks_core import a_quorum, broken
 
@@ -96,3 +98,52 @@ def test_who_runs_in_an_epoch_that_has_a_leader() -> None:
     node.state.role = Candidate(Ballot(VoterSet(voters(1, 2, 3))), 0)
     with broken("who has a leader does not run", "is candidate of epoch 1, which node 1 leads"):
         node.step()
+
+
+# -- borders --------------------------------------------------------------------------------------
+def appends(node: Node, *forgotten: int, more: tuple[int, ...] = (), known_from: int = 0) -> None:
+    """Batches of two records, behind offset 3; its index lacks some borders and has others."""
+    ends = [end for end in (0, 3, 5, 7) if end not in forgotten]
+    log = RecoveredLog(0, 7, ((1, 0),), (), None, (), tuple(sorted({*ends, *more})))
+    node.state.log.border_at_or_before = LogIndex(log).border_at_or_before
+    node.state.log._known_from = known_from
+    first = node.made(b"a", b"b")
+    node.batches.append(first)
+    second = node.made(b"c", b"d")
+    node.batches.append(second)
+    node.write(AppendBatches((first, second)))
+
+
+def test_a_log_knows_its_borders() -> None:
+    _, leader = a_quorum()
+    appends(leader)
+
+
+@pytest.mark.parametrize("border", [3, 5])
+def test_a_border_that_was_forgotten(border: int) -> None:
+    _, leader = a_quorum()
+    with broken(BORDERS, f"[{border}, {border + 2}) of epoch 1, and no border where it begins"):
+        appends(leader, border)
+
+
+@pytest.mark.parametrize("border", [4, 6])
+def test_a_border_inside_a_batch(border: int) -> None:
+    _, leader = a_quorum()
+    with broken(BORDERS, f"and a border inside at {border}"):
+        appends(leader, more=(border,))
+
+
+def test_a_border_may_be_forgotten_after_a_while_and_not_at_once() -> None:
+    _, leader = a_quorum()
+    appends(leader, 3, known_from=5)
+    _, leader = a_quorum()
+    with broken(BORDERS, "[5, 7) of epoch 1, and no border"):
+        appends(leader, 3, 5, known_from=7)
+
+
+def test_what_was_cut_off_again_has_no_borders() -> None:
+    _, leader = a_quorum()
+    batch = leader.made(b"a", b"b")
+    leader.state.log.border_at_or_before = lambda offset: 0
+    leader.write(AppendBatches((batch,)), Truncate(3))
+    leader.step()

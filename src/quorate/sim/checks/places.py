@@ -9,6 +9,7 @@ from quorate.sim.checks.twin import Twin
 from quorate.sim.observe import Violation
 
 CHECK = "who fetches goes on behind the same log"
+BORDERS = "a log knows where its batches end"
 
 
 def check_places(twin: Twin, log: LogIndex) -> None:
@@ -29,6 +30,20 @@ def check_places(twin: Twin, log: LogIndex) -> None:
                     f"{place.end} go on there; its log starts at {log.start_offset}, its snapshots "
                     f"are {', '.join(str(tuple(known)) for known in log.snapshots)}",
                 )
+
+
+def check_borders(twin: Twin, log: LogIndex) -> None:
+    """A batch that was appended begins and ends at a border, and has none inside: a truncation
+    goes to one (`RaftLog.truncateToEndOffset`). Those further back may be forgotten."""
+    appended, twin.appended = twin.appended, []
+    for entry in appended:
+        if entry is not twin.tip and entry.base < log._known_from:
+            continue
+        last = entry.end - 1
+        if log.border_at_or_before(entry.base) != entry.base:
+            raise Violation(BORDERS, f"{twin} has {entry}, and no border where it begins")
+        if log.border_at_or_before(last) != entry.base:
+            raise Violation(BORDERS, f"{twin} has {entry}, and a border inside at {last}")
 
 
 def _places(twin: Twin, start: int) -> list[Entry]:

@@ -65,6 +65,8 @@ class Twin:
         """Voter changes made in this step."""
         self.written: list[Entry] = []
         """Entries with a voter set that it made in this step, as a leader."""
+        self.appended: list[Entry] = []
+        """Of its log, what it has appended in this step."""
         self.led = False
         """Did it lead at the end of its last step?"""
         self.high_watermark = -1
@@ -210,6 +212,7 @@ class Twin:
         self.hears_until, self.led = 0, False
         self.ruled_by = self.history.root
         self.written.clear()
+        self.appended.clear()
 
     def forget_writes(self) -> None:
         self.installing = None
@@ -259,6 +262,7 @@ class Twin:
             entry = self._make(tip, batch)
         self.tip = entry
         self.pending.append(entry)
+        self.appended.append(entry)
 
     def _make(self, parent: Entry, batch: AppendedBatch) -> Entry:
         """Nobody has this batch: then only the leader of its epoch can have made it."""
@@ -289,6 +293,8 @@ class Twin:
                 raise Violation("committed prefix", f"{self} cuts off {tip}, which is committed")
             if self.pending:
                 self.pending.pop()
+            if self.appended:
+                self.appended.pop()
             tip = tip.parent
         if tip.end != end:
             raise Violation("log matching", f"{self} cuts its log at {end}, inside a batch")

@@ -43,7 +43,7 @@ from quorate.sim.checks.history import History
 from quorate.sim.checks.joins import Joins
 from quorate.sim.checks.leftovers import Leftovers
 from quorate.sim.checks.machines import Machines
-from quorate.sim.checks.places import check_places
+from quorate.sim.checks.places import check_borders, check_places
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
 from quorate.sim.checks.retention import Retention, check_age
 from quorate.sim.checks.submits import Submits
@@ -202,6 +202,8 @@ class Checks(Observer):
             is_empty = twin.tip.end == state.log.start_offset
             twin.log_start = UNKNOWN if is_empty else state.log.start_offset
             check_places(twin, state.log)
+        if twin.appended and not effects.is_over:
+            check_borders(twin, state.log)
         trail = process.machine.trail
         self.retention.look(twin, effects, replica, state.now)
         self.retention.counts(twin, effects, replica._applier, trail, self.history)

@@ -109,4 +109,18 @@ MARGINS = (
         "                OffsetAndEpoch(applier.applied.offset, self.core.epoch),\n"
         "                applier.timestamp_ms, self.applied_control,",
     ),
+    Mutant(
+        "truncation-forgets-its-border",
+        "a second truncation to the same place cuts one batch more",
+        "raft.log_index",
+        "        del self._borders[bisect_right(self._borders, end_offset) :]\n",
+        "        del self._borders[bisect_left(self._borders, end_offset) :]\n",
+    ),
+    Mutant(
+        "borders-known-too-late",
+        "behind a truncation in the part of the log that was recovered every offset is a border",
+        "raft.log_index",
+        "        self._known_from = min(self._known_from, end_offset)\n",
+        "",
+    ),
 )
