@@ -702,6 +702,18 @@ def test_a_leader_change_without_a_majority_of_its_voters(granting: tuple[int, .
         two.append(two.control(LeaderChange(2, (1, 2, 3), granting)))
 
 
+def test_a_leader_change_that_names_who_has_not_voted() -> None:
+    fake, _ = a_quorum()
+    two = fake[2]
+    fake[3].grant(2, 1, pre_vote=True)
+    two.save(2, -1, 2)
+    two.persist()
+    fake[3].grant(2, 2)
+    two.save(2, 2)
+    with broken("a leader tells who has voted for it", "in epoch 2 nodes [1] have not"):
+        two.append(two.control(LeaderChange(2, (1, 2, 3), (1, 2, 3))))
+
+
 def test_voters_at_kraft_version_0() -> None:
     fake = Fake(1)
     one = fake[1]

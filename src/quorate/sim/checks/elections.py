@@ -116,6 +116,7 @@ class Elections:
 
     def _count_vote(self, twin: Twin, vote: ElectionState) -> None:
         if vote.voted is not None:
+            self.history.given.setdefault(vote.epoch, set()).add((twin.id, vote.voted.id))
             votes = self.history.votes.setdefault(vote.epoch, {})
             if vote.epoch <= twin.forgotten:
                 votes[twin.key] = vote.voted

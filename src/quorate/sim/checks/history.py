@@ -103,6 +103,9 @@ class History:
         """The highest epoch that has one."""
         self.votes: dict[int, dict[ReplicaKey, ReplicaKey]] = {}
         """By epoch: durable votes, voter -> candidate."""
+        self.given: dict[int, set[tuple[int, int]]] = {}
+        """By epoch: voter and candidate, by node id, of every vote that was ever durable, also of
+        those that an old copy of a disk knows no more."""
 
     def find(self, parent: Entry, batch: AppendedBatch, who: object) -> Entry | None:
         """The entry of a batch that follows `parent`; None when nobody has made it yet."""

@@ -75,6 +75,13 @@ def _check_first(twin: Twin, entry: Entry, voters: tuple[Voter, ...]) -> None:
         raise Violation(
             "election safety", f"{twin}: {first}, the voters in force are {names(voters)}"
         )
+    given = twin.history.given.get(entry.epoch, set())
+    silent = sorted(node_id for node_id in granting if (node_id, twin.id) not in given)
+    if silent:
+        raise Violation(
+            "a leader tells who has voted for it",
+            f"{twin}: {first}, and in epoch {entry.epoch} nodes {silent} have not",
+        )
 
 
 def _check_set(twin: Twin, entry: Entry, new: tuple[Voter, ...]) -> None:

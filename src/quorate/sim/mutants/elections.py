@@ -123,4 +123,11 @@ ELECTIONS = (
         "replaced is None or offset < self.high_watermark:",
         "replaced is None or offset <= self.high_watermark:",
     ),
+    Mutant(
+        "leader-change-names-all",
+        "the LeaderChange record names all voters as granting",
+        "raft.moves",
+        "LeaderChange(s.me.id, s.voters.ids, tuple(sorted(granting)))",
+        "LeaderChange(s.me.id, s.voters.ids, s.voters.ids)",
+    ),
 )
