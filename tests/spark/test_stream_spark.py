@@ -260,6 +260,23 @@ def test_only_what_is_wrong_for_good_is_the_callers_fault(told, kind, says):
     assert type(found) is kind and str(found).startswith(says)
 
 
+def test_a_batch_that_fails_after_the_job_was_told_to_end_is_told_alike(
+    pipeline, tmp_path, monkeypatch
+):
+    def ended(query) -> None:
+        query.stop()
+        raise StreamingQueryException(
+            "[STREAM_FAILED] Query [id = f9cb] terminated with exception: "
+            "[CONCURRENT_STREAM_LOG_UPDATE] Multiple streaming jobs detected for 0."
+        )
+
+    monkeypatch.setattr("quorate.spark.follow._ended", ended)
+    home = log_directory(tmp_path / "node1", {0: b"".join(batches((3,)))})
+    words = ("-w", tmp_path / "house", "--format", "parquet", "--once", "--up-to", "end")
+    code, _, err = pipeline("stream", home, *words, "--quiet")
+    assert code == 70 and "another stream of these clusters" in err.splitlines()[-1]
+
+
 def test_a_cluster_that_cannot_go_on_is_told_as_long_as_that_lasts(pipeline, tmp_path):
     """Also by a run that takes nothing, as `ingest` does."""
     home = log_directory(tmp_path / "node1", {6: b"".join(batches((3,), base=6))})

@@ -117,14 +117,14 @@ def follow(
     tell("asking for what is committed")
     query = writer.start()
     try:
-        while not (ended := query.awaitTermination(_LOOK_S)):
-            if not go_on():
-                break
+        try:
+            while not (ended := query.awaitTermination(_LOOK_S)):
+                if not go_on():
+                    break
+        finally:
+            _ended(query)
     except StreamingQueryException as error:
-        cause = failure(sink.failure or error, checkpoint)
-        raise cause from error
-    finally:
-        _ended(query)
+        raise failure(sink.failure or error, checkpoint) from error
     if every_s is None and not told.controllers:
         sink.followed.unread = list(unread_ends(told))
     if told.on_silence == WAIT and every_s is not None:
