@@ -227,6 +227,17 @@ def test_a_removed_voter_that_comes_late_to_the_epoch_of_its_removal() -> None:
     fake[3].save(1, -1, 3)
 
 
+def test_a_removed_voter_that_comes_late_to_an_epoch_that_has_a_leader() -> None:
+    """Seed 7500883 of plan format 5: a pre-vote of the epoch before was long on its way."""
+    fake, leader = a_quorum()
+    fake.replicate(leader, 3)
+    remove_the_third(fake, leader)
+    fake[2].grant(3, 1, pre_vote=True)
+    fake.first = (1, 2)
+    fake.elect(1, 2, 2)
+    fake[3].save(2, -1, 3)
+
+
 def test_a_pre_vote_against_a_leader_that_is_heard() -> None:
     fake, _ = a_quorum()
     fake[2].state.role = Follower((), 500, 0, has_fetched=True)

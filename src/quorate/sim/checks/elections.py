@@ -75,7 +75,7 @@ class Elections:
             and removal is not None
             and not is_voter(committed.voters, twin.key)
             and not twin.tip.holds(removal)
-            and new.epoch > removal.epoch  # else it comes late to where all others are
+            and new.epoch > self.history.newest_reign  # else it comes late to where others are
         ):
             raise Violation(
                 "a removed voter does not disturb",
