@@ -245,10 +245,10 @@ def _check_successors(twin: Twin, state: State) -> None:
     if not isinstance(role, Resigned) or twin.heard_in != state.election.epoch:
         return
     for first, second in pairwise(role.successors):
-        most = max(_places(twin, first), default=-1)
+        most = max(places_of(twin, first), default=-1)
         heard = any(places and matches(second, key) for key, places in twin.places.items())
         fresh = any(at == state.now and matches(second, key) for key, at in twin.heard.items())
-        least = min(_places(twin, second)) if heard and not fresh else -1
+        least = min(places_of(twin, second)) if heard and not fresh else -1
         if most < least:
             raise Violation(
                 "the most advanced voters come first",
@@ -262,15 +262,15 @@ def _check_place(twin: Twin, who: ReplicaKey, state: State) -> None:
     said last counts all the same (`ReplicaState.updateFollowerState`)."""
     role = state.role
     row = role.progress.find(who) if isinstance(role, Leader) else None
-    if row is not None and row.end_offset not in _places(twin, who):
+    if row is not None and row.end_offset not in places_of(twin, who):
         raise Violation(
             "a leader believes the last Fetch",
             f"{twin} takes {who} to hold {row.end_offset}; it has fetched at "
-            f"{', '.join(map(str, _places(twin, who)))} last",
+            f"{', '.join(map(str, places_of(twin, who)))} last",
         )
 
 
-def _places(twin: Twin, who: ReplicaKey) -> list[int]:
+def places_of(twin: Twin, who: ReplicaKey) -> list[int]:
     """Where the replica may stand by what it said last, whatever disk it had."""
     known = (places for key, places in twin.places.items() if key.id == who.id)
     return [offset for places in known for _, offset in places]

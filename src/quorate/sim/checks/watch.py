@@ -35,6 +35,7 @@ from quorate.raft.roles import NEVER, Follower, Leader, Resigned
 from quorate.sim.checks.changes import Changes
 from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
+from quorate.sim.checks.described import Described
 from quorate.sim.checks.duties import Duties
 from quorate.sim.checks.elections import Elections, check_may_run, check_rests, check_runs
 from quorate.sim.checks.fetches import Fetches
@@ -81,6 +82,7 @@ class Checks(Observer):
         self.commits = Commits(self.history, self.twins)
         self.elections = Elections(self.history)
         self.duties = Duties()
+        self.described = Described()
         self.machines = Machines(self.history)
         self.clients = Clients(self.history)
         self.submits = Submits(self.history)
@@ -182,6 +184,7 @@ class Checks(Observer):
         if isinstance(role, Leader):
             if not effects.stopped:
                 self.duties.leads(twin, state)
+                self.described.look(twin, role, state)
             twin.hears_until, twin.led = NEVER, True
             return
         if twin.led and isinstance(role, Resigned):

@@ -180,4 +180,11 @@ ANSWERS = (
         "            role.has_updated_leader = True\n"
         "            role.update_deadline",
     ),
+    Mutant(
+        "described-as-caught-up",
+        "DescribeQuorum tells that everybody stands where the leader's log ends",
+        "raft.describe",
+        "            replica.key, replica.end_offset, replica.last_fetch_ms",
+        "            replica.key, s.log.end_offset, replica.last_fetch_ms",
+    ),
 )
