@@ -11,9 +11,10 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, OffsetAndEpoch
 from quorate.client.connection import ConnectError
-from quorate.spark import live
-from quorate.spark.live import Controllers, Diverged, Observer, Unreachable
+from quorate.spark import live_leader
+from quorate.spark.live import Observer
 from quorate.spark.live_feed import LiveFeed
+from quorate.spark.live_leader import Controllers, Diverged, Unreachable
 from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.messages.fetch import FetchRequest, FetchResponse
 from quorate.wire.schema import Message
@@ -103,8 +104,8 @@ class MadeUp:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     found = Cluster({1: (1, 1)}, {1})
-    monkeypatch.setattr(live, "time", SimpleNamespace(sleep=found.sleep))
-    monkeypatch.setattr(live, "Connection", lambda to, *_: MadeUp(found, to))
+    monkeypatch.setattr(live_leader, "time", SimpleNamespace(sleep=found.sleep))
+    monkeypatch.setattr(live_leader, "Connection", lambda to, *_: MadeUp(found, to))
     yield found
 
 

@@ -17,8 +17,8 @@ from interop.process import free_port, wait_for
 from interop.test_cleaning import SMALL, CleaningQuorate, segments
 from quorate.spark.files import SourceError
 from quorate.spark.follow import _clusters
-from quorate.spark.live import Diverged, Unreachable, WrongQuorum
 from quorate.spark.live_feed import LiveFeed
+from quorate.spark.live_leader import Diverged, Unreachable, WrongQuorum
 from quorate.spark.stream_options import parse_stream_options
 from spark.streams import (
     Stream,

@@ -18,7 +18,7 @@ from quorate.spark import reason
 from quorate.spark.archives import FileGone
 from quorate.spark.files import SourceError
 from quorate.spark.follow import QueryFailed, failure, follow
-from quorate.spark.live import Diverged
+from quorate.spark.live_leader import Diverged
 from quorate.spark.source import FORMAT
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.store import CannotWrite
@@ -245,9 +245,9 @@ def test_what_ends_a_stream_is_told_in_a_line_with_its_exit_code(
     ("told", "kind", "says"),
     [
         ("Traceback (most recent call last):\n  File \"x\", line 1\n"
-         "quorate.spark.live.Diverged: another log", SourceError, "another log"),
+         "quorate.spark.live_leader.Diverged: another log", SourceError, "another log"),
         ("Traceback (most recent call last):\n  File \"x\", line 1\n"
-         "quorate.spark.live.Unreachable: c: nobody", QueryFailed, "c: nobody"),
+         "quorate.spark.live_leader.Unreachable: c: nobody", QueryFailed, "c: nobody"),
         ("Python worker failed to connect back. SQLSTATE: XXKST", QueryFailed,
          "the query failed: Python worker failed to connect back. SQLSTATE: XXKST"),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs "

@@ -16,7 +16,7 @@ from quorate.raft.values import ElectionState
 from quorate.spark.archives import FileGone
 from quorate.spark.files import SourceError
 from quorate.spark.follow import Followed
-from quorate.spark.live import Diverged, Unreachable
+from quorate.spark.live_leader import Diverged, Unreachable
 from quorate.spark.source import MetadataLogSource
 from quorate.spark.stream import answers
 from quorate.spark.stream_options import END, WAIT, parse_stream_options

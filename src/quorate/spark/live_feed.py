@@ -12,7 +12,8 @@ from quorate.base.ids import Address, OffsetAndEpoch
 from quorate.formats.files import segment_name, snapshot_name
 from quorate.spark.feed import Feed, Look, Maker, Part
 from quorate.spark.files import File, PassingFault
-from quorate.spark.live import ANOTHER_LOG, Controllers, Diverged, Fetched, Observer
+from quorate.spark.live import Fetched, Observer
+from quorate.spark.live_leader import ANOTHER_LOG, Controllers, Diverged
 from quorate.spark.plan import Options, Piece
 from quorate.spark.read import followed
 from quorate.spark.rows import Origin

@@ -27,8 +27,8 @@ from pyspark.sql.streaming.datasource import (
 from quorate.base.ids import OffsetAndEpoch
 from quorate.spark.feed import BEGIN, Feed, Look, Part
 from quorate.spark.files import SourceError
-from quorate.spark.live import Unreachable
 from quorate.spark.live_feed import LiveFeed
+from quorate.spark.live_leader import Unreachable
 from quorate.spark.stream_options import LATEST, WAIT, StreamOptions
 from quorate.spark.tail_feed import Directories, TailFeed
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from quorate.client.config import BootstrapError, client_config
 from quorate.spark.files import SourceError
-from quorate.spark.live import Controllers
+from quorate.spark.live_leader import Controllers
 from quorate.spark.plan import Options, number, parse_options
 
 BOOTSTRAP: Final = "bootstrap.controllers"

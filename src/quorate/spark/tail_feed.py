@@ -13,7 +13,7 @@ from quorate.spark.archives import FileGone, Shelf, UnsoundArchive, members
 from quorate.spark.feed import Feed, Look, Maker, Part
 from quorate.spark.files import File, PassingFault, SourceError
 from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory
-from quorate.spark.live import Diverged
+from quorate.spark.live_leader import Diverged
 from quorate.spark.plan import Options, Piece, logs_of, strangers
 from quorate.spark.read import followed
 from quorate.spark.rows import Origin
