@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import accumulate, combinations
 
 import pytest
 from hypothesis import given, settings
@@ -222,11 +222,23 @@ def test_controls_take_the_newest_source():
 class LogTwin(RuleBasedStateMachine):
     """A LogIndex beside a list with the epoch of every record."""
 
-    @initialize()
-    def begin(self) -> None:
-        self.log = LogIndex(RecoveredLog(0, 0, (), (), None, ()))
-        self.epochs: list[int] = []
-        self.borders = [0]
+    @initialize(
+        window=st.sampled_from([1, 2, 8, 65_536]),
+        lengths=st.lists(st.integers(1, 3), max_size=6),
+        told=st.integers(0, 6),
+    )
+    def begin(self, window: int, lengths: list[int], told: int) -> None:
+        """Of the recovered log of these batches, all of epoch 1, the last `told` ends are known."""
+        ends = list(accumulate(lengths))
+        known = ends[len(ends) - min(told, len(ends)) :]
+        end = sum(lengths)
+        epochs = ((1, 0),) if ends else ()
+        self.log = LogIndex(RecoveredLog(0, end, epochs, (), None, (), tuple(known)), window)
+        self.epochs = [1] * end
+        self.borders = [0, *ends]
+        self.window = window
+        self.known_from = known[-window:][0] if known else end
+        """From this border on all must be known; what was before may have been forgotten."""
         self.start = 0
         self.base_epoch = 0
 
@@ -244,6 +256,7 @@ class LogTwin(RuleBasedStateMachine):
         self.log.append(self.end, self.end + count, epoch)
         self.epochs += [epoch] * count
         self.borders.append(self.end)
+        self.known_from = max(self.known_from, self.borders[-self.window :][0])
 
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
@@ -253,6 +266,7 @@ class LogTwin(RuleBasedStateMachine):
             self.log.truncate(cut)
             del self.epochs[cut:]
             self.borders = [b for b in self.borders if b <= cut]
+            self.known_from = min(self.known_from, cut)
 
     @rule(data=st.data())
     def snapshot(self, data: st.DataObject) -> None:
@@ -270,6 +284,7 @@ class LogTwin(RuleBasedStateMachine):
             self.log.clean(newest)
             self.start, self.base_epoch = newest
             self.borders = [b for b in self.borders if b >= self.start]
+            self.known_from = max(self.known_from, self.start)
 
     @rule(gap=st.integers(1, 9), rise=st.integers(0, 2))
     def install(self, gap: int, rise: int) -> None:
@@ -278,6 +293,7 @@ class LogTwin(RuleBasedStateMachine):
         self.start, self.base_epoch = snapshot_id
         self.epochs = [self.base_epoch] * self.start
         self.borders = [self.start]
+        self.known_from = self.start
 
     def known(self) -> list[tuple[int, int]]:
         """(end offset, epoch) of each epoch in the log, with the one before its start."""
@@ -293,9 +309,11 @@ class LogTwin(RuleBasedStateMachine):
         assert (self.log.start_offset, self.log.end_offset) == (self.start, self.end)
         assert self.log.last_epoch == self.last_epoch
         for offset in range(self.start, self.end + 1):
-            assert self.log.is_border(offset) == (offset in self.borders)
+            is_border, is_long_ago = offset in self.borders, offset < self.known_from
+            assert self.log.is_border(offset) == is_border or (is_long_ago and not is_border)
             below = max(border for border in self.borders if border <= offset)
-            assert self.log.border_at_or_before(offset) == below
+            found = self.log.border_at_or_before(offset)
+            assert found == below or (is_long_ago and found == offset)
 
     @invariant()
     def places(self) -> None:
@@ -367,6 +385,23 @@ def test_two_logs_meet_at_their_common_prefix(lengths: list[int], data: st.DataO
 
 def recovered_empty() -> RecoveredLog:
     return RecoveredLog(0, 0, (), (), None, ())
+
+
+def test_a_truncation_keeps_the_border_that_it_cuts_at():
+    log = LogIndex(recovered_empty())
+    for base in (0, 3, 6):
+        log.append(base, base + 3, 1)
+    log.truncate(6)
+    log.append(6, 9, 2)
+    assert [offset for offset in range(10) if log.is_border(offset)] == [0, 3, 6, 9]
+    assert log.border_at_or_before(6) == 6
+
+
+def test_what_comes_behind_a_truncation_is_known_although_the_log_before_is_not():
+    log = LogIndex(RecoveredLog(0, 10, ((1, 0),), (), None, ()))
+    log.truncate(4)
+    log.append(4, 7, 2)
+    assert not log.is_border(5) and log.border_at_or_before(6) == 4
 
 
 def test_only_a_window_of_borders_is_remembered():
