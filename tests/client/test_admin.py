@@ -1,5 +1,8 @@
 """Finding the active controller, retrying what may be retried, and never doing a change twice."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from client.fake_node import HANG_UP, FakeNode
@@ -124,6 +127,18 @@ def test_a_broken_connection_is_made_again_and_the_other_bootstrap_node_is_tried
         client = admin(gone, two)
         assert client.describe_quorum().leader_id == 1
         assert len(two.asked("DescribeQuorumRequest")) == 2
+
+
+def test_a_leader_that_is_gone_is_waited_out_while_others_answer(admin):
+    """They name it until they have elected another, which may take longer than nobody is given."""
+    with FakeNode({}) as two:
+        gone = SimpleNamespace(address=two.address)
+    with FakeNode({"DescribeQuorumRequest": [quorum(KEYS[1])]}) as one:
+        elected = time.monotonic() + 0.2
+        one.answers["DescribeClusterRequest"] = lambda _: cluster(
+            one, gone, leader=1 if time.monotonic() > elected else 2
+        )
+        assert admin(one).describe_quorum().leader_id == 1
 
 
 def test_nobody_there_ends_soon_and_names_every_address(admin):

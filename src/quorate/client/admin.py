@@ -65,6 +65,10 @@ class RequestFailed(ClientError):
         super().__init__(f"{message} ({self.code.name})" if message else self.code.name)
 
 
+class NobodyThere(ConnectError):
+    """Not one node that could answer can be connected to; names all failures."""
+
+
 class NotLoaded(ClientError):
     """The node cannot describe the cluster before it knows of something committed."""
 
@@ -363,7 +367,7 @@ class Admin:
                 failure = error
             elapsed_ms = (self._now() - started) * 1000
             limit = self.config.default_api_timeout_ms
-            if isinstance(failure, ConnectError):
+            if isinstance(failure, NobodyThere):
                 limit = min(limit, self.config.unreachable_after_ms)
             if elapsed_ms + self.config.retry_backoff_ms >= limit:
                 raise failure
@@ -384,7 +388,7 @@ class Admin:
         return self._open[address]
 
     def _any_node(self) -> Connection:
-        """A connection to the first node that can be reached; ConnectError names all failures."""
+        """A connection to the first node that can be reached; raises NobodyThere."""
         failures = []
         known = tuple(self._cluster.nodes.values()) if self._cluster else ()
         for address in dict.fromkeys((*self._open, *self.config.bootstrap, *known)):
@@ -392,7 +396,7 @@ class Admin:
                 return self._connect(address)
             except ClientError as error:
                 failures.append(str(error))
-        raise ConnectError("; ".join(failures))
+        raise NobodyThere("; ".join(failures))
 
     def _active(self) -> Connection:
         """The active controller, or any broker."""
@@ -410,7 +414,10 @@ class Admin:
         if node_id not in nodes:
             known = ", ".join(map(str, sorted(nodes)))
             raise ClientError(f"The cluster has no node {node_id}; it has {known}")
-        return self._connect(nodes[node_id])
+        try:
+            return self._connect(nodes[node_id])
+        except ConnectError as error:
+            raise NobodyThere(str(error)) from None
 
     def _describe_cluster(self) -> Cluster:
         node = self._any_node()
