@@ -27,7 +27,6 @@ from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.ingest import ingest_rows
 from quorate.spark.tables.store import Store
 from quorate.spark.tables.summary import (
-    Overtaken,
     Summary,
     Told,
     again_while_overtaken,
@@ -235,25 +234,23 @@ class _Sink:
     def take(self, frame: DataFrame, batch_id: int) -> None:
         frame = frame.persist()  # what was fetched is looked at twice
         try:
-            again_while_overtaken(lambda: self._once(frame, batch_id), self._tell)
+            told = again_while_overtaken(
+                lambda: self._once(frame, batch_id), self._tell, self.followed.add
+            )
         except Exception as error:
             self.failure = error
             raise
         finally:
             frame.unpersist()
-
-    def _once(self, frame: DataFrame, batch_id: int) -> None:
-        try:
-            told = ingest_rows(
-                self._spark,
-                lambda columns, where="": frame.where(where or "true").select(*columns),
-                self._store,
-                fail_fast=self._fail_fast,
-                committed=self._committed,
-                tell=lambda text: self._tell(f"batch {batch_id}: {text}"),
-            )
-        except Overtaken as error:
-            self.followed.add(error.taken)
-            raise
         self.followed.add(told)
         self.followed.batches += 1
+
+    def _once(self, frame: DataFrame, batch_id: int) -> Summary:
+        return ingest_rows(
+            self._spark,
+            lambda columns, where="": frame.where(where or "true").select(*columns),
+            self._store,
+            fail_fast=self._fail_fast,
+            committed=self._committed,
+            tell=lambda text: self._tell(f"batch {batch_id}: {text}"),
+        )

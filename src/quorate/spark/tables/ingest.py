@@ -104,15 +104,11 @@ def ingest(  # noqa: PLR0913 - settings by their names, one call for a program t
     check_paths(paths, options or {})
     store = open_store(warehouse, table_format)
     before: list[Summary] = []
-
-    def once() -> Summary:
-        try:
-            return ingest_rows(spark, rows, store, fail_fast=fail_fast, up_to=up_to, tell=tell)
-        except Overtaken as error:
-            before.append(error.taken)
-            raise
-
-    summary = again_while_overtaken(once, tell)
+    summary = again_while_overtaken(
+        lambda: ingest_rows(spark, rows, store, fail_fast=fail_fast, up_to=up_to, tell=tell),
+        tell,
+        before.append,
+    )
     for taken in before:
         summary.add(taken)
     return summary

@@ -115,15 +115,20 @@ def note_progress(one: ClusterSummary, now: Progress) -> None:
     one.problem = now.problem
 
 
-def again_while_overtaken(run: Callable[[], T], tell: Told) -> T:
+def again_while_overtaken(
+    run: Callable[[], T], tell: Told, add: Callable[[Summary], None] = lambda taken: None
+) -> T:
     """Do a run, anew as long as another job has changed the warehouse meanwhile.
 
-    What it took before that is not taken twice. Raises ConcurrentRun after many times.
+    What it took before that is not taken twice: `add` counts it. Raises ConcurrentRun after many
+    times.
     """
     for _ in range(_TRIES - 1):
         try:
             return run()
-        except ConcurrentRun:
+        except ConcurrentRun as error:
+            if isinstance(error, Overtaken):
+                add(error.taken)
             tell("another job has changed the warehouse meanwhile: looking again")
     return run()
 
