@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, uuid_to_text
 from quorate.base.notes import Fault, Warn
@@ -9,7 +11,7 @@ from quorate.raft.inputs import StorageFailed
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.raft.values import ControlState, ElectionState, Voter, Voters
 from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
-from raft.single import LAST_EPOCH, Single, follower, recovered
+from raft.single import LAST_EPOCH, Single, begin, follower, recovered
 
 MOVED = Voter(key(1, 1), listeners(1), 0, 1)
 """Node 1 with another disk."""
@@ -54,3 +56,32 @@ def test_a_voter_by_another_directory_id_is_told_so_when_it_learns_it() -> None:
     changed = Voters((MOVED, voter(2), voter(3)))
     single = Single(log=recovered(control_records=((4, changed),)))
     assert any("holds node 1 with directory" in note for note in single.notes)
+
+
+# -- what a peer may cause as often as it likes ---------------------------------------------------
+MINUTE_MS = 60_000
+
+
+@pytest.mark.parametrize(
+    ("leader", "said"), [(1, "told that this node leads epoch"), (3, "told 3: ignored")]
+)
+def test_a_claim_that_contradicts_what_is_known_is_told_once_a_minute(
+    leader: int, said: str
+) -> None:
+    single = follower()
+    for _ in range(3):
+        single.ask(begin(leader=leader))
+    assert sum(said in note for note in single.notes) == 1
+    single.now += MINUTE_MS
+    single.ask(begin(leader=leader))
+    assert sum(said in note for note in single.notes) == 2
+
+
+def test_a_peer_of_another_cluster_is_told_once_a_minute() -> None:
+    single = follower()
+    answer = FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, LeaderAndEpoch(-1, -1))
+    for _ in range(3):
+        single.now += 1_500
+        single.step()
+        single.answer(FetchRequest, answer)
+    assert sum("of another cluster" in note for note in single.notes) == 1

@@ -198,5 +198,6 @@ def _on_response(s: State, flight: InFlight, response: Response) -> bool:
         return reconfig.on_update_response(s, response)
     if isinstance(response, AddVoterResponse | RemoveVoterResponse):
         return reconfig.on_join_response(s, response)
-    s.warn(f"answer of the wrong kind from {flight.to}")
+    text = f"answer of the wrong kind from {flight.to}"
+    s.warn_sparingly(text, text)
     return False

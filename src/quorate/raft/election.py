@@ -48,7 +48,8 @@ def on_vote(s: State, reply_to: int, request: VoteRequest) -> None:
         return
     if request.candidate.id == s.me.id and not request.pre_vote:
         # Java stops. After a restart the vote could be this node's own, and count once more.
-        s.warn(f"{request.candidate} asks for a vote under this node's own id: refused")
+        text = f"{request.candidate} asks for a vote under this node's own id: refused"
+        s.warn_sparingly(f"vote {request.epoch}", text)
         refuse(s, reply_to, request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return
     _stop_vouching(s)

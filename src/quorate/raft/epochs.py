@@ -34,9 +34,10 @@ def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
     """
     epoch, leader_id = leader.epoch, leader.leader_id
     if leader_id == s.me.id and not isinstance(s.role, Leader | Resigned):
-        s.warn(
+        s.warn_sparingly(
+            f"leads {epoch}",
             f"told that this node leads epoch {epoch}, but it does not: unless it was started "
-            f"with an old copy of its directory, another node has its node.id, {leader_id}"
+            f"with an old copy of its directory, another node has its node.id, {leader_id}",
         )
         if epoch > s.epoch:
             become_unattached(s, epoch)
@@ -54,7 +55,8 @@ def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
     if epoch < s.epoch or leader_id < 0 or leader_id == s.me.id:
         return True
     if s.leader_id not in (-1, leader_id):
-        s.warn(f"epoch {epoch}: leader is {s.leader_id}, told {leader_id}: ignored")
+        text = f"epoch {epoch}: leader is {s.leader_id}, told {leader_id}: ignored"
+        s.warn_sparingly("two leaders", text)
         return False
     if usable and (s.leader_id < 0 or len(endpoints) > len(s.leader_endpoints)):
         become_follower(s, epoch, leader_id, endpoints)
@@ -75,13 +77,14 @@ def common_response(
         return None
     if error != ErrorCode.NONE and leader.epoch < 0:
         if error == ErrorCode.INCONSISTENT_CLUSTER_ID:
-            s.warn(
+            s.warn_sparingly(
+                "other cluster",
                 f"a peer is of another cluster than {s.config.cluster_id}: check the addresses in "
                 "controller.quorum.voters or controller.quorum.bootstrap.servers, and cluster.id "
-                "in meta.properties on both sides"
+                "in meta.properties on both sides",
             )
         elif error != ErrorCode.BROKER_NOT_AVAILABLE:
-            s.warn(f"unexpected error {error.name}")
+            s.warn_sparingly(error.name, f"unexpected error {error.name}")
         return False
     if leader.epoch < s.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
         return False
@@ -92,12 +95,13 @@ def common_response(
         learn(s, leader, endpoints)
         return None if error == ErrorCode.NONE else False
     if error == ErrorCode.INVALID_VOTER_KEY:
-        s.warn("a peer's directory id is not the one that the voter set has for it")
+        text = "a peer's directory id is not the one that the voter set has for it"
+        s.warn_sparingly(text, text)
         return False
     if error == ErrorCode.BROKER_NOT_AVAILABLE:
         return False
     if error in (ErrorCode.INVALID_REQUEST, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
-        s.warn(f"a peer refused our request: {error.name}")
+        s.warn_sparingly(error.name, f"a peer refused our request: {error.name}")
         return False
     return None
 

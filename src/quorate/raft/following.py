@@ -69,13 +69,15 @@ def fetched_well(s: State, role: Follower) -> None:
 def _truncate(s: State, diverging: OffsetAndEpoch) -> bool:
     cut = s.log.truncation_offset(diverging)
     if cut < s.committed_floor or diverging.offset < s.high_watermark:
-        s.warn(
+        s.warn_sparingly(
+            f"truncate {s.leader_id}",
             f"leader {s.leader_id} asks to truncate to {diverging.offset}, below what is "
-            f"committed ({s.committed_floor}): refused"
+            f"committed ({s.committed_floor}): refused",
         )
         return False
     if cut >= s.log.end_offset:
-        s.warn(f"leader {s.leader_id} diverges at {diverging}, where this log has nothing to cut")
+        text = f"leader {s.leader_id} diverges at {diverging}, where this log has nothing to cut"
+        s.warn_sparingly(f"diverges {s.leader_id}", text)
         return False
     truncate(s, cut)
     return True
@@ -104,13 +106,15 @@ def _append(s: State, response: FetchResponse) -> bool:
     """
     for batch in response.batches:
         if batch.epoch > s.epoch:
-            s.note(f"batch at {batch.base_offset} of epoch {batch.epoch} skipped in {s.epoch}")
+            text = f"batch at {batch.base_offset} of epoch {batch.epoch} skipped in {s.epoch}"
+            s.note_sparingly(text, text)
             return False
         fits = batch.base_offset == s.log.end_offset and batch.last_offset >= batch.base_offset
         if not fits or batch.epoch < s.log.last_epoch:
-            s.warn(
+            s.warn_sparingly(
+                f"batch {s.leader_id}",
                 f"batch at {batch.base_offset} of epoch {batch.epoch} does not continue the log "
-                f"that ends at {s.log.end_offset} in epoch {s.log.last_epoch}: refused"
+                f"that ends at {s.log.end_offset} in epoch {s.log.last_epoch}: refused",
             )
             return False
         append_batch(s, batch)
@@ -130,7 +134,8 @@ def _follow_high_watermark(s: State, leaders: int) -> None:
 def _begin_download(s: State, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
     """The leader's log does not reach back to where this one ends: take its snapshot first."""
     if min(snapshot_id) < 0 or snapshot_id.offset < s.committed_floor or snapshot_id.offset == 0:
-        s.warn(f"leader {s.leader_id} sends snapshot id {tuple(snapshot_id)}: refused")
+        text = f"leader {s.leader_id} sends snapshot id {tuple(snapshot_id)}: refused"
+        s.warn_sparingly(text, text)
         return False
     if role.download is None or role.download.snapshot_id != snapshot_id:
         _abandon(s, role)

@@ -218,7 +218,7 @@ def on_update_voter(s: State, reply_to: int, request: UpdateVoterRequest) -> Non
     error = _update_problem(s, request)
     if error is not None:
         if error == ErrorCode.INCONSISTENT_CLUSTER_ID:
-            s.warn(_wrong_cluster_text(s, request.cluster_id))
+            s.warn_sparingly("update of others", _wrong_cluster_text(s, request.cluster_id))
         refuse(s, reply_to, request, error)
         return
     role = s.role
