@@ -238,6 +238,16 @@ def test_a_removed_voter_that_comes_late_to_an_epoch_that_has_a_leader() -> None
     fake[3].save(2, -1, 3)
 
 
+def test_a_removed_voter_that_was_granted_a_pre_vote_before_its_removal() -> None:
+    """Seed 7731721 of plan format 5: another removed one granted the rest of its majority."""
+    fake, leader = a_quorum()
+    fake.replicate(leader, 3)
+    fake[2].grant(3, 1, pre_vote=True)
+    remove_the_third(fake, leader)
+    fake[2].grant(3, 1, pre_vote=True)
+    fake[3].save(2, -1, 3)
+
+
 def test_a_pre_vote_against_a_leader_that_is_heard() -> None:
     fake, _ = a_quorum()
     fake[2].state.role = Follower((), 500, 0, has_fetched=True)

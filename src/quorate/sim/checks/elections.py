@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quorate.base.ids import ZERO_UUID, ReplicaKey
 from quorate.raft.roles import Candidate, Prospective, Role
 from quorate.raft.values import ElectionState, Voter
-from quorate.sim.checks.history import History, Reign
+from quorate.sim.checks.history import Entry, History, Reign
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter, matches, names
 from quorate.sim.checks.words import election_words
@@ -27,8 +27,9 @@ class Elections:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self.pre_votes: dict[tuple[int, ReplicaKey], set[ReplicaKey]] = {}
-        """By epoch and candidate: who granted one in that epoch, ever."""
+        self.pre_votes: dict[tuple[int, ReplicaKey], dict[ReplicaKey, bool]] = {}
+        """By epoch and candidate: who granted one in that epoch, ever, and whether the candidate
+        had been removed when it first did."""
 
     # -- in memory ----------------------------------------------------------------------------
     def changed(self, twin: Twin, new: ElectionState, notes: Sequence[str]) -> None:
@@ -68,20 +69,18 @@ class Elections:
             )
         if any(NO_PRE_VOTE in note for note in notes):
             return
-        committed = self.history.committed
-        removal = committed.voters_entry
+        granted = self.pre_votes.get((new.epoch - 1, twin.key), {})
+        removal = self._removal_of(twin.key)
         if (
-            committed.voters is not None
-            and removal is not None
-            and not is_voter(committed.voters, twin.key)
+            removal is not None
             and not twin.tip.holds(removal)
             and new.epoch > self.history.newest_reign  # else it comes late to where others are
+            and all(granted.values())  # who granted before knew no better
         ):
             raise Violation(
                 "a removed voter does not disturb",
                 f"{twin} raises the epoch to {new.epoch}, having been removed by {removal}",
             )
-        granted = self.pre_votes.get((new.epoch - 1, twin.key), set())
         count = sum(
             matches(voter.key, twin.key) or any(matches(voter.key, key) for key in granted)
             for voter in voters
@@ -94,8 +93,16 @@ class Elections:
             )
 
     def granted_pre_vote(self, twin: Twin, epoch: int, candidate: ReplicaKey) -> None:
-        """An answer leaves that grants one."""
-        self.pre_votes.setdefault((epoch, candidate), set()).add(twin.key)
+        """An answer leaves that grants one: to one that has been removed by then, or not."""
+        removed = self._removal_of(candidate) is not None
+        self.pre_votes.setdefault((epoch, candidate), {}).setdefault(twin.key, removed)
+
+    def _removal_of(self, key: ReplicaKey) -> Entry | None:
+        """The newest committed voter set, if it has no such voter."""
+        committed = self.history.committed
+        if committed.voters is None or is_voter(committed.voters, key):
+            return None
+        return committed.voters_entry
 
     # -- on the disk --------------------------------------------------------------------------
     def recovered(self, twin: Twin, voters: tuple[Voter, ...]) -> None:
