@@ -93,7 +93,17 @@ def test_a_snapshot_is_synced_and_read_only_before_its_rename(tmp_path):
         ("sync directory", ""),
     ]
     path = tmp_path / PARTITION / "00000000000000000005-0000000001.checkpoint"
-    assert path.stat().st_mode & 0o777 == 0o444
+    assert path.stat().st_mode & 0o777 == 0o400
+    storage.close()
+
+
+def test_a_snapshot_is_its_owners_alone_from_its_first_byte(tmp_path):
+    """As Kafka's: it holds the hashes of all passwords."""
+    storage, _ = watched(tmp_path)
+    writer = storage.create_snapshot(OffsetAndEpoch(5, 1))
+    (part,) = (tmp_path / PARTITION).glob("*.part")
+    assert part.stat().st_mode & 0o777 == 0o600
+    writer.abort()
     storage.close()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn, Protocol
 
-from quorate.formats.files import LOCK, PARTITION_DIRECTORY
+from quorate.formats.files import LOCK, PART_SUFFIX, PARTITION_DIRECTORY
 from quorate.storage.api import StorageError
 
 _FULL: Final = "the disk is full: free space on it, then start this node again"
@@ -123,13 +123,15 @@ class OsFile:
 
     __slots__ = ("_fd", "_path", "_sync", "name")
 
-    def __init__(self, path: str, name: str, flags: int, sync: Callable[[int], None]) -> None:
+    def __init__(
+        self, path: str, name: str, flags: int, sync: Callable[[int], None], mode: int = 0o644
+    ) -> None:
         self.name = name
         self._path = path
         self._sync = sync
         self._fd = -1
         try:
-            self._fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+            self._fd = os.open(path, flags | os.O_CLOEXEC, mode)
         except OSError as error:
             _raise(error, "open", path)
 
@@ -285,7 +287,9 @@ class OsDisk:
     def open(self, name: str, *, create: bool = False) -> File:
         path = f"{self.where}/{name}"
         if create:
-            return OsFile(path, name, os.O_RDWR | os.O_CREAT, self._sync)
+            # A snapshot holds the hashes of all passwords: its owner's alone, as Kafka's are.
+            mode = 0o600 if name.endswith(PART_SUFFIX) else 0o644
+            return OsFile(path, name, os.O_RDWR | os.O_CREAT, self._sync, mode)
         # A finished snapshot is read-only.
         writable = os.access(path, os.W_OK) or not os.access(path, os.F_OK)
         return OsFile(path, name, os.O_RDWR if writable else os.O_RDONLY, self._sync)
@@ -306,7 +310,7 @@ class OsDisk:
 
     def set_read_only(self, name: str) -> None:
         try:
-            os.chmod(self._path / name, 0o444)
+            os.chmod(self._path / name, 0o400)
         except OSError as error:
             _raise(error, "set read-only", str(self._path / name))
 
