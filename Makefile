@@ -78,7 +78,7 @@ native: | .venv/runtime.stamp
 
 .venv/runtime.stamp: requirements.lock pyproject.toml | .venv/bin/python
 	$(PIP) --require-hashes -r requirements.lock
-	$(PIP) --no-deps -e .
+	QUORATE_PURE_PYTHON=1 $(PIP) --no-deps -e .
 	touch $@
 
 .venv/dev.stamp: requirements-dev.lock pyproject.toml | .venv/bin/python

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import pickle
+import runpy
 import shutil
 import subprocess
 import sys
@@ -317,3 +318,20 @@ def test_only_what_has_really_changed_is_stale(elsewhere):
 
 def test_an_installed_wheel_has_nothing_to_compare(tmp_path):
     assert changed_sources(str(tmp_path)) == []
+
+
+def test_whatever_builds_a_wheel_gets_mypyc_where_it_can_run(monkeypatch):
+    tools = runpy.run_path(str(ROOT / "tools" / "hatch_native.py"))
+    hook = object.__new__(tools["NativeHook"])
+    build_native = tools["build_native"]
+    monkeypatch.delenv("QUORATE_PURE_PYTHON", raising=False)
+    monkeypatch.setattr(build_native, "has_compiler", lambda: True)
+    assert {name.partition(">")[0] for name in hook.dependencies()} == {"mypy[mypyc]", "setuptools"}
+    monkeypatch.setattr(build_native, "has_compiler", lambda: False)
+    assert hook.dependencies() == []
+    monkeypatch.setattr(build_native, "has_compiler", lambda: True)
+    monkeypatch.setenv("QUORATE_PURE_PYTHON", "1")
+    assert hook.dependencies() == []
+    data = {"force_include": {}}
+    hook.initialize("standard", data)
+    assert data == {"force_include": {}}, "a pure wheel"

@@ -79,6 +79,11 @@ def extensions() -> list[Path]:
     return [*PACKAGE.rglob("*.so"), *SOURCE.glob("quorate__mypyc*.so")]
 
 
+def has_compiler() -> bool:
+    """Whether the C compiler that this interpreter names is there."""
+    return shutil.which(BUILD["compiler"]()[0]) is not None
+
+
 def problem() -> str | None:
     """Why what is compiled must not be used; None where it may, or nothing is compiled."""
     if not extensions():

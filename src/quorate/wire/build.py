@@ -22,7 +22,7 @@ def build(directory: Path = SOURCE.parent) -> Path:
     """
     target = directory / f"_native{sysconfig.get_config_var('EXT_SUFFIX')}"
     fresh = target.with_name(f".{target.name}.new")
-    command = [*_compiler(), str(SOURCE), "-o", str(fresh)]
+    command = [*compiler(), str(SOURCE), "-o", str(fresh)]
     subprocess.run(command, check=True, capture_output=True, text=True)
     fresh.replace(target)
     return target
@@ -40,13 +40,14 @@ def explain(error: OSError | subprocess.CalledProcessError) -> str:
     return f"The compiler failed ({found})"
 
 
-def _compiler() -> list[str]:
+def compiler() -> list[str]:
+    """The command that makes a shared library of C for this interpreter."""
     shared = (
         ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
     )
-    compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
+    named = shlex.split(sysconfig.get_config_var("CC") or "cc")
     include = sysconfig.get_paths()["include"]
-    return [*compiler, "-O3", "-DNDEBUG", "-fPIC", "-fwrapv", *shared, f"-I{include}"]
+    return [*named, "-O3", "-DNDEBUG", "-fPIC", "-fwrapv", *shared, f"-I{include}"]
 
 
 def main(arguments: list[str]) -> int:
