@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch, uuid_to_text
+from quorate.base.ids import LeaderAndEpoch, Listener, uuid_to_text
 from quorate.base.notes import Fault, Warn
 from quorate.raft.inputs import StorageFailed
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.raft.values import ControlState, ElectionState, Voter, Voters
 from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
-from raft.single import LAST_EPOCH, Single, begin, follower, recovered
+from raft.single import EPOCH, LAST_EPOCH, Single, begin, follower, recovered
 
 MOVED = Voter(key(1, 1), listeners(1), 0, 1)
 """Node 1 with another disk."""
@@ -30,7 +30,7 @@ def test_a_peer_of_another_cluster_is_explained() -> None:
     answer = FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, LeaderAndEpoch(-1, -1))
     single.answer(FetchRequest, answer)
     assert isinstance(single.notes[-1], Warn)
-    assert f"a peer is of another cluster than {CLUSTER_ID}: check" in single.notes[-1]
+    assert f"node 2 is of another cluster than {CLUSTER_ID}: check" in single.notes[-1]
 
 
 def test_a_forgotten_vote_is_a_warning() -> None:
@@ -85,3 +85,28 @@ def test_a_peer_of_another_cluster_is_told_once_a_minute() -> None:
         single.step()
         single.answer(FetchRequest, answer)
     assert sum("of another cluster" in note for note in single.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ErrorCode.INVALID_REQUEST, "node 2 refuses Fetch: INVALID_REQUEST"),
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "node 2 refuses Fetch: CLUSTER_AUTHORIZATION_"),
+        (ErrorCode.INVALID_VOTER_KEY, "node 2 has another directory id than the voter set"),
+    ],
+)
+def test_a_refusal_names_who_refused_and_what(error: ErrorCode, said: str) -> None:
+    single = follower()
+    single.answer(FetchRequest, FetchResponse(error, LeaderAndEpoch(2, EPOCH)))
+    assert said in single.notes[-1]
+    assert isinstance(single.notes[-1], Warn)
+
+
+def test_a_voter_without_an_address_under_our_listener_is_named() -> None:
+    """controller.listener.names begins with one that the others lack: nobody can be asked."""
+    single = Single(listeners=(Listener("CTRL2", "here", 9), *listeners(1)))
+    for _ in range(5):
+        single.wait(2_000)
+    about_2, about_3 = (note for note in single.notes if isinstance(note, Warn))
+    assert "voter 2 has no address under CTRL2" in about_2
+    assert "but under CONTROLLER: name first" in about_3

@@ -183,21 +183,21 @@ def _connection_lost(s: State, node_id: int) -> None:
 def _on_response(s: State, flight: InFlight, response: Response) -> bool:
     """Hand an answer to its part; False: let the peer rest for the backoff."""
     if isinstance(response, FetchResponse):
-        return following.on_fetch_response(s, response)
+        return following.on_fetch_response(s, flight, response)
     if isinstance(response, VoteResponse) and isinstance(flight.request, VoteRequest):
-        return election.on_vote_response(s, flight.to, flight.request, response)
+        return election.on_vote_response(s, flight, flight.request, response)
     if isinstance(response, BeginQuorumEpochResponse):
-        return epochs.on_begin_response(s, flight.to, response)
+        return epochs.on_begin_response(s, flight, response)
     if isinstance(response, EndQuorumEpochResponse):
-        return epochs.on_end_response(s, flight.to, response)
+        return epochs.on_end_response(s, flight, response)
     if isinstance(response, FetchSnapshotResponse):
-        return following.on_fetch_snapshot_response(s, response)
+        return following.on_fetch_snapshot_response(s, flight, response)
     if isinstance(response, ApiVersionsResponse):
         return reconfig.on_api_versions_response(s, flight.correlation, response)
     if isinstance(response, UpdateVoterResponse):
-        return reconfig.on_update_response(s, response)
+        return reconfig.on_update_response(s, flight, response)
     if isinstance(response, AddVoterResponse | RemoveVoterResponse):
         return reconfig.on_join_response(s, response)
-    text = f"answer of the wrong kind from {flight.to}"
+    text = f"{s.requests.named(flight.to)} answers {flight.name} with something else"
     s.warn_sparingly(text, text)
     return False

@@ -17,6 +17,7 @@ from quorate.raft.moves import (
     rank_without,
     suspicion_pause,
 )
+from quorate.raft.requests import InFlight
 from quorate.raft.roles import (
     NEVER,
     Ballot,
@@ -132,12 +133,14 @@ def _vote(s: State, key: ReplicaKey) -> None:
 
 
 # -- asking for votes --------------------------------------------------------------------------
-def on_vote_response(s: State, to: int, request: VoteRequest, response: VoteResponse) -> bool:
+def on_vote_response(
+    s: State, flight: InFlight, request: VoteRequest, response: VoteResponse
+) -> bool:
     """`KafkaRaftClient.handleVoteResponse`."""
-    role = s.role
+    role, to = s.role, flight.to
     if response.error == ErrorCode.UNSUPPORTED_VERSION and request.pre_vote:
         return no_pre_vote(s, to)
-    done = common_response(s, response.error, response.leader, response.leader_endpoints)
+    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
     if done is not None:
         return done
     if response.error != ErrorCode.NONE:
@@ -207,7 +210,10 @@ def _ask(s: State, ballot: Ballot, *, pre_vote: bool) -> None:
     end: OffsetAndEpoch = s.log.end
     for key in ballot.open:
         address = s.usable(s.voters.listeners(key.id))
-        if key.id == s.me.id or address is None or not s.requests.ready(key.id, s.now):
+        if key.id == s.me.id or not s.requests.ready(key.id, s.now):
+            continue
+        if address is None:
+            s.warn_of_no_address(key.id)
             continue
         request = VoteRequest(
             cluster_id=s.config.cluster_id,

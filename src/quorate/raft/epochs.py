@@ -18,6 +18,7 @@ from quorate.raft.moves import (
     become_unattached,
     rank_without,
 )
+from quorate.raft.requests import InFlight
 from quorate.raft.roles import Follower, Leader, Resigned
 from quorate.raft.state import State
 
@@ -64,7 +65,7 @@ def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
 
 
 def common_response(
-    s: State, error: ErrorCode, leader: LeaderAndEpoch, endpoints: Listeners
+    s: State, flight: InFlight, error: ErrorCode, leader: LeaderAndEpoch, endpoints: Listeners
 ) -> bool | None:
     """What the answer to any request between replicas has in common; None: go on with the rest.
 
@@ -77,14 +78,15 @@ def common_response(
         return None
     if error != ErrorCode.NONE and leader.epoch < 0:
         if error == ErrorCode.INCONSISTENT_CLUSTER_ID:
-            s.warn_sparingly(
-                "other cluster",
-                f"a peer is of another cluster than {s.config.cluster_id}: check the addresses in "
-                "controller.quorum.voters or controller.quorum.bootstrap.servers, and cluster.id "
-                "in meta.properties on both sides",
+            _warn(
+                s,
+                f"{s.requests.named(flight.to)} is of another cluster than {s.config.cluster_id}: "
+                "check the addresses in controller.quorum.voters or "
+                "controller.quorum.bootstrap.servers, and cluster.id in meta.properties on both "
+                "sides",
             )
         elif error != ErrorCode.BROKER_NOT_AVAILABLE:
-            s.warn_sparingly(error.name, f"unexpected error {error.name}")
+            _warn(s, f"{s.requests.named(flight.to)} answers {flight.name} with {error.name}")
         return False
     if leader.epoch < s.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
         return False
@@ -95,15 +97,19 @@ def common_response(
         learn(s, leader, endpoints)
         return None if error == ErrorCode.NONE else False
     if error == ErrorCode.INVALID_VOTER_KEY:
-        text = "a peer's directory id is not the one that the voter set has for it"
-        s.warn_sparingly(text, text)
+        peer = s.requests.named(flight.to)
+        _warn(s, f"{peer} has another directory id than the voter set has for it")
         return False
     if error == ErrorCode.BROKER_NOT_AVAILABLE:
         return False
     if error in (ErrorCode.INVALID_REQUEST, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
-        s.warn_sparingly(error.name, f"a peer refused our request: {error.name}")
+        _warn(s, f"{s.requests.named(flight.to)} refuses {flight.name}: {error.name}")
         return False
     return None
+
+
+def _warn(s: State, text: str) -> None:
+    s.warn_sparingly(text, text)
 
 
 def voter_only_error(s: State, node_id: int, epoch: int) -> ErrorCode | None:
@@ -136,8 +142,9 @@ def on_begin(s: State, reply_to: int, request: BeginQuorumEpochRequest) -> None:
         )
 
 
-def on_begin_response(s: State, to: int, response: BeginQuorumEpochResponse) -> bool:
-    done = common_response(s, response.error, response.leader, response.leader_endpoints)
+def on_begin_response(s: State, flight: InFlight, response: BeginQuorumEpochResponse) -> bool:
+    to = flight.to
+    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
     if done is not None:
         return done
     if response.error != ErrorCode.NONE:
@@ -178,8 +185,9 @@ def on_end(s: State, reply_to: int, request: EndQuorumEpochRequest) -> None:
     )
 
 
-def on_end_response(s: State, to: int, response: EndQuorumEpochResponse) -> bool:
-    done = common_response(s, response.error, response.leader, response.leader_endpoints)
+def on_end_response(s: State, flight: InFlight, response: EndQuorumEpochResponse) -> bool:
+    to = flight.to
+    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
     if done is not None:
         return done
     if response.error != ErrorCode.NONE:

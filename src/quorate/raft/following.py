@@ -18,6 +18,7 @@ from quorate.raft.messages import (
 from quorate.raft.moves import append_batch, become_prospective, explain_key, fetch_patience
 from quorate.raft.ready import AbandonSnapshot, InstallSnapshot, SnapshotChunk, Truncate
 from quorate.raft.reconfig import voter_request
+from quorate.raft.requests import InFlight
 from quorate.raft.roles import NEVER, Download, Follower, Unattached
 from quorate.raft.state import State
 
@@ -26,14 +27,14 @@ _SAID_AFTER: Final = 8
 
 
 # -- the answer to a Fetch ---------------------------------------------------------------------
-def on_fetch_response(s: State, response: FetchResponse) -> bool:
+def on_fetch_response(s: State, flight: InFlight, response: FetchResponse) -> bool:
     """`KafkaRaftClient.handleFetchResponse`. False: let the peer rest before the next Fetch.
 
     Where Java stops the node (a high watermark that falls, truncation below it) this replica
     refuses, notes it and does not restart its fetch timer: a leader that goes on like that is
     voted out.
     """
-    done = common_response(s, response.error, response.leader, response.leader_endpoints)
+    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
     if done is not None:
         return done
     role = s.role
@@ -151,11 +152,11 @@ def _abandon(s: State, role: Follower) -> None:
         role.download = None
 
 
-def on_fetch_snapshot_response(s: State, response: FetchSnapshotResponse) -> bool:
+def on_fetch_snapshot_response(s: State, flight: InFlight, response: FetchSnapshotResponse) -> bool:
     """`handleFetchSnapshotResponse`; a wrong id or position abandons it (Java: fatal)."""
     if isinstance(s.role, Follower) and s.role.download is not None:
         s.role.download.unanswered = False
-    done = common_response(s, response.error, response.leader, response.leader_endpoints)
+    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
     if done is not None:
         return done
     role = s.role

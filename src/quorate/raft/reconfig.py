@@ -26,6 +26,7 @@ from quorate.raft.messages import (
 from quorate.raft.moves import answer_change, append_control, fetch_patience, heard_from
 from quorate.raft.ready import Accepted, Refused
 from quorate.raft.reconfig_state import AskingVersions, AwaitingCommit
+from quorate.raft.requests import InFlight
 from quorate.raft.roles import Follower, Leader
 from quorate.raft.state import State
 from quorate.raft.values import ControlRecord, KRaftVersion, Voter, Voters
@@ -371,12 +372,12 @@ def voter_request(
     return AddVoterRequest(config.cluster_id, s.me, config.listeners, timeout, False)
 
 
-def on_update_response(s: State, response: UpdateVoterResponse) -> bool:
+def on_update_response(s: State, flight: InFlight, response: UpdateVoterResponse) -> bool:
     """Done on NONE or UNSUPPORTED_VERSION; anything else is tried again next period."""
     role = s.role
     if response.error == ErrorCode.UNSUPPORTED_VERSION:
         return update_unsupported(s)
-    done = common_response(s, response.error, response.leader, response.leader_endpoints)
+    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
     if done is not None:
         return done
     if response.error != ErrorCode.NONE or not isinstance(role, Follower) or s.role is not role:

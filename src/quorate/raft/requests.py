@@ -21,6 +21,11 @@ class InFlight:
     request: Request
     expires_ms: int
 
+    @property
+    def name(self) -> str:
+        """The request as people call it."""
+        return type(self.request).__name__.removesuffix("Request")
+
 
 class Requests:
     """At most one request in flight per node; after a failure the node rests for the backoff.
@@ -53,6 +58,12 @@ class Requests:
         """Nodes that cannot be connected to, or are stopping, by what was last heard of them."""
         self.resets = 0
         """How often everything was forgotten: tells whether an answer changed the role."""
+
+    def named(self, node_id: int) -> str:
+        """A node for messages: a bootstrap server has no id yet, but an address."""
+        if node_id < 0:
+            return str(dict(self.bootstrap).get(node_id, "a bootstrap server"))
+        return f"node {node_id}"
 
     def reset(self) -> None:
         """Forget everything; answers under way will be ignored."""

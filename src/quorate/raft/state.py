@@ -193,6 +193,16 @@ class State:
     def usable(self, listeners: Listeners) -> Address | None:
         return address_of(listeners, self.listener)
 
+    def warn_of_no_address(self, voter_id: int) -> None:
+        """Of a voter that has nothing under the name by which this node looks addresses up."""
+        others = ", ".join(listener.name for listener in self.voters.listeners(voter_id))
+        self.warn_sparingly(
+            f"no address of {voter_id}",
+            f"voter {voter_id} has no address under {self.listener}, this node's first listener in "
+            f"controller.listener.names, but under {others or 'none at all'}: name first one that "
+            "all voters have",
+        )
+
     def endpoints_of(self, leader_id: int, given: Listeners) -> Listeners:
         """The endpoints of a leader: as given, else as the voter set has them."""
         if leader_id < 0:
