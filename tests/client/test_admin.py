@@ -110,13 +110,10 @@ def test_a_leader_that_moved_is_found_again(admin):
         FakeNode({"DescribeQuorumRequest": [stale]}) as one,
         FakeNode({"DescribeQuorumRequest": [quorum(KEYS[1])]}) as two,
     ):
-        one.answers["DescribeClusterRequest"] = [
-            cluster(one, two, leader=1),
-            cluster(one, two, leader=-1),
-            cluster(one, two, leader=2),
-        ]
+        told = [cluster(one, two, leader=leader) for leader in (1, -1, 2)]
+        one.answers["DescribeClusterRequest"] = two.answers["DescribeClusterRequest"] = told
         assert admin(one).describe_quorum().leader_epoch == 7
-        assert len(one.asked("DescribeClusterRequest")) == 3
+        assert len(one.asked("DescribeClusterRequest") + two.asked("DescribeClusterRequest")) == 3
 
 
 def test_a_broken_connection_is_made_again_and_the_other_bootstrap_node_is_tried(admin):
@@ -198,6 +195,26 @@ def test_who_waits_long_is_told_once_what_for():
         with Admin(config, waiting=said.append) as client, pytest.raises(NotLoaded) as caught:
             client.describe_cluster()
     assert said == [str(caught.value)]
+
+
+@pytest.mark.parametrize(
+    "unhelpful", [[NO_DIRECT], [HANG_UP], [cluster(leader=-1)]], ids=["new", "broken", "lone"]
+)
+def test_another_node_is_asked_where_one_does_not_help(admin, unhelpful):
+    """The first of the bootstrap controllers may be alone, new, or no controller of this quorum."""
+    with FakeNode({"DescribeClusterRequest": unhelpful}) as lone, FakeNode({}) as good:
+        good.answers["DescribeClusterRequest"] = [cluster(good)]
+        good.answers["DescribeQuorumRequest"] = [quorum(KEYS[1])]
+        client = admin(lone, good)
+        assert client.describe_quorum().leader_id == 1
+        assert len(lone.asked("DescribeClusterRequest")) == 1
+
+
+def test_another_broker_is_asked_where_one_does_not_answer(admin):
+    with FakeNode({"DescribeQuorumRequest": [HANG_UP]}) as bad, FakeNode({}) as good:
+        good.answers["DescribeQuorumRequest"] = [quorum(KEYS[1])]
+        assert admin(bad, good, controllers=False).describe_quorum().leader_id == 1
+        assert len(bad.asked("DescribeQuorumRequest")) == 1
 
 
 def test_no_leader_ends_with_the_api_timeout(admin):

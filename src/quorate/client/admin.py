@@ -12,7 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import METADATA_TOPIC, Address, Listener, Listeners, ReplicaKey
+from quorate.base.ids import METADATA_TOPIC, Address, Listener, ReplicaKey
+from quorate.client.answers import (
+    Cluster,
+    Features,
+    Quorum,
+    Replica,
+    RequestFailed,
+    check,
+    quorum_of,
+)
 from quorate.client.connection import (
     ClientError,
     ConnectError,
@@ -56,15 +65,6 @@ UNSAFE_DOWNGRADE: Final = 3
 T = TypeVar("T")
 
 
-class RequestFailed(ClientError):
-    """The cluster answered with an error."""
-
-    def __init__(self, code: int, message: str | None) -> None:
-        self.code = ErrorCode.of(code)
-        self.reason = message or self.code.name
-        super().__init__(f"{message} ({self.code.name})" if message else self.code.name)
-
-
 class NobodyThere(ConnectError):
     """Not one node that could answer can be connected to; names all failures."""
 
@@ -96,48 +96,6 @@ class ClientConfig(NamedTuple):
     """Who waits longer is told what for."""
 
 
-class Cluster(NamedTuple):
-    cluster_id: str
-    controller_id: int
-    """-1 while there is none."""
-    nodes: Mapping[int, Address]
-
-
-class Replica(NamedTuple):
-    """A voter or observer as the leader sees it; -1 where it knows no time (ms since 1970)."""
-
-    key: ReplicaKey
-    log_end_offset: int
-    last_fetch_ms: int
-    last_caught_up_ms: int
-
-
-class Quorum(NamedTuple):
-    leader_id: int
-    leader_epoch: int
-    high_watermark: int
-    voters: tuple[Replica, ...]
-    observers: tuple[Replica, ...]
-    listeners: Mapping[int, Listeners]
-    """Of the voters, where the leader tells them (DescribeQuorum version 2)."""
-
-    @property
-    def leader(self) -> Replica:
-        """The leader's own row; ClientError when it is not a voter."""
-        for voter in self.voters:
-            if voter.key.id == self.leader_id:
-                return voter
-        raise ClientError(f"The leader {self.leader_id} is not among the voters")
-
-
-class Features(NamedTuple):
-    """Levels (min, max) that a node supports, and the levels in force with their epoch."""
-
-    supported: Mapping[str, tuple[int, int]]
-    finalized: Mapping[str, int]
-    epoch: int
-
-
 class Admin:
     """Blocking calls; each ends within `default_api_timeout_ms` or raises ClientError.
 
@@ -157,6 +115,8 @@ class Admin:
         self._open: dict[Address, Connection] = {}
         self._controller: Address | None = None
         self._cluster: Cluster | None = None
+        self._in_vain: dict[Address, int] = {}
+        """How often a node was asked since something last succeeded: the least is asked next."""
 
     def __enter__(self) -> Admin:
         return self
@@ -188,7 +148,7 @@ class Admin:
         def ask() -> Quorum:
             node = self._active()
             answer = node.call(request, DescribeQuorumResponse, self.config.request_timeout_ms)
-            return _quorum(answer)
+            return quorum_of(answer)
 
         return self._retry(ask)
 
@@ -230,7 +190,7 @@ class Admin:
         def send() -> None:
             node = self._active()
             answer = node.call(request, AddRaftVoterResponse, self.config.request_timeout_ms)
-            _check(answer.error_code, answer.error_message)
+            check(answer.error_code, answer.error_message)
 
         self._change(send, lambda: voter in self._voter_keys())
 
@@ -246,7 +206,7 @@ class Admin:
         def send() -> None:
             node = self._active()
             answer = node.call(request, RemoveRaftVoterResponse, self.config.request_timeout_ms)
-            _check(answer.error_code, answer.error_message)
+            check(answer.error_code, answer.error_message)
 
         self._change(send, lambda: voter not in self._voter_keys())
 
@@ -282,7 +242,7 @@ class Admin:
             node = self._active()
             answer = node.call(request, AlterClientQuotasResponse, self.config.request_timeout_ms)
             for told in answer.entries:
-                _check(told.error_code, told.error_message)
+                check(told.error_code, told.error_message)
 
         self._retry(send)
 
@@ -318,7 +278,7 @@ class Admin:
                 self.config.request_timeout_ms,
                 at_least=1 if validate_only else 0,
             )
-            _check(answer.error_code, answer.error_message)
+            check(answer.error_code, answer.error_message)
             outcome: dict[str, RequestFailed | None] = dict.fromkeys(levels)
             for result in answer.results:
                 if result.error_code:
@@ -356,7 +316,9 @@ class Admin:
         told = False
         while True:
             try:
-                return attempt()
+                found = attempt()
+                self._in_vain.clear()
+                return found
             except (ConnectError, NoAnswer, NotLoaded) as error:
                 self._forget()
                 failure: ClientError = error
@@ -388,12 +350,15 @@ class Admin:
         return self._open[address]
 
     def _any_node(self) -> Connection:
-        """A connection to the first node that can be reached; raises NobodyThere."""
+        """A connection to a node that can be reached, in turn; raises NobodyThere."""
         failures = []
         known = tuple(self._cluster.nodes.values()) if self._cluster else ()
-        for address in dict.fromkeys((*self._open, *self.config.bootstrap, *known)):
+        nodes = dict.fromkeys((*self._open, *self.config.bootstrap, *known))
+        for address in sorted(nodes, key=lambda each: self._in_vain.get(each, 0)):
             try:
-                return self._connect(address)
+                connection = self._connect(address)
+                self._in_vain[address] = self._in_vain.get(address, 0) + 1
+                return connection
             except ClientError as error:
                 failures.append(str(error))
         raise NobodyThere("; ".join(failures))
@@ -432,7 +397,7 @@ class Admin:
         )
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and not _is_loaded(node.features):
             raise NotLoaded(node.address)
-        _check(answer.error_code, answer.error_message)
+        check(answer.error_code, answer.error_message)
         nodes = {n.broker_id: Address(n.host, n.port) for n in answer.brokers}
         self._cluster = Cluster(answer.cluster_id, answer.controller_id, nodes)
         if answer.controller_id in nodes and self.config.controllers:
@@ -440,41 +405,7 @@ class Admin:
         return self._cluster
 
 
-def _check(code: int, message: str | None) -> None:
-    if code != ErrorCode.NONE:
-        raise RequestFailed(code, message)
-
-
 def _is_loaded(told: ApiVersionsResponse) -> bool:
     """Does the node know the cluster's features? Before, it has no metadata.version to go by."""
     known = any(feature.name == "metadata.version" for feature in told.finalized_features)
     return known and told.finalized_features_epoch >= 0
-
-
-def _quorum(answer: DescribeQuorumResponse) -> Quorum:
-    _check(answer.error_code, answer.error_message)
-    partitions = [partition for topic in answer.topics for partition in topic.partitions]
-    if len(partitions) != 1:
-        raise NoAnswer(f"DescribeQuorum told of {len(partitions)} partitions instead of one")
-    partition = partitions[0]
-    _check(partition.error_code, partition.error_message)
-    return Quorum(
-        partition.leader_id,
-        partition.leader_epoch,
-        partition.high_watermark,
-        tuple(map(_replica, partition.current_voters)),
-        tuple(map(_replica, partition.observers)),
-        {
-            node.node_id: tuple(Listener(end.name, end.host, end.port) for end in node.listeners)
-            for node in answer.nodes
-        },
-    )
-
-
-def _replica(state: DescribeQuorumResponse.TopicData.PartitionData.ReplicaState) -> Replica:
-    return Replica(
-        ReplicaKey(state.replica_id, state.replica_directory_id),
-        state.log_end_offset,
-        state.last_fetch_timestamp,
-        state.last_caught_up_timestamp,
-    )
