@@ -10,7 +10,7 @@ import pytest
 from quorate.base.errors import QuorateError
 from quorate.node.config import load_config
 from quorate.server.app import limits
-from quorate.server.listener import Acceptor, Limits
+from quorate.server.listener import MOST_A_TURN, Acceptor, Limits
 
 
 class Server:
@@ -44,6 +44,7 @@ class Server:
     def answer(self, index, data):
         self.slots[index].data = data
         self.slots[index].connection.flush()
+        self.acceptor.next_turn()
 
     async def connect(self):
         return await asyncio.open_connection("127.0.0.1", self.port)
@@ -348,9 +349,59 @@ def test_without_room_nothing_is_read_until_there_is_room():
                     await asyncio.sleep(0.001)
             assert server.frames == []
             full = False
-            server.acceptor.unthrottle()
+            server.acceptor.next_turn()
             await server.wait_for(1)
             writer.close()
+
+    asyncio.run(run())
+
+
+def test_who_waits_for_room_has_its_turn_while_others_flood():
+    """Room for two requests a step, and three connections that always want more: the fourth, a
+    follower's, comes soon, and nobody is forgotten."""
+
+    async def run():
+        taken = 0
+        async with Server(room=lambda: len(server.frames) - taken < 2) as server:
+            flood = [(await server.connect())[1] for _ in range(3)]
+            for number, writer in enumerate(flood):
+                writer.write(b"".join(frame(b"%d" % number) for _ in range(40)))
+            await until(lambda: len(server.acceptor.throttled) == 3)
+            _, follower = await server.connect()
+            follower.write(frame(b"a fetch"))
+            await until(lambda: len(server.acceptor.throttled) == 4)
+            steps = 0
+            while len(server.frames) < 121:
+                taken = len(server.frames)
+                server.acceptor.next_turn()
+                steps += 1
+                assert steps < 200, "somebody is never read again"
+            assert server.frames.index(b"a fetch") < 12
+            first = [server.frames.index(b"%d" % number) for number in range(3)]
+            assert max(first) < 12
+            for writer in (*flood, follower):
+                writer.close()
+
+    asyncio.run(run())
+
+
+def test_one_connection_has_a_share_of_a_step():
+    """Kafka takes one request of a connection at a time; a few cost no more and are as fair."""
+
+    async def run():
+        async with Server() as server:
+            _, greedy = await server.connect()
+            greedy.write(b"".join(frame(b"again") for _ in range(100)))
+            await server.wait_for(1)
+            _, follower = await server.connect()
+            follower.write(frame(b"a fetch"))
+            await server.wait_for(MOST_A_TURN + 1)
+            assert sorted(server.frames) == [b"a fetch"] + [b"again"] * MOST_A_TURN
+            for turn in range(2, 5):
+                server.acceptor.next_turn()
+                assert len(server.frames) == 1 + turn * MOST_A_TURN
+            greedy.close()
+            follower.close()
 
     asyncio.run(run())
 
@@ -402,7 +453,7 @@ def test_requests_that_wait_take_no_memory_without_bound_and_peers_go_on(full, c
             if full:
                 await until(lambda: acceptor.incoming == 8 * len(request[4:]) + 7)
                 room = True
-                acceptor.unthrottle()
+                acceptor.next_turn()
             await server.wait_for(9 if full else 1)
             server.answer(server.frames.index(b"a fetch"), b"records")
             assert await asks.readexactly(7) == b"records"

@@ -183,8 +183,7 @@ class Driver:
             return
         if effects.wake_at_ms is not None:
             self._wake_by(effects.wake_at_ms, now.monotonic_ms)
-        if self.acceptor.throttled:
-            self.acceptor.unthrottle()
+        self.acceptor.next_turn()
 
     def _wake_by(self, at_ms: int, now_ms: int) -> None:
         """Step again at `at_ms` at the latest. An earlier timer stays: a step too many is cheap,

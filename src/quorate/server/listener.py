@@ -20,6 +20,9 @@ from quorate.server.logs import Sparing
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
 
+MOST_A_TURN: Final = 4
+"""Requests of one connection in one step of the node: a few that flood must not keep the others,
+which may be its followers, out. (Kafka has one of each connection in work at a time.)"""
 _MOST_WAITING: Final = 128
 """Requests of one connection that may wait for an answer before it is no longer read."""
 
@@ -81,6 +84,9 @@ class Connection(asyncio.Protocol):
         self._held: deque[bytes] = deque()
         self._reading = True
         self._write_room = True
+        self._turn = 0
+        self._taken = 0
+        """Requests that were handed over in that turn."""
 
     # -- asyncio's calls ----------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -122,9 +128,10 @@ class Connection(asyncio.Protocol):
     # -- requests and answers -----------------------------------------------------------------
     def _admit_held(self) -> None:
         """Hand over what came, as far as there is room; then stop or go on reading."""
-        while self._held and self._transport is not None and self._has_room():
+        while self._held and self._transport is not None and self._may_ask():
             slot = Slot(self)
             self._slots.append(slot)
+            self._taken += 1
             try:
                 self._server.on_frame(slot, self._held.popleft())
             except QuorateError as error:
@@ -146,6 +153,11 @@ class Connection(asyncio.Protocol):
     def _has_room(self) -> bool:
         return self._write_room and len(self._slots) < _MOST_WAITING and self._server.has_room()
 
+    def _may_ask(self) -> bool:
+        if self._turn != self._server.turn:
+            self._turn, self._taken = self._server.turn, 0
+        return self._taken < MOST_A_TURN and self._has_room()
+
     def _throttle(self) -> None:
         transport = self._transport
         if transport is None or transport.is_closing():
@@ -155,7 +167,8 @@ class Connection(asyncio.Protocol):
             transport.resume_reading()
         elif self._reading and not wanted:
             transport.pause_reading()
-            self._server.throttled.add(self)
+        if not wanted:
+            self._server.throttled[self] = None
         self._reading = wanted
 
     def flush(self) -> None:
@@ -170,8 +183,6 @@ class Connection(asyncio.Protocol):
             self._transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
         if (self._slots or not self._write_room) and self.unsent > _MUCH_UNSENT:
             self._server.relieve()
-        if not self._reading:
-            self._admit_held()
 
     @property
     def unsent(self) -> int:
@@ -185,7 +196,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def unthrottle(self) -> None:
+    def take_turn(self) -> None:
         """There may be room again."""
         self._admit_held()
 
@@ -216,7 +227,9 @@ class Acceptor:
         self.on_frame = on_frame
         self.has_room = has_room
         self.time = loop.time
-        self.throttled: set[Connection] = set()
+        self.throttled: dict[Connection, None] = {}
+        """Who waits to be read again, in order."""
+        self.turn = 0
         self.incoming = 0
         """Bytes of all connections' requests that came and are not handed over."""
         self.log = Sparing(loop, _MOST_LINES)
@@ -280,7 +293,7 @@ class Acceptor:
         self.log.log(logging.WARNING, f"Refused a connection: {why}", text)
 
     def forget(self, connection: Connection) -> None:
-        self.throttled.discard(connection)
+        self.throttled.pop(connection, None)
         if connection in self._connections:
             self._connections.remove(connection)
             self._by_host[connection.host] -= 1
@@ -322,11 +335,16 @@ class Acceptor:
             if connection.forwards:
                 connection.close()
 
-    def unthrottle(self) -> None:
-        """Read again from the connections that had been stopped, as far as there is room."""
-        waiting, self.throttled = self.throttled, set()
+    def next_turn(self) -> None:
+        """The node took what was handed over: who waited longest goes on first."""
+        self.turn += 1
+        waiting, self.throttled = iter(self.throttled), {}
         for connection in waiting:
-            connection.unthrottle()
+            if not self.has_room():
+                served, self.throttled = self.throttled, {connection: None}
+                self.throttled |= dict.fromkeys(waiting) | served
+                return
+            connection.take_turn()
 
     def _schedule_sweep(self) -> None:
         if self.limits.max_idle_ms >= 0:
