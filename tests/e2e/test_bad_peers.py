@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import threading
 import uuid
 from datetime import timedelta
 
@@ -13,6 +14,8 @@ from kio.schema.vote.v2 import request as vote
 from interop.kafka import Quorum, new_uuid, wait_for
 from interop.probe import Connection
 from interop.process import HOST, QuorateNode, free_port
+from quorate.wire.header import encode_request
+from quorate.wire.messages import DescribeQuorumRequest
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("peers")]
 
@@ -105,6 +108,55 @@ def test_many_silent_connections(running):
     assert_still_works(running)
     for peer in peers:
         peer.close()
+
+
+def test_a_flood_of_questions_does_not_unseat_the_leader(tmp_path):
+    """Sixty clients that pipeline without end are served in turn with the followers' Fetch."""
+    topic = DescribeQuorumRequest.TopicData
+    question = DescribeQuorumRequest(
+        topics=[
+            topic(
+                topic_name="__cluster_metadata", partitions=[topic.PartitionData(partition_index=0)]
+            )
+        ]
+    )
+    frames = encode_request(question, 2, 1, "flood") * 100
+    over = threading.Event()
+    answers = [0] * 60
+
+    def flood(number, port):
+        with socket.create_connection((HOST, port)) as client:
+            client.settimeout(0.2)
+            unsent = b""
+            while not over.is_set():
+                unsent = unsent or frames
+                try:
+                    unsent = unsent[client.send(unsent) :]
+                    answers[number] += len(client.recv(1 << 20))
+                except TimeoutError:
+                    continue
+
+    with Quorum(tmp_path, dict.fromkeys((1, 2, 3), "quorate")) as quorum:
+        quorum.format()
+        quorum.start()
+        before = quorum.wait_until(lambda v: v.high_watermark > 0 and v.lag <= 0, "a quiet leader")
+        ports = [node.port for node in quorum.controllers]
+        threads = [
+            threading.Thread(target=flood, args=(n, ports[n % 3])) for n in range(len(answers))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            # three times the fetch timeout of 2 s, for it writes a NoOpRecord each half second
+            later = before.high_watermark + 12
+            after = quorum.wait_until(lambda v: v.high_watermark >= later, "six seconds")
+            quorum.write(5)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+        assert after.epoch == before.epoch
+        assert all(answers), "all clients are served"
 
 
 def ask(running, request):

@@ -82,6 +82,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._slots: deque[Slot] = deque()
         self._held: deque[bytes] = deque()
+        self._held_bytes = 0
         self._reading = True
         self._write_room = True
         self._turn = 0
@@ -115,6 +116,7 @@ class Connection(asyncio.Protocol):
             self.refuse(error)
             return
         self._held.extend(frames)
+        self._held_bytes += sum(map(len, frames))
         self._admit_held()
 
     def pause_writing(self) -> None:
@@ -132,8 +134,10 @@ class Connection(asyncio.Protocol):
             slot = Slot(self)
             self._slots.append(slot)
             self._taken += 1
+            frame = self._held.popleft()
+            self._held_bytes -= len(frame)
             try:
-                self._server.on_frame(slot, self._held.popleft())
+                self._server.on_frame(slot, frame)
             except QuorateError as error:
                 self.refuse(error)
                 return
@@ -141,13 +145,14 @@ class Connection(asyncio.Protocol):
         self._account()
 
     def _account(self) -> None:
-        before, self.incoming = self.incoming, self._reader.buffered + sum(map(len, self._held))
+        before, self.incoming = self.incoming, self._reader.buffered + self._held_bytes
         if self.incoming != before:
             self._server.account(self.incoming - before)
 
     def _drop_incoming(self) -> None:
         self._reader = FrameReader(self._server.limits.max_request_bytes)
         self._held.clear()
+        self._held_bytes = 0
         self._account()
 
     def _has_room(self) -> bool:
