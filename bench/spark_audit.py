@@ -127,7 +127,7 @@ def _part_ways(cluster: Path, end: int) -> int:
 
 
 def _last_epoch(log: Path) -> int:
-    from quorate.spark.scan import Run, runs
+    from quorate.spark.files.scan import Run, runs
 
     data = log.read_bytes()
     found = runs(lambda position, size: data[position : position + size], len(data))

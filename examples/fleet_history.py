@@ -15,11 +15,10 @@ import tempfile
 from pathlib import Path
 
 from quorate.spark import session
+from quorate.spark.history import register_views, state_at
 from quorate.spark.report.svg import Bar, bands, colour
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.timetravel import state_at
-from quorate.spark.views import register_views
 
 words = [] if "ipykernel" in sys.modules else sys.argv[1:]  # a notebook has other words
 here = Path(__file__).parent if "__file__" in globals() else Path.cwd()

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorate.spark.audit import audit
-from quorate.spark.compact import compact
-from quorate.spark.follow import follow
-from quorate.spark.history import history
+from quorate.spark.history.job import history
+from quorate.spark.history.timetravel import state_at
+from quorate.spark.jobs.compact import compact
+from quorate.spark.jobs.follow import follow
 from quorate.spark.report.job import report
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.timetravel import state_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,9 +13,9 @@ from quorate.formats.meta_properties import MetaProperties, encode_meta_properti
 from quorate.formats.records import FenceBrokerRecord, NoOpRecord, TopicRecord, encode_record
 from quorate.formats.snapshot import encode_snapshot
 from quorate.raft.values import ControlState, LeaderChange
-from quorate.spark.decode import Decoder, chunks
-from quorate.spark.rows import Origin
-from quorate.spark.scan import runs
+from quorate.spark.decode.batches import Decoder, chunks
+from quorate.spark.decode.rows import Origin
+from quorate.spark.files.scan import runs
 
 START_MS = 1_800_000_000_000
 

@@ -14,10 +14,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from interop.kafka import Quorum
 from interop.process import Node, wait_for
 from interop.test_cleaning import segments
-from quorate.spark.plan import parse_options, partitions
-from quorate.spark.read import read_partition
-from quorate.spark.stream import MetadataStreamReader, Offsets
-from quorate.spark.stream_options import parse_stream_options
+from quorate.spark.source.plan import parse_options, partitions
+from quorate.spark.source.read import read_partition
+from quorate.spark.stream.options import parse_stream_options
+from quorate.spark.stream.reader import MetadataStreamReader, Offsets
 
 FACTS = ("kind", "offset", "epoch", "type", "record", "problem")
 ALL = ReadAllAvailable()

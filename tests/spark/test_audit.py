@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from metadata.samples import DATA
 from quorate.formats.batch import iter_batches
 from quorate.spark.audit import FirstDamage, audit, audit_here
-from quorate.spark.files import SourceError
+from quorate.spark.files.paths import SourceError
 from spark.fleet import DYNAMIC, STATIC
 from spark.replica_dirs import FIRST, LOG, copy_of, flip, log_of, verdicts
 

@@ -14,7 +14,7 @@ from quorate.spark.audit.chain import ChainReader
 from quorate.spark.audit.commit import Chain, committed, held, is_voter, majority_end, parting
 from quorate.spark.audit.matching import compare, differ, first_of
 from quorate.spark.audit.model import Mismatch, Replica, Span
-from quorate.spark.scan import runs
+from quorate.spark.files.scan import runs
 from spark.replica_dirs import data, elected, key
 
 VOTERS = tuple(ReplicaKey(number) for number in (1, 2, 3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metadata.samples import DATA
-from quorate.spark.checkpoints import (
+from quorate.spark.jobs.checkpoints import (
     CHECKPOINT,
     checkpoint_for,
     checkpoints,
@@ -13,7 +13,7 @@ from quorate.spark.checkpoints import (
     places_in,
     reached,
 )
-from quorate.spark.follow import follow
+from quorate.spark.jobs.follow import follow
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.store import ConcurrentRun
 from quorate.spark.tables.summary import again_while_overtaken

@@ -48,7 +48,7 @@ def ask(python: Path, program: str, **environment: str) -> subprocess.CompletedP
 @pytest.mark.slow
 def test_the_zip_is_all_that_is_needed(bare, tmp_path):
     packed = package_zip(tmp_path)
-    program = "import quorate.spark.source, quorate.spark.audit; " + IMPORT
+    program = "import quorate.spark.data_source, quorate.spark.audit; " + IMPORT
     found = ask(bare, program, PYTHONPATH=str(packed))
     assert found.stdout.strip() == f"{packed}/quorate/formats/batch_records.py", found.stderr
 

@@ -26,10 +26,10 @@ from quorate.formats.records import (
     encode_record,
 )
 from quorate.formats.varint import encode_unsigned
-from quorate.spark import rows as rows_module
-from quorate.spark.columns import COLUMNS, DECODED
-from quorate.spark.facts import facts
-from quorate.spark.walk import can_walk
+from quorate.spark.decode import rows as rows_module
+from quorate.spark.decode.columns import COLUMNS, DECODED
+from quorate.spark.decode.facts import facts
+from quorate.spark.decode.walk import can_walk
 from spark.kafka_dump import told_by_kafka
 from spark.logs import NO_OP, START_MS, batches, fence, rows_of, topic
 

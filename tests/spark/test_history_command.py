@@ -11,11 +11,11 @@ import pytest
 from quorate.cli import main
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.raft.values import LeaderChange
-from quorate.spark.history import history, json_rows
+from quorate.spark.history.job import history, json_rows
+from quorate.spark.history.views import NAMES, VIEWS, register_views
 from quorate.spark.session import active, beside
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.views import NAMES, VIEWS, register_views
 from spark.logs import START_MS, log_directory, topic
 from spark.shared import SESSIONS, Shared
 
@@ -53,7 +53,7 @@ def ask(ask_anew, known, monkeypatch):
     """The same without making the views for each question, which takes longer than the answer."""
     session, names = known
     monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Shared(session))
-    monkeypatch.setattr("quorate.spark.history.register_views", lambda own, store, sql: names)
+    monkeypatch.setattr("quorate.spark.history.job.register_views", lambda own, store, sql: names)
     return ask_anew
 
 

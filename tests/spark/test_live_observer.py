@@ -11,10 +11,10 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, OffsetAndEpoch
 from quorate.client.connection import ConnectError
-from quorate.spark import live_leader
-from quorate.spark.live import Observer
-from quorate.spark.live_feed import LiveFeed
-from quorate.spark.live_leader import Controllers, Diverged, Unreachable
+from quorate.spark.stream import live_leader
+from quorate.spark.stream.live import Observer
+from quorate.spark.stream.live_feed import LiveFeed
+from quorate.spark.stream.live_leader import Controllers, Diverged, Unreachable
 from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.messages.fetch import FetchRequest, FetchResponse
 from quorate.wire.schema import Message

@@ -16,10 +16,10 @@ from pyarrow import fs
 from effort import one_in
 from metadata.samples import DATA
 from quorate.cli import main
-from quorate.spark.files import SourceError, expand, file_system, list_files
-from quorate.spark.plan import parse_options, partitions
-from quorate.spark.read import read_partition
-from quorate.spark.source import MetadataLogSource
+from quorate.spark.data_source import MetadataLogSource
+from quorate.spark.files.paths import SourceError, expand, file_system, list_files
+from quorate.spark.source.plan import parse_options, partitions
+from quorate.spark.source.read import read_partition
 from quorate.spark.tables.files import TableWriter, file_name, read_batches
 from quorate.spark.tables.store import ConcurrentRun, Plan
 from quorate.spark.tables.warehouse import open_store
@@ -97,7 +97,9 @@ class Refusing:
 def test_refused_access_names_what_to_set(monkeypatch):
     told = "When getting information for key 'x' in bucket 'b': AWS Error ACCESS_DENIED during "
     refusing = Refusing(told + "HeadObject operation: No response body. (Request ID: 1)")
-    monkeypatch.setattr("quorate.spark.files.file_system", lambda path: (refusing, "x", "s3://b/"))
+    monkeypatch.setattr(
+        "quorate.spark.files.paths.file_system", lambda path: (refusing, "x", "s3://b/")
+    )
     with pytest.raises(SourceError, match=r"s3://b/x: .* access is refused: set AWS_ACCESS_KEY"):
         list_files("s3://b/x")
 
@@ -188,8 +190,8 @@ def test_the_tables_of_a_warehouse_in_s3(s3):
 @pytest.mark.slow
 def test_a_warehouse_in_s3(spark, s3, tmp_path):
     """From logs there to Delta tables there, read again by Spark though its Hadoop has no S3."""
-    from quorate.spark.compact import compact
-    from quorate.spark.history import history
+    from quorate.spark.history.job import history
+    from quorate.spark.jobs.compact import compact
     from quorate.spark.tables.ingest import ingest
 
     home = "s3://tables/warehouse"

@@ -27,12 +27,12 @@ from formats.samples import DATA
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.formats.files import encode_partition_metadata, segment_name
 from quorate.raft.values import LeaderChange
-from quorate.spark.archives import Shelf, members
-from quorate.spark.columns import COLUMNS, COMMENTS
-from quorate.spark.files import SourceError, list_files
-from quorate.spark.plan import Pieces, parse_options, partitions
-from quorate.spark.read import read_partition
-from quorate.spark.typed import source_type
+from quorate.spark.decode.columns import COLUMNS, COMMENTS
+from quorate.spark.decode.typed import source_type
+from quorate.spark.files.archives import Shelf, members
+from quorate.spark.files.paths import SourceError, list_files
+from quorate.spark.source.plan import Pieces, parse_options, partitions
+from quorate.spark.source.read import read_partition
 from spark.logs import NO_OP, START_MS, batches, end_offset, log_directory, snapshot, topic
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from effort import one_in
-from quorate.spark.repair import RepairSummary, _forget, repair
+from quorate.spark.jobs.repair import RepairSummary, _forget, repair
 from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.files import DataFile, TableWriter, file_name
@@ -304,7 +304,7 @@ def test_state_whose_commits_nothing_tells_is_told_anew(spark, tmp_path, monkeyp
     commits(home, "gold/partitions")[which].unlink()
     commits(home, "silver/changes")[2].unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("quorate.spark.repair.load_progress", dies)
+        patch.setattr("quorate.spark.jobs.repair.load_progress", dies)
         with pytest.raises(KeyboardInterrupt):
             repair(spark, str(home))
     with pytest.raises(LostCommit, match="a repair was not finished: quorate pipeline repair"):

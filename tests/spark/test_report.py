@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from metadata.samples import DATA
 from quorate.spark.audit import audit_here
+from quorate.spark.files.whole import write_whole
+from quorate.spark.history.views import register_views
 from quorate.spark.report import ReportError, report
 from quorate.spark.report import gather as gathering
 from quorate.spark.report.gather import COLUMNS, Cluster
 from quorate.spark.report.page import page
 from quorate.spark.report.svg import LABELS, WIDTH, Bar, bands, heat, lines
 from quorate.spark.tables.store import WarehouseError
-from quorate.spark.views import register_views
-from quorate.spark.whole import write_whole
 from spark.fleet import DYNAMIC, STATIC, rows_of, warehouses
 
 SPAN = (1_000_000, 2_000_000)

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quorate.formats.batch import BatchView, iter_batches
-from quorate.spark.scan import Damage, scan
+from quorate.spark.files.scan import Damage, scan
 from spark.logs import batches
 
 LOG = b"".join(batches(range(1, 30)))
@@ -106,6 +106,6 @@ def test_bytes_without_any_batch_are_one_damage():
 def test_a_batch_larger_than_a_piece_is_read_whole(monkeypatch):
     data = damaged(LOG, {EDGES[9] + 9: 1})
     expected = places(found(data))
-    monkeypatch.setattr("quorate.spark.scan.PIECE_SIZE", 100)
+    monkeypatch.setattr("quorate.spark.files.scan.PIECE_SIZE", 100)
     assert found(LOG) == list(iter_batches(LOG))
     assert places(found(data)) == expected

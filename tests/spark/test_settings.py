@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from quorate.spark.follow import follow
 from quorate.spark.frame import read_metadata
-from quorate.spark.history import _JSON, history, json_rows
+from quorate.spark.history.job import _JSON, history, json_rows
+from quorate.spark.history.timetravel import state_at
+from quorate.spark.history.views import VIEWS, register_views
+from quorate.spark.jobs.follow import follow
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.timetravel import state_at
-from quorate.spark.views import VIEWS, register_views
 from quorate.spark.who import LogPaths, Reading, who
 from spark.fleet import DYNAMIC, places, rows_of
 from spark.test_who import SAMPLE

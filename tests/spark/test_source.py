@@ -11,10 +11,10 @@ from pyspark.errors import PySparkException
 
 from formats.samples import DATA, DUMPED_FILES, dump_of
 from quorate.spark import reason
-from quorate.spark.columns import COMMENTS
-from quorate.spark.files import SourceError
+from quorate.spark.data_source import FORMAT
+from quorate.spark.decode.columns import COMMENTS
+from quorate.spark.files.paths import SourceError
 from quorate.spark.frame import read_metadata
-from quorate.spark.source import FORMAT
 from spark.logs import START_MS, batches, end_offset, log_directory, snapshot
 
 pytestmark = pytest.mark.slow

@@ -15,11 +15,11 @@ from interop import kafka
 from interop.kafka import Quorum
 from interop.process import free_port, wait_for
 from interop.test_cleaning import SMALL, CleaningQuorate, segments
-from quorate.spark.files import SourceError
-from quorate.spark.follow import _clusters
-from quorate.spark.live_feed import LiveFeed
-from quorate.spark.live_leader import Diverged, Unreachable, WrongQuorum
-from quorate.spark.stream_options import parse_stream_options
+from quorate.spark.files.paths import SourceError
+from quorate.spark.jobs.follow import _clusters
+from quorate.spark.stream.live_feed import LiveFeed
+from quorate.spark.stream.live_leader import Diverged, Unreachable, WrongQuorum
+from quorate.spark.stream.options import parse_stream_options
 from spark.streams import (
     Stream,
     alive,

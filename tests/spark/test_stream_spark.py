@@ -15,11 +15,11 @@ from metadata.samples import DATA
 from quorate.base.errors import QuorateError
 from quorate.cli import main
 from quorate.spark import reason
-from quorate.spark.archives import FileGone
-from quorate.spark.files import SourceError
-from quorate.spark.follow import QueryFailed, failure, follow
-from quorate.spark.live_leader import Diverged
-from quorate.spark.source import FORMAT
+from quorate.spark.data_source import FORMAT
+from quorate.spark.files.archives import FileGone
+from quorate.spark.files.paths import SourceError
+from quorate.spark.jobs.follow import QueryFailed, failure, follow
+from quorate.spark.stream.live_leader import Diverged
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.store import CannotWrite
 from quorate.spark.tables.warehouse import open_store
@@ -232,7 +232,7 @@ def test_what_ends_a_stream_is_told_in_a_line_with_its_exit_code(
     pipeline, tmp_path, monkeypatch, happens, code, says
 ):
     """2 for what is wrong until somebody changes it, 70 for what mends itself."""
-    monkeypatch.setattr("quorate.spark.follow.ingest_rows", happens)
+    monkeypatch.setattr("quorate.spark.jobs.follow.ingest_rows", happens)
     home = log_directory(tmp_path / "node1", {0: b"".join(batches((3,)))})
     words = ("-w", tmp_path / "house", "--format", "parquet", "--once", "--up-to", "end")
     found, out, err = pipeline("stream", home, *words, "--quiet")
@@ -245,9 +245,9 @@ def test_what_ends_a_stream_is_told_in_a_line_with_its_exit_code(
     ("told", "kind", "says"),
     [
         ("Traceback (most recent call last):\n  File \"x\", line 1\n"
-         "quorate.spark.live_leader.Diverged: another log", SourceError, "another log"),
+         "quorate.spark.stream.live_leader.Diverged: another log", SourceError, "another log"),
         ("Traceback (most recent call last):\n  File \"x\", line 1\n"
-         "quorate.spark.live_leader.Unreachable: c: nobody", QueryFailed, "c: nobody"),
+         "quorate.spark.stream.live_leader.Unreachable: c: nobody", QueryFailed, "c: nobody"),
         ("Python worker failed to connect back. SQLSTATE: XXKST", QueryFailed,
          "the query failed: Python worker failed to connect back. SQLSTATE: XXKST"),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs "
@@ -270,7 +270,7 @@ def test_a_batch_that_fails_after_the_job_was_told_to_end_is_told_alike(
             "[CONCURRENT_STREAM_LOG_UPDATE] Multiple streaming jobs detected for 0."
         )
 
-    monkeypatch.setattr("quorate.spark.follow._ended", ended)
+    monkeypatch.setattr("quorate.spark.jobs.follow._ended", ended)
     home = log_directory(tmp_path / "node1", {0: b"".join(batches((3,)))})
     words = ("-w", tmp_path / "house", "--format", "parquet", "--once", "--up-to", "end")
     code, _, err = pipeline("stream", home, *words, "--quiet")

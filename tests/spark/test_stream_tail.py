@@ -13,14 +13,14 @@ from effort import one_in
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import encode_quorum_state, segment_name, snapshot_name
 from quorate.raft.values import ElectionState
-from quorate.spark.archives import FileGone
-from quorate.spark.files import SourceError
-from quorate.spark.follow import Followed
-from quorate.spark.live_leader import Diverged, Unreachable
-from quorate.spark.source import MetadataLogSource
-from quorate.spark.stream import answers
-from quorate.spark.stream_options import END, WAIT, parse_stream_options
-from quorate.spark.tail_feed import Directories, TailFeed, passed_over
+from quorate.spark.data_source import MetadataLogSource
+from quorate.spark.files.archives import FileGone
+from quorate.spark.files.paths import SourceError
+from quorate.spark.jobs.follow import Followed
+from quorate.spark.stream.live_leader import Diverged, Unreachable
+from quorate.spark.stream.options import END, WAIT, parse_stream_options
+from quorate.spark.stream.reader import answers
+from quorate.spark.stream.tail_feed import Directories, TailFeed, passed_over
 from spark.logs import batches, end_offset, log_directory, snapshot
 from spark.streams import Stream, batch_rows, facts
 

@@ -26,6 +26,7 @@ from quorate.formats.versions import KRAFT_VERSION
 from quorate.metadata.loader import Loader, SnapshotBuilder, log_batch
 from quorate.raft.values import ControlState, LeaderChange, Voters
 from quorate.spark.generate import Fleet, generate
+from quorate.spark.history.timetravel import NoSuchState, log_ends, offset_at, state_at
 from quorate.spark.tables import bronze, state
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
@@ -35,7 +36,6 @@ from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.store import ConcurrentRun
 from quorate.spark.tables.summary import BadInput
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.timetravel import NoSuchState, log_ends, offset_at, state_at
 from spark.fleet import DYNAMIC, EVERYTHING, LOG, rows_of, warehouses
 from spark.logs import START_MS, log_directory, topic
 from spark.slice_logs import thing

@@ -11,6 +11,7 @@ import pytest
 
 from effort import one_in
 from quorate.cli import main
+from quorate.spark.history.timetravel import log_ends
 from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.delta_log import RUNS
@@ -35,7 +36,6 @@ from quorate.spark.tables.store import (
     parse_plan,
 )
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.timetravel import log_ends
 
 FORMS = {"delta": DeltaStore, "parquet": ParquetStore}
 

@@ -34,13 +34,13 @@ from quorate.formats.records import (
     UserScramCredentialRecord,
     encode_record,
 )
-from quorate.spark import rows as rows_module
-from quorate.spark.decode import ViewDecoder, chunks
-from quorate.spark.files import SourceError
-from quorate.spark.rows import Origin
-from quorate.spark.scan import runs
-from quorate.spark.source import FORMAT
-from quorate.spark.typed import HEAD, VIEWS, column_name, plain_field, view, view_type, views
+from quorate.spark.data_source import FORMAT
+from quorate.spark.decode import rows as rows_module
+from quorate.spark.decode.batches import ViewDecoder, chunks
+from quorate.spark.decode.rows import Origin
+from quorate.spark.decode.typed import HEAD, VIEWS, column_name, plain_field, view, view_type, views
+from quorate.spark.files.paths import SourceError
+from quorate.spark.files.scan import runs
 from quorate.wire.schema import Message
 from spark.logs import START_MS, batches, fence, log_directory, topic
 

@@ -12,14 +12,14 @@ import pytest
 from metadata.samples import DATA
 from quorate.formats.batch import iter_batches
 from quorate.metadata.loader import Loader, log_batch
-from quorate.spark import timetravel
-from quorate.spark.history import NoSuchQuestion, history, narrowed
+from quorate.spark.history import timetravel
+from quorate.spark.history.job import NoSuchQuestion, history, narrowed
+from quorate.spark.history.timetravel import NoSuchState, offset_at, state_at
+from quorate.spark.history.views import NAMES, VIEWS, register_views
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.store import WarehouseError
-from quorate.spark.timetravel import NoSuchState, offset_at, state_at
-from quorate.spark.views import NAMES, VIEWS, register_views
 from spark.fleet import DYNAMIC, LOG, STATIC, rows_of, warehouses
 from spark.slice_logs import thing
 
@@ -389,7 +389,7 @@ def test_history_takes_a_view_or_sql_and_refuses_the_rest(spark, fleet, tmp_path
     where = f"cluster_id = '{DYNAMIC}' AND broker_id = 13"
     assert history(spark, fleet.root, "brokers_now", where=where).count() in (0, 1)
     # the session has them too, and making them takes longer than an answer
-    monkeypatch.setattr("quorate.spark.history.register_views", lambda *_: list(NAMES))
+    monkeypatch.setattr("quorate.spark.history.job.register_views", lambda *_: list(NAMES))
     assert history(spark, fleet.root, "SELECT count(*) AS n FROM log").first().n > 300
     answer = narrowed(history(spark, fleet.root, "brokers_now"), DYNAMIC, None, "broker_id DESC")
     ids = [(row.cluster_id, row.broker_id) for row in answer.collect()]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql.datasource import EqualTo, In, IsNotNull, Not, StringStartsWith
 
-from quorate.spark.columns import COLUMNS
-from quorate.spark.files import SourceError
-from quorate.spark.plan import column_types
-from quorate.spark.where import parse_where
+from quorate.spark.decode.columns import COLUMNS
+from quorate.spark.files.paths import SourceError
+from quorate.spark.source.plan import column_types
+from quorate.spark.source.where import parse_where
 from spark.logs import batches, end_offset, log_directory, snapshot
 from spark.test_plan import read
 

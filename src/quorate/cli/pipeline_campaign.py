@@ -136,7 +136,7 @@ def campaign_report(directories: tuple[str, ...], html: str | None, **words: Any
 
 def _write_page(versions: list[Version], path: Path) -> None:
     from quorate.campaign.page import page
-    from quorate.spark.whole import write_whole
+    from quorate.spark.files.whole import write_whole
 
     try:
         write_whole(path, page(versions))

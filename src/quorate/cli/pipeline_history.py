@@ -81,7 +81,7 @@ def _list_questions(as_json: bool) -> int:
     from quorate.spark.session import SparkMissing
 
     try:
-        from quorate.spark.views import VIEWS
+        from quorate.spark.history.views import VIEWS
     except ImportError as error:
         raise SparkMissing(f"{error}: pip install 'quorate[spark]'") from None
     told = [{"name": name, "question": view.question} for name, view in VIEWS.items()]
@@ -90,10 +90,10 @@ def _list_questions(as_json: bool) -> int:
 
 
 def _answer(spark: SparkSession, question: str, words: Mapping[str, Any]) -> DataFrame:
-    from quorate.spark.history import history as job
-    from quorate.spark.history import narrowed
+    from quorate.spark.history.job import history as job
+    from quorate.spark.history.job import narrowed
+    from quorate.spark.history.timetravel import log_ends, state_at
     from quorate.spark.tables.warehouse import open_store
-    from quorate.spark.timetravel import log_ends, state_at
 
     warehouse, table_format = absolute(words["warehouse"]), words["table_format"]
     if words["at"] is None:

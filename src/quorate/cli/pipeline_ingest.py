@@ -75,7 +75,7 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
 def compact(**words: Any) -> int:
     """Join small files, and delete those that no table has any more."""
     with job_on_spark("compact", words) as (spark, tell):
-        from quorate.spark.compact import compact as job
+        from quorate.spark.jobs.compact import compact as job
 
         summary = job(
             spark,

@@ -18,7 +18,7 @@ from quorate.cli.pipeline_job import (
 )
 
 if TYPE_CHECKING:
-    from quorate.spark.repair import RepairSummary
+    from quorate.spark.jobs.repair import RepairSummary
 
 
 @click.command(cls=Tool)
@@ -31,7 +31,7 @@ def repair(**words: Any) -> int:
     that has them takes them again.
     """
     with job_on_spark("repair", words) as (spark, tell):
-        from quorate.spark.repair import repair as job
+        from quorate.spark.jobs.repair import repair as job
 
         summary = job(
             spark, absolute(words["warehouse"]), table_format=words["table_format"], tell=tell

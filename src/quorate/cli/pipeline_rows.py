@@ -27,7 +27,7 @@ def shown_rows(
 
     ready: called before the first word is said, here that there are more rows
     """
-    from quorate.spark.history import json_rows
+    from quorate.spark.history.job import json_rows
 
     most = _FOR_PEOPLE if limit is None else limit
     found = [json.loads(text, parse_float=str) for text in json_rows(answer, most + 1)]
@@ -39,7 +39,7 @@ def shown_rows(
 
 def json_texts(answer: DataFrame, limit: int | None, ready: Callable[[], None]) -> Iterator[str]:
     """Every row of an answer as JSON, as it comes; with a limit the first ones."""
-    from quorate.spark.history import json_rows
+    from quorate.spark.history.job import json_rows
 
     most = None if limit is None else limit + 1
     for number, text in enumerate(json_rows(answer, most)):

@@ -21,7 +21,7 @@ from quorate.cli.pipeline_job import (
 from quorate.cli.pipeline_summary import cluster_lines
 
 if TYPE_CHECKING:
-    from quorate.spark.follow import Followed
+    from quorate.spark.jobs.follow import Followed
 
 
 @click.command(cls=Tool)
@@ -74,7 +74,7 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
     """
     options = _options(paths, words)
     with job_on_spark("stream", words) as (spark, tell), _until_stopped() as go_on:
-        from quorate.spark.follow import follow
+        from quorate.spark.jobs.follow import follow
         from quorate.spark.tables.summary import BadInput
 
         try:

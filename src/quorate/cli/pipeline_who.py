@@ -129,7 +129,7 @@ def who(**words: Any) -> int:
 
 def _condition(spark: SparkSession, words: dict[str, Any]) -> str:
     """Which rows to print. Raises NoSuchQuestion before anything is read."""
-    from quorate.spark.history import understood
+    from quorate.spark.history.job import understood
     from quorate.spark.tables.layout import WHO
     from quorate.spark.tables.read import spark_schema
 

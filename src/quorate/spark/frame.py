@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from quorate.spark.plan import parse_options, partitions
+from quorate.spark.data_source import FORMAT
 from quorate.spark.session import register
-from quorate.spark.source import FORMAT
+from quorate.spark.source.plan import parse_options, partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

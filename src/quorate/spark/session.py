@@ -189,7 +189,7 @@ def register(spark: SparkSession) -> None:
     `session`, `read_metadata` and the jobs do it; `spark.read.format("quorate-metadata")` on a
     session of your own needs it.
     """
-    from quorate.spark.source import MetadataLogSource
+    from quorate.spark.data_source import MetadataLogSource
 
     with active(spark):  # Spark looks there whether the name is taken
         spark.dataSource.register(MetadataLogSource)

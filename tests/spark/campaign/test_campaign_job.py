@@ -19,7 +19,7 @@ from quorate.campaign.job import Settings, run
 from quorate.campaign.results import part_name
 from quorate.campaign.spread import in_a_process
 from quorate.sim.campaign import Campaign, CampaignError, this_code
-from quorate.spark.files import SourceError
+from quorate.spark.files.paths import SourceError
 from spark.campaign.results import SEEDS, pretend, table
 from spark.cluster import PATIENCE
 

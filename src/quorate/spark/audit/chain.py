@@ -27,8 +27,8 @@ from quorate.spark.audit.model import (
     Span,
     Spot,
 )
-from quorate.spark.rows import Item
-from quorate.spark.scan import CONTROL, TORN, Damage, Run
+from quorate.spark.decode.rows import Item
+from quorate.spark.files.scan import CONTROL, TORN, Damage, Run
 
 BLOCK: Final = 4096
 """Offsets in a block."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quorate.spark.archives import Shelf
 from quorate.spark.audit.chain import Part
 from quorate.spark.audit.matching import differ, first_of
 from quorate.spark.audit.model import (
@@ -36,10 +35,11 @@ from quorate.spark.audit.steps import (
     scan_segment,
     segment_tasks,
 )
-from quorate.spark.files import File, SourceError
-from quorate.spark.plan import PARTITION_BYTES
+from quorate.spark.files.archives import Shelf
+from quorate.spark.files.paths import File, SourceError
+from quorate.spark.files.whole import write_whole
 from quorate.spark.session import reason
-from quorate.spark.whole import write_whole
+from quorate.spark.source.plan import PARTITION_BYTES
 
 if TYPE_CHECKING:
     from pyspark import RDD

@@ -43,7 +43,7 @@ from quorate.spark.audit.sidefiles import (
 )
 from quorate.spark.audit.uncompared import CUT_OFF, judge_uncompared
 from quorate.spark.audit.voters import judge_voters
-from quorate.spark.scan import Garbled
+from quorate.spark.files.scan import Garbled
 
 _KEEP = (
     "Copy everything away before anything is started, and do not start these nodes together: a "

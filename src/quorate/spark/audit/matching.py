@@ -8,7 +8,7 @@ import numpy as np
 
 from quorate.spark.audit.chain import Part, fingerprints
 from quorate.spark.audit.model import Mismatch, Spot
-from quorate.spark.scan import Read, Run, runs
+from quorate.spark.files.scan import Read, Run, runs
 
 
 def differ(parts: Iterable[Part]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.errors import FormatError
-from quorate.spark.files import File
+from quorate.spark.files.paths import File
 
 WARNING: Final = "warning"
 """Kafka mends it, or has a fault that makes it, or it comes from copying a running node."""

@@ -18,7 +18,6 @@ from quorate.metadata.errors import ReplayError, UnwritableMetadata
 from quorate.metadata.image import TOPIC_RESOURCE, Image
 from quorate.metadata.loader import Loader, Published, SnapshotBuilder, log_batch
 from quorate.metadata.replay import record_values
-from quorate.spark.archives import Shelf
 from quorate.spark.audit.chain import RESTORE
 from quorate.spark.audit.model import (
     DAMAGE,
@@ -36,8 +35,9 @@ from quorate.spark.audit.orphans import (
     without_inherited,
     without_orphaned,
 )
-from quorate.spark.files import File
-from quorate.spark.scan import Damage, scan
+from quorate.spark.files.archives import Shelf
+from quorate.spark.files.paths import File
+from quorate.spark.files.scan import Damage, scan
 
 _DELETE = (
     "Delete this snapshot while an older one or the whole log is there, else let the node fetch "

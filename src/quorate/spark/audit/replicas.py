@@ -18,9 +18,16 @@ from quorate.formats.files import (
     parse_segment_name,
 )
 from quorate.formats.meta_properties import decode_meta_properties
-from quorate.spark.archives import Shelf, UnsoundArchive, is_archive, members
 from quorate.spark.audit.model import DAMAGE, Finding, Replica, Spot
-from quorate.spark.files import (
+from quorate.spark.files.archives import Shelf, UnsoundArchive, is_archive, members
+from quorate.spark.files.layout import (
+    UNKNOWN_CLUSTER,
+    UNKNOWN_NODE,
+    LogDirectory,
+    log_directories,
+    single_file,
+)
+from quorate.spark.files.paths import (
     File,
     SourceError,
     by_directory,
@@ -28,13 +35,6 @@ from quorate.spark.files import (
     file_path,
     list_files,
     parent,
-)
-from quorate.spark.layout import (
-    UNKNOWN_CLUSTER,
-    UNKNOWN_NODE,
-    LogDirectory,
-    log_directories,
-    single_file,
 )
 
 _NO_META: Final = (

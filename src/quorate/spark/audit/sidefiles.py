@@ -16,7 +16,7 @@ from quorate.formats.files import (
 from quorate.formats.snapshot import read_snapshot
 from quorate.spark.audit.commit import Chain
 from quorate.spark.audit.model import DAMAGE, WARNING, Finding, Spot
-from quorate.spark.scan import Garbled
+from quorate.spark.files.scan import Garbled
 
 _ANEW = (
     "if it still says so, let the node come back as a new one (an empty directory with a new "

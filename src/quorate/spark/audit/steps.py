@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from quorate.spark.archives import GarbledMember, Shelf
 from quorate.spark.audit.chain import ChainReader, Part
 from quorate.spark.audit.judge import Evidence, judge
 from quorate.spark.audit.matching import compare
@@ -21,8 +20,9 @@ from quorate.spark.audit.model import (
     Spot,
 )
 from quorate.spark.audit.replay import replay_replica
-from quorate.spark.files import File
-from quorate.spark.scan import Damage, Garbled, Read, runs
+from quorate.spark.files.archives import GarbledMember, Shelf
+from quorate.spark.files.paths import File
+from quorate.spark.files.scan import Damage, Garbled, Read, runs
 
 Key = tuple[str, int, int]
 """Cluster, epoch, block: where parts are compared."""

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorate.base.errors import QuorateError
+from quorate.spark.files.whole import write_whole
+from quorate.spark.history.views import register_views
 from quorate.spark.report.gather import Cluster, gather
 from quorate.spark.report.page import page
 from quorate.spark.tables.store import NoWarehouse
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.views import register_views
-from quorate.spark.whole import write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

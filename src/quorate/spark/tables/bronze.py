@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quorate.spark.files.scan import bad_piece
 from quorate.spark.tables.files import TableWriter, file_name, safe_name
-from quorate.spark.tables.layout import LOG, SNAPSHOTS, bad_piece
+from quorate.spark.tables.layout import LOG, SNAPSHOTS
 from quorate.spark.tables.lineage import CHUNK, Group, Intake, Span, intake
 from quorate.spark.tables.secrets import without_secrets
 

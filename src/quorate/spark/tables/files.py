@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from quorate.spark.files import file_system
+from quorate.spark.files.paths import file_system
 from quorate.spark.tables.layout import TABLES, table_path
 
 BUFFER_ROWS: Final = 20_000

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.spark.layout import UNFOUNDED
+from quorate.spark.files.layout import UNFOUNDED
 from quorate.spark.tables.bronze import NOTE, Rows, SnapshotFile, Survey, replica_of
 from quorate.spark.tables.control import Progress
 from quorate.spark.tables.lineage import covered

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from quorate.spark.frame import check_paths, frame_of
-from quorate.spark.stream_options import END, MAJORITY, SNAPSHOT
+from quorate.spark.stream.options import END, MAJORITY, SNAPSHOT
 from quorate.spark.tables.bronze import (
     BODY,
     HEADER,

@@ -27,7 +27,7 @@ from quorate.metadata.image import (
     QuotaEntity,
     VersionRange,
 )
-from quorate.spark.facts import ACL_RESOURCES, CONFIG_RESOURCES
+from quorate.spark.decode.facts import ACL_RESOURCES, CONFIG_RESOURCES
 
 Key = tuple[Any, ...]
 Row = tuple[Any, ...]

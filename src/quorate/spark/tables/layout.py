@@ -84,13 +84,6 @@ REASONS: Final = {
 }
 
 
-def bad_piece(file: str | None, position: int | None, offset: int | None, problem: str) -> str:
-    """A row of quarantine in words."""
-    byte = "" if position is None else f", byte {position}"
-    record = "" if offset is None else f", offset {offset}"
-    return f"{file}{byte}{record}: {problem}"
-
-
 CHANGES: Final = pa.schema(
     [
         ("cluster_id", TEXT),

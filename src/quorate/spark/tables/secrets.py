@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorate.spark.columns import IN_RAW
+from quorate.spark.decode.columns import IN_RAW
 from quorate.spark.tables.configs import is_secret_config
 from quorate.spark.tables.kinds import HIDDEN
 

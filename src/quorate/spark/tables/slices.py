@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from quorate.metadata.errors import ReplayError
 from quorate.metadata.interning import Interner
+from quorate.spark.files.scan import bad_piece
 from quorate.spark.tables.events import Event, events, facts_json
 from quorate.spark.tables.files import (
     DataFile,
@@ -43,7 +44,7 @@ from quorate.spark.tables.kinds import (
     Key,
     Kind,
 )
-from quorate.spark.tables.layout import TABLES, bad_piece
+from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.orphans import LEFT_OUT, ORPHANED, WHY
 from quorate.spark.tables.parse import RecordJsonError, parse_record
 from quorate.spark.tables.rules import Change, changes, remove_topic_configs

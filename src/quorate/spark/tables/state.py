@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from quorate.spark.arrays import microseconds
+from quorate.spark.decode.arrays import microseconds
 from quorate.spark.tables.bronze import Place
 from quorate.spark.tables.lineage import CHUNK, Span, Stretch, after_holes, bounds_of, floors
 from quorate.spark.tables.orphans import ORPHANED, marked
@@ -329,7 +329,7 @@ def _group() -> Column:
 
 
 def _config_types() -> Mapping[int, str]:
-    from quorate.spark.facts import CONFIG_RESOURCES
+    from quorate.spark.decode.facts import CONFIG_RESOURCES
 
     return CONFIG_RESOURCES
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from quorate.metadata import settings
-from quorate.spark.facts import ACL_RESOURCES
+from quorate.spark.decode.facts import ACL_RESOURCES
 from quorate.spark.tables.configs import is_secret_config
 from quorate.spark.tables.kinds import (
     HIDDEN,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from quorate.base.errors import QuorateError
-from quorate.spark.files import SourceError
+from quorate.spark.files.paths import SourceError
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.files import DataFile, TableWriter, file_name, safe_name
 from quorate.spark.tables.layout import WHO

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from pyarrow import ArrowException
 
-from quorate.spark.files import SourceError, file_system
+from quorate.spark.files.paths import SourceError, file_system
 from quorate.spark.who.layout import Layout
 
 PIECE_BYTES: Final = 32 << 20

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from quorate.spark.files import SourceError, expand, list_files, split
+from quorate.spark.files.paths import SourceError, expand, list_files, split
 from quorate.spark.who.bodies import (
     is_interesting,
     is_request,

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
+from quorate.spark.history.views import NAMES, VIEWS, register_views
 from quorate.spark.session import active, beside
 from quorate.spark.tables.store import NoWarehouse
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.views import NAMES, VIEWS, register_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,14 +19,14 @@ from quorate.formats.errors import FormatError, NewerRecord, RecordError
 from quorate.formats.json_text import to_json
 from quorate.formats.records import RECORD_TYPES, decode_record
 from quorate.formats.varint import read_unsigned
-from quorate.spark.arrays import Ints
-from quorate.spark.columns import COLUMNS, DECODED, IN_RAW
-from quorate.spark.facts import facts
-from quorate.spark.files import SourceError
-from quorate.spark.groups import Arrays, decode_group
-from quorate.spark.rows import Item, Origin, Row, Rows, Values, chunked
-from quorate.spark.typed import HEAD, column_name, plain_field, view_type
-from quorate.spark.walk import walk
+from quorate.spark.decode.arrays import Ints
+from quorate.spark.decode.columns import COLUMNS, DECODED, IN_RAW
+from quorate.spark.decode.facts import facts
+from quorate.spark.decode.groups import Arrays, decode_group
+from quorate.spark.decode.rows import Item, Origin, Row, Rows, Values, chunked
+from quorate.spark.decode.typed import HEAD, column_name, plain_field, view_type
+from quorate.spark.decode.walk import walk
+from quorate.spark.files.paths import SourceError
 from quorate.wire.schema import Message
 
 Part = tuple[Ints, Arrays]

@@ -13,21 +13,29 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from quorate.formats.batch import BatchView
 from quorate.formats.files import META_PROPERTIES
-from quorate.spark.archives import Shelf, UnsoundArchive, is_archive, members
-from quorate.spark.columns import COLUMNS, in_any_case
-from quorate.spark.files import File, SourceError, expand, file_path, list_files, parent, split
-from quorate.spark.filters import Span, may_hold
-from quorate.spark.layout import (
+from quorate.spark.decode.columns import COLUMNS, in_any_case
+from quorate.spark.decode.rows import Origin
+from quorate.spark.decode.typed import VIEWS, view_type
+from quorate.spark.files.archives import Shelf, UnsoundArchive, is_archive, members
+from quorate.spark.files.layout import (
     UNKNOWN_CLUSTER,
     UNKNOWN_NODE,
     LogDirectory,
     log_directories,
     single_file,
 )
-from quorate.spark.rows import Origin
-from quorate.spark.scan import scan
-from quorate.spark.typed import VIEWS, view_type
-from quorate.spark.where import parse_where
+from quorate.spark.files.paths import (
+    File,
+    SourceError,
+    expand,
+    file_path,
+    list_files,
+    parent,
+    split,
+)
+from quorate.spark.files.scan import scan
+from quorate.spark.source.filters import Span, may_hold
+from quorate.spark.source.where import parse_where
 
 PARTITION_BYTES: Final = 32 * 1024 * 1024
 _OPEN_COST: Final = 64 * 1024

@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quorate.spark.history.timetravel import current
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.read import read_files
 from quorate.spark.tables.store import Store
-from quorate.spark.timetravel import current
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,18 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.spark.archives import FileGone, Shelf, UnsoundArchive, members
-from quorate.spark.feed import Feed, Look, Maker, Part
-from quorate.spark.files import File, PassingFault, SourceError
-from quorate.spark.layout import UNKNOWN_CLUSTER, LogDirectory
-from quorate.spark.live_leader import Diverged
-from quorate.spark.plan import Options, Piece, logs_of, strangers
-from quorate.spark.read import followed
-from quorate.spark.rows import Origin
-from quorate.spark.scan import Damage, runs
-from quorate.spark.stream_options import END, MAJORITY, StreamOptions
-from quorate.spark.tables.layout import bad_piece
-from quorate.spark.tail import Tail, majority_end, snapshot_end
+from quorate.spark.decode.rows import Origin
+from quorate.spark.files.archives import FileGone, Shelf, UnsoundArchive, members
+from quorate.spark.files.layout import UNKNOWN_CLUSTER, LogDirectory
+from quorate.spark.files.paths import File, PassingFault, SourceError
+from quorate.spark.files.scan import Damage, bad_piece, runs
+from quorate.spark.source.plan import Options, Piece, logs_of, strangers
+from quorate.spark.source.read import followed
+from quorate.spark.stream.feed import Feed, Look, Maker, Part
+from quorate.spark.stream.live_leader import Diverged
+from quorate.spark.stream.options import END, MAJORITY, StreamOptions
+from quorate.spark.stream.tail import Tail, majority_end, snapshot_end
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,16 +14,16 @@ from pyspark.sql.datasource import EqualTo, Filter
 from quorate.formats.batch import control_records
 from quorate.formats.control import SnapshotFooter
 from quorate.formats.errors import BatchError
-from quorate.spark.archives import Shelf
-from quorate.spark.arrays import microseconds
-from quorate.spark.decode import AnyDecoder, Decoder, ViewDecoder, chunks
-from quorate.spark.files import SourceError
-from quorate.spark.filters import Span, in_microseconds, may_hold, mentions
-from quorate.spark.plan import Options, Piece, Pieces, archive_pieces
-from quorate.spark.rows import Item
-from quorate.spark.scan import CONTROL, Damage, Ints, Run, runs
-from quorate.spark.typed import VIEWS
-from quorate.spark.where import columns_of, passing
+from quorate.spark.decode.arrays import microseconds
+from quorate.spark.decode.batches import AnyDecoder, Decoder, ViewDecoder, chunks
+from quorate.spark.decode.rows import Item
+from quorate.spark.decode.typed import VIEWS
+from quorate.spark.files.archives import Shelf
+from quorate.spark.files.paths import SourceError
+from quorate.spark.files.scan import CONTROL, Damage, Ints, Run, runs
+from quorate.spark.source.filters import Span, in_microseconds, may_hold, mentions
+from quorate.spark.source.plan import Options, Piece, Pieces, archive_pieces
+from quorate.spark.source.where import columns_of, passing
 
 _TOLD_BY_HEADERS: Final = frozenset(("offset", "timestamp", "epoch", "is_control"))
 

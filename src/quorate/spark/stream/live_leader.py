@@ -13,7 +13,7 @@ from typing import Any, Final, Self, TypeVar
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import METADATA_TOPIC, Address
 from quorate.client.connection import ClientError, Connection, NoAnswer, UnsupportedVersion
-from quorate.spark.files import PassingFault, SourceError
+from quorate.spark.files.paths import PassingFault, SourceError
 from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.messages.fetch import FetchResponse, FetchSnapshotResponse
 from quorate.wire.schema import Message

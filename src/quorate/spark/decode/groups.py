@@ -15,9 +15,9 @@ from quorate.formats.records import (
     ConfigRecord,
     PartitionChangeRecord,
 )
-from quorate.spark.arrays import Bytes, Column, Ints, Mask, Numbers, joined
-from quorate.spark.columns import COLUMNS
-from quorate.spark.facts import (
+from quorate.spark.decode.arrays import Bytes, Column, Ints, Mask, Numbers, joined
+from quorate.spark.decode.columns import COLUMNS
+from quorate.spark.decode.facts import (
     DEFAULT,
     FIELDS,
     NO_CHANGE,
@@ -27,7 +27,7 @@ from quorate.spark.facts import (
     acl_kind,
     config_kind,
 )
-from quorate.spark.walk import walk
+from quorate.spark.decode.walk import walk
 from quorate.wire.schema import Message
 
 Arrays = dict[str, pa.Array]

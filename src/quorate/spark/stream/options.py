@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from quorate.client.config import BootstrapError, client_config
-from quorate.spark.files import SourceError
-from quorate.spark.live_leader import Controllers
-from quorate.spark.plan import Options, number, parse_options
+from quorate.spark.files.paths import SourceError
+from quorate.spark.source.plan import Options, number, parse_options
+from quorate.spark.stream.live_leader import Controllers
 
 BOOTSTRAP: Final = "bootstrap.controllers"
 _CLUSTER: Final = "clusterid"

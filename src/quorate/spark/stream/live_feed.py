@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import Address, OffsetAndEpoch
 from quorate.formats.files import segment_name, snapshot_name
-from quorate.spark.feed import Feed, Look, Maker, Part
-from quorate.spark.files import File, PassingFault
-from quorate.spark.live import Fetched, Observer
-from quorate.spark.live_leader import ANOTHER_LOG, Controllers, Diverged
-from quorate.spark.plan import Options, Piece
-from quorate.spark.read import followed
-from quorate.spark.rows import Origin
-from quorate.spark.scan import runs
+from quorate.spark.decode.rows import Origin
+from quorate.spark.files.paths import File, PassingFault
+from quorate.spark.files.scan import runs
+from quorate.spark.source.plan import Options, Piece
+from quorate.spark.source.read import followed
+from quorate.spark.stream.feed import Feed, Look, Maker, Part
+from quorate.spark.stream.live import Fetched, Observer
+from quorate.spark.stream.live_leader import ANOTHER_LOG, Controllers, Diverged
 
 if TYPE_CHECKING:
     import pyarrow as pa

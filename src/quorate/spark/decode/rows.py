@@ -23,10 +23,10 @@ from quorate.formats.control import (
 from quorate.formats.errors import BatchError, RecordError
 from quorate.formats.json_text import to_json
 from quorate.formats.records import RECORD_TYPES
-from quorate.spark.arrays import Bytes, Ints, Mask, microseconds
-from quorate.spark.columns import COLUMNS
-from quorate.spark.scan import CONTROL, HEADER, Damage, Run
-from quorate.spark.walk import PADDING, can_walk
+from quorate.spark.decode.arrays import Bytes, Ints, Mask, microseconds
+from quorate.spark.decode.columns import COLUMNS
+from quorate.spark.decode.walk import PADDING, can_walk
+from quorate.spark.files.scan import CONTROL, HEADER, Damage, Run
 from quorate.wire.schema import Message
 
 CHUNK_ROWS: Final = 32_768

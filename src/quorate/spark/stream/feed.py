@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.spark.files import PassingFault, SourceError
-from quorate.spark.plan import Options
-from quorate.spark.read import decoder_of
-from quorate.spark.rows import Item, Origin, chunked
-from quorate.spark.scan import Damage, Run
+from quorate.spark.decode.rows import Item, Origin, chunked
+from quorate.spark.files.paths import PassingFault, SourceError
+from quorate.spark.files.scan import Damage, Run
+from quorate.spark.source.plan import Options
+from quorate.spark.source.read import decoder_of
 
 if TYPE_CHECKING:
-    from quorate.spark.decode import AnyDecoder
+    from quorate.spark.decode.batches import AnyDecoder
 
 BEGIN = OffsetAndEpoch(0, 0)
 

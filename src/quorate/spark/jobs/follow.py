@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import StreamingQueryException
 
 from quorate.base.errors import QuorateError
-from quorate.spark.checkpoints import checkpoint_for, reached
-from quorate.spark.feed import BEGIN, Feed
-from quorate.spark.files import SourceError
+from quorate.spark.data_source import FORMAT
+from quorate.spark.files.paths import SourceError
+from quorate.spark.jobs.checkpoints import checkpoint_for, reached
 from quorate.spark.session import ours, reason, register
-from quorate.spark.source import FORMAT
-from quorate.spark.stream import answers, feeds
-from quorate.spark.stream_options import END, WAIT, StreamOptions, parse_stream_options
+from quorate.spark.stream.feed import BEGIN, Feed
+from quorate.spark.stream.options import END, WAIT, StreamOptions, parse_stream_options
+from quorate.spark.stream.reader import answers, feeds
+from quorate.spark.stream.tail_feed import passed_over, unread_ends
 from quorate.spark.tables.bronze import BODY
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.ingest import ingest_rows
@@ -34,7 +35,6 @@ from quorate.spark.tables.summary import (
     of_cluster,
 )
 from quorate.spark.tables.warehouse import open_store
-from quorate.spark.tail_feed import passed_over, unread_ends
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

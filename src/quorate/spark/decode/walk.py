@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from quorate.spark.arrays import Bytes, Column, Ints, Lists, Mask, Numbers, Texts, Uuids
+from quorate.spark.decode.arrays import Bytes, Column, Ints, Lists, Mask, Numbers, Texts, Uuids
 from quorate.wire.schema import NEW, Field, Message
 
 PADDING: Final = 64

@@ -25,12 +25,12 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.spark.feed import BEGIN, Feed, Look, Part
-from quorate.spark.files import SourceError
-from quorate.spark.live_feed import LiveFeed
-from quorate.spark.live_leader import Unreachable
-from quorate.spark.stream_options import LATEST, WAIT, StreamOptions
-from quorate.spark.tail_feed import Directories, TailFeed
+from quorate.spark.files.paths import SourceError
+from quorate.spark.stream.feed import BEGIN, Feed, Look, Part
+from quorate.spark.stream.live_feed import LiveFeed
+from quorate.spark.stream.live_leader import Unreachable
+from quorate.spark.stream.options import LATEST, WAIT, StreamOptions
+from quorate.spark.stream.tail_feed import Directories, TailFeed
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,9 +18,9 @@ from typing import Any, Final, Literal, Self
 from pyarrow import ArrowException
 
 from quorate.formats.files import DELETED_SUFFIX, parse_segment_name, parse_snapshot_name
-from quorate.spark.files import File, PassingFault, SourceError, file_system
-from quorate.spark.scan import Garbled, Read
-from quorate.spark.zips import CutZip
+from quorate.spark.files.paths import File, PassingFault, SourceError, file_system
+from quorate.spark.files.scan import Garbled, Read
+from quorate.spark.files.zips import CutZip
 
 ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _UNREADABLE: Final = (

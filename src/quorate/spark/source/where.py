@@ -36,8 +36,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from quorate.spark.columns import in_any_case
-from quorate.spark.files import SourceError
+from quorate.spark.decode.columns import in_any_case
+from quorate.spark.files.paths import SourceError
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<number>-?\d+)|(?P<word>\w+)|(?P<sign><>|!=|==|<=|>=|[=<>(),]))"

@@ -21,7 +21,7 @@ from pyspark.sql import types as t
 
 from quorate.base.ids import uuid_to_text
 from quorate.formats.records import RECORD_TYPES
-from quorate.spark.columns import COLUMNS, COMMENTS
+from quorate.spark.decode.columns import COLUMNS, COMMENTS
 from quorate.wire.schema import NEW, Field, Message, Struct
 
 if TYPE_CHECKING:

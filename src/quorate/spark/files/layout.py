@@ -19,7 +19,7 @@ from quorate.formats.files import (
     parse_snapshot_name,
 )
 from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
-from quorate.spark.files import File, SourceError, by_directory, parent, split
+from quorate.spark.files.paths import File, SourceError, by_directory, parent, split
 
 ReadSmall = Callable[[File], bytes]
 

@@ -22,13 +22,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from quorate.spark.files import SourceError
-from quorate.spark.filters import in_microseconds
-from quorate.spark.plan import Options, Pieces, column_names, partitions
-from quorate.spark.read import read_partition
-from quorate.spark.stream import MetadataStreamReader
-from quorate.spark.stream_options import is_stream_option, parse_stream_options
-from quorate.spark.typed import VIEWS, source_type, view_type
+from quorate.spark.decode.typed import VIEWS, source_type, view_type
+from quorate.spark.files.paths import SourceError
+from quorate.spark.source.filters import in_microseconds
+from quorate.spark.source.plan import Options, Pieces, column_names, partitions
+from quorate.spark.source.read import read_partition
+from quorate.spark.stream.options import is_stream_option, parse_stream_options
+from quorate.spark.stream.reader import MetadataStreamReader
 
 if TYPE_CHECKING:
     import pyarrow as pa

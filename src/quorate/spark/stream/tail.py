@@ -20,10 +20,10 @@ from quorate.formats.batch import raw_records
 from quorate.formats.control import LeaderChangeMessage, VotersRecord, decode_message
 from quorate.formats.errors import FormatError
 from quorate.formats.files import QUORUM_STATE, decode_quorum_state
-from quorate.spark.archives import Shelf
-from quorate.spark.files import File, SourceError, list_files
-from quorate.spark.layout import LogDirectory
-from quorate.spark.scan import CONTROL, Run, runs
+from quorate.spark.files.archives import Shelf
+from quorate.spark.files.layout import LogDirectory
+from quorate.spark.files.paths import File, SourceError, list_files
+from quorate.spark.files.scan import CONTROL, Run, runs
 
 _HEAD: Final = 61
 """Bytes of a batch's header: offset, epoch and checksum tell one batch from another."""

@@ -15,7 +15,7 @@ from typing import IO, Any, Final
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from quorate.formats.batch import iter_batches, whole_batches_size
-from quorate.spark.live_leader import Asker
+from quorate.spark.stream.live_leader import Asker
 from quorate.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,

@@ -316,3 +316,10 @@ def _plain(heads: npt.NDArray[Any]) -> Mask:
         & (heads["count"] >= 1)
         & (heads["last_delta"] == heads["count"] - 1)
     )
+
+
+def bad_piece(file: str | None, position: int | None, offset: int | None, problem: str) -> str:
+    """A piece that cannot be read, in words: where it stands, and why."""
+    byte = "" if position is None else f", byte {position}"
+    record = "" if offset is None else f", offset {offset}"
+    return f"{file}{byte}{record}: {problem}"
