@@ -136,8 +136,8 @@ def spark_history(quick: bool) -> Report:
 
 def _reach(report: Report) -> None:
     """How much of what holds now a change in 20 topics, and in one, writes anew."""
-    from quorate.spark.tables.slices import slice_of
     from quorate.spark.tables.state import slices_for
+    from quorate.spark.tables.versions import slice_of
 
     for topics in (500, 5_000, 50_000, 100_000):
         count = slices_for(topics * (1 + PARTITIONS_PER_TOPIC), 0, 1)
@@ -165,7 +165,8 @@ def _slice(
     home: str, files: dict[str, str], values: Iterator[bytes]
 ) -> tuple[float, dict[str, str]]:
     """Processor ms of the records on a slice that has these files, and its files then."""
-    from quorate.spark.tables.slices import CURRENT, Slice, SlicePlace, Step
+    from quorate.spark.tables.slices import Slice, Step
+    from quorate.spark.tables.versions import CURRENT, SlicePlace
 
     steps = []
     for offset, value in enumerate(values, len(files) << 20):

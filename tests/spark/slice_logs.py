@@ -18,17 +18,9 @@ from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.rewind import cut_versions, slice_errands
 from quorate.spark.tables.secrets import shown_record
-from quorate.spark.tables.slices import (
-    CLOSED,
-    CURRENT,
-    TOPIC_CONFIGS,
-    Slice,
-    SlicePlace,
-    Step,
-    in_slice,
-    slice_of,
-)
+from quorate.spark.tables.slices import TOPIC_CONFIGS, Slice, Step
 from quorate.spark.tables.store import Stored
+from quorate.spark.tables.versions import CLOSED, CURRENT, SlicePlace, in_slice, slice_of
 
 CLUSTER = "cluster-a"
 

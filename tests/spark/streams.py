@@ -14,7 +14,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from interop.kafka import Quorum
 from interop.process import Node, wait_for
 from interop.test_cleaning import segments
-from quorate.spark.source.plan import parse_options, partitions
+from quorate.spark.source.options import parse_options
+from quorate.spark.source.plan import partitions
 from quorate.spark.source.read import read_partition
 from quorate.spark.stream.options import parse_stream_options
 from quorate.spark.stream.reader import MetadataStreamReader, Offsets

@@ -18,7 +18,8 @@ from metadata.samples import DATA
 from quorate.cli import main
 from quorate.spark.data_source import MetadataLogSource
 from quorate.spark.files.paths import SourceError, expand, file_system, list_files
-from quorate.spark.source.plan import parse_options, partitions
+from quorate.spark.source.options import parse_options
+from quorate.spark.source.plan import partitions
 from quorate.spark.source.read import read_partition
 from quorate.spark.tables.files import TableWriter, file_name, read_batches
 from quorate.spark.tables.store import ConcurrentRun, Plan

@@ -31,7 +31,8 @@ from quorate.spark.decode.columns import COLUMNS, COMMENTS
 from quorate.spark.decode.typed import source_type
 from quorate.spark.files.archives import Shelf, members
 from quorate.spark.files.paths import SourceError, list_files
-from quorate.spark.source.plan import Pieces, parse_options, partitions
+from quorate.spark.source.options import parse_options
+from quorate.spark.source.plan import Pieces, partitions
 from quorate.spark.source.read import read_partition
 from spark.logs import NO_OP, START_MS, batches, end_offset, log_directory, snapshot, topic
 

@@ -19,7 +19,8 @@ from quorate.cli.pipeline_summary import cluster_lines
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.raft.values import LeaderChange
 from quorate.spark.files.paths import SourceError
-from quorate.spark.source.plan import parse_options, partitions
+from quorate.spark.source.options import parse_options
+from quorate.spark.source.plan import partitions
 from quorate.spark.source.read import read_partition
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.summary import ClusterSummary, Summary

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import pytest
 
-from quorate.spark.tables.bronze import SnapshotFile, Survey
 from quorate.spark.tables.control import Progress
 from quorate.spark.tables.ingest import _superseded
 from quorate.spark.tables.lineage import Group, Span, covered, lineage, overlap, without
 from quorate.spark.tables.proof import Evidence, proven_spans, unproven
 from quorate.spark.tables.rewind import _cut_spans
 from quorate.spark.tables.seam import that_take_back
+from quorate.spark.tables.survey import SnapshotFile, Survey
 
 VOTERS, OBSERVERS = (1, 2, 3), (11, 12)
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.spark.tables.bronze import SnapshotFile, Survey
 from quorate.spark.tables.ingest import _wanted_snapshots
 from quorate.spark.tables.lineage import (
     CHUNK,
@@ -30,6 +29,7 @@ from quorate.spark.tables.lineage import (
     up_to_open,
     without,
 )
+from quorate.spark.tables.survey import SnapshotFile, Survey
 
 
 def groups(replica, *spans):

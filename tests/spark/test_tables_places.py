@@ -9,11 +9,11 @@ from unittest.mock import MagicMock
 import pytest
 
 from quorate.formats.batch import encode_batch
-from quorate.spark.tables.bronze import Survey
 from quorate.spark.tables.control import Progress
 from quorate.spark.tables.founded import without_founded
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.lineage import Span
+from quorate.spark.tables.survey import Survey
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import rows_of
 from spark.logs import NO_OP, START_MS, end_offset, log_directory

@@ -7,12 +7,12 @@ import pytest
 from quorate.formats import records as r
 from quorate.formats.batch import encode_batch
 from quorate.formats.records import encode_record
-from quorate.spark.tables.bronze import Survey
 from quorate.spark.tables.control import Progress
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.lineage import Group, Span
 from quorate.spark.tables.seam import that_take_back
 from quorate.spark.tables.summary import BadInput
+from quorate.spark.tables.survey import Survey
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import rows_of
 from spark.logs import START_MS, log_directory

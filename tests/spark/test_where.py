@@ -10,7 +10,7 @@ from pyspark.sql.datasource import EqualTo, In, IsNotNull, Not, StringStartsWith
 
 from quorate.spark.decode.columns import COLUMNS
 from quorate.spark.files.paths import SourceError
-from quorate.spark.source.plan import column_types
+from quorate.spark.source.options import column_types
 from quorate.spark.source.where import parse_where
 from spark.logs import batches, end_offset, log_directory, snapshot
 from spark.test_plan import read

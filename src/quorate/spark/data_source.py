@@ -25,7 +25,8 @@ from pyspark.sql.types import StructType
 from quorate.spark.decode.typed import VIEWS, source_type, view_type
 from quorate.spark.files.paths import SourceError
 from quorate.spark.source.filters import in_microseconds
-from quorate.spark.source.plan import Options, Pieces, column_names, partitions
+from quorate.spark.source.options import Options, column_names
+from quorate.spark.source.plan import Pieces, partitions
 from quorate.spark.source.read import read_partition
 from quorate.spark.stream.options import is_stream_option, parse_stream_options
 from quorate.spark.stream.reader import MetadataStreamReader

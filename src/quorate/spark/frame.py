@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from quorate.spark.data_source import FORMAT
 from quorate.spark.session import register
-from quorate.spark.source.plan import parse_options, partitions
+from quorate.spark.source.options import parse_options
+from quorate.spark.source.plan import partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

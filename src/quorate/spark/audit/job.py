@@ -39,7 +39,7 @@ from quorate.spark.files.archives import Shelf
 from quorate.spark.files.paths import File, SourceError
 from quorate.spark.files.whole import write_whole
 from quorate.spark.session import reason
-from quorate.spark.source.plan import PARTITION_BYTES
+from quorate.spark.source.options import PARTITION_BYTES
 
 if TYPE_CHECKING:
     from pyspark import RDD

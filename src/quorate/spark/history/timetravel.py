@@ -20,8 +20,8 @@ from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import VALIDITY
 from quorate.spark.tables.lineage import covered
 from quorate.spark.tables.read import read_files, read_table
-from quorate.spark.tables.slices import CURRENT
 from quorate.spark.tables.store import Store, Stored
+from quorate.spark.tables.versions import CURRENT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

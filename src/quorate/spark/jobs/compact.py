@@ -18,8 +18,8 @@ from quorate.spark.tables.bronze import Place
 from quorate.spark.tables.errands import Errand, run_errands, write_rows
 from quorate.spark.tables.files import DataFile, file_name, read_file
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.slices import CLOSED
 from quorate.spark.tables.store import COMPACT, NoWarehouse, Plan, Store, Stored
+from quorate.spark.tables.versions import CLOSED
 from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:

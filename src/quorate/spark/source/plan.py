@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql.datasource import Filter, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from quorate.formats.batch import BatchView
 from quorate.formats.files import META_PROPERTIES
-from quorate.spark.decode.columns import COLUMNS, in_any_case
 from quorate.spark.decode.rows import Origin
-from quorate.spark.decode.typed import VIEWS, view_type
 from quorate.spark.files.archives import Shelf, UnsoundArchive, is_archive, members
 from quorate.spark.files.layout import (
     UNKNOWN_CLUSTER,
@@ -35,122 +30,11 @@ from quorate.spark.files.paths import (
 )
 from quorate.spark.files.scan import scan
 from quorate.spark.source.filters import Span, may_hold
-from quorate.spark.source.where import parse_where
+from quorate.spark.source.options import Options
 
-PARTITION_BYTES: Final = 32 * 1024 * 1024
 _OPEN_COST: Final = 64 * 1024
 """What opening a file is worth in bytes, so that a partition does not get too many."""
 _HIGHEST: Final = (1 << 63) - 1
-_KINDS: Final = {"log": ("log",), "snapshot": ("snapshot",), "both": ("log", "snapshot")}
-_OPTIONS: Final = {
-    name.lower(): name
-    for name in (
-        *("path", "paths", "raw", "kinds", "failFast", "maxPartitionBytes", "clusterId"),
-        *("nodeId", "columns", "view", "where", "pushdown"),
-    )
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a reader was told; see docs/spark.md."""
-
-    paths: tuple[str, ...]
-    columns: tuple[str, ...] = tuple(COLUMNS)
-    view: str | None = None
-    """The record type whose typed view is read in place of the source's own rows."""
-    raw: bool = False
-    kinds: tuple[str, ...] = ("log", "snapshot")
-    fail_fast: bool = False
-    partition_bytes: int = PARTITION_BYTES
-    cluster_id: str | None = None
-    node_id: int | None = None
-    where: tuple[Filter, ...] = ()
-    """Only rows for which all of these hold are given."""
-    pushdown: bool = False
-    """Whether Spark may push filters down; the reading is good for one scan then."""
-
-
-def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> Options:
-    """The options of `spark.read`; raises SourceError that names the one that is wrong."""
-    words = {key.lower(): value for key, value in given.items()}
-    for word in words:
-        if word not in _OPTIONS:
-            raise SourceError(
-                f"there is no option '{word}'; there are {', '.join(_OPTIONS.values())}"
-            )
-    asked = [name.strip() for name in words.get("columns", "").split(",") if name.strip()]
-    view = words.get("view")
-    if view is not None:
-        view = _known(view, VIEWS, f"option view={view}: there is no such record type, only ")
-    every = tuple(COLUMNS) if view is None else tuple(view_type(VIEWS[view]).names)
-    columns = column_names(asked, every)
-    kinds = words.get("kinds", "both").lower()
-    if kinds not in _KINDS:
-        raise SourceError(f"option kinds={kinds}: must be log, snapshot or both")
-    node_id = words.get("nodeid")
-    return Options(
-        _paths(words, needs_path),
-        columns or every,
-        view,
-        _flag(words, "raw"),
-        _KINDS[kinds],
-        _flag(words, "failfast"),
-        number("maxPartitionBytes", words.get("maxpartitionbytes", str(PARTITION_BYTES)), 1),
-        words.get("clusterid"),
-        None if node_id is None else number("nodeId", node_id, 0),
-        parse_where(words["where"], column_types(view)) if words.get("where") else (),
-        _flag(words, "pushdown"),
-    )
-
-
-def column_types(view: str | None) -> dict[str, pa.DataType]:
-    """Arrow's types of the columns that there are."""
-    if view is None:
-        return dict(COLUMNS)
-    arrow = to_arrow_schema(view_type(VIEWS[view]), timezone="UTC")
-    return dict(zip(arrow.names, arrow.types, strict=True))
-
-
-def column_names(asked: Sequence[str], every: Sequence[str]) -> tuple[str, ...]:
-    """The columns of these names, in any case; raises SourceError for one that there is not, and
-    for one that is asked for twice."""
-    found = [_known(name, every, f"there is no column '{name}'; there are ") for name in asked]
-    for name in found:
-        if found.count(name) > 1:
-            raise SourceError(f"column {name} is asked for {found.count(name)} times")
-    return tuple(found)
-
-
-def _known(asked: str, names: Collection[str], refusal: str) -> str:
-    """The name that is the same but for its case; raises SourceError."""
-    found = in_any_case(asked, names)
-    if found is None:
-        raise SourceError(refusal + ", ".join(names))
-    return found
-
-
-def _paths(words: Mapping[str, str], needed: bool) -> tuple[str, ...]:
-    found = [words["path"]] if words.get("path") else []
-    if words.get("paths"):
-        found += json.loads(words["paths"])
-    if needed and not found:
-        raise SourceError("no path was given: load(path) takes log directories, files, archives")
-    return tuple(found)
-
-
-def _flag(words: Mapping[str, str], name: str) -> bool:
-    text = words.get(name, "false").lower()
-    if text not in ("true", "false"):
-        raise SourceError(f"option {_OPTIONS[name]}={text}: must be true or false")
-    return text == "true"
-
-
-def number(name: str, text: str, least: int) -> int:
-    """The value of an option; raises SourceError for what is none."""
-    if not (text.isascii() and text.isdigit() and least <= int(text) < 1 << 62):
-        raise SourceError(f"option {name}={text}: must be a whole number of at least {least}")
-    return int(text)
 
 
 @dataclass(frozen=True, slots=True)

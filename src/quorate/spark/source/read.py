@@ -22,7 +22,8 @@ from quorate.spark.files.archives import Shelf
 from quorate.spark.files.paths import SourceError
 from quorate.spark.files.scan import CONTROL, Damage, Ints, Run, runs
 from quorate.spark.source.filters import Span, in_microseconds, may_hold, mentions
-from quorate.spark.source.plan import Options, Piece, Pieces, archive_pieces
+from quorate.spark.source.options import Options
+from quorate.spark.source.plan import Piece, Pieces, archive_pieces
 from quorate.spark.source.where import columns_of, passing
 
 _TOLD_BY_HEADERS: Final = frozenset(("offset", "timestamp", "epoch", "is_control"))

@@ -20,7 +20,7 @@ from quorate.base.ids import OffsetAndEpoch
 from quorate.spark.decode.rows import Item, Origin, chunked
 from quorate.spark.files.paths import PassingFault, SourceError
 from quorate.spark.files.scan import Damage, Run
-from quorate.spark.source.plan import Options
+from quorate.spark.source.options import Options
 from quorate.spark.source.read import decoder_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from quorate.formats.files import segment_name, snapshot_name
 from quorate.spark.decode.rows import Origin
 from quorate.spark.files.paths import File, PassingFault
 from quorate.spark.files.scan import runs
-from quorate.spark.source.plan import Options, Piece
+from quorate.spark.source.options import Options
+from quorate.spark.source.plan import Piece
 from quorate.spark.source.read import followed
 from quorate.spark.stream.feed import Feed, Look, Maker, Part
 from quorate.spark.stream.live import Fetched, Observer

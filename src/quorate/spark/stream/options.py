@@ -8,7 +8,7 @@ from typing import Final
 
 from quorate.client.config import BootstrapError, client_config
 from quorate.spark.files.paths import SourceError
-from quorate.spark.source.plan import Options, number, parse_options
+from quorate.spark.source.options import Options, number, parse_options
 from quorate.spark.stream.live_leader import Controllers
 
 BOOTSTRAP: Final = "bootstrap.controllers"

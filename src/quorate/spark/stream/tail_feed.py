@@ -14,7 +14,8 @@ from quorate.spark.files.archives import FileGone, Shelf, UnsoundArchive, member
 from quorate.spark.files.layout import UNKNOWN_CLUSTER, LogDirectory
 from quorate.spark.files.paths import File, PassingFault, SourceError
 from quorate.spark.files.scan import Damage, bad_piece, runs
-from quorate.spark.source.plan import Options, Piece, logs_of, strangers
+from quorate.spark.source.options import Options
+from quorate.spark.source.plan import Piece, logs_of, strangers
 from quorate.spark.source.read import followed
 from quorate.spark.stream.feed import Feed, Look, Maker, Part
 from quorate.spark.stream.live_leader import Diverged

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.spark.tables.bronze import _CREATIONS, _MARKS, Place, Taken
+from quorate.spark.tables.bronze import CREATIONS, MARKS, Place, Taken
 from quorate.spark.tables.control import Progress, plan_progress
 from quorate.spark.tables.files import DataFile, safe_name
 from quorate.spark.tables.kinds import KINDS
@@ -20,10 +20,10 @@ from quorate.spark.tables.lineage import (
     without,
 )
 from quorate.spark.tables.read import at_least, read_table
-from quorate.spark.tables.slices import CURRENT
 from quorate.spark.tables.state import ClusterWork, apply, slices_for, transactions
 from quorate.spark.tables.store import Plan, Store, Stored
 from quorate.spark.tables.summary import BadInput, Summary, of_cluster, worst
+from quorate.spark.tables.versions import CURRENT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,7 +112,7 @@ def _settled(
     ways: Mapping[str, tuple[list[Stretch], str | None]],
 ) -> tuple[dict[str, tuple[list[Stretch], str | None]], dict[str, int]]:
     """The stretches up to a transaction that has not ended, and where that begins."""
-    if not any(_has(_MARKS, found, taken.get(id)) for id, (found, _) in ways.items()):
+    if not any(_has(MARKS, found, taken.get(id)) for id, (found, _) in ways.items()):
         return dict(ways), {}
     holes = {id: after_holes(progress[id].spans) for id in ways}
     begun: dict[str, list[int]] = {}
@@ -171,7 +171,7 @@ def _work(
                 cut,
                 files,
                 known.slices,
-                _has(_MARKS, found, taken.get(id)),
+                _has(MARKS, found, taken.get(id)),
                 _has(("RemoveTopicRecord",), found, taken.get(id)),
                 known.spans,
             )
@@ -182,7 +182,7 @@ def _work(
 def _made(store: Store, id: str, found: Sequence[Stretch], new: Taken) -> tuple[int, int]:
     """About how many things the stretches make, and how many records they have."""
     steps = sum(stretch.end - stretch.start for stretch in found)
-    made = sum(new.types[name] for name in _CREATIONS)
+    made = sum(new.types[name] for name in CREATIONS)
     if not _all_of(found, new):
         made = max(made, steps // _RECORDS_A_THING)  # taken by earlier jobs: nobody has counted
     for stretch in found:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.spark.files.layout import UNFOUNDED
-from quorate.spark.tables.bronze import NOTE, Rows, SnapshotFile, Survey, replica_of
 from quorate.spark.tables.control import Progress
 from quorate.spark.tables.lineage import covered
+from quorate.spark.tables.survey import NOTE, Rows, SnapshotFile, Survey, replica_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

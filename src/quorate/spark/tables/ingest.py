@@ -14,18 +14,7 @@ from typing import TYPE_CHECKING
 
 from quorate.spark.frame import check_paths, frame_of
 from quorate.spark.stream.options import END, MAJORITY, SNAPSHOT
-from quorate.spark.tables.bronze import (
-    BODY,
-    HEADER,
-    Place,
-    Rows,
-    SnapshotFile,
-    Survey,
-    Taken,
-    plan_intakes,
-    survey,
-    take,
-)
+from quorate.spark.tables.bronze import BODY, Place, Taken, plan_intakes, take
 from quorate.spark.tables.control import Progress, load_progress, plan_progress
 from quorate.spark.tables.files import DataFile, safe_name
 from quorate.spark.tables.following import apply_log, stored_snapshots
@@ -67,6 +56,7 @@ from quorate.spark.tables.summary import (
     of_cluster,
     worst,
 )
+from quorate.spark.tables.survey import HEADER, Rows, SnapshotFile, Survey, survey
 from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quorate.spark.tables.bronze import Rows, Survey, replica_of
 from quorate.spark.tables.control import Progress
 from quorate.spark.tables.files import safe_name
 from quorate.spark.tables.lineage import Group, lacking, lineage
 from quorate.spark.tables.proof import proven_spans
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.store import Store, Stored
+from quorate.spark.tables.survey import Rows, Survey, replica_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

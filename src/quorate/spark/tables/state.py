@@ -15,15 +15,8 @@ from quorate.spark.decode.arrays import microseconds
 from quorate.spark.tables.bronze import Place
 from quorate.spark.tables.lineage import CHUNK, Span, Stretch, after_holes, bounds_of, floors
 from quorate.spark.tables.orphans import ORPHANED, marked
-from quorate.spark.tables.slices import (
-    BASELINE,
-    BASELINE_END,
-    RESLICE,
-    TOPIC_CONFIGS,
-    Slice,
-    SlicePlace,
-    Step,
-)
+from quorate.spark.tables.slices import BASELINE, BASELINE_END, RESLICE, TOPIC_CONFIGS, Slice, Step
+from quorate.spark.tables.versions import SlicePlace
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
