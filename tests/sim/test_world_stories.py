@@ -43,6 +43,12 @@ def test_a_world_that_goes_another_way_is_shown() -> None:
     assert tell(SMALL.partition("----")[0], "small.txt").text == SMALL
 
 
+def test_a_plan_without_an_outcome_is_expected_to_break_no_promise() -> None:
+    assert tell(SMALL.partition("----")[0], "small.txt").differences == ()
+    empty = tell(SMALL.partition("----")[0] + "----\n", "small.txt")
+    assert [difference.written for difference in empty.differences] == [()]
+
+
 def test_only_a_plan_is_a_world() -> None:
     assert is_world("# so\n\n  format 1") and is_world("format 7")
     assert not is_world("static 1 2 3\nstart") and not is_world("") and not is_world("# format 1")

@@ -1,6 +1,7 @@
 """Worlds as stories: a plan in place of commands, and under `----` what comes of it.
 
-What comes of it is `no promise was broken`, or the check that failed, when, and what it says. So a
+What comes of it is `no promise was broken`, or the check that failed, when, and what it says; of a
+plan as `sim plan` prints it, without `----`, the first is expected. So a
 world in which a promise broke, made small by `shrink`, becomes a regression test: mend the code
 and write the outcome anew.
 """
@@ -54,7 +55,7 @@ def parse_world(text: str, name: str) -> Scenario:
         plan = parse_plan("\n".join(head))
     except PlanError as error:
         raise StoryError(name, error.line, error.reason) from None
-    outcome = tuple(line for line in lines[end + 1 :] if line)
+    outcome = tuple(line for line in lines[end + 1 :] if line) if rules else (FINE,)
     return Scenario(tuple(head), first, plan, outcome)
 
 
