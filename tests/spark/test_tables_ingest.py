@@ -27,7 +27,7 @@ from quorate.metadata.loader import Loader, SnapshotBuilder, log_batch
 from quorate.raft.values import ControlState, LeaderChange, Voters
 from quorate.spark.generate import Fleet, generate
 from quorate.spark.history.timetravel import NoSuchState, log_ends, offset_at, state_at
-from quorate.spark.tables import bronze, state
+from quorate.spark.tables import lineage, state
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.ingest import ingest
@@ -444,7 +444,7 @@ def test_a_topic_made_anew_in_one_transaction_has_the_configs_it_was_given_then(
 
 def test_a_generated_log_cut_anywhere_is_told_as_replay_tells_it(spark, tmp_path, monkeypatch):
     """Thousands of records of a busy cluster in small chunks, as three jobs find them."""
-    monkeypatch.setattr(bronze, "CHUNK", 512)
+    monkeypatch.setattr(lineage, "CHUNK", 512)
     monkeypatch.setattr(state, "SLICE_ROWS", 200)
     generate(tmp_path / "fleet", Fleet(clusters=1, records=3000, seed=7))
     [log] = sorted((tmp_path / "fleet").rglob("*.log"))[:1]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from quorate.spark.files.scan import bad_piece
 from quorate.spark.tables.files import TableWriter, file_name, safe_name
 from quorate.spark.tables.layout import LOG, SNAPSHOTS
-from quorate.spark.tables.lineage import CHUNK, Intake, Span, intake
+from quorate.spark.tables.lineage import Intake, Span, chunk_of, intake
 from quorate.spark.tables.secrets import without_secrets
 from quorate.spark.tables.survey import HEADER, SnapshotFile, Survey
 
@@ -72,7 +72,7 @@ def take(
     spark = rows.sparkSession
     bad = F.col("offset").isNull() | ~F.coalesce("crc_ok", F.lit(False))
     part = F.when(bad, -1 - F.pmod(F.crc32("file"), F.lit(16)))
-    rows = rows.withColumn("chunk", part.otherwise(F.expr(f"offset div {CHUNK}")))
+    rows = rows.withColumn("chunk", part.otherwise(F.expr(chunk_of("offset"))))
     rows = rows.withColumn("kind", F.when(bad, F.lit("log")).otherwise(F.col("kind")))
     rows = rows.withColumn("snapshot_offset", F.when(~bad, F.col("snapshot_offset")))
     wanted = [("log", id, chunk, "") for id, one in intakes.items() for chunk in one.chunks]
@@ -109,7 +109,7 @@ def _as_rows(known_bad: DataFrame) -> DataFrame:
     return known_bad.select(
         *("cluster_id", "offset", "epoch", "file", "position", "reason"),
         F.lit("log").alias("kind"),
-        chunk.otherwise(F.expr(f"offset div {CHUNK}")).alias("chunk"),
+        chunk.otherwise(F.expr(chunk_of("offset"))).alias("chunk"),
         F.lit(0).alias("seq"),
     )
 

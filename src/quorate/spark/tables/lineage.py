@@ -17,6 +17,11 @@ CHUNK: Final = 1 << 17
 """Offsets that one task of the bronze stage works on together."""
 
 
+def chunk_of(offset: str) -> str:
+    """The expression in SQL for the number of the chunk that an expression's offset is in."""
+    return f"{offset} div {CHUNK}"
+
+
 class Group(NamedTuple):
     """The sound records of one replica with one epoch in one chunk."""
 

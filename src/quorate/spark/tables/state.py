@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from quorate.spark.decode.arrays import microseconds
 from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.lineage import CHUNK, Span, Stretch, after_holes, bounds_of, floors
+from quorate.spark.tables.lineage import Span, Stretch, after_holes, bounds_of, chunk_of, floors
 from quorate.spark.tables.orphans import ORPHANED, marked
 from quorate.spark.tables.slices import BASELINE, BASELINE_END, RESLICE, TOPIC_CONFIGS, Slice, Step
 from quorate.spark.tables.versions import SlicePlace
@@ -185,9 +185,9 @@ def _in_transactions(steps: DataFrame, log: DataFrame, work: Sequence[ClusterWor
     found = transactions(log, holes).withColumnRenamed("cluster_id", "of")
     found = found.where("finish IS NOT NULL")
     # by chunk, since there may be as many transactions as there is log: too many to broadcast
-    chunks = F.expr(f"explode(sequence(start div {CHUNK}, finish div {CHUNK}))")
+    chunks = F.expr(f"explode(sequence({chunk_of('start')}, {chunk_of('finish')}))")
     found = found.withColumn("at_chunk", chunks)
-    steps = steps.withColumn("chunk", F.expr(f"offset div {CHUNK}"))
+    steps = steps.withColumn("chunk", F.expr(chunk_of("offset")))
     inside = (
         (steps.cluster_id == found.of)
         & (steps.chunk == found.at_chunk)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from quorate.spark.tables.lineage import CHUNK, Group
+from quorate.spark.tables.lineage import Group, chunk_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,7 +63,7 @@ def survey(rows: DataFrame) -> Survey:
     found = (
         rows.withColumn("sound", F.expr(_SOUND))
         .withColumn("replica", place.otherwise(F.col("file")))
-        .withColumn("chunk", F.expr(f"offset div {CHUNK}"))
+        .withColumn("chunk", F.expr(chunk_of("offset")))
         .groupBy(
             *("cluster_id", "kind", "snapshot_offset", "snapshot_epoch", "replica", "epoch"),
             *("chunk", "sound"),
