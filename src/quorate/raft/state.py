@@ -152,10 +152,11 @@ class State:
         controls = self.controls
         if controls.voters.get(self.me.id) is not None:
             return controls.voters.is_voter(self.me)
-        offset, replaced = controls.voters_offset, controls.replaced_voters
-        if offset is None or replaced is None or offset < self.high_watermark:
+        change = controls.newest_change
+        if change is None:
             return False
-        return replaced.is_voter(self.me)
+        offset, replaced = change
+        return offset >= self.high_watermark and replaced.is_voter(self.me)
 
     @property
     def leader_and_epoch(self) -> LeaderAndEpoch:
