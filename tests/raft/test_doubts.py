@@ -7,6 +7,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Listener
 from quorate.base.notes import Warn
+from quorate.raft.doubts import PERIOD_MS, Doubts
 from quorate.raft.messages import UpdateVoterRequest
 from quorate.sim.story.names import key, listeners, voter
 from raft.single import EPOCH, Single, fetch
@@ -162,3 +163,21 @@ def test_a_peer_with_the_leaders_own_id_is_told_of_once_a_minute() -> None:
 
 def test_what_is_meant_by_moved() -> None:
     assert update().listeners == (Listener("CONTROLLER", "moved", 1),)
+
+
+# -- how much is kept of what was said ---------------------------------------------------------------
+def test_a_peer_that_makes_up_directory_ids_is_told_of_once_a_minute() -> None:
+    single = committed()
+    for disk in range(50):
+        single.ask(fetch(START, EPOCH + 1, max_wait_ms=0, replica=key(1, 100 + disk)))
+    assert len([text for text in warnings(single) if "leader's own id" in text]) == 1
+
+
+def test_what_was_said_is_kept_of_the_latest_things_alone() -> None:
+    doubts = Doubts()
+    for number in range(5_000):
+        assert doubts.may_say(f"thing {number}", number)
+    assert not doubts.may_say("thing 4999", 5_000)
+    assert not doubts.may_say("thing 4000", 5_000)
+    assert doubts.may_say("thing 3999", 5_000), "forgotten: there is room for 1000"
+    assert doubts.may_say("thing 4999", 4_999 + PERIOD_MS)

@@ -61,6 +61,7 @@ class Doubts:
         self.signs = 0
         """Since the start."""
         self._said: dict[str, int] = {}
+        """What was said when, the longest ago first. A peer may choose the words: they are few."""
         self._falls: dict[int, list[int]] = {}
         """When the newest of them were."""
         self._moves: dict[int, _Move] = {}
@@ -70,9 +71,10 @@ class Doubts:
         last = self._said.get(what)
         if last is not None and now_ms - last < PERIOD_MS:
             return False
-        if len(self._said) >= _MOST_SAID:
-            said = self._said.items()
-            self._said = {text: at for text, at in said if now_ms - at < PERIOD_MS}
+        if last is not None:
+            del self._said[what]
+        elif len(self._said) >= _MOST_SAID:
+            del self._said[next(iter(self._said))]
         self._said[what] = now_ms
         return True
 

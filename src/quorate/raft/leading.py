@@ -98,7 +98,7 @@ def on_fetch(s: State, reply_to: int, request: FetchRequest) -> None:
     assert isinstance(role, Leader)
     if request.replica.id == s.me.id:
         s.warn_sparingly(
-            f"own id {request.replica}",
+            "own id",
             f"Fetch from {request.replica}, which has this leader's own id: refused. It has its "
             "node.id, or runs on a copy of its directory",
         )
@@ -190,7 +190,7 @@ def _fell(s: State, role: Leader, row: Row, offset: int) -> None:
     """A replica goes back behind its own word. An observer has given none: Kafka's do not sync."""
     text = f"{row.key} fetches at {offset}, having acknowledged {row.end_offset}"
     if not role.progress.is_voter(row):
-        s.warn_sparingly(f"fell {row.key}", text)
+        s.warn_sparingly("observer fell", text)
     elif s.doubts.fell(row.key.id, s.now):
         sign = f"time and again it fetches below what it acknowledged, now at {offset}"
         s.warn_sparingly(f"copies {row.key}", copies(row.key, sign))
