@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch
+from quorate.base.ids import LeaderAndEpoch, Listener, Listeners, OffsetAndEpoch
 from quorate.base.notes import Warn
 from quorate.raft.inputs import (
     Answered,
@@ -102,6 +102,69 @@ def test_a_lower_or_unknown_high_watermark_changes_nothing(high_watermark: int) 
     ready = single.answer(FetchRequest, response(high_watermark=high_watermark))
     assert ready.high_watermark is None
     assert single.core.high_watermark == 4
+
+
+BOTH = listeners(2, more=True)
+"""A leader's endpoints as BeginQuorumEpoch tells them; a Fetch's answer has the one it came to."""
+
+
+def test_an_answer_names_one_listener_and_the_others_stay_known() -> None:
+    single = Single()
+    single.ask(begin(leader_endpoints=BOTH))
+    single.answer(FetchRequest, response(leader_endpoints=listeners(2)))
+    assert single.core.leader_endpoints == BOTH
+    moved = Listener(BOTH[0].name, "elsewhere", 1)
+    single.answer(FetchRequest, response(leader_endpoints=(moved,)))
+    assert single.core.leader_endpoints == (moved, BOTH[1])
+
+
+def test_the_reminder_of_a_leader_with_two_listeners_ends_no_download() -> None:
+    """A leader says BeginQuorumEpoch each second while a voter fetches its snapshot."""
+    single = Single()
+    single.ask(begin(leader_endpoints=BOTH))
+    wanted = OffsetAndEpoch(100, EPOCH)
+    single.answer(FetchRequest, response(snapshot_id=wanted, leader_endpoints=listeners(2)))
+    single.wait(1000)
+    chunk = FetchSnapshotResponse(ErrorCode.NONE, LEADER, wanted, 10, 0, b"12345", listeners(2))
+    single.answer(FetchSnapshotRequest, chunk)
+    single.ask(begin(leader_endpoints=BOTH))
+    assert not any(isinstance(write, AbandonSnapshot) for write in single.last.writes)
+    last = single.sent(FetchSnapshotRequest)
+    assert last is not None and last.request.position == 5  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("known", [listeners(2), BOTH], ids=["one listener", "two listeners"])
+def test_reminders_do_not_restart_the_fetch_timer(known: Listeners) -> None:
+    single = Single()
+    single.ask(begin(leader_endpoints=known))
+    single.answer(FetchRequest, response(leader_endpoints=listeners(2)))
+    single.wait(1000)
+    single.ask(begin(leader_endpoints=known))
+    single.wait(1000)
+    assert single.core.role == "prospective"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"batches": True}, {"diverging": OffsetAndEpoch(2, LAST_EPOCH)}],
+    ids=["records", "diverging epoch"],
+)
+@pytest.mark.parametrize("other", [3, 1], ids=["another leader", "this node as leader"])
+def test_nobody_but_the_leader_is_obeyed(told: dict[str, object], other: int) -> None:
+    """The answer names another leader of this epoch: it moves neither the log nor the timer."""
+    single = follower()
+    if "batches" in told:
+        told = {"batches": (batch(END),), "high_watermark": END + 1}
+    single.wait(1000)
+    ready = single.answer(
+        FetchRequest,
+        response(leader=LeaderAndEpoch(other, EPOCH), leader_endpoints=listeners(other), **told),
+    )
+    assert ready.writes == () and ready.high_watermark is None
+    assert single.core.log_end.offset == END
+    assert single.core.leader_endpoints == listeners(2)
+    single.wait(1500)
+    assert single.core.role == "prospective"
 
 
 def test_it_truncates_where_the_leader_diverges() -> None:

@@ -59,8 +59,11 @@ def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
         text = f"epoch {epoch}: leader is {s.leader_id}, told {leader_id}: ignored"
         s.warn_sparingly("two leaders", text)
         return False
-    if usable and (s.leader_id < 0 or len(endpoints) > len(s.leader_endpoints)):
-        become_follower(s, epoch, leader_id, endpoints)
+    if usable and len(endpoints) > len(s.leader_endpoints):
+        if isinstance(s.role, Follower):
+            s.role.leader_endpoints = endpoints  # no reason to fetch a snapshot anew
+        else:
+            become_follower(s, epoch, leader_id, endpoints)
     return True
 
 
@@ -93,9 +96,9 @@ def common_response(
     if leader.epoch > s.epoch or error in _FOREIGN:
         learn(s, leader, endpoints)
         return False
-    if leader.leader_id >= 0 and not s.leader_endpoints:
-        learn(s, leader, endpoints)
-        return None if error == ErrorCode.NONE else False
+    if leader.leader_id >= 0 and (leader.leader_id != s.leader_id or not s.leader_endpoints):
+        consistent = learn(s, leader, endpoints)
+        return None if consistent and error == ErrorCode.NONE else False
     if error == ErrorCode.INVALID_VOTER_KEY:
         peer = s.requests.named(flight.to)
         _warn(s, f"{peer} has another directory id than the voter set has for it")

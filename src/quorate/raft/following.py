@@ -21,6 +21,7 @@ from quorate.raft.reconfig import voter_request
 from quorate.raft.requests import InFlight
 from quorate.raft.roles import NEVER, Download, Follower, Unattached
 from quorate.raft.state import State
+from quorate.raft.voters import updated
 
 _SAID_AFTER: Final = 8
 """So often a server is asked in vain, in about two seconds, before a word is said."""
@@ -42,8 +43,9 @@ def on_fetch_response(s: State, flight: InFlight, response: FetchResponse) -> bo
         s.note(f"Fetch: {response.error.name}")
         return False
     if s.usable(response.leader_endpoints) is not None:
-        # Only the leader answers so, and it knows best where it is.
-        role.leader_endpoints = response.leader_endpoints
+        # Only the leader answers so, and it knows best where it is: under the listener that was
+        # asked. Of the others it says nothing here.
+        role.leader_endpoints = updated(role.leader_endpoints, response.leader_endpoints)
     if response.diverging is not None and response.diverging.epoch >= 0:
         well = _truncate(s, response.diverging)
     elif response.snapshot_id is not None and max(response.snapshot_id) >= 0:
@@ -108,7 +110,7 @@ def _append(s: State, response: FetchResponse) -> bool:
     for batch in response.batches:
         if batch.epoch > s.epoch:
             text = f"batch at {batch.base_offset} of epoch {batch.epoch} skipped in {s.epoch}"
-            s.note_sparingly(text, text)
+            s.note_sparingly(f"early {s.leader_id}", text)
             return False
         fits = batch.base_offset == s.log.end_offset and batch.last_offset >= batch.base_offset
         if not fits or batch.epoch < s.log.last_epoch:
@@ -127,7 +129,8 @@ def _follow_high_watermark(s: State, leaders: int) -> None:
         return
     offset = min(s.log.end_offset, leaders)
     if offset < s.high_watermark:
-        s.note(f"leader {s.leader_id} has high watermark {leaders}, below {s.high_watermark}")
+        text = f"leader {s.leader_id} has high watermark {leaders}, below {s.high_watermark}"
+        s.note_sparingly(f"watermark {s.leader_id}", text)
     s.commit(offset)
 
 
@@ -136,7 +139,7 @@ def _begin_download(s: State, role: Follower, snapshot_id: OffsetAndEpoch) -> bo
     """The leader's log does not reach back to where this one ends: take its snapshot first."""
     if min(snapshot_id) < 0 or snapshot_id.offset < s.committed_floor or snapshot_id.offset == 0:
         text = f"leader {s.leader_id} sends snapshot id {tuple(snapshot_id)}: refused"
-        s.warn_sparingly(text, text)
+        s.warn_sparingly(f"snapshot {s.leader_id}", text)
         return False
     if role.download is None or role.download.snapshot_id != snapshot_id:
         _abandon(s, role)

@@ -41,6 +41,14 @@ def address_of(listeners: Listeners, name: str | None) -> Address | None:
     return None if listener is None else Address(listener.host, listener.port)
 
 
+def updated(listeners: Listeners, news: Listeners) -> Listeners:
+    """`listeners` with what `news` says of those that it names."""
+    if all(listener in listeners for listener in news):
+        return listeners
+    named = {listener.name for listener in news}
+    return (*news, *(listener for listener in listeners if listener.name not in named))
+
+
 class VoterSet:
     """An immutable set of voters, at most one per node id (`org.apache.kafka.raft.VoterSet`)."""
 
