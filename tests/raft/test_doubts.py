@@ -165,7 +165,7 @@ def test_what_is_meant_by_moved() -> None:
     assert update().listeners == (Listener("CONTROLLER", "moved", 1),)
 
 
-# -- how much is kept of what was said ---------------------------------------------------------------
+# -- how much is kept of what was said -------------------------------------------------------------
 def test_a_peer_that_makes_up_directory_ids_is_told_of_once_a_minute() -> None:
     single = committed()
     for disk in range(50):

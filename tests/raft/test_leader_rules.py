@@ -312,3 +312,79 @@ def test_who_does_not_lead_refuses() -> None:
     for role in (unattached, follower, resigned):
         (proposal,) = role().step(Propose(7, EPOCH, 1, 1, "x")).proposals
         assert isinstance(proposal, Refused)
+
+
+# -- its disk ------------------------------------------------------------------------------------
+def fetched_by_all(single: Single) -> None:
+    """Both followers have whatever the leader has written."""
+    for node_id in (2, 3):
+        end = single.core.log_end
+        single.ask(fetch(end.offset, end.epoch, max_wait_ms=0, replica=key(node_id)))
+
+
+def proposed(single: Single) -> None:
+    single.step(Propose(1, EPOCH + 1, 1, 10, b"x"))
+
+
+def test_a_leader_whose_disk_hangs_resigns_though_all_follow_it() -> None:
+    """Else it would go on committing by the others' disks, and keep what its own does not take."""
+    single = committed()
+    single.slow = True
+    proposed(single)
+    for _ in range(5):
+        single.wait(500)
+        fetched_by_all(single)
+    assert single.core.high_watermark == START + 1 and single.core.role == "leader"
+    proposed(single)
+    assert single.core.role == "leader"
+    single.wait(500)
+    assert single.core.role == "resigned"
+    assert any("its disk has not moved" in note for note in single.notes)
+
+
+def test_a_slow_disk_that_moves_is_waited_for() -> None:
+    single = committed()
+    single.slow = True
+    for _ in range(10):
+        proposed(single)
+        single.wait(2_500)
+        fetched_by_all(single)
+        single.persist()
+    single.wait(2_900)
+    fetched_by_all(single)
+    single.wait(2_900)
+    assert single.core.role == "leader", "nothing is being written"
+
+
+def test_a_disk_that_had_nothing_to_do_for_long_does_not_hang() -> None:
+    single = committed(high_watermark_linger_ms=0)
+    for _ in range(5):
+        single.wait(2_000)
+        fetched_by_all(single)
+    single.slow = True
+    proposed(single)
+    assert single.core.role == "leader"
+
+
+def test_a_leader_asks_to_be_woken_when_its_disk_hangs() -> None:
+    single = committed(high_watermark_linger_ms=0)
+    single.slow = True
+    proposed(single)
+    due = single.now + 3_000
+    while single.core.role == "leader":
+        fetched_by_all(single)
+        wake = single.last.wake_at_ms
+        assert wake is not None
+        single.wait(max(wake - single.now, 1))
+    assert single.now == due
+
+
+def test_the_only_voter_waits_for_its_disk_as_long_as_it_takes() -> None:
+    control = ((4, Voters((voter(1),))),)
+    single = Single(log=recovered(control_records=control))
+    single.wait(10_000)
+    assert single.core.role == "leader"
+    single.slow = True
+    single.step(Propose(1, single.core.epoch, 1, 10, b"x"))
+    single.wait(60_000)
+    assert single.core.role == "leader"

@@ -446,7 +446,7 @@ class DurableTwin(RuleBasedStateMachine):
     @rule()
     def issue(self) -> None:
         if self.now:
-            self.queue.append((self.durable.issue(), self.now))
+            self.queue.append((self.durable.issue(0), self.now))
             self.now = []
 
     @precondition(lambda self: self.queue)
@@ -455,7 +455,7 @@ class DurableTwin(RuleBasedStateMachine):
         count = data.draw(st.integers(1, len(self.queue)))
         done, self.queue = self.queue[:count], self.queue[count:]
         self.disk = done[-1][1][-1]
-        self.durable.persisted(done[-1][0])
+        self.durable.persisted(done[-1][0], 0)
 
     @invariant()
     def never_more_than_the_disk_has(self) -> None:

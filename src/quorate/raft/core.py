@@ -193,6 +193,7 @@ class RaftCore:
             if leader != told:
                 s.told = s.out.leader = leader
         return s.out.ready(
+            s.now,
             epoch_start=role.epoch_start if isinstance(role, Leader) else -1,
             wake_at_ms=self._wake if self._wake < NEVER else None,
             stopped=self._stopped,
@@ -301,7 +302,8 @@ class RaftCore:
                 self._stopped = True
         self._wake = NEVER
         if self._stopped and self._faulted is None and isinstance(s.role, Leader):
-            s.durable.persisted(max((e.seq for e in events if isinstance(e, Persisted)), default=0))
+            seq = max((e.seq for e in events if isinstance(e, Persisted)), default=0)
+            s.durable.persisted(seq, s.now)
             s.out.release()
         return self._finish(s)
 

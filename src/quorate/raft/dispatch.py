@@ -116,7 +116,7 @@ def _persisted(s: State, seq: int) -> None:
     """More is durable: release what waited for it, and count the leader's own log."""
     durable = s.durable
     was_durable = durable.election
-    durable.persisted(seq)
+    durable.persisted(seq, s.now)
     s.out.release()
     role = s.role
     if isinstance(role, Leader):

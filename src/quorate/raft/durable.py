@@ -12,7 +12,7 @@ class Durable:
     effect on what earlier seqs will make durable at once, for what it cuts is not this log.
     """
 
-    __slots__ = ("_ends", "_issued", "election_seq", "end_offset", "log_seq", "seq")
+    __slots__ = ("_ends", "_issued", "_moved_ms", "election_seq", "end_offset", "log_seq", "seq")
 
     seq: int
     """Everything up to and with this seq is durable."""
@@ -21,6 +21,7 @@ class Durable:
 
     def __init__(self, end_offset: int) -> None:
         self.seq = 0
+        self._moved_ms = 0
         self.end_offset = end_offset
         self.election_seq = 0
         self.log_seq = 0
@@ -42,8 +43,14 @@ class Durable:
         """Is the present log durable, to its end?"""
         return self.log_seq <= self.seq
 
-    def issue(self) -> int:
+    def moved_ms(self, now_ms: int) -> int:
+        """When the disk last made something durable, or began with the first write that waits for
+        it; now, where none does."""
+        return now_ms if self.seq == self._issued else self._moved_ms
+
+    def issue(self, now_ms: int) -> int:
         """The Ready has writes: its seq."""
+        self._moved_ms = self.moved_ms(now_ms)
         self._issued += 1
         return self._issued
 
@@ -68,11 +75,12 @@ class Durable:
         self.end_offset = end_offset
         self._ends.clear()
 
-    def persisted(self, seq: int) -> None:
+    def persisted(self, seq: int, now_ms: int) -> None:
         """Writes up to `seq` are durable."""
         if seq <= self.seq:
             return
         self.seq = min(seq, self._issued)
+        self._moved_ms = now_ms
         ends = self._ends
         while ends and ends[0][0] <= self.seq:
             self.end_offset = ends.popleft()[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch
 from quorate.raft.answers import bare_refusal, leader_error, refuse, wrong_cluster
@@ -17,13 +19,15 @@ from quorate.raft.messages import (
     ReadChunk,
     ReadRange,
 )
-from quorate.raft.moves import append_batch, become_resigned, heard_from
+from quorate.raft.moves import append_batch, become_resigned, check_quorum_ms, heard_from
 from quorate.raft.progress import Row
 from quorate.raft.ready import Accepted, Refused
 from quorate.raft.reconfig import expire_change, high_watermark_moved
-from quorate.raft.roles import Leader, Parked
+from quorate.raft.roles import NEVER, Leader, Parked
 from quorate.raft.state import State
 from quorate.raft.values import Batch
+
+DISK_HANGS: Final = "its disk has not moved for as long as it may go without a majority"
 
 
 # -- appending ---------------------------------------------------------------------------------
@@ -266,6 +270,8 @@ def poll_leader(s: State, role: Leader) -> int:
         role.resign = "shutdown"
     elif s.now >= role.check_deadline and not s.voters.is_only_voter(s.me):
         role.resign = "no fetch from a majority of the voters"
+    elif s.now >= _disk_deadline(s):
+        role.resign = DISK_HANGS
     if role.resign is not None:
         become_resigned(s, role.resign)
         return s.now
@@ -273,7 +279,7 @@ def poll_leader(s: State, role: Leader) -> int:
     _expire_parked(s, role)
     if s.now >= role.begin_deadline and s.durable.election:
         _send_begin(s, role)
-    wake = role.begin_deadline
+    wake = min(role.begin_deadline, _disk_deadline(s))
     if not s.voters.is_only_voter(s.me):
         wake = min(wake, role.check_deadline)
     if role.change is not None:
@@ -281,6 +287,17 @@ def poll_leader(s: State, role: Leader) -> int:
     for fetch in role.parked:
         wake = min(wake, fetch.deadline)
     return wake
+
+
+def _disk_deadline(s: State) -> int:
+    """When a leader resigns whose disk hangs: ms.
+
+    Others have the records, so they would be committed without it, and wait here for the disk
+    without end. Kafka's leader answers nobody meanwhile, and loses its office to check quorum.
+    """
+    if s.durable.log or s.voters.is_only_voter(s.me):
+        return NEVER
+    return s.durable.moved_ms(s.now) + check_quorum_ms(s)
 
 
 def _expire_parked(s: State, role: Leader) -> None:

@@ -128,9 +128,14 @@ def fetch_patience(s: State) -> int:
     return timeout + min(RANK_STEP_MS, timeout // 20) * rank_without(s, s.leader_id)
 
 
+def check_quorum_ms(s: State) -> int:
+    """For how long a leader stays that no majority asks (`LeaderState`)."""
+    return int(s.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
+
+
 def _check_deadline(s: State) -> int:
     """When a leader that no majority has asked by then resigns."""
-    return s.now + int(s.config.fetch_timeout_ms * CHECK_QUORUM_FACTOR)
+    return s.now + check_quorum_ms(s)
 
 
 def heard_from(s: State, role: Leader, key: ReplicaKey) -> None:

@@ -90,12 +90,18 @@ class Outbox:
         self.high_watermark = self.leader = None
 
     def ready(
-        self, *, epoch_start: int, wake_at_ms: int | None, stopped: bool, faulted: str | None
+        self,
+        now_ms: int,
+        *,
+        epoch_start: int,
+        wake_at_ms: int | None,
+        stopped: bool,
+        faulted: str | None,
     ) -> Ready:
         """Everything collected, and a seq where there are writes; begins the next step."""
         self.flush()
         ready = Ready(
-            self._durable.issue() if self.writes else None,
+            self._durable.issue(now_ms) if self.writes else None,
             tuple(self.writes),
             tuple(self.sends),
             tuple(self.replies),
