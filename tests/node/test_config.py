@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
 from quorate.node.config import (
     ConfigError,
-    check_servable,
     load_config,
     raft_config,
     resolved_listeners,
 )
 from quorate.node.kafka_keys import rules
 from quorate.node.properties import parse_properties
+from quorate.node.servable import check_servable
 from quorate.node.settings_file import read_settings
 
 GOOD = {
@@ -409,6 +409,14 @@ def test_quorate_serves_controllers_in_plain_text_only(load):
     secure = GOOD | {"listener.security.protocol.map": "CONTROLLER:SASL_SSL"}
     with pytest.raises(ConfigError, match="uses SASL_SSL, but Quorate speaks PLAINTEXT only"):
         check_servable(load(secure))
+
+
+def test_no_node_starts_that_would_let_everybody_do_what_an_authorizer_refuses(load):
+    """A client of a broker gets its requests to the leader in an Envelope (KIP-590)."""
+    name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    with pytest.raises(ConfigError, match="Quorate has no authorizer yet"):
+        check_servable(load(GOOD | {"authorizer.class.name": name, "super.users": "User:admin"}))
+    check_servable(load(GOOD | {"authorizer.class.name": " "}))
 
 
 @given(st.dictionaries(st.text(st.characters(codec="latin-1"), min_size=1), st.text("ab\\:=# \t")))

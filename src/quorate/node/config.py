@@ -19,7 +19,7 @@ from quorate.node.settings import ConfigError, Settings
 from quorate.node.settings_file import read_settings
 from quorate.raft.values import RaftConfig, Voter
 
-__all__ = ["ConfigError", "NodeConfig", "check_servable", "load_config", "raft_config"]
+__all__ = ["ConfigError", "NodeConfig", "load_config", "raft_config"]
 
 ROLES: Final = ("broker", "controller")
 _INT_MAX: Final = 2**31 - 1
@@ -33,11 +33,12 @@ _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "internal.metadata.delete.delay.millis": "what is cleaned goes at once",
 }
 """Keys of Kafka's that are checked as Kafka does and change nothing, and why."""
+AUTHORIZER: Final = "authorizer.class.name"
 _OTHER_KEYS: Final = (
     *("node.id", "broker.id", "process.roles", "log.dir", "log.dirs", "metadata.log.dir"),
     *(addresses.LISTENERS, addresses.ADVERTISED, addresses.PROTOCOL_MAP),
     *(addresses.CONTROLLER_NAMES, addresses.VOTERS, addresses.BOOTSTRAP, METRICS_LISTENER),
-    cross_checks.OVERRIDES,
+    *(cross_checks.OVERRIDES, AUTHORIZER),
 )
 
 
@@ -74,6 +75,8 @@ class NodeConfig:
     metadata_log_dir: str
     max_connections_by_host: Mapping[str, int] = field(default_factory=dict)
     """`max.connections.per.ip.overrides`; a host's name or IP address."""
+    authorizer: str = ""
+    """`authorizer.class.name`; none: everybody may do everything."""
     metrics_listener: Address | None = None
     """`quorate.metrics.listener=host:port`, ours alone."""
     warnings: tuple[str, ...] = ()
@@ -184,6 +187,7 @@ def config_of(settings: Settings) -> NodeConfig:
         log_dirs=log_dirs,
         metadata_log_dir=settings.text("metadata.log.dir") or log_dirs[0],
         max_connections_by_host=cross_checks.connections_by_host(settings),
+        authorizer=settings.text(AUTHORIZER) or "",
         metrics_listener=_metrics_listener(settings),
         warnings=(*settings.notes, *_warnings(settings)),
         source=settings.source,
@@ -364,34 +368,6 @@ def _validate_broker_only(config: NodeConfig, settings: Settings) -> None:
             "controller.quorum.auto.join.enable is only supported when process.roles contains the "
             "'controller' role.",
         )
-
-
-def check_servable(config: NodeConfig) -> None:
-    """Raise ConfigError with the reason when Quorate cannot run this node."""
-    if "broker" in config.roles:
-        raise ConfigError(
-            "process.roles contains 'broker', but Quorate runs controllers only: set "
-            "process.roles=controller here and run the broker with Kafka as a node of its own",
-            key="process.roles",
-            where=config.source or None,
-        )
-    for voter in config.static_voters:
-        if voter.listeners[0].host == addresses.WILDCARD:
-            raise ConfigError(
-                f"Host string ({addresses.WILDCARD}) of voter {voter.key.id} is not routeable: "
-                f"name an address in {addresses.VOTERS} that the others can connect to",
-                key=addresses.VOTERS,
-                where=config.source or None,
-            )
-    for listener in config.listeners:
-        protocol = config.security_protocols[listener.name]
-        if protocol != "PLAINTEXT":
-            raise ConfigError(
-                f"Listener {listener.name} uses {protocol}, but Quorate speaks PLAINTEXT only: "
-                f"map it to PLAINTEXT in {addresses.PROTOCOL_MAP}",
-                key=addresses.PROTOCOL_MAP,
-                where=config.source or None,
-            )
 
 
 def fetch_max_wait_ms(fetch_timeout_ms: int) -> int:

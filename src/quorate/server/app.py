@@ -18,12 +18,13 @@ from quorate.base.ids import Address, Listeners, Uuid, uuid_to_text
 from quorate.formats.errors import FormatError
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT
 from quorate.formats.snapshot import read_snapshot
-from quorate.node.config import NodeConfig, check_servable, raft_config
+from quorate.node.config import NodeConfig, raft_config
 from quorate.node.controller import Controller
 from quorate.node.cross_checks import OVERRIDES
 from quorate.node.ensemble import Identity, load_identity
 from quorate.node.metadata_machine import Bootstrap, MetadataMachine, Registrant
 from quorate.node.replica import Replica
+from quorate.node.servable import check_servable
 from quorate.node.snapshots import SnapshotPolicy
 from quorate.server.descriptors import in_force, most_connections, raise_limit
 from quorate.server.driver import Driver, present
