@@ -215,6 +215,7 @@ def test_the_metadata_version_goes_down_where_no_metadata_is_lost(world):
         (("group.version", 1, 9), "does not support the given upgrade type"),
         (("eligible.leader.replicas.version", 1, UP), "metadata.version"),
         (("no.such.feature", 1, UP), "does not support this feature"),
+        (("no.such.feature", 0, SAFE), "Feature no.such.feature not found."),
         (("kraft.version", 2, UP), "only supports versions 0-1"),
     ],
 )

@@ -165,9 +165,7 @@ def _unsupported(
     unstable: bool,
 ) -> str | None:
     """Why some node does not support `level`; None when all do."""
-    own = supported_features(unstable).get(name)
-    if own is None:
-        return f"Local controller {node_id} does not support this feature."
+    own = supported_features(unstable).get(name, (0, 0))
     if reason := _outside(level, f"Local controller {node_id}", own):
         return reason
     for broker_id, broker in image.cluster.brokers.items():
