@@ -231,7 +231,7 @@ async def _serve(
             pages.close()
         if fault is not None:
             raise NodeFault(f"Node {config.node_id} stopped: {fault}")
-        LOG.info("Stopped")
+        LOG.info("The log is closed")
     finally:
         storage.close()
 

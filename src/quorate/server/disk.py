@@ -164,13 +164,19 @@ class DiskThread:
 
 
 async def off_the_loop(work: Callable[[], R]) -> R:
-    """Do on a thread what waits for a disk. Who is cancelled meanwhile still sees it end."""
+    """Do on a thread what waits for a disk. Who is cancelled meanwhile, however often, still sees
+    it end."""
     done = asyncio.get_running_loop().run_in_executor(None, work)
-    try:
-        return await asyncio.shield(done)
-    except asyncio.CancelledError:
-        await asyncio.wait([done])
-        raise
+    cancelled: asyncio.CancelledError | None = None
+    while not done.done():
+        try:
+            await asyncio.wait([done])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        done.exception()  # seen: what it was is of no concern to who was told to stop
+        raise cancelled
+    return done.result()
 
 
 def attempt_snapshot(
