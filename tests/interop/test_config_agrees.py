@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from client.test_config import CHOICES, told
 from interop.java import libs
 from interop.process import run_tool
 from node.test_config import BROKER, BROKER_REFUSALS, GOOD, REFUSALS, wrong
 from node.test_group_checks import GROUP_ACCEPTED, GROUP_REFUSALS
+from quorate.client.keys import RANGES
 from quorate.node.config import ConfigError, load_config
 from quorate.node.kafka_keys import rules
 
@@ -82,6 +84,19 @@ def test_kafka_says_the_same_of_every_file(tmp_path):
             assert ours(path) != "accepted", change
         else:
             assert ours(path) == theirs, change
+
+
+def test_kafkas_admin_client_says_the_same_of_a_command_config(tmp_path):
+    cases = [{key: wrong(rule)[0]} for key, rule in rules(RANGES)]
+    cases += [{key: value} for key, value, _ in CHOICES]
+    cases += [{}, {"retries": "0"}, {"metadata.recovery.strategy": "none"}]
+    paths = [write(tmp_path / str(index), case) for index, case in enumerate(cases)]
+    source = Path(__file__).with_name("ClientConfigMessages.java")
+    run = run_tool(["java", "-cp", f"{libs()}/*", str(source), *map(str, paths)], timeout=120)
+    assert run.returncode == 0, run
+    for case, path, theirs in zip(cases, paths, run.stdout.splitlines(), strict=True):
+        [(key, value)] = case.items() or [("client.id", "")]
+        assert told(path, key, value) == theirs, case
 
 
 def write(path, values):

@@ -47,6 +47,10 @@ def _addresses(name: str, text: str) -> tuple[Address, ...]:
 
 
 def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
+    # Here, for most calls of a tool have no file, and all are to start at once.
+    from quorate.client.keys import check_client_keys
+
+    check_client_keys(settings)
     protocol = settings.text("security.protocol") or "PLAINTEXT"
     if protocol.upper() != "PLAINTEXT":
         settings.invalid("security.protocol", protocol, "quorate's tools speak PLAINTEXT only")

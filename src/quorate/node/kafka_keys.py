@@ -154,10 +154,10 @@ class Rule(NamedTuple):
     most: str
 
 
-def rules() -> Iterator[tuple[str, Rule]]:
-    """Each key with a type or range, and its rule."""
+def rules(ranges: str = _RANGES) -> Iterator[tuple[str, Rule]]:
+    """Each key with a type or range, and its rule; `ranges` is written as that of the nodes is."""
     rule = Rule("", "", "")
-    for line in _RANGES.splitlines():
+    for line in ranges.splitlines():
         head, colon, keys = line.partition(":")
         if colon:
             type_name, _, bounds = head.partition(" ")
@@ -169,13 +169,7 @@ def rules() -> Iterator[tuple[str, Rule]]:
 
 def check_unused(settings: Settings) -> None:
     """Raise ConfigError for the first value that Kafka would refuse, by itself or beside others."""
-    for key, rule in rules():
-        if key in settings:
-            _check(settings, key, rule)
-    for key, choices in _CHOICES.items():
-        value = settings.text(key)
-        if value is not None and value not in choices:
-            settings.invalid(key, value, f"String must be one of: {', '.join(choices)}")
+    check_values(settings, _RANGES, _CHOICES)
     settings.distinct("log.cleanup.policy", one_of=("compact", "delete"), may_be_empty=True)
     protocols = settings.distinct(_GROUPS, one_of=("consumer", "classic", "share", "streams"))
     if protocols is not None and "classic" not in protocols:
@@ -186,6 +180,17 @@ def check_unused(settings: Settings) -> None:
     settings.distinct("sasl.enabled.mechanisms", may_be_empty=True)
     check_group_lists(settings)
     check_groups(settings)
+
+
+def check_values(settings: Settings, ranges: str, choices: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise ConfigError for the first value outside these ranges, or that is no choice."""
+    for key, rule in rules(ranges):
+        if key in settings:
+            _check(settings, key, rule)
+    for key, allowed in choices.items():
+        value = settings.text(key)
+        if value is not None and value not in allowed:
+            settings.invalid(key, value, f"String must be one of: {', '.join(allowed)}")
 
 
 def _check(settings: Settings, key: str, rule: Rule) -> None:
