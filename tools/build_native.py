@@ -30,8 +30,8 @@ MANIFEST: Final = PACKAGE / "_native.json"
 _HOT: Final = {
     "formats": "batch batch_records batch_view files snapshot varint",
     "base": "check",
-    "node": "applier company disk jobs machine proposals replica snapshots tail translate"
-    " translate_peer",
+    "node": "applier company disk jobs machine proposals reads replica snapshots tail"
+    " translate translate_peer",
     "raft": "*",
     "sim": "account chance clients drive faults healing ledger machine network observe operations"
     " operators process seams trace wire world",

@@ -13,8 +13,9 @@ from quorate.node.jobs import Written as Durable
 from quorate.node.machine import Now
 from quorate.node.replica import Committed, Effects, Input, Replica, Submit
 from quorate.node.snapshots import SnapshotPolicy
-from quorate.raft.inputs import Answered
+from quorate.raft.inputs import Answered, Received
 from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
     Request,
@@ -22,7 +23,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.ready import Clean, Refused, Send
+from quorate.raft.ready import Clean, Refused, Send, Truncate
 from quorate.raft.values import ControlState, ElectionState, RaftConfig, RecoveredLog, Voter
 from quorate.sim.machine import NOTHING, KeyValueMachine
 from quorate.storage.api import Recovered, SnapshotInfo
@@ -165,3 +166,43 @@ def test_where_nothing_could_be_dropped_it_does_not_look_again_at_once() -> None
     effects = alone.step(Surveyed(1000, tuple(strays)))
     assert "nothing to clean before (4, 1)" in effects.notes
     assert effects.jobs == []
+
+
+# -- reading for others ------------------------------------------------------------------------
+def fetch(epoch: int, offset: int = 0) -> FetchRequest:
+    return FetchRequest(None, ReplicaKey(-1, Uuid(bytes(16))), epoch, offset, 0, 0, 1 << 20, -1)
+
+
+def test_a_write_waits_for_few_of_the_reads_of_a_flood() -> None:
+    alone = Alone(end=12)
+    alone.persist()
+    alone.persist()
+    alone.feed(encode_batch(0, 1, 0, [NOTHING] * 12))
+    assert alone.is_in_office()
+    alone.jobs.clear()
+    epoch = alone.replica.core.epoch
+    alone.step(*(Received(at, fetch(epoch)) for at in range(100)))
+    alone.step(Submit(8, [NOTHING]))
+    assert [type(job) for job in alone.jobs] == [ReadLog, ReadLog, Write]
+    answers = alone.step(LogRead(alone.jobs[0].token, b"data")).answers
+    assert [(answer.reply_to, answer.data) for answer in answers] == [(0, b"data")]
+    assert [type(job) for job in alone.jobs[3:]] == [ReadLog]
+
+
+def test_reads_that_wait_never_see_a_log_that_lost_its_end() -> None:
+    one = OneOfThree(end=12)
+    one.now_ms += 5_000
+    one.step()
+    for epoch in (1, 2):  # the pre-vote, and the vote
+        one.answer(VoteRequest, VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, epoch), True))
+        one.persist()
+    assert (one.replica.core.role, one.replica.core.epoch) == ("leader", epoch)
+    one.step(*(Received(at, fetch(epoch)) for at in range(3)))
+    one.step(Received(9, BeginQuorumEpochRequest(None, KEY, LeaderAndEpoch(2, 3), LISTENERS)))
+    one.persist()
+    there = FetchResponse(ErrorCode.NONE, LeaderAndEpoch(2, 3), 0, 0, OffsetAndEpoch(4, 1))
+    effects = one.answer(FetchRequest, there)
+    assert one.wanted(Write).writes == (Truncate(4),)
+    assert [(answer.reply_to, answer.data) for answer in effects.answers] == [(2, b"")]
+    tokens = [job.token for job in one.jobs if isinstance(job, ReadLog)]
+    assert len(tokens) == 2

@@ -175,7 +175,7 @@ class Node:
             leading_epoch=None,
             applied=self.snapshot,
             _tail=tail,
-            _reads={},
+            _reads=SimpleNamespace(replies=[], given={}),
             config=self.state.config,
             _policy=SimpleNamespace(clean_interval_ms=60_000, max_bytes=1000),
             _applier=SimpleNamespace(bytes_applied=0, loading=None, is_inside_a_batch=False),
@@ -284,7 +284,7 @@ class Node:
         """What it is to send, its disk is asked for first: that may take its time."""
         self.replies += 1
         if isinstance(request, FetchRequest | FetchSnapshotRequest):
-            self.replica._reads[self.replies] = SimpleNamespace(reply_to=self.replies)
+            self.replica._reads.replies.append(SimpleNamespace(reply_to=self.replies))
         self.step([Received(self.replies, request)])
         return self.replies
 

@@ -93,9 +93,9 @@ def test_a_fetch_of_which_the_disk_is_asked_waits_for_the_disk() -> None:
     _, leader = leading()
     leader.state.durable.election = True
     leader.fake.checks.fetches._waiting[1].clear()
-    leader.replica._reads = {9: SimpleNamespace(reply_to=77)}
+    leader.replica._reads.replies.append(SimpleNamespace(reply_to=77))
     leader.step([Received(77, chunk(100))])
-    leader.replica._reads = {}
+    leader.replica._reads.replies.clear()
     with broken(IN_TIME, "FetchSnapshotRequest"):
         leader.step()
 
@@ -123,7 +123,7 @@ def test_who_ends_lets_nobody_wait(how: dict[str, Any]) -> None:
 
 def test_who_ends_may_have_asked_its_disk() -> None:
     leader = asked(fetch())
-    leader.replica._reads[77] = SimpleNamespace(reply_to=77)
+    leader.replica._reads.replies.append(SimpleNamespace(reply_to=77))
     leader.step(stopped=True)
 
 
@@ -142,7 +142,7 @@ def test_a_chunk_of_a_snapshot_is_no_longer_than_was_asked_for() -> None:
     leader = asked(fetch(max_wait_ms=1), wake_at_ms=1)
     leader.state.now = 1
     answered(leader, RECORDS)
-    leader.replica._reads = {9: SimpleNamespace(reply_to=77)}
+    leader.replica._reads.replies.append(SimpleNamespace(reply_to=77))
     leader.step([Received(77, chunk(99))])
     with broken(NO_MORE, "with 100 bytes, 99 will do"):
         answered(leader, CHUNK, bytes(100))

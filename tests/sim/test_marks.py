@@ -257,7 +257,7 @@ def test_a_tail_that_was_trimmed(marks: Marks) -> None:
     node = a_world(marks)[1]
     node.state.role = a_leader()
     node.replica._tail.start_offset = 5
-    node.replica._reads = {1: None}
+    node.replica._reads.given[1] = None
     read = "a leader read from its disk what its tail had dropped"
     append = AppendBatches((AppendedBatch(9, 9, 1, b""),))
     see(marks, node, Effects(jobs=[Write(1, (append,))]))

@@ -7,7 +7,7 @@ the server and under a simulator.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from quorate.base.errors import ErrorCode
 from quorate.base.frozen import frozen
@@ -26,8 +26,6 @@ from quorate.node.jobs import (
     InstallRefused,
     Job,
     LogRead,
-    ReadLog,
-    ReadSnapshot,
     Result,
     SnapshotFailed,
     SnapshotRead,
@@ -40,40 +38,26 @@ from quorate.node.jobs import (
 )
 from quorate.node.machine import Machine, Now
 from quorate.node.proposals import NOT_ACTIVE, Committed, Outcome, Proposals, Submit
+from quorate.node.reads import READ_BYTES, Answer, Reads
 from quorate.node.snapshots import SnapshotPolicy
 from quorate.node.tail import TAIL_BYTES, Tail
 from quorate.raft import inputs
 from quorate.raft.core import RaftCore
-from quorate.raft.messages import (
-    FetchResponse,
-    FetchSnapshotResponse,
-    ReadChunk,
-    Response,
-)
 from quorate.raft.ready import (
     Append,
     Clean,
+    InstallSnapshot,
     Ready,
     Refused,
-    Reply,
     Send,
     Truncate,
 )
 from quorate.raft.values import Batch, ControlState, RaftConfig
 from quorate.storage.api import AppendedBatch, Recovered
 
-__all__ = ["Answer", "Committed", "Effects", "Input", "Replica", "Submit"]
+__all__ = ["Answer", "Committed", "Effects", "Input", "Memory", "Replica", "Submit"]
 
 Input = inputs.Event | Result | Submit
-
-
-@frozen
-class Answer:
-    """A core response with the bytes that it names: records of a Fetch, or a snapshot's chunk."""
-
-    reply_to: int
-    response: Response
-    data: bytes = b""
 
 
 @dataclass(slots=True)
@@ -97,9 +81,20 @@ class Effects:
         return self.stopped or self.faulted is not None
 
 
+@frozen
+class Memory:
+    """Bytes of the log that a replica has in memory, about."""
+
+    tail: int = TAIL_BYTES
+    """The newest, always."""
+    slice: int = SLICE_BYTES
+    """What the machine is fed in one step."""
+    reads: int = READ_BYTES
+    """What the disk reads for others at a time: a write waits for no more."""
+
+
 class Replica:
-    """Owner of a RaftCore. `random` gives floats in [0, 1); about `tail_bytes` of the log's newest
-    stay in memory; the machine is fed about `slice_bytes` a step."""
+    """Owner of a RaftCore. `random` gives floats in [0, 1)."""
 
     def __init__(
         self,
@@ -108,23 +103,23 @@ class Replica:
         machine: Machine,
         random: Callable[[], float],
         policy: SnapshotPolicy | None = None,
-        tail_bytes: int = TAIL_BYTES,
-        slice_bytes: int = SLICE_BYTES,
+        memory: Memory | None = None,
     ) -> None:
+        memory = memory or Memory()
         self.config = config
         self.machine = machine
         self.core = RaftCore(config, recovered.election, recovered.log, random)
         self.leading_epoch: int | None = None
         """The epoch in which the machine leads: everything before it is applied."""
         self._policy = policy or SnapshotPolicy()
-        self._tail = Tail(recovered.log.end_offset, tail_bytes)
+        self._tail = Tail(recovered.log.end_offset, memory.tail)
         self._high_watermark = 0
         self._token = 0
         self._elected: tuple[int, int] | None = None
         self._proposals = Proposals(config.limits.batch_bytes)
         self._wall_ms = 0
-        self._reads: dict[int, Reply] = {}
-        self._applier = Applier(machine, slice_bytes)
+        self._reads = Reads(memory.reads, config.limits.batch_bytes)
+        self._applier = Applier(machine, memory.slice)
         self._writing_snapshot = False
         self._snapshot_at: int | None = None
         self._clean_at: int | None = None
@@ -157,6 +152,7 @@ class Replica:
         effects = Effects()
         events: list[inputs.Event] = []
         self._wall_ms = now.wall_ms
+        self._reads.begin()
         for item in happened:
             if isinstance(item, inputs.Received | inputs.Answered):
                 events.append(item)
@@ -181,6 +177,7 @@ class Replica:
         if self.machine.notes:
             effects.notes.extend(self.machine.notes)
             self.machine.notes.clear()
+        self._reads.give(effects.jobs)
         self._snapshot(effects.jobs, now)
         self._clean(effects.jobs, now)
         effects.wake_at_ms = self._wake_at(ready.wake_at_ms, more, now)
@@ -237,13 +234,9 @@ class Replica:
     def _take_read(self, result: LogRead | SnapshotRead, effects: Effects) -> None:
         if self._applier.took(result):
             return
-        reply = self._reads.pop(result.token, None)
-        if reply is None:
-            return
-        response, data = reply.response, result.data
-        if isinstance(result, SnapshotRead) and isinstance(response, FetchSnapshotResponse):
-            response = _chunk_response(response, result)
-        effects.answers.append(Answer(reply.reply_to, response, data))
+        answer = self._reads.took(result)
+        if answer is not None:
+            effects.answers.append(answer)
 
     def _take_survey(self, survey: Surveyed, events: list[inputs.Event]) -> None:
         """The machine has read what is dropped, or loads a snapshot that covers it and stays."""
@@ -263,8 +256,12 @@ class Replica:
             writes = tuple(self._disk_write(write) for write in ready.writes)
             assert ready.seq is not None
             effects.jobs.append(Write(ready.seq, writes))
+            if any(isinstance(write, Truncate | InstallSnapshot) for write in ready.writes):
+                effects.answers.extend(self._reads.cut())
         for reply in ready.replies:
-            self._answer(reply, effects)
+            answer = self._reads.answer(reply, self._tail, self._next_token())
+            if answer is not None:
+                effects.answers.append(answer)
         effects.sends.extend(ready.sends)
         effects.notes.extend(ready.notes)
         effects.stopped = effects.stopped or ready.stopped
@@ -306,27 +303,6 @@ class Replica:
                 batch.base_offset, batch.epoch, self._wall_ms, batch.control
             )
         return AppendedBatch(batch.base_offset, batch.last_offset, batch.epoch, data)
-
-    def _answer(self, reply: Reply, effects: Effects) -> None:
-        response = reply.response
-        if isinstance(response, FetchResponse) and response.records is not None:
-            wanted = response.records
-            data = self._tail.read(wanted.offset, wanted.end, wanted.max_bytes)
-            if data is None:
-                token = self._next_token()
-                self._reads[token] = reply
-                effects.jobs.append(ReadLog(token, wanted.offset, wanted.end, wanted.max_bytes))
-                return
-            effects.answers.append(Answer(reply.reply_to, response, data))
-        elif isinstance(response, FetchSnapshotResponse) and isinstance(response.chunk, ReadChunk):
-            chunk = response.chunk
-            token = self._next_token()
-            self._reads[token] = reply
-            effects.jobs.append(
-                ReadSnapshot(token, chunk.snapshot_id, chunk.position, chunk.max_bytes)
-            )
-        else:
-            effects.answers.append(Answer(reply.reply_to, response))
 
     def _propose(self, events: list[inputs.Event], effects: Effects, now: Now) -> None:
         """Add what the core should append now."""
@@ -400,15 +376,6 @@ class Replica:
                 if at is not None and (wake is None or at < wake):
                     wake = at
         return wake
-
-
-def _chunk_response(response: FetchSnapshotResponse, result: SnapshotRead) -> FetchSnapshotResponse:
-    """The size of a snapshot is known only to the disk, so two of Kafka's errors arise here."""
-    if result.size is None:
-        return replace(response, error=ErrorCode.SNAPSHOT_NOT_FOUND, chunk=b"")
-    if not 0 <= response.position < result.size:
-        return replace(response, error=ErrorCode.POSITION_OUT_OF_RANGE, chunk=b"")
-    return replace(response, size=result.size, chunk=b"")
 
 
 def _name(snapshot_id: OffsetAndEpoch) -> str:

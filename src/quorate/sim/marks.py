@@ -410,7 +410,7 @@ class Marks(Observer):
             elif (
                 isinstance(job, ReadLog)
                 and isinstance(role, Leader)
-                and job.token in replica._reads
+                and job.token in replica._reads.given
                 and began <= job.offset < begins
             ):
                 marks["a leader read from its disk what its tail had dropped"] += 1

@@ -12,7 +12,9 @@ from quorate.base.errors import BrokenInvariant
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
 from quorate.node.machine import Now
-from quorate.node.replica import Effects, Input, Replica
+from quorate.node.reads import READ_BYTES
+from quorate.node.replica import Effects, Input, Memory, Replica
+from quorate.node.tail import TAIL_BYTES
 from quorate.raft.core import RaftCore
 from quorate.raft.values import ControlState, Voter
 from quorate.sim.chance import Chance
@@ -35,6 +37,8 @@ BORN_MS: Final = 1_700_000_000_000
 NEVER: Final = 1 << 62
 _RATE: Final = 1_000_000
 _US_PER_ITEM: Final = 4
+_TAILS_READ: Final = READ_BYTES // TAIL_BYTES
+"""Read for others at a time: so many times what the tail holds, where that is little, too."""
 
 
 class Process:
@@ -92,7 +96,8 @@ class Process:
         self.down_ms = 0
         """How long it stays down after it was told to stop."""
         self.drive = Drive(self)
-        self._memory = (plan.disk.tail_bytes, plan.disk.slice_bytes)
+        tail = plan.disk.tail_bytes
+        self._memory = Memory(tail, plan.disk.slice_bytes, _TAILS_READ * tail)
 
     # -- what it is ---------------------------------------------------------------------------
     @property
@@ -193,7 +198,7 @@ class Process:
                 machine,
                 self.luck.random,
                 policy,
-                *self._memory,
+                self._memory,
             )
         except BrokenInvariant as broken:
             raise Violation("recovery", f"node {self.id}: {broken}") from broken

@@ -122,7 +122,7 @@ class Fetches:
 
 def _reading(replica: Replica) -> set[int]:
     """What the disk was asked for: by reply_to."""
-    return {reply.reply_to for reply in replica._reads.values()}
+    return {reply.reply_to for reply in replica._reads.replies}
 
 
 def _check_none_waits(twin: Twin, left: Set[int], waiting: dict[int, Asked]) -> None:
