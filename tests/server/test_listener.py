@@ -338,6 +338,29 @@ def test_who_takes_no_answers_is_closed_before_they_fill_the_memory(caplog):
     assert "it does not take its answers, of which" in caplog.text
 
 
+def test_who_was_closed_for_what_it_does_not_take_counts_no_more(caplog):
+    """In one turn of the loop: the next to be closed is another one."""
+    answer = frame(bytes(4 << 20))
+
+    async def run():
+        async with Server(Limits(max_unsent_bytes=10 << 20)) as server:
+            greedy = [(await server.connect())[1] for _ in range(4)]
+            for number, writer in enumerate(greedy, 1):
+                writer.write(frame(b"one") + frame(b"two"))
+                await server.wait_for(2 * number)
+            for index in range(1, 8, 2):  # the second answer waits for the first
+                server.answer(index, answer)
+            taken = [slot.connection for slot in server.slots]
+            assert sum(connection.unsent for connection in set(taken)) <= 10 << 20
+            for writer in greedy:
+                writer.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    closed = re.findall(r"127\.0\.0\.1:\d+", caplog.text)
+    assert len(closed) == len(set(closed)) == 2
+
+
 def test_without_room_nothing_is_read_until_there_is_room():
     async def run():
         full = True

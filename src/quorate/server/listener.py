@@ -198,8 +198,10 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once; what was not sent is dropped."""
         self._drop_incoming()
-        if self._transport is not None:
-            self._transport.abort()
+        self._slots.clear()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
 
     def take_turn(self) -> None:
         """There may be room again."""
@@ -306,17 +308,18 @@ class Acceptor:
                 del self._by_host[connection.host]
 
     def relieve(self) -> None:
-        """Close the connection with the most unsent answers when there are too many in all."""
+        """Close the connections with the most unsent answers until they are not too many in all."""
         unsent = {connection: connection.unsent for connection in self._connections}
-        if sum(unsent.values()) <= self.limits.max_unsent_bytes:
-            return
-        worst = max(unsent, key=unsent.__getitem__)
-        text = (
-            f"Closed the connection from {worst.peer} on {worst.listener}: it does not take its "
-            f"answers, of which {unsent[worst]} bytes wait"
-        )
-        self.log.log(logging.WARNING, "Closed a connection that takes no answers", text)
-        worst.abort()
+        total = sum(unsent.values())
+        while total > self.limits.max_unsent_bytes:
+            worst = max(unsent, key=unsent.__getitem__)
+            text = (
+                f"Closed the connection from {worst.peer} on {worst.listener}: it does not take "
+                f"its answers, of which {unsent[worst]} bytes wait"
+            )
+            self.log.log(logging.WARNING, "Closed a connection that takes no answers", text)
+            worst.abort()
+            total -= unsent.pop(worst)
 
     def account(self, grown: int) -> None:
         """`grown` more bytes of requests wait, or fewer. When there are too many in all, the
