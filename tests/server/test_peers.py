@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import logging
 
 import pytest
+import uvloop
 
 from quorate.base.ids import Address
 from quorate.raft.inputs import Failure
@@ -186,6 +188,34 @@ def test_nobody_listens():
         asker.peer.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70, "a\0b", ".", "\udcff"])
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_host_name_that_is_none_fails_each_time_and_is_told_once(host, loop, caplog):
+    async def run():
+        asker = Asker(Address(host, 9))
+        for _ in range(2):
+            asker.ask()
+            assert await asker.outcome() is Failure.DISCONNECTED
+        assert not asker.lost.is_set()
+        asker.peer.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"), asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(run())
+    assert len(caplog.records) <= 1
+
+
+def test_a_port_that_is_none_is_told(caplog):
+    async def run():
+        asker = Asker(Address("127.0.0.1", 70_000))
+        asker.ask()
+        assert await asker.outcome() is Failure.DISCONNECTED
+        asker.peer.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    assert "Cannot connect to 127.0.0.1:70000, which is no address" in caplog.text
 
 
 def test_a_killed_peer_is_told_to_be_lost_without_a_new_request():

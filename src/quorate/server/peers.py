@@ -29,6 +29,8 @@ _API_VERSIONS: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
 _MIN_BACKOFF_S: Final = 0.02
 _MAX_BACKOFF_S: Final = 0.5
+_NO_ADDRESS: Final = (ValueError, OverflowError)
+"""What a host name or a port raises that cannot be one: no encoding as IDNA, or a NUL in it."""
 
 
 @frozen
@@ -119,6 +121,8 @@ class Peer:
         """The connection has carried an answer: when it breaks, that is news."""
         self._probing = False
         """Such a connection broke, and it is not clear yet whether the node lives."""
+        self._told = False
+        """That the address is none."""
         self._closed = False
 
     def __str__(self) -> str:
@@ -189,7 +193,7 @@ class Peer:
                 _, link = await self._loop.create_connection(
                     lambda: _Link(self), self.address.host, self.address.port
                 )
-        except OSError as error:
+        except (OSError, *_NO_ADDRESS) as error:
             self._connecting = None
             self._refused(error)
             return
@@ -201,8 +205,11 @@ class Peer:
         self._useful = False
         self._handshake()
 
-    def _refused(self, error: OSError) -> None:
+    def _refused(self, error: Exception) -> None:
         """Nobody answered at this address; try again later if there is something to send."""
+        if isinstance(error, _NO_ADDRESS) and not self._told:
+            self._told = True
+            LOG.warning("Cannot connect to %s, which is no address: %s", self, error)
         LOG.debug("Cannot connect to %s: %s", self, error)
         lost, self._was_up, self._probing = self._was_up, False, False
         self._fail_all(Failure.DISCONNECTED)
@@ -307,7 +314,7 @@ class Peer:
             self._send(item)
 
 
-def _is_refusal(error: OSError) -> bool:
+def _is_refusal(error: Exception) -> bool:
     """Nobody listens at any of the addresses that the host name has."""
     if isinstance(error, ConnectionRefusedError):
         return True
