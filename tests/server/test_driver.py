@@ -3,13 +3,17 @@
 import asyncio
 from types import SimpleNamespace
 
+from quorate.base.ids import Address, ReplicaKey, Uuid
 from quorate.node.controller import NodeEffects
 from quorate.raft.inputs import Shutdown
+from quorate.raft.messages import FetchRequest
+from quorate.raft.ready import Send
 from quorate.server.driver import Driver
 from quorate.server.listener import Limits
 from quorate.storage.memory import MemoryStorage
 
 FAR_MS, NEAR_MS = 3_600_000, 5
+KEY = ReplicaKey(1, Uuid(bytes(16)))
 
 
 class Sleeper:
@@ -44,5 +48,50 @@ def test_a_nearer_deadline_replaces_a_later_one():
         await asyncio.wait_for(node.woken.wait(), 20)
         await driver.close()
         assert node.steps == [0, 1, 0]
+
+    asyncio.run(story())
+
+
+class Caller(Sleeper):
+    """Asks a peer when it is told to go, under whatever id."""
+
+    def __init__(self, address):
+        super().__init__()
+        self.address = address
+
+    def step(self, happened, now):
+        effects = super().step(happened, now)
+        if any(isinstance(item, Shutdown) for item in happened):
+            request = FetchRequest(None, KEY, 1, 0, 0, 0, 1, -1)
+            effects.sends.append(Send(1, 7, self.address, request, 100))
+        return effects
+
+
+def test_who_is_not_asked_any_more_is_forgotten():
+    """Whoever asks to become a voter chooses the id under which it is asked."""
+    closed = asyncio.Event()
+
+    async def serve(reader, writer):
+        while await reader.read(1000):
+            pass
+        closed.set()
+
+    async def story():
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        storage = MemoryStorage()
+        storage.open()
+        node = Caller(Address(*server.sockets[0].getsockname()[:2]))
+        loop = asyncio.get_running_loop()
+        driver = Driver(node, storage, loop, Limits(max_idle_ms=300), 10, lambda fault: None)
+        driver.start()
+        driver.post(Shutdown(0))
+        async with asyncio.timeout(20):
+            while not driver._peers:
+                await asyncio.sleep(0)
+            await closed.wait()
+            while driver._peers:
+                await asyncio.sleep(0.01)
+        await driver.close()
+        server.close()
 
     asyncio.run(story())

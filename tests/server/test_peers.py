@@ -218,6 +218,23 @@ def test_a_port_that_is_none_is_told(caplog):
     assert "Cannot connect to 127.0.0.1:70000, which is no address" in caplog.text
 
 
+def test_who_was_not_asked_for_long_and_owes_nothing_is_idle():
+    async def run():
+        loop = asyncio.get_running_loop()
+        async with Other(silent={55}) as other:
+            asker = Asker(other.address)
+            assert asker.peer.is_idle(loop.time() + 1)
+            began = loop.time()
+            asker.ask(timeout_ms=100)
+            assert not asker.peer.is_idle(loop.time() + 1)
+            assert await asker.outcome() is Failure.TIMED_OUT
+            assert asker.peer.is_idle(loop.time() + 1)
+            assert not asker.peer.is_idle(began)
+            asker.peer.close()
+
+    asyncio.run(run())
+
+
 def test_a_killed_peer_is_told_to_be_lost_without_a_new_request():
     async def run():
         async with Other() as other:

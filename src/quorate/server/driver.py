@@ -114,6 +114,7 @@ class Driver:
         self._next = 0
         self._slots: dict[int, Slot] = {}
         self._peers: dict[tuple[int, str], Peer] = {}
+        self._sweep: asyncio.TimerHandle | None = None
         self._over = False
         listeners = node.replica.config.listeners
         self._listener = listeners[0].name if listeners else ""
@@ -122,6 +123,7 @@ class Driver:
         """Begin to step; the listeners are opened by `acceptor.listen`."""
         self._disk.start()
         self._schedule()
+        self._schedule_sweep()
 
     def shutdown(self, timeout_ms: int) -> None:
         """Leave in good order; `ended(None)` follows."""
@@ -140,8 +142,9 @@ class Driver:
     def _hang_up(self) -> None:
         """Step no more; the peers hear of it by their connections."""
         self._over = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._sweep):
+            if timer is not None:
+                timer.cancel()
         self.acceptor.close()
         self._notes.tell()
         for peer in self._peers.values():
@@ -296,6 +299,21 @@ class Driver:
         peer = Peer(self._loop, address, f"raft-client-{own_id}" if is_raft else str(own_id), lost)
         self._peers[node_id, channel] = peer
         return peer
+
+    def _schedule_sweep(self) -> None:
+        every = self.acceptor.limits.sweep_s
+        if every is not None:
+            self._sweep = self._loop.call_later(every, self._forget_idle)
+
+    def _forget_idle(self) -> None:
+        """As Kafka's Selector does; and whoever asks to become a voter chooses the id by which a
+        peer is known here, so there is no end of them."""
+        since = self._loop.time() - self.acceptor.limits.max_idle_ms / 1000
+        for key, peer in list(self._peers.items()):
+            if peer.is_idle(since):
+                del self._peers[key]
+                peer.close()
+        self._schedule_sweep()
 
     # -- the disk -----------------------------------------------------------------------------
     def _deliver(self, results: Sequence[Result]) -> None:

@@ -54,6 +54,11 @@ class Limits:
     fitting_connections: int = 2**31 - 1
     """Not a key of Kafka's: as many as leave the process the descriptors that it needs itself."""
 
+    @property
+    def sweep_s(self) -> float | None:
+        """How often to look for idle connections; None: never."""
+        return min(max(self.max_idle_ms / 4000, 0.05), 30.0) if self.max_idle_ms >= 0 else None
+
 
 class Slot:
     """The place of one answer in a connection's row."""
@@ -355,9 +360,9 @@ class Acceptor:
             connection.take_turn()
 
     def _schedule_sweep(self) -> None:
-        if self.limits.max_idle_ms >= 0:
-            every = max(self.limits.max_idle_ms / 4000, 0.05)
-            self._sweep = self._loop.call_later(min(every, 30.0), self._close_idle)
+        every = self.limits.sweep_s
+        if every is not None:
+            self._sweep = self._loop.call_later(every, self._close_idle)
 
     def _close_idle(self) -> None:
         oldest = self.time() - self.limits.max_idle_ms / 1000

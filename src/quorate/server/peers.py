@@ -124,6 +124,8 @@ class Peer:
         self._told = False
         """That the address is none."""
         self._closed = False
+        self._last_active = loop.time()
+        """When it was asked or answered last."""
 
     def __str__(self) -> str:
         return str(self.address)
@@ -131,7 +133,8 @@ class Peer:
     # -- asking -------------------------------------------------------------------------------
     def ask(self, ask: Ask) -> None:
         """Send as soon as there is a connection; connects when there is none."""
-        item = _InFlight(ask, self._loop.time() + ask.timeout_ms / 1000)
+        self._last_active = self._loop.time()
+        item = _InFlight(ask, self._last_active + ask.timeout_ms / 1000)
         if self._timer is None or item.deadline < self._next_deadline:
             self._watch(item.deadline)
         if self._versions is not None:
@@ -140,6 +143,10 @@ class Peer:
         self._queue.append(item)
         if self.link is None and self._connecting is None and self._retry is None:
             self._connect()
+
+    def is_idle(self, since: float) -> bool:
+        """Was it not asked for anything since then (loop time), and owes no answer?"""
+        return self._last_active < since and not self._queue and not self._in_flight
 
     def close(self) -> None:
         """Fail whatever waits, close the connection, never connect again."""
@@ -289,6 +296,7 @@ class Peer:
         if item is None:
             raise WireError(f"a response with the unknown correlation id {correlation}")
         self._useful = True
+        self._last_active = self._loop.time()
         try:
             _, message = decode_response(frame, item.ask.api_key, item.version)
             item.ask.answered(message)
