@@ -143,9 +143,10 @@ def on_api_versions_response(s: State, correlation: int, response: ApiVersionsRe
     least, most = response.features.get(FEATURE, (0, 0))
     version = s.controls.version
     if not least <= version <= most:
+        end = "" if FEATURE in response.features else ")"  # Kafka closes it only then
         text = (
             f"Aborted add voter operation for {_key(change.voter)} since the {FEATURE} range "
-            f"(min: {least}, max: {most}) doesn't support the finalized version {version}"
+            f"(min: {least}, max: {most}{end} doesn't support the finalized version {version}"
         )
         _finish_change(s, role, ErrorCode.INVALID_REQUEST, text)
         return True
