@@ -302,6 +302,7 @@ def test_describe_quorum_away_from_the_leader(world):
     follower = next(n for n in world.alive if n is not world.active)
     told = world.ask(follower.node_id, describe()).topics[0].partitions[0]
     assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert told.error_message == ErrorCode.NOT_LEADER_OR_FOLLOWER.message
 
 
 def test_describe_cluster_lists_the_registered_controllers(world):

@@ -250,6 +250,22 @@ ANSWERS = {
 DATA = {"fetch": BATCH, "snapshot": b"bytes of it"}
 
 
+@pytest.mark.parametrize("kind", [core.AddVoterResponse, core.RemoveVoterResponse])
+@pytest.mark.parametrize(
+    ("error", "said", "sent"),
+    [
+        (ErrorCode.NONE, None, None),
+        (ErrorCode.INVALID_REQUEST, "no voter", "no voter"),
+        (ErrorCode.REQUEST_TIMED_OUT, None, "The request timed out."),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, None, None),
+        (ErrorCode.BROKER_NOT_AVAILABLE, None, None),
+    ],
+)
+def test_a_refused_change_says_what_kafka_says(kind, error, said, sent):
+    message = response_to_wire(kind(error, said), b"", Asked(1, NAME))
+    assert (message.error_code, message.error_message) == (error, sent)
+
+
 def answer_over_the_wire(response, data, version=None):
     message = response_to_wire(response, data, Asked(999 if version is None else version, NAME))
     if version is None:

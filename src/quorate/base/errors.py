@@ -1,7 +1,7 @@
 """Kafka's protocol error codes and the errors that this package raises.
 
 The code, name and retriability of each entry are those of Kafka 4.3.1
-(`org.apache.kafka.common.protocol.Errors`).
+(`org.apache.kafka.common.protocol.Errors`), and so are the texts of those that we send with theirs.
 """
 
 from __future__ import annotations
@@ -150,6 +150,11 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
     @property
+    def message(self) -> str | None:
+        """Kafka's text for it (`Errors.message()`); None for NONE, and where nothing sends it."""
+        return _MESSAGES.get(self)
+
+    @property
     def retriable(self) -> bool:
         """True when Kafka's clients may send the same request again."""
         return self in _RETRIABLE
@@ -162,6 +167,17 @@ class ErrorCode(IntEnum):
         except ValueError:
             return cls.UNKNOWN_SERVER_ERROR
 
+
+_MESSAGES: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: (
+        "For requests intended only for the leader, this error indicates that the broker is not "
+        "the current leader. For requests intended for any replica, this error indicates that the "
+        "broker is not a replica of the topic partition."
+    ),
+    ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
+    ErrorCode.DUPLICATE_VOTER: "The voter is already part of the set of voters.",
+}
 
 _RETRIABLE: Final = frozenset(
     {

@@ -195,7 +195,7 @@ def _quorum_errors(message: DescribeQuorumRequest, error: ErrorCode) -> Message:
                     topic.PartitionData(
                         partition_index=partition.partition_index,
                         error_code=error,
-                        error_message=error.name,
+                        error_message=error.message,
                     )
                     for partition in asked.partitions
                 ],

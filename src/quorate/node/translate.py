@@ -28,6 +28,8 @@ _TOP_LEVEL: Final = frozenset(
     {ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 )
 """Errors that are said of the whole request; all others of its one partition."""
+_UNSAID: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE})
+"""`validateLeaderOnlyRequest`: Add- and RemoveRaftVoter are refused with these and no message."""
 _FETCH_WITH_TOPIC_ID: Final = 13
 _FETCH_WITH_ENDPOINTS: Final = 17
 _FETCH_WITH_REPLICA_STATE: Final = 15
@@ -370,6 +372,9 @@ def _endpoints(cls: Any, response: Any, found: Listener | None) -> list[Any]:
 
 
 def _message(error: ErrorCode, message: str | None) -> str | None:
-    if message is None and error is not ErrorCode.NONE:
-        return error.name
-    return message
+    """`RaftUtil.addVoterResponse`: the error's own text where nothing else is said.
+
+    Who does not lead, or is about to leave, says nothing (`handleAddVoterRequest`). The core does
+    not tell apart whoever waited for a change when leadership was lost: Kafka says the text then.
+    """
+    return error.message if message is None and error not in _UNSAID else message
