@@ -251,19 +251,10 @@ DATA = {"fetch": BATCH, "snapshot": b"bytes of it"}
 
 
 @pytest.mark.parametrize("kind", [core.AddVoterResponse, core.RemoveVoterResponse])
-@pytest.mark.parametrize(
-    ("error", "said", "sent"),
-    [
-        (ErrorCode.NONE, None, None),
-        (ErrorCode.INVALID_REQUEST, "no voter", "no voter"),
-        (ErrorCode.REQUEST_TIMED_OUT, None, "The request timed out."),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, None, None),
-        (ErrorCode.BROKER_NOT_AVAILABLE, None, None),
-    ],
-)
-def test_a_refused_change_says_what_kafka_says(kind, error, said, sent):
-    message = response_to_wire(kind(error, said), b"", Asked(1, NAME))
-    assert (message.error_code, message.error_message) == (error, sent)
+@pytest.mark.parametrize("said", [None, "no voter"])
+def test_a_refused_change_says_what_the_core_says(kind, said):
+    message = response_to_wire(kind(ErrorCode.INVALID_REQUEST, said), b"", Asked(1, NAME))
+    assert (message.error_code, message.error_message) == (ErrorCode.INVALID_REQUEST, said)
 
 
 def answer_over_the_wire(response, data, version=None):

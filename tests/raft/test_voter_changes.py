@@ -226,7 +226,8 @@ def test_a_change_that_is_not_committed(end, error: ErrorCode, asking: bool) -> 
     if not asking:
         versions(single)
     end(single)
-    assert single.replies[asked].error == error
+    assert error.message is not None
+    assert single.replies[asked] == AddVoterResponse(error, error.message)
 
 
 # -- RemoveRaftVoter -----------------------------------------------------------------------------

@@ -28,8 +28,6 @@ _TOP_LEVEL: Final = frozenset(
     {ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 )
 """Errors that are said of the whole request; all others of its one partition."""
-_UNSAID: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE})
-"""`validateLeaderOnlyRequest`: Add- and RemoveRaftVoter are refused with these and no message."""
 _FETCH_WITH_TOPIC_ID: Final = 13
 _FETCH_WITH_ENDPOINTS: Final = 17
 _FETCH_WITH_REPLICA_STATE: Final = 15
@@ -317,15 +315,11 @@ def _election_answer(cls: Any, response: Any, asked: Asked, **fields: Any) -> Me
 
 
 def _add_voter_answer(response: core.AddVoterResponse, data: bytes, asked: Asked) -> Message:
-    return wire.AddRaftVoterResponse(
-        error_code=response.error, error_message=_message(response.error, response.message)
-    )
+    return wire.AddRaftVoterResponse(error_code=response.error, error_message=response.message)
 
 
 def _remove_voter_answer(response: core.RemoveVoterResponse, data: bytes, asked: Asked) -> Message:
-    return wire.RemoveRaftVoterResponse(
-        error_code=response.error, error_message=_message(response.error, response.message)
-    )
+    return wire.RemoveRaftVoterResponse(error_code=response.error, error_message=response.message)
 
 
 def _update_voter_answer(response: core.UpdateVoterResponse, data: bytes, asked: Asked) -> Message:
@@ -369,12 +363,3 @@ def _endpoints(cls: Any, response: Any, found: Listener | None) -> list[Any]:
     if found is None:
         return []
     return [cls(node_id=response.leader.leader_id, host=found.host, port=found.port)]
-
-
-def _message(error: ErrorCode, message: str | None) -> str | None:
-    """`RaftUtil.addVoterResponse`: the error's own text where nothing else is said.
-
-    Who does not lead, or is about to leave, says nothing (`handleAddVoterRequest`). The core does
-    not tell apart whoever waited for a change when leadership was lost: Kafka says the text then.
-    """
-    return error.message if message is None and error not in _UNSAID else message

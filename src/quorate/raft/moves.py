@@ -220,7 +220,11 @@ def _settle(s: State, old: Role) -> None:
 
 
 def answer_change(s: State, change: Change, error: ErrorCode, message: str | None = None) -> None:
-    """Tell the asker what became of its voter change, unless it was told already."""
+    """Tell the asker what became of its voter change, unless it was told already.
+
+    Where there is nothing else to say, the error's own text (`RaftUtil.addVoterResponse`).
+    """
+    message = error.message if message is None else message
     if isinstance(change, AskingVersions):
         s.out.reply(change.reply_to, AddVoterResponse(error, message))
     elif change.reply_to is not None:

@@ -87,7 +87,7 @@ def test_add_voter_timeout() -> None:
     single.wait(1999)
     assert number not in single.replies
     single.wait(1)
-    assert single.replies[number] == AddVoterResponse(TIMED_OUT)
+    assert single.replies[number] == AddVoterResponse(TIMED_OUT, "The request timed out.")
     assert single.core.voters.voters == (*SET, NEW)
     assert counts(single) == (4, 0, False)
     again = single.ask(remove(4))
