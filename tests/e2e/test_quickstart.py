@@ -229,6 +229,15 @@ def test_a_controller_that_cannot_start_and_one_that_is_killed_are_told(run):
     os.kill(int(leader[2]), signal.SIGKILL)
     quickstart.wait_for_line(f"^controller {leader[1]} is down: ended by signal 9")
     quickstart.wait_for_line("^no leader at the moment")
+    [*_, command] = re.findall(r"^  brought back by: (.*)$", quickstart.text(), re.MULTILINE)
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {command}"], cwd="/", stderr=subprocess.DEVNULL
+    ) as back:
+        try:
+            quickstart.wait_for_line(rf"^controller {leader[1]} is down(?s:.*)^leader \d")
+        finally:
+            back.terminate()
+    assert back.returncode == 0
     assert quickstart.stop() == 0
 
 

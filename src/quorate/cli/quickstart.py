@@ -92,6 +92,12 @@ def next_commands(quorum: Supervisor) -> list[str]:
     ]
 
 
+def bring_back(quorum: Supervisor, node_id: int) -> str:
+    """The command that starts a controller whose process ended; it can be pasted as it is."""
+    properties = shlex.quote(str(quorum.properties(quorum.nodes[node_id])))
+    return f"{_program()} server-start {properties}"
+
+
 def _program() -> str:
     """How a shell finds this very `quorate`."""
     installed = Path(sys.executable).with_name("quorate")
@@ -122,7 +128,11 @@ def _watch_table(quorum: Supervisor, admin: Admin) -> None:
         while True:
             quorum.check()
             found = look(admin)
-            words = "\n".join(f"controller {i}: {why}" for i, why in quorum.ended().items())
+            words = "\n".join(
+                f"controller {i}: {why}\n  brought back by: {bring_back(quorum, i)}"
+                for i, why in quorum.ended().items()
+                if quorum.pid_of(quorum.nodes[i]) is None
+            )
             view = Group(
                 Text(_headline(quorum, found), style="bold"),
                 _table(quorum, found),
@@ -184,6 +194,7 @@ def _watch_lines(quorum: Supervisor, admin: Admin) -> None:
         for node_id, why in ended.items():
             if told.get(node_id) != why:
                 click.echo(f"controller {node_id} is down: {why}")
+                click.echo(f"  brought back by: {bring_back(quorum, node_id)}")
         told = ended
         now = None if found is None else (found.leader_id, found.leader_epoch)
         if now != before and found is not None:
