@@ -149,6 +149,7 @@ async def test_a_reader_that_is_slow_gets_everything(site):
         (get("hello"), 400),
         (get("/hello", version="2.0"), 400),
         (b"\x16\x03\x01\x02\x00 a TLS client\r\n\r\n", 400),
+        (b"\0\0\0\x1c\0\x12\0\x04 a client of Kafka's", 400),
         (get("/hello", "X: " + "x" * MAX_HEAD_BYTES), 431),
         (b"x" * (MAX_HEAD_BYTES + 1), 431),
         (get("/broken", LAST), 500),

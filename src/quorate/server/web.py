@@ -148,7 +148,10 @@ class _Connection(asyncio.Protocol):
         while self._writable and self._transport is not None and not self._transport.is_closing():
             end = self._buffer.find(b"\r\n\r\n")
             if end < 0 or end > MAX_HEAD_BYTES:
-                if len(self._buffer) > MAX_HEAD_BYTES:
+                if self._buffer and not self._buffer[:1].isalpha():
+                    # A tool of Kafka's would wait for an answer, and this for the rest.
+                    self._refuse(HTTPStatus.BAD_REQUEST, "Not a request of HTTP")
+                elif len(self._buffer) > MAX_HEAD_BYTES:
                     why = f"At most {MAX_HEAD_BYTES} bytes"
                     self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why)
                 return

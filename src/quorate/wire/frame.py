@@ -8,6 +8,8 @@ from quorate.wire.errors import WireError
 
 MAX_FRAME_SIZE: Final = 104_857_600
 """Kafka's socket.request.max.bytes, in bytes."""
+_HTTP: Final = int.from_bytes(b"HTTP", "big")
+"""What the first words of a web server are as a length."""
 
 
 class FrameReader:
@@ -71,6 +73,8 @@ class FrameReader:
     def _checked(self, size: int) -> int:
         if 0 <= size <= self._max_size:
             return size
+        if size == _HTTP:
+            raise WireError("it speaks HTTP: is this the port of a metrics page?")
         raise WireError(
             f"a frame of {size} bytes is announced; allowed are 0 to {self._max_size}"
             " (is the peer a Kafka node, and not using TLS?)"
