@@ -95,7 +95,7 @@ _NOTED: Final[Mapping[str, str]] = {
     r"voter .* reported itself": "a static voter told its leader its directory",
     r"the configured static voters are ignored": "static voters were ignored",
     r"the voter set holds node": "a replica found its place taken by its old disk",
-    r"a peer's directory id": "a message for another directory was refused",
+    r".* has another directory id": "a message for another directory was refused",
     r"fetches snapshot": "a snapshot was fetched",
     r"leader .* no longer has": "a snapshot was fetched while the source cleaned it",
     r"log starts at snapshot": "a snapshot took the place of a log",
@@ -118,6 +118,8 @@ _RECOVERED: Final[Mapping[str, str]] = {
     ": removed, no longer of use": "recovery removed a file that was half made",
     "written anew from the log": "recovery rebuilt a damaged index",
 }
+LACKS_SUPPORT: Final = "not all of the voters support it"
+"""In the refusal of an upgrade."""
 _UNCOMMITTED: Final = "waiting for voters to commit the latest voter change"
 _REFUSALS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.FENCED_LEADER_EPOCH: "a message of an older epoch came in a later one",
@@ -316,7 +318,7 @@ class Marks(Observer):
             self.marks["a proposal was left in doubt"] += 1
         elif outcome.error == ErrorCode.RECORD_LIST_TOO_LARGE:
             self.marks["a submission fitted no batch"] += 1
-        elif "not all of the voters support it" in outcome.message:
+        elif LACKS_SUPPORT in outcome.message:
             self.marks["an upgrade was refused that a voter cannot run"] += 1
 
     def _notes(self, node_id: int, notes: Sequence[str], state: State) -> None:
