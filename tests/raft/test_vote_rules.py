@@ -11,6 +11,7 @@ from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.core import RaftCore
 from quorate.raft.inputs import Answered, ConnectionLost, Failure, Persisted, SendFailed
 from quorate.raft.messages import FetchRequest, FetchResponse, VoteRequest, VoteResponse
+from quorate.raft.ready import SaveElection
 from quorate.raft.values import Batch, ControlState, ElectionState, KRaftVersion, Voters
 from quorate.sim.story.names import key, listeners, voter
 from raft.single import (
@@ -65,6 +66,17 @@ def test_decision_table(role: str, standard: bool, pre_vote: bool) -> None:
         assert answer.leader == LeaderAndEpoch(before.leader_id, before.epoch)
         vote_now = key(2) if expected and not asked else before.voted
         assert single.core.election == ElectionState(before.epoch, before.leader_id, vote_now)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_vote_is_saved_at_the_version_in_force(version: int) -> None:
+    """quorum-state of version 0 has no place for the candidate's directory id (KAFKA-16526)."""
+    log = recovered(snapshot_control=ControlState(version, VOTERS if version else None))
+    single = Single(log=log, static_voters=() if version else VOTERS, slow=True)
+    single.ask(vote(candidate=3))
+    (saved,) = single.last.writes
+    assert isinstance(saved, SaveElection) and saved.state.voted == key(3)
+    assert (saved.kraft_version, saved.voter_ids) == (version, (1, 2, 3))
 
 
 @pytest.mark.parametrize("role", ["unattached", "prospective", "follower", "candidate"])

@@ -25,7 +25,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.progress import Progress
 from quorate.raft.roles import NEVER, Follower, Leader, Resigned
-from quorate.raft.values import ControlState, ElectionState, LeaderChange, Voters
+from quorate.raft.values import ControlState, ElectionState, KRaftVersion, LeaderChange, Voters
 from quorate.raft.voters import VoterSet
 from quorate.sim.observe import Violation
 from quorate.storage.api import AppendedBatch
@@ -648,6 +648,24 @@ def test_a_snapshot_with_other_voters_than_the_log() -> None:
         leader.step(jobs=[job])
 
 
+def test_a_snapshot_of_another_version_than_the_log() -> None:
+    _, leader = a_quorum()
+    job = WriteSnapshot(OffsetAndEpoch(3, 1), 0, ControlState(0, voters(1, 2, 3)), (), 0)
+    with broken("snapshot of what is committed", "has kraft.version 0"):
+        leader.step(jobs=[job])
+
+
+@pytest.mark.parametrize("control", [ControlState(1, None), ControlState(0, voters(1, 2, 3))])
+def test_a_snapshot_of_an_upgrade_that_the_log_does_not_have(control: ControlState) -> None:
+    fake = Fake()
+    leader = fake.elect(1, 1, 2, bare=True)
+    fake.replicate(leader, 2)
+    leader.commit(1)
+    leader.step(jobs=[WriteSnapshot(OffsetAndEpoch(1, 1), 0, ControlState(0, None), (), 0)])
+    with broken("snapshot of what is committed", "the log has kraft.version 0 and the voters {}"):
+        leader.step(jobs=[WriteSnapshot(OffsetAndEpoch(1, 1), 0, control, (), 0)])
+
+
 # -- voters ------------------------------------------------------------------------------------
 def a_quorum_of_five() -> tuple[Fake, Node]:
     fake = Fake(5)
@@ -761,6 +779,23 @@ def test_a_voter_set_that_is_not_taken_back_with_the_log() -> None:
     fake.elect(2, 2, 3)
     with broken("voter set", "in force are"):
         leader.truncate(3)
+
+
+def test_a_version_in_force_that_no_record_has() -> None:
+    _, leader = a_quorum()
+    leader.state.controls.state = ControlState(2, voters(1, 2))
+    with broken("voter set", "in force are kraft.version 2"):
+        leader.append(leader.control(Voters(voters(1, 2))))
+
+
+def test_a_version_that_is_not_taken_back_with_the_log() -> None:
+    """The voters are those of the bootstrap snapshot before and behind the record."""
+    fake = Fake()
+    leader = fake.elect(1, 1, 2, bare=True)
+    fake.checks.twins[1].own_version = 0
+    leader.append(leader.control(KRaftVersion(1)))
+    with broken("voter set", "has kraft.version 0 and the voters"):
+        leader.truncate(1)
 
 
 def test_a_high_watermark_over_the_old_voters() -> None:

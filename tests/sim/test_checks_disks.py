@@ -41,6 +41,22 @@ def test_a_recovered_snapshot_that_the_log_does_not_reach() -> None:
         fake[3].start()
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_vote_that_comes_back_without_the_disk_it_was_for(version: int) -> None:
+    """quorum-state has no place for a directory id at kraft.version 0, and only there."""
+    fake, _ = a_quorum()
+    fake.checks.twins[3].own_version = version
+    fake[3].state.election = ElectionState(5, -1, key(1))
+    fake[3].write(SaveElection(fake[3].state.election, version))
+    fake[3].persist()
+    fake[3].disk_election = ElectionState(5, -1, ReplicaKey(1, ZERO_UUID))
+    if version:
+        with broken("durable means durable", "vote for 1"):
+            fake[3].start()
+    else:
+        fake[3].start()
+
+
 # -- what is written ---------------------------------------------------------------------------
 def test_a_second_vote_that_only_the_disk_has() -> None:
     fake, _ = a_quorum()
@@ -48,6 +64,12 @@ def test_a_second_vote_that_only_the_disk_has() -> None:
     fake[3].write(SaveElection(ElectionState(5, -1, key(1)), 1))
     with broken("one vote an epoch", "and voted for"):
         fake[3].persist()
+
+
+def test_a_vote_saved_at_a_version_that_does_not_rule() -> None:
+    fake, _ = a_quorum()
+    with broken("a vote is kept as the version in force has it", "at kraft.version 0; in force"):
+        fake[3].write(SaveElection(ElectionState(5, -1, key(1)), 0))
 
 
 def test_a_replica_that_follows_two_leaders_in_an_epoch() -> None:

@@ -20,11 +20,13 @@ UNKNOWN = -1
 _ALL = 1 << 62
 
 
-def same_vote(read: ElectionState, written: ElectionState) -> bool:
+def same_vote(read: ElectionState, written: ElectionState, kraft_version: int) -> bool:
     """Did `written` come back as `read`? At kraft.version 0 the directory id is not kept."""
     if read == written:
         return True
-    if read.voted is None or written.voted is None or read.voted.directory_id != ZERO_UUID:
+    if kraft_version > 0 or read.voted is None or written.voted is None:
+        return False
+    if read.voted.directory_id != ZERO_UUID:
         return False
     there, here = (read.epoch, read.leader_id), (written.epoch, written.leader_id)
     return there == here and read.voted.id == written.voted.id
@@ -53,8 +55,10 @@ class Twin:
         """The last one that its disk would give back."""
         self.vote = ElectionState()
         """As its disk would give it back."""
-        self.saving: deque[ElectionState] = deque()
-        """Given to the disk and not known to be durable."""
+        self.vote_version = 0
+        """The kraft.version at which it was written."""
+        self.saving: deque[tuple[ElectionState, int]] = deque()
+        """Given to the disk and not known to be durable, each with its kraft.version."""
         self.installing: Entry | None = None
         """A snapshot takes the log's place: what of the durable log it surely has."""
         self.writes: deque[tuple[int, Entry | None, ElectionState | None]] = deque()
@@ -76,6 +80,8 @@ class Twin:
         """The entries of the log beyond it, in order."""
         self.own_voters: tuple[Voter, ...] = ()
         """In force while the log has no Voters record: static, or of the bootstrap snapshot."""
+        self.own_version = 0
+        """kraft.version while the log has no record of it: of the bootstrap snapshot."""
         self.election = self.vote
         """As the replica has it in memory."""
         self.heard: dict[ReplicaKey, int] = {}
@@ -116,6 +122,11 @@ class Twin:
         voters = self.tip.voters
         return self.own_voters if voters is None else voters
 
+    @property
+    def kraft_version(self) -> int:
+        """The kraft.version in force for this replica's log; it never falls."""
+        return max(self.own_version, self.tip.kraft_version)
+
     def forget_heard(self) -> None:
         """Another epoch, or another life."""
         self.heard.clear()
@@ -155,9 +166,9 @@ class Twin:
 
     def forgot(self, tip: Entry, vote: ElectionState) -> bool:
         """Is this less than what was durable?"""
-        votes = (self.vote, *self.saving)
+        votes = ((self.vote, self.vote_version), *self.saving)
         floor = self.synced if self.installing is None else self.installing
-        return not any(same_vote(vote, known) for known in votes) or not tip.holds(floor)
+        return not any(same_vote(vote, *known) for known in votes) or not tip.holds(floor)
 
     def _recovered_tip(self, process: Node, recovered: Recovered) -> Entry:
         log = recovered.log
@@ -237,7 +248,7 @@ class Twin:
                 tip = self.tip
             elif kind is SaveElection:
                 election = write.state  # type: ignore[union-attr]
-                self.saving.append(election)
+                self._save(election, write.kraft_version)  # type: ignore[union-attr]
             elif kind is Truncate:
                 self._truncate(write.end_offset)  # type: ignore[union-attr]
                 tip = self.tip
@@ -247,10 +258,21 @@ class Twin:
                 self.committed_snapshot(write.snapshot_id)  # type: ignore[union-attr]
         self.writes.append((job.seq, tip, election))
 
+    def _save(self, election: ElectionState, kraft_version: int) -> None:
+        """quorum-state is of the version in force: an older one forgets who was voted for on which
+        disk (KAFKA-16526), a newer one is refused by older software."""
+        if kraft_version != self.kraft_version:
+            raise Violation(
+                "a vote is kept as the version in force has it",
+                f"{self} saves {election_words(election)} at kraft.version {kraft_version}; in "
+                f"force is {self.kraft_version}",
+            )
+        self.saving.append((election, kraft_version))
+
     def _append(self, batch: AppendedBatch) -> None:
         tip = self.tip
         if batch.epoch > tip.epoch:
-            saved = self.saving[-1] if self.saving else self.vote
+            saved = self.saving[-1][0] if self.saving else self.vote
             if batch.epoch > saved.epoch:
                 raise Violation(
                     "durable before audible",
@@ -347,8 +369,9 @@ class Twin:
                 tip = end
             if election is not None:
                 while True:
-                    saved.append(self.saving.popleft())
-                    if saved[-1] is election:
+                    state, self.vote_version = self.saving.popleft()
+                    saved.append(state)
+                    if state is election:
                         break
         if tip is not None:
             self.settle(tip)

@@ -118,6 +118,7 @@ class Checks(Observer):
         first = log.snapshot_control if log.snapshots and log.snapshots[-1].offset == 0 else None
         before = twin.own_voters
         twin.own_voters = (first and first.voters) or core._state.controls.static_voters.voters
+        twin.own_version = 0 if first is None else first.kraft_version
         twin.start(process, recovered)
         self.elections.recovered(twin, twin.own_voters or before)
         self.submits.began(twin)
@@ -164,7 +165,9 @@ class Checks(Observer):
             self.elections.changed(twin, state.election, effects.notes)
         if state.high_watermark != twin.high_watermark:
             self.commits.moved(twin, state.high_watermark, before.voters or twin.own_voters)
-        if twin.tip is not before and twin.tip.voters is not before.voters:
+        if twin.tip is not before and (
+            twin.tip.voters is not before.voters or twin.tip.kraft_version != before.kraft_version
+        ):
             self._voters_changed(twin, state)
         check_may_run(twin, effects, state)
         if effects.sends or effects.answers:
@@ -269,8 +272,7 @@ class Checks(Observer):
         check_age(twin, entry, job)
         version, voters = job.control.kraft_version, job.control.voters
         expected = entry.voters
-        wrong = expected is not None and (voters is None or keys(voters) != keys(expected))
-        if wrong or (expected is not None and version != entry.kraft_version):
+        if keys(voters or ()) != keys(expected or ()) or version != entry.kraft_version:
             raise Violation(
                 "snapshot of what is committed",
                 f"{twin}: snapshot {tuple(job.snapshot_id)} has {control_words(job.control)}; the "
@@ -287,8 +289,8 @@ class Checks(Observer):
         check_changes(twin, state.now, state.config.limits.caught_up_within_ms)
         control = state.controls.state
         wanted = twin.voters
-        version = twin.tip.kraft_version
-        if keys(control.voters or ()) != keys(wanted) or control.kraft_version < version:
+        version = twin.kraft_version
+        if keys(control.voters or ()) != keys(wanted) or control.kraft_version != version:
             raise Violation(
                 "voter set",
                 f"{twin}: its log up to {twin.tip} has kraft.version {version} and the voters "

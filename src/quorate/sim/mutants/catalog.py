@@ -11,6 +11,7 @@ from quorate.sim.mutants.mutant import Mutant
 from quorate.sim.mutants.replication import REPLICATION
 from quorate.sim.mutants.storage import STORAGE
 from quorate.sim.mutants.timers import TIMERS
+from quorate.sim.mutants.versions import VERSIONS
 
 MUTANTS: tuple[Mutant, ...] = (
     *ELECTIONS,
@@ -21,4 +22,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *DEBTS,
     *GOODBYES,
     *TIMERS,
+    *VERSIONS,
 )
