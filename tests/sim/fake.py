@@ -159,7 +159,7 @@ class Node:
                 _known_from=self.start_offset,
             ),
             durable=SimpleNamespace(election=False, log=True),
-            requests=SimpleNamespace(_by_node={}, _backoff={}, bootstrap=()),
+            requests=SimpleNamespace(_by_node={}, _backoff={}, bootstrap=(), gone=set()),
             installing=None,
             shutdown_deadline=None,
             high_watermark=self.snapshot.offset or -1,
@@ -191,7 +191,9 @@ class Node:
         self.fake.watch("started", self, Recovered(log, self.disk_election))
 
     def step(self, happened: Sequence[object] = (), **effects: Any) -> None:
-        """It does not sleep, unless it says so."""
+        """It does not sleep, and stops when its time is up, unless it says so."""
+        if effects.get("stopped"):
+            self.fake.checks.goodbyes._until.setdefault(self.id, 0)
         effects.setdefault("wake_at_ms", self.state.now)
         self.fake.watch("stepped", self, happened, Effects(**effects))
         self.machine.trail.clear()

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch, OffsetAndEpoch
-from quorate.raft.inputs import Answered, Failure, SendFailed
+from quorate.raft.inputs import Answered, Failure, SendFailed, Shutdown
 from quorate.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -180,6 +180,61 @@ def test_who_ends_for_another_reason_says_nothing() -> None:
     leader = reigning()
     leader.state.role = Resigned(0, {2, 3})
     leader.step(stopped=True)
+
+
+# -- graceful shutdown ----------------------------------------------------------------------------
+def to_stop(role: Any = None) -> Node:
+    """Node 1 of three voters was told to stop within 500 ms, and knows no leader."""
+    _, node = quorum()
+    node.state.role = role or Unattached(0)
+    node.step([Shutdown(500)])
+    node.step([Shutdown(9000)])
+    return node
+
+
+def test_who_stops_before_its_time() -> None:
+    node = to_stop()
+    node.state.now = 499
+    with broken("who stops waits for a successor", "it may wait for 1 ms more, and {1-"):
+        node.step(stopped=True)
+
+
+def test_a_leader_that_stops_without_a_word() -> None:
+    """Also where nobody could follow it: they may come back."""
+    node = to_stop(Follower((), 900, 0))
+    node.state.role, node.state.requests.gone = A_LEADER, {2, 3}
+    node.fake.checks.goodbyes._reigns.clear()
+    with broken("who stops waits for a successor", "as leader"):
+        node.step(stopped=True)
+
+
+@pytest.mark.parametrize("why", ["time", "no voter", "alone", "another leads", "peers are gone"])
+def test_who_need_not_wait(why: str) -> None:
+    node = to_stop()
+    twin = node.fake.checks.twins[1]
+    if why == "time":
+        node.state.now = 500
+    elif why == "no voter":
+        twin.own_voters = known(2, 3)
+    elif why == "alone":
+        twin.own_voters = known(1)
+    elif why == "another leads":
+        node.state.election = twin.election = ElectionState(0, 2)
+    else:
+        node.state.requests.gone = {2}
+        with broken("who stops waits for a successor"):
+            node.step(stopped=True)
+        node.state.requests.gone = {2, 3}
+    node.step(stopped=True)
+
+
+def test_a_new_life_was_told_nothing() -> None:
+    node = to_stop()
+    node.start()
+    node.step([Shutdown(501)])
+    node.state.now = 500
+    with broken("who stops waits for a successor"):
+        node.step(stopped=True)
 
 
 def hears_goodbye(*named: int) -> Node:

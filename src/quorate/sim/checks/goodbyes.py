@@ -2,7 +2,8 @@
 
 It tells every voter, those that stay silent again and again, and names all of them as successors
 (`LeaderState.needToSendBeginQuorumRequests`, `nonLeaderVotersByDescendingFetchOffset`); their order
-is looked at in `duties`. And it goes for the reason that it gives.
+is looked at in `duties`. And it goes for the reason that it gives. A voter that is to stop waits
+until another one leads (KIP-595, graceful shutdown).
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ReplicaKey
-from quorate.raft.inputs import Answered, SendFailed
+from quorate.raft.inputs import Answered, SendFailed, Shutdown
 from quorate.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
-from quorate.raft.roles import Follower, Leader, Resigned
+from quorate.raft.roles import NEVER, Follower, Leader, Resigned
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter, matches, names
 from quorate.sim.observe import Violation
@@ -32,6 +33,7 @@ WHOLE = "a leader names all successors"
 ADDRESSED = "a request names whom it is for"
 FIRST_RUNS = "the first successor runs at once"
 REASON = "a leader goes for the reason that it gives"
+WAITS = "who stops waits for a successor"
 _REMOVED: Final = "resigned (removed"
 _DISK: Final = "storage failed"
 _NEVER: Final = -1
@@ -76,16 +78,24 @@ class Goodbyes:
         self._before: dict[int, int] = {}
         """By node: the epoch that it led in an earlier life. It knows nothing of the others."""
         self._reigns: dict[int, Reign] = {}
+        self._until: dict[int, int] = {}
+        """By node that was told to stop: until when it may wait, ms of its own clock."""
 
     def began(self, twin: Twin) -> None:
         led = twin.election.leader_id == twin.id
         self._before[twin.id] = twin.election.epoch if led else _NEVER
         self._resigned[twin.id] = _NEVER
         self._reigns.pop(twin.id, None)
+        self._until.pop(twin.id, None)
 
     def look(self, twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:
         for send in effects.sends:
             self._check_send(twin, send, state)
+        for item in happened:
+            if isinstance(item, Shutdown):
+                self._until.setdefault(twin.id, state.now + item.timeout_ms)
+        if effects.stopped:
+            _check_waited(twin, self._until.get(twin.id, NEVER), state)
         if len(happened) == 1:
             _check_first_runs(twin, happened[0], effects, state)
         role, reign = state.role, self._reigns.get(twin.id)
@@ -231,6 +241,25 @@ def _check_first_runs(twin: Twin, item: Input, effects: Effects, state: State) -
             FIRST_RUNS,
             f"{twin} is the first of those that are to follow node {present[0]} in epoch "
             f"{present[1]}, and waits for {role.fetch_deadline - state.now} ms",
+        )
+
+
+def _check_waited(twin: Twin, until: int, state: State) -> None:
+    """It is no voter, or the only one, knows another leader, or so many peers cannot be reached
+    that none of them can be elected; a leader has said goodbye before
+    (`KafkaRaftClient.maybeCompleteShutdown`)."""
+    voters, known = twin.voters, state.election.leader_id
+    if state.now >= until or not is_voter(voters, twin.key) or len(voters) == 1:
+        return
+    if known not in (_NEVER, twin.id):
+        return
+    there = [voter for voter in voters if voter.key.id not in state.requests.gone]
+    if isinstance(state.role, Leader) or len(there) > len(voters) // 2:
+        raise Violation(
+            WAITS,
+            f"{twin} stops in epoch {state.election.epoch} as {type(state.role).__name__.lower()}, "
+            f"and knows no other leader; it may wait for {until - state.now} ms more, and "
+            f"{names(tuple(there))} can be reached",
         )
 
 

@@ -82,4 +82,18 @@ GOODBYES = (
         "    if role.ended:\n        return\n",
         "",
     ),
+    Mutant(
+        "stops-at-once",
+        "who is told to stop waits for no successor, and a leader says no goodbye",
+        "raft.core",
+        "            or not s.is_voter\n",
+        "            or True\n",
+    ),
+    Mutant(
+        "leader-stops-beside-the-gone",
+        "a leader whose peers are gone stops without a word; they may come back",
+        "raft.core",
+        "            or (not isinstance(s.role, Leader) and _none_can_follow(s))\n",
+        "            or _none_can_follow(s)\n",
+    ),
 )
