@@ -33,8 +33,8 @@ _HOT: Final = {
     "node": "applier company disk jobs machine proposals reads replica snapshots tail"
     " translate translate_peer",
     "raft": "*",
-    "sim": "account chance clients drive faults healing ledger machine network observe operations"
-    " operators process seams trace wire world",
+    "sim": "account chance clients content drive faults healing ledger machine network observe"
+    " operations operators process seams trace wire world",
     "sim/checks": "*",
     "storage": "api disk_storage files log memory recovery scan segment snapshots",
 }

@@ -26,6 +26,7 @@ from quorate.raft.roles import (
 from quorate.raft.values import Voter
 from quorate.sim.chance import Chance
 from quorate.sim.clients import Clients
+from quorate.sim.content import of_medium, of_message, of_writes
 from quorate.sim.exam import examine
 from quorate.sim.faults import Faults
 from quorate.sim.healing import Healing
@@ -47,6 +48,7 @@ _ROLES: Final[dict[type[Role], int]] = {
     Leader: 4,
     Resigned: 5,
 }
+_OUTCOMES: Final[dict[str, int]] = {"pending": 0, "ok": 1, "unknown": 2, "refused": 3}
 (
     _STARTED,
     _REFUSED,
@@ -61,7 +63,9 @@ _ROLES: Final[dict[type[Role], int]] = {
     _ANSWERED,
     _FAULT,
     _HEALED,
-) = range(1, 14)
+    _WROTE,
+    _FOUND,
+) = range(1, 16)
 
 
 class World:
@@ -198,6 +202,7 @@ class World:
         self.events += 1
         log = recovered.log
         self.trace.add(_STARTED, self.now_us, process.id, log.start_offset, log.end_offset)
+        self.trace.add(_FOUND, self.now_us, process.id, of_medium(process.drive.memory.medium()))
         for see in self._on_started:
             see(process, recovered)
 
@@ -221,6 +226,8 @@ class World:
             state.high_watermark,
             _ROLES[type(state.role)],
         )
+        if effects.jobs:
+            self.trace.add(_WROTE, self.now_us, process.id, of_writes(effects.jobs))
         for see in self._on_stepped:
             see(process, happened, effects)
         if process.machine.trail:
@@ -252,33 +259,40 @@ class World:
 
     def sent(self, process: Process, send: Send) -> None:
         self.events += 1
-        self.trace.add(_SENT, self.now_us, process.id, send.correlation, send.to)
+        content = of_message(send.request)
+        self.trace.add(_SENT, self.now_us, process.id, send.correlation, send.to, content)
         for see in self._on_sent:
             see(process, send)
 
     def delivered(self, source: int, to: Process, message: Received | Answered) -> None:
         self.events += 1
-        self.trace.add(_DELIVERED, self.now_us, to.id, source, type(message) is Received)
+        if isinstance(message, Answered):
+            content = of_message(message.response)
+        else:  # of a replica's request the trace has told when it was sent
+            content = -1 if source else -2 - of_message(message.request)
+        self.trace.add(_DELIVERED, self.now_us, to.id, source, content)
         for see in self._on_delivered:
             see(source, to, message)
 
     def invoked(self, op: ClientOp) -> None:
         self.events += 1
-        self.trace.add(_INVOKED, self.now_us, op.client, op.sequence, op.key)
+        value = -1 if op.value is None else op.value
+        self.trace.add(_INVOKED, self.now_us, op.client, op.sequence, op.key, value)
         for see in self._on_invoked:
             see(op)
 
     def answered(self, op: ClientOp) -> None:
         self.events += 1
         result = -1 if op.result is None else int(op.result)
-        self.trace.add(_ANSWERED, self.now_us, op.client, op.sequence, result)
+        outcome = _OUTCOMES[op.outcome]
+        self.trace.add(_ANSWERED, self.now_us, op.client, op.sequence, result, outcome)
         for see in self._on_answered:
             see(op)
 
     def fault(self, kind: str, details: tuple[object, ...]) -> None:
         self.events += 1
         self.trace.add(_FAULT, self.now_us, 0)
-        self.trace.add_text(kind)
+        self.trace.add_text(f"{kind} {details}")
         for see in self._on_fault:
             see(kind, details)
 
