@@ -139,6 +139,8 @@ class Node:
             epoch=0,
             now=0,
             config=SimpleNamespace(
+                cluster_id="simulated",
+                static_voters=(),
                 fetch_timeout_ms=2000,
                 election_timeout_ms=1000,
                 request_timeout_ms=2000,

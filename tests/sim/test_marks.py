@@ -18,12 +18,12 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused
 from quorate.raft.roles import LEGAL_MOVES, NEVER, Follower, Leader, Prospective, Resigned
-from quorate.raft.values import ElectionState
+from quorate.raft.values import ControlState, ElectionState
 from quorate.sim.marks import ALL_MARKS, Marks, cold
 from quorate.sim.observe import ClientOp
 from quorate.sim.plan import DEEDS
 from quorate.storage.api import AppendedBatch
-from sim.fake import Fake, Node, key
+from sim.fake import Fake, Node, key, voters
 
 pytestmark = pytest.mark.interpreted
 
@@ -124,6 +124,22 @@ def test_notes_make_marks(marks: Marks, note: str) -> None:
     fake[1].step(notes=[note])
     assert marks.marks[NOTES[note]] == 1
     assert NOTES[note] in ALL_MARKS
+
+
+def test_an_upgrade_that_is_truncated(marks: Marks) -> None:
+    """Where no voters are configured an empty log has none either."""
+    fake = a_world(marks)
+    fake.observers = (marks,)
+    state = fake[1].state
+    state.controls.state = ControlState(0, ())
+    fake[1].step(notes=["voters {1, 2, 3} again"])
+    assert not marks.marks["an upgrade of a static quorum was truncated"]
+    state.config.static_voters = voters(1, 2, 3)
+    fake[1].step(notes=["voters {1, 2, 3} again"])
+    assert marks.marks["an upgrade of a static quorum was truncated"] == 1
+    state.controls.state = ControlState(1, voters(1, 2))
+    fake[1].step(notes=["voters {1, 2} again"])
+    assert marks.marks["an upgrade of a static quorum was truncated"] == 1
 
 
 def test_what_recovery_did(marks: Marks) -> None:

@@ -29,6 +29,8 @@ FOUND = [
         "world_snapshot_where_an_upgrade_begins",
         "snapshot of what is committed",
     ),
+    ("voters-forgotten-one-too-far", "world_snapshot_where_a_removal_begins", "voter set"),
+    ("cache-counts-as-medium", "world_power_cut_behind_a_kill", "durable means durable"),
 ]
 
 

@@ -9,6 +9,7 @@ from hashlib import blake2b
 
 import pytest
 
+from quorate.sim import draw as module
 from quorate.sim.chance import Chance
 from quorate.sim.draw import draw
 from quorate.sim.plan import DEEDS, OPERATIONS, Deed, Plan, PlanError
@@ -23,7 +24,19 @@ def test_a_seed_draws_one_plan_for_ever() -> None:
     Who changes what seeds draw on purpose writes the new value, and says so in the change.
     """
     text = "".join(plan_text(draw(seed)) for seed in range(50))
+    assert blake2b(text.encode(), digest_size=8).hexdigest() == "4f8635adf08f81b7"
+
+
+def test_what_format_6_adds_leaves_the_rest_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_since_format_6", lambda seed, plan, times: plan)
+    text = "".join(plan_text(draw(seed)) for seed in range(50)).replace("format 6\n", "format 5\n")
     assert blake2b(text.encode(), digest_size=8).hexdigest() == "973f8daaf226cb23"
+
+
+def test_every_rare_deed_is_drawn_within_the_world() -> None:
+    for seed in SEEDS:
+        plan = draw(seed)
+        assert all(deed.at_ms < plan.duration_ms for deed in plan.deeds), seed
 
 
 def test_text_says_all_of_a_plan() -> None:
@@ -36,7 +49,7 @@ def test_a_short_text_says_what_is_not_as_by_default() -> None:
     for seed in SEEDS:
         plan = draw(seed)
         assert parse_plan(plan_text(plan, short=True)) == plan
-    assert plan_text(Plan(), short=True) == "format 5\nseed 0\nvoters 3\nduration_ms 10000\nend\n"
+    assert plan_text(Plan(), short=True) == "format 6\nseed 0\nvoters 3\nduration_ms 10000\nend\n"
 
 
 def test_a_plan_of_format_1_is_one_of_today_without_what_is_new() -> None:
@@ -46,9 +59,18 @@ def test_a_plan_of_format_1_is_one_of_today_without_what_is_new() -> None:
 def test_a_plan_that_was_cut_off_anywhere_is_refused() -> None:
     text = plan_text(draw(8), short=True)
     assert parse_plan(text[:-1]) == draw(8) and text.endswith("\nend\n")
-    for length in range(len("format 5\n"), len(text) - 1):
+    for length in range(len("format 6\n"), len(text) - 1):
         with pytest.raises(PlanError, match=r"line \d+: "):
             parse_plan(text[:length])
+
+
+def test_a_plan_of_format_5_has_its_end_and_no_deed_behind_it() -> None:
+    """It is one of today, which has nothing that it did not name."""
+    assert parse_plan("format 5\nseed 7\nend\n") == Plan(seed=7)
+    with pytest.raises(PlanError, match="line 2: the plan is cut off here"):
+        parse_plan("format 5\nseed 7\n")
+    with pytest.raises(PlanError, match=r"line 2: .* is never done"):
+        parse_plan("format 5\nat 10000 upgrade\nend\n")
 
 
 def test_plans_before_format_5_have_no_end() -> None:
@@ -72,7 +94,7 @@ def test_one_world_in_four_has_the_deeds_of_eight() -> None:
     counts = sorted(len(draw(seed).deeds) for seed in SEEDS)
     quarter = len(SEEDS) // 4
     assert sum(counts[-quarter:]) > sum(counts[:-quarter])
-    assert 25 < counts[-quarter // 2] < 120 and counts[len(SEEDS) // 2] < 20
+    assert 25 < counts[-quarter // 2] < 140 and counts[len(SEEDS) // 2] < 20
 
 
 def test_a_node_named_twice_is_one_node() -> None:
@@ -98,8 +120,8 @@ def test_settings_left_out_have_their_defaults() -> None:
     ("text", "says"),
     [
         (
-            "format 6\ncolour 3",
-            "1: this plan is of format 6, and this version runs formats 1, 2, 3, 4, 5",
+            "format 7\ncolour 3",
+            "1: this plan is of format 7, and this version runs formats 1, 2, 3, 4, 5, 6",
         ),
         ("at 5 crash-inside node=1 what=x step=3", "no operation 'x', but truncate, roll"),
         ("voters", "line 1: a setting is a name and a value"),

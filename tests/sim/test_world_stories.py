@@ -57,7 +57,7 @@ def test_only_a_plan_is_a_world() -> None:
 def test_the_file_of_an_outcome_tells_it_again() -> None:
     plan = Plan(seed=3, voters=2, duration_ms=300, deeds=(Deed(70, "kill", (0, 5)),))
     text = world_text(run_plan(plan, checked()), "Found by chance.\nMended.")
-    assert text.startswith("# Found by chance.\n# Mended.\nformat 5\nseed 3\n")
+    assert text.startswith("# Found by chance.\n# Mended.\nformat 6\nseed 3\n")
     assert parse_world(text, "x").plan == plan
     assert tell(text, "x").text == text and not tell(text, "x").differences
     failure = Failure("liveness", "nobody\n  leads", 80, 9)
@@ -103,7 +103,7 @@ def test_replay_runs_a_world_of_a_file(tmp_path: Path, capsys: pytest.CaptureFix
     ("arguments", "code", "says"),
     [
         ("replay 1:77", 2, "1:77 is a seed of plan format 1, and this version of quorate draws"),
-        ("run --seeds 6:0..6:9", 2, "6:0 is a seed of plan format 6"),
+        ("run --seeds 7:0..7:9", 2, "7:0 is a seed of plan format 7"),
         ("plan 9:1", 2, "9:1 is a seed of plan format 9"),
         ("plan 99999999999999999999", 2, "is no seed: those are numbers from 0"),
         ("plan many", 2, "'many' is no seed"),
@@ -123,7 +123,7 @@ def test_seeds_and_files_that_cannot_be(
 
 
 def test_a_seed_may_name_its_plan_format(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["sim", "plan", "5:77"]) == 0
+    assert run(["sim", "plan", "6:77"]) == 0
     named = capsys.readouterr().out
     assert run(["sim", "plan", "77"]) == 0
     assert capsys.readouterr().out == named

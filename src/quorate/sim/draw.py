@@ -15,8 +15,10 @@ from quorate.node.tail import TAIL_BYTES
 from quorate.raft.values import Limits
 from quorate.sim.chance import Chance
 from quorate.sim.draw_deeds import Deeds, in_order
+from quorate.sim.draw_rare import everybody_writes_snapshots, rare_deeds
 from quorate.sim.patient import patient
 from quorate.sim.plan import (
+    LEADER,
     MISTAKES,
     ClientPlan,
     ClockPlan,
@@ -86,7 +88,7 @@ def _hostile(seed: int) -> Plan:
         slices = Chance(seed, "slices").pick((1, 100))
         disk = replace(disk, slice_bytes=slices, tail_bytes=300, retention_bytes=500)
     plan = _since_format_4(seed, replace(plan, timing=_patient(plan), disk=disk), times)
-    return _since_format_5(seed, plan)
+    return _since_format_6(seed, _since_format_5(seed, plan), times)
 
 
 def _since_format_4(seed: int, plan: Plan, times: int) -> Plan:
@@ -113,6 +115,31 @@ def _since_format_5(seed: int, plan: Plan) -> Plan:
     )
     plan = replace(plan, clients=clients)
     return _upgraded(Chance(seed, "insist"), plan) if plan.static else plan
+
+
+def _since_format_6(seed: int, plan: Plan, times: int) -> Plan:
+    """What format 6 added, in the same way."""
+    plan = _cut_off(Chance(seed, "cut off"), plan)
+    found = rare_deeds(Chance(seed, "rare"), plan, times)
+    return replace(plan, deeds=in_order([*plan.deeds, *found])) if found else plan
+
+
+def _cut_off(luck: Chance, plan: Plan) -> Plan:
+    """A leader that could upgrade the quorum is asked to when it is cut off, and insisted on only
+    afterwards: what it has written has to be truncated."""
+    cuts, snapshots = luck.happens(0.5), luck.happens(0.5)
+    first = next((deed for deed in plan.deeds if deed.kind == "insist"), None)
+    peace = _peace_ms(plan.timing)
+    if first is None or not cuts or plan.duration_ms < 3 * peace:
+        return plan
+    away = 3 * plan.timing.fetch_timeout_ms
+    found = [Deed(peace, "isolate", (LEADER, away)), Deed(peace + 1, "upgrade", ())]
+    if snapshots:
+        found += everybody_writes_snapshots(plan, peace + luck.between(20, 200))
+    later = max(first.at_ms, peace + away)
+    others = [deed for deed in plan.deeds if deed is not first]
+    deeds = in_order([*others, *found, replace(first, at_ms=min(later, plan.duration_ms - 1))])
+    return replace(plan, deeds=deeds)
 
 
 def _upgraded(luck: Chance, plan: Plan) -> Plan:

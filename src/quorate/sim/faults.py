@@ -13,6 +13,7 @@ from quorate.sim.chance import Chance
 from quorate.sim.plan import LEADER, OPERATIONS, Deed, members
 from quorate.sim.process import Process
 from quorate.sim.seams import PowerCut
+from quorate.sim.strangers import visit
 from quorate.storage.api import StorageError
 from quorate.storage.memory import MemoryDisk
 
@@ -404,6 +405,11 @@ class Faults:
         until = self._world.now_us + for_ms * _MS
         self._world.network.slow(source, to, delay_ms * _MS, until)
 
+    def _stranger(self, luck: Chance, source: int, to: int, period_ms: int, times: int) -> None:
+        """Somebody of another cluster takes itself for `source`."""
+        nodes = self._world.processes
+        visit(self._world, luck, nodes[source], nodes[to], period_ms, times)
+
     def _reset(self, luck: Chance, process: Process) -> None:
         self._world.network.reset(process)
 
@@ -431,6 +437,7 @@ _OF_WORLD: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "flap": Faults._flap,
         "cut": Faults._cut,
         "slow-link": Faults._slow_link,
+        "stranger": Faults._stranger,
     }
 )
 _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(

@@ -154,6 +154,7 @@ _SEEN: Final = (
     "the tail in a node's memory was trimmed",
     "a leader read from its disk what its tail had dropped",
     "a static quorum was upgraded under load",
+    "an upgrade of a static quorum was truncated",
     "a vote was lost by a crash before its sync",
     "a new epoch was lost by a crash before its sync",
     "an unsynced tail was lost in a crash",
@@ -342,6 +343,8 @@ class Marks(Observer):
                     marks["a snapshot came too late to count"] += 1
                 if name == "a snapshot took the place of a log":
                     self._began[node_id] = state.log.start_offset
+                if name == "an uncommitted voter set was truncated" and _is_static(state):
+                    marks["an upgrade of a static quorum was truncated"] += 1
                 if name == "a static quorum was upgraded" and self._pending:
                     marks["a static quorum was upgraded under load"] += 1
             elif "offset" in note and at is Leader and not state.is_voter:
@@ -441,6 +444,11 @@ class Marks(Observer):
     def finished(self, world: World) -> None:
         self.marks["everything healed"] += 1
         self.marks.update(self._hours.finished(world))
+
+
+def _is_static(state: State) -> bool:
+    """Do the configured voters rule? Then no log has had a voter set but by an upgrade."""
+    return state.controls.state.kraft_version == 0 and len(state.config.static_voters) > 0
 
 
 def _is_told(note: str, state: State) -> bool:

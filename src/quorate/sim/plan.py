@@ -20,7 +20,7 @@ from quorate.node.tail import TAIL_BYTES
 from quorate.raft.values import Limits
 from quorate.sim.plan_bounds import BOUNDS, MOST, OF_DEEDS
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """How seeds draw plans: it changes whenever some seed draws another plan than before."""
 LEADER: Final = 0
 """In place of a node id: whoever leads when the time has come."""
@@ -208,6 +208,7 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cut": ("from", "to", "for_ms"),
         "slow-link": ("from", "to", "delay_ms", "for_ms"),
         "reset": ("node",),
+        "stranger": ("from", "to", "period_ms", "times"),
         # operators
         "add": ("node",),
         "remove": ("node",),

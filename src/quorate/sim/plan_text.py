@@ -26,10 +26,11 @@ from quorate.sim.plan import (
 )
 from quorate.sim.plan_bounds import MOST
 
-_READABLE: Final = (1, 2, 3, 4, FORMAT)
+_READABLE: Final = (1, 2, 3, 4, 5, FORMAT)
 """A plan of an older format has what came later at its default, and runs as it ran then."""
 _OTHER_TAIL: Final = (1, 2)
 """What is `disk.tail_bytes` there was in the storage, where it decided nothing."""
+_ENDED: Final = (5, FORMAT)
 _END: Final = "end"
 """The last line of a plan since format 5: one without it was cut off."""
 _DIGITS: Final = 19
@@ -101,7 +102,7 @@ def parse_plan(text: str) -> Plan:
         except ValueError as error:
             raise PlanError(f"{error}: '{line.strip()}'", number) from None
     found_format = plain.get("format", FORMAT)
-    if plain.get("format") == FORMAT and _END not in lines:
+    if plain.get("format") in _ENDED and _END not in lines:
         raise PlanError(f"the plan is cut off here: its last line is '{_END}'", len(told))
     if found_format in _OTHER_TAIL:
         parts["disk"].pop("tail_bytes", None)
@@ -109,7 +110,7 @@ def parse_plan(text: str) -> Plan:
     made = {name: kind(**parts[name]) for name, kind in _PARTS.items()}
     plan = Plan(**plain, **made, deeds=tuple(deeds))  # type: ignore[arg-type]
     check_plan(plan, lines)
-    if found_format in (4, FORMAT):
+    if found_format in (4, *_ENDED):
         _check_ends(plan, lines)
         return plan
     return replace(plan, deeds=tuple(d for d in plan.deeds if d.at_ms < plan.duration_ms))

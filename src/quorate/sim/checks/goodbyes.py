@@ -17,6 +17,7 @@ from quorate.base.ids import ReplicaKey
 from quorate.raft.inputs import Answered, SendFailed, Shutdown
 from quorate.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from quorate.raft.roles import NEVER, Follower, Leader, Resigned
+from quorate.sim.checks.strangers import is_stranger
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter, matches, names
 from quorate.sim.observe import Violation
@@ -225,6 +226,8 @@ def _check_first_runs(twin: Twin, item: Input, effects: Effects, state: State) -
     """Who is named first in EndQuorumEpoch waits for nothing (`handleEndQuorumEpochRequest`)."""
     request = getattr(item, "request", None)
     if not isinstance(request, EndQuorumEpochRequest) or effects.is_over:
+        return
+    if is_stranger(request, state.config.cluster_id):
         return
     named, role = request.preferred_candidates, state.role
     present = (state.election.leader_id, state.election.epoch)

@@ -47,6 +47,7 @@ from quorate.sim.checks.machines import Machines
 from quorate.sim.checks.places import check_borders, check_places
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
 from quorate.sim.checks.retention import Retention, check_age
+from quorate.sim.checks.strangers import Strangers, is_stranger
 from quorate.sim.checks.submits import Submits
 from quorate.sim.checks.timers import check_wakes
 from quorate.sim.checks.twin import UNKNOWN, Twin
@@ -93,6 +94,7 @@ class Checks(Observer):
         self.joins = Joins()
         self.leftovers = Leftovers()
         self.retention = Retention()
+        self.strangers = Strangers()
         self._states: dict[int, State] = {}
         """What each running core has in memory: read, never written."""
         self._asked: dict[tuple[int, int], _Asked] = {}
@@ -125,6 +127,7 @@ class Checks(Observer):
         self.upgrades.began(twin)
         self.changes.began(twin, core._state.config)
         self.goodbyes.began(twin)
+        self.strangers.began(twin)
         self.retention.began(twin, process.replica)
         self.fetches.began(twin, core._state)
         self.leftovers.began(twin, process.storage.disk)
@@ -175,6 +178,7 @@ class Checks(Observer):
         if process.machine.trail or effects.jobs or effects.outcomes:
             self._results(twin, process, effects, state)
         self._role(twin, effects, state)
+        self.strangers.look(twin, effects, state)
         self.goodbyes.look(twin, happened, effects, state)
         self.joins.look(twin, happened, effects, state)
         self.leftovers.look(twin, effects, state)
@@ -233,6 +237,9 @@ class Checks(Observer):
 
     def _received(self, twin: Twin, item: Received, effects: Effects, state: State) -> None:
         request = item.request
+        if is_stranger(request, state.config.cluster_id):
+            self.strangers.asked(twin, item.reply_to, request)
+            return
         if isinstance(request, FetchRequest | FetchSnapshotRequest):
             self.fetches.asked(twin, item.reply_to, request, state.now)
         if _epoch_of(request) < twin.election.epoch:

@@ -10,6 +10,7 @@ from quorate.sim.mutants.margins import MARGINS
 from quorate.sim.mutants.mutant import Mutant
 from quorate.sim.mutants.replication import REPLICATION
 from quorate.sim.mutants.storage import STORAGE
+from quorate.sim.mutants.strangers import STRANGERS
 from quorate.sim.mutants.timers import TIMERS
 from quorate.sim.mutants.versions import VERSIONS
 
@@ -22,5 +23,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *DEBTS,
     *GOODBYES,
     *TIMERS,
+    *STRANGERS,
     *VERSIONS,
 )
