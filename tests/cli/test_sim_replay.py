@@ -63,9 +63,30 @@ def test_the_module_has_the_name_that_the_specification_asks_for(quorate, tmp_pa
 
 def test_a_place_that_cannot_be_written(quorate, plan_file, tmp_path):
     outcome = quorate("sim", "replay", plan_file(WHOLE), "--tla", tmp_path / "no" / "Run.tla")
-    assert outcome.code == 2 and "cannot be written" in outcome.err
+    assert outcome.code == 2 and "there is no directory for" in outcome.err
     outcome = quorate("sim", "replay", plan_file(WHOLE), "--html", tmp_path / "no" / "1.html")
-    assert (outcome.code, outcome.out) == (2, "") and "cannot be written" in outcome.err
+    assert (outcome.code, outcome.out) == (2, "") and "there is no directory for" in outcome.err
+    for command in (
+        ("replay", plan_file(WHOLE), "--html"),
+        ("shrink", plan_file(WHOLE), "--out"),
+        ("explore", "election", "--depth", "9", "--out"),
+    ):
+        for place in ("", tmp_path):
+            outcome = quorate("sim", *command, place)
+            assert (outcome.code, outcome.out) == (2, ""), command
+            assert " is no file" in outcome.err or " is a directory" in outcome.err
+
+
+def test_a_story_without_a_place_is_not_looked_for(quorate, tmp_path):
+    """Its search may take long."""
+    place = tmp_path / "no" / "story.txt"
+    outcome = quorate("sim", "explore", "removal", "--depth", "40", "--out", place)
+    assert (outcome.code, outcome.out) == (2, "") and "there is no directory for" in outcome.err
+
+
+def test_a_campaign_in_no_directory(quorate):
+    outcome = quorate("sim", "campaign", "--seeds", "0..2", "--out", "")
+    assert (outcome.code, outcome.out) == (2, "") and "'' is no directory" in outcome.err
 
 
 def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):

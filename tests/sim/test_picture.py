@@ -158,7 +158,7 @@ def test_replay_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert said[-1] == f"written to {page}"
     assert said[-2] == f"trace {facts_of(page.read_text())['trace']}"
     assert run(["sim", "replay", str(plan), "--html", str(tmp_path / "no" / "page.html")]) == 2
-    assert "No such file or directory" in capsys.readouterr().err
+    assert "there is no directory for" in capsys.readouterr().err
 
 
 # -- one trace against another -------------------------------------------------------------------

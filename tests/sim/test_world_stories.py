@@ -49,6 +49,21 @@ def test_a_plan_without_an_outcome_is_expected_to_break_no_promise() -> None:
     assert [difference.written for difference in empty.differences] == [()]
 
 
+def test_how_many_is_said_as_it_is_spoken() -> None:
+    (difference,) = tell(SMALL.replace("no promise", "a promise"), "small.txt").differences
+    assert difference.commands == ("a world of 1 voter and 1 deed",)
+
+
+def test_a_file_of_another_editor_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "small.txt"
+    file.write_bytes(b"\xef\xbb\xbf" + SMALL.replace("\n", "\r\n").encode())
+    assert run(["sim", "scenario", str(file)]) == 0
+    assert run(["sim", "replay", "--quiet", str(file)]) == 0
+    assert "trace " in capsys.readouterr().out
+
+
 def test_only_a_plan_is_a_world() -> None:
     assert is_world("# so\n\n  format 1") and is_world("format 7")
     assert not is_world("static 1 2 3\nstart") and not is_world("") and not is_world("# format 1")
@@ -73,6 +88,8 @@ def test_the_file_of_an_outcome_tells_it_again() -> None:
         ("format 1\nat 5 explode", 2, "there is no deed 'explode'"),
         ("format 1\nvoters 9", 2, "a world has 1 to 7 voters"),
         ("format 1\n----\n----", 3, "a second ----"),
+        ("format 1\nseed 3\nscenario none # such", 3, "there is no scenario 'none'"),
+        ("# none", 1, "a story needs at least one command"),
         ("format 1\n\nsettle\n----\nok", 3, "a setting is a name and a value"),
         ("dynamic 1 2 3\nexplode", 2, "there is no command 'explode'"),
     ],
@@ -111,6 +128,7 @@ def test_replay_runs_a_world_of_a_file(tmp_path: Path, capsys: pytest.CaptureFix
         ("shrink nowhere.txt", 2, "'nowhere.txt' is neither a seed"),
         ("run --seeds 9..3", 2, "has no seeds"),
         ("run --seeds a..b", 2, "is neither a seed nor A..B"),
+        ("run --seeds \u0663", 2, "is neither a seed nor A..B"),
         ("run --seeds 1..", 2, "is neither a seed nor A..B"),
         ("run --seeds 0..99999999999999999999999", 2, "is too large: seeds are numbers from 0 to"),
     ],

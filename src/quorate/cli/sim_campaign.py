@@ -60,6 +60,8 @@ def campaign(
     """
     from quorate.sim.campaign import Campaign
 
+    if not out:
+        raise click.BadParameter("'' is no directory", param_hint="--out")
     run = Campaign(Path(out), resume=resume, bug=bug)
     left = len(seeds) - sum(seed in run.done for seed in seeds) if run.done else len(seeds)
     if run.done:

@@ -15,6 +15,7 @@ import click
 from quorate.base.errors import QuorateError
 from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
+from quorate.cli.sim_given import check_place
 
 if TYPE_CHECKING:
     from quorate.sim.explore.search import Progress, Result
@@ -77,6 +78,7 @@ def explore(
     from quorate.sim.explore.search import Search
     from quorate.sim.explore.setups import SETUPS
 
+    check_place(out, "--out")
     chosen = SETUPS[setup]
     numbers = {name: number for name, number in given.items() if number is not None}
     epochs = numbers.pop("epochs", chosen.epochs)

@@ -94,6 +94,17 @@ def plant_option(command: Any) -> Any:
     )(command)
 
 
+def check_place(place: str | None, option: str) -> None:
+    """Raises BadParameter where nothing can be written to what a command is to write in the end."""
+    if place is None:
+        return
+    path = Path(place)
+    if not place or path.is_dir():
+        raise click.BadParameter(f"'{place}' is no file", param_hint=option)
+    if not path.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no directory for '{place}'", param_hint=option)
+
+
 def with_bug(command: str, bug: str | None) -> str:
     """The command line, with the bug that it needs to do the same again."""
     return command if bug is None else f"{command} --plant {bug}"
@@ -115,7 +126,7 @@ def _seeds(ctx: click.Context, param: click.Parameter, value: str) -> range:
     words = value.split("..", 1)
     found = [number for number in map(one_seed, words) if number is not None]
     if len(found) < len(words):
-        if all(map(str.isdecimal, words)):
+        if all(word.isascii() and word.isdecimal() for word in words):
             raise click.BadParameter(f"'{value}' is too large: seeds are numbers from 0 to {MOST}")
         raise click.BadParameter(f"'{value}' is neither a seed nor A..B")
     start, end = found[0], found[1] if len(found) == 2 else found[0] + 1

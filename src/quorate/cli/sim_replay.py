@@ -12,7 +12,7 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.cli.options import CONTEXT
-from quorate.cli.sim_given import plan_of, plant_option
+from quorate.cli.sim_given import check_place, plan_of, plant_option
 
 if TYPE_CHECKING:
     from quorate.sim.observe import Observer
@@ -84,9 +84,8 @@ def replay(
     from quorate.sim.version import code_version
 
     plan = plan_of(what)
-    for place in (html, tla):
-        if place is not None and not Path(place).parent.is_dir():
-            raise TraceError(f"{place}: cannot be written: No such file or directory")
+    check_place(html, "--html")
+    check_place(None if tla is None else str(tla), "--tla")
     if against is not None:
         return _compare(plan, against)
     picture = Picture() if html is not None else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from quorate.cli.options import CONTEXT
-from quorate.cli.sim_given import plan_of, plant_option
+from quorate.cli.sim_given import check_place, plan_of, plant_option
 
 if TYPE_CHECKING:
     from quorate.sim.run import Outcome
@@ -57,8 +57,7 @@ def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None
     from quorate.sim import shrink as shrinker
     from quorate.sim.story.worlds import world_text
 
-    if out is not None and not Path(out).absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no directory for '{out}'", param_hint="--out")
+    check_place(out, "--out")
     plan = plan_of(what)
     origin = f"seed {plan.seed}" if what.isdecimal() else Path(what).name
     planted = "" if bug is None else f", with {bug} planted"

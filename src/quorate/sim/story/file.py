@@ -35,9 +35,9 @@ class Block:
 
 
 def read_story(path: Path) -> str:
-    """The text of a story file; raises StoryError where it cannot be read."""
+    """The text of a story file, of whatever editor; raises StoryError where it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise StoryError(str(path), 0, error.strerror or str(error)) from None
     except UnicodeDecodeError:
@@ -55,7 +55,7 @@ def parse_story(text: str, name: str) -> list[Block]:
             blocks.append(_block(lines, number - len(lines), name))
             lines = []
     if not any(block.commands for block in blocks):
-        raise StoryError(name, 0, "a story needs at least one command")
+        raise StoryError(name, 1, "a story needs at least one command")
     return blocks
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from quorate.sim.plan import Plan, PlanError
 from quorate.sim.plan_text import parse_plan, plan_text
 from quorate.sim.run import Outcome, checked, run_plan
+from quorate.sim.scenarios import check_scenario
 from quorate.sim.story.errors import StoryError
 from quorate.sim.story.told import Difference, Told
 
@@ -53,8 +54,10 @@ def parse_world(text: str, name: str) -> Scenario:
     first = next(n for n, line in enumerate(head, 1) if line.partition("#")[0].strip())
     try:
         plan = parse_plan("\n".join(head))
+        if plan.scenario:
+            check_scenario(plan)
     except PlanError as error:
-        raise StoryError(name, error.line, error.reason) from None
+        raise StoryError(name, error.line or _line_of("scenario", head), error.reason) from None
     outcome = tuple(line for line in lines[end + 1 :] if line) if rules else (FINE,)
     return Scenario(tuple(head), first, plan, outcome)
 
@@ -75,6 +78,16 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     return [f"broken at {failure.at_ms} ms: {failure.check}", said]
 
 
+def _line_of(setting: str, head: list[str]) -> int:
+    """Where it is set; 0: nowhere."""
+    words = (line.partition("#")[0].split() for line in head)
+    return next((n for n, found in enumerate(words, 1) if found[:1] == [setting]), 0)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def tell_world(text: str, name: str) -> Told:
     """Run a world; raises StoryError where the file does not parse."""
     scenario = parse_world(text, name)
@@ -82,5 +95,6 @@ def tell_world(text: str, name: str) -> Told:
     told = "\n".join([*scenario.head, RULE, *found]) + "\n"
     if found == scenario.outcome:
         return Told(told, ())
-    commands = (f"a world of {scenario.plan.voters} voters and {len(scenario.plan.deeds)} deeds",)
+    plan = scenario.plan
+    commands = (f"a world of {_many(plan.voters, 'voter')} and {_many(len(plan.deeds), 'deed')}",)
     return Told(told, (Difference(scenario.line, commands, scenario.outcome, found),))
