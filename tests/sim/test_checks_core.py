@@ -11,7 +11,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch
-from quorate.node.jobs import WriteSnapshot
+from quorate.node.jobs import AppendBatches, WriteSnapshot
 from quorate.node.replica import Committed
 from quorate.raft.messages import (
     AddVoterRequest,
@@ -449,6 +449,14 @@ def test_a_leader_that_speaks_before_its_election_is_durable() -> None:
         one.ask(BeginQuorumEpochRequest(None, None, LeaderAndEpoch(1, 1)))
 
 
+def test_a_fetch_answered_in_the_name_of_a_leader_that_it_is_not() -> None:
+    """In an epoch that it knows, which another leads."""
+    fake, leader = a_quorum()
+    fake.replicate(leader, 3)
+    with broken(AUDIBLE, "speaks as leader"):
+        fake[3].answer(FetchResponse(ErrorCode.NONE, LeaderAndEpoch(3, 1)))
+
+
 def test_one_that_speaks_for_another_leader() -> None:
     fake, _ = a_quorum()
     with broken("one leader acts", "another leader"):
@@ -811,6 +819,28 @@ def test_a_high_watermark_over_the_old_voters() -> None:
     fake.replicate(leader, 2)
     with broken("durable majority", "only [1, 2]"):
         leader.commit(4)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_commit_in_the_step_that_changes_the_voters(copies: int) -> None:
+    """It may have been counted over the voters before, and then they are asked."""
+    fake = Fake(4, (1, 2, 3))
+    leader = fake.elect(1, 1, 2)
+    fake.replicate(leader, 2)
+    leader.commit(3)
+    leader.append(leader.made())
+    leader.persist()
+    if copies == 2:
+        fake.replicate(leader, 2)
+    change = leader.control(Voters(voters(1, 2, 3, 4)))
+    fake.rule(leader, 1, 2, 3, 4)
+    leader.batches.append(change)
+    leader.state.high_watermark = 4
+    if copies == 2:
+        leader.write(AppendBatches((change,)))
+        return
+    with broken("durable majority", "only [1]"):
+        leader.write(AppendBatches((change,)))
 
 
 # -- what clients are told ---------------------------------------------------------------------
