@@ -161,7 +161,9 @@ class Node:
                 _known_from=self.start_offset,
             ),
             durable=SimpleNamespace(election=False, log=True),
-            requests=SimpleNamespace(_by_node={}, _backoff={}, bootstrap=(), gone=set()),
+            requests=SimpleNamespace(
+                _by_node={}, _by_correlation={}, _backoff={}, bootstrap=(), gone=set()
+            ),
             installing=None,
             shutdown_deadline=None,
             high_watermark=self.snapshot.offset or -1,

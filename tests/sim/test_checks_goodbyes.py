@@ -8,11 +8,13 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch, OffsetAndEpoch
-from quorate.raft.inputs import Answered, Failure, SendFailed, Shutdown
+from quorate.node.replica import Answer
+from quorate.raft.inputs import Answered, Failure, Received, SendFailed, Shutdown
 from quorate.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
+    FetchResponse,
     RemoveVoterRequest,
     VoteRequest,
 )
@@ -133,6 +135,51 @@ def test_a_request_that_names_another_than_it_is_for(kind: str) -> None:
 def test_who_is_no_voter_is_asked_under_any_name() -> None:
     leader = reigning()
     leader.step(sends=[begin(leader, 4, name=2)])
+
+
+@pytest.mark.parametrize("why", ["", "refused", "follows", "of another epoch", "nowhere"])
+def test_who_does_not_follow_the_leader_that_it_is_told(why: str) -> None:
+    """It knew who leads; `why`: it need not follow."""
+    fake, leader = leading()
+    node = fake[2]
+    node.state.election = fake.checks.twins[2].election = ElectionState(1, 1)
+    node.state.role = Follower((), 900, 0) if why == "follows" else Unattached(0)
+    me = LeaderAndEpoch(leader.id, 2 if "epoch" in why else 1)
+    request = BeginQuorumEpochRequest(None, key(2), me, () if why == "nowhere" else HERE)
+    error = ErrorCode.INVALID_VOTER_KEY if why == "refused" else ErrorCode.NONE
+    answer = Answer(7, BeginQuorumEpochResponse(error, LeaderAndEpoch(1, 1)))
+    if why == "of another epoch":
+        with broken(COMES, "said yes"):
+            node.step([Received(7, request)], answers=[answer])
+    elif why:
+        node.step([Received(7, request)], answers=[answer])
+    else:
+        with broken("who is told where its leader is follows it", "looks for a leader"):
+            node.step([Received(7, request)], answers=[answer])
+
+
+@pytest.mark.parametrize("why", ["", "late", "nowhere", "another"])
+def test_who_does_not_follow_the_leader_of_an_answer(why: str) -> None:
+    """It knew who leads; `why`: it need not follow."""
+    fake, _ = leading()
+    node = fake[2]
+    node.state.election = fake.checks.twins[2].election = ElectionState(1, 1)
+    node.state.role = Unattached(0)
+    node.state.requests._by_correlation = {8 if why == "late" else 7: None}
+    node.step()
+    leader = LeaderAndEpoch(1, 0 if why == "another" else 1)
+    where = () if why == "nowhere" else HERE
+    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    answered = Answered(7, FetchResponse(error, leader, leader_endpoints=where))
+    if why:
+        node.step([answered])
+        return
+    with broken("who is told where its leader is follows it"):
+        node.step([answered])
+    node.start()
+    node.state.election, node.state.role = ElectionState(1, 1), Unattached(0)
+    fake.checks.twins[2].election = node.state.election
+    node.step([answered])
 
 
 # -- EndQuorumEpoch -------------------------------------------------------------------------------

@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ReplicaKey
-from quorate.raft.inputs import Answered, SendFailed, Shutdown
-from quorate.raft.messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
-from quorate.raft.roles import NEVER, Follower, Leader, Resigned
+from quorate.raft.inputs import Answered, Received, SendFailed, Shutdown
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchResponse,
+    VoteRequest,
+)
+from quorate.raft.roles import NEVER, Follower, Leader, Resigned, Unattached
 from quorate.sim.checks.strangers import is_stranger
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter, matches, names
@@ -34,10 +39,12 @@ WHOLE = "a leader names all successors"
 ADDRESSED = "a request names whom it is for"
 FIRST_RUNS = "the first successor runs at once"
 REASON = "a leader goes for the reason that it gives"
+FOLLOWS = "who is told where its leader is follows it"
 WAITS = "who stops waits for a successor"
 _REMOVED: Final = "resigned (removed"
 _DISK: Final = "storage failed"
 _NEVER: Final = -1
+_NOTHING: Final[frozenset[int]] = frozenset()
 
 
 @dataclass(slots=True)
@@ -79,6 +86,8 @@ class Goodbyes:
         self._before: dict[int, int] = {}
         """By node: the epoch that it led in an earlier life. It knows nothing of the others."""
         self._reigns: dict[int, Reign] = {}
+        self._looking: dict[int, frozenset[int]] = {}
+        """By node that knows a leader and not where it is: its requests that are under way."""
         self._until: dict[int, int] = {}
         """By node that was told to stop: until when it may wait, ms of its own clock."""
 
@@ -88,6 +97,7 @@ class Goodbyes:
         self._resigned[twin.id] = _NEVER
         self._reigns.pop(twin.id, None)
         self._until.pop(twin.id, None)
+        self._looking.pop(twin.id, None)
 
     def look(self, twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:
         for send in effects.sends:
@@ -99,6 +109,9 @@ class Goodbyes:
             _check_waited(twin, self._until.get(twin.id, NEVER), state)
         if len(happened) == 1:
             _check_first_runs(twin, happened[0], effects, state)
+            asked = self._looking.get(twin.id, _NOTHING)
+            _check_follows(twin, happened[0], asked, effects, state)
+        self._looks(twin, state)
         role, reign = state.role, self._reigns.get(twin.id)
         if isinstance(role, Leader) and not effects.is_over:
             if state.durable.election:
@@ -110,6 +123,12 @@ class Goodbyes:
                 _check_removed(twin, note)
         if state.durable.election and self._goes(twin, led, effects, state):
             _check_told(twin, _others(twin), EndQuorumEpochRequest, effects, state)
+
+    def _looks(self, twin: Twin, state: State) -> None:
+        if isinstance(state.role, Unattached) and state.election.leader_id != _NEVER:
+            self._looking[twin.id] = frozenset(state.requests._by_correlation)
+        elif self._looking:
+            self._looking.pop(twin.id, None)
 
     def _goes(self, twin: Twin, led: bool, effects: Effects, state: State) -> bool:
         """Is this the step in which all are to hear that it leads no more?"""
@@ -244,6 +263,35 @@ def _check_first_runs(twin: Twin, item: Input, effects: Effects, state: State) -
             FIRST_RUNS,
             f"{twin} is the first of those that are to follow node {present[0]} in epoch "
             f"{present[1]}, and waits for {role.fetch_deadline - state.now} ms",
+        )
+
+
+def _check_follows(
+    twin: Twin, item: Input, asked: frozenset[int], effects: Effects, state: State
+) -> None:
+    """Also when it knew the leader already, and not where that listens
+    (`KafkaRaftClient.maybeTransition`). `asked`: of its requests those that were under way."""
+    if not isinstance(state.role, Unattached) or effects.is_over:
+        return
+    told: FetchResponse | BeginQuorumEpochRequest | None
+    if isinstance(item, Answered) and item.correlation in asked:
+        told = item.response if isinstance(item.response, FetchResponse) else None
+    elif isinstance(item, Received) and isinstance(item.request, BeginQuorumEpochRequest):
+        well = any(
+            one.reply_to == item.reply_to and one.response.error == ErrorCode.NONE
+            for one in effects.answers
+        )
+        told = item.request if well else None
+    else:
+        return
+    if told is None or not told.leader_endpoints:
+        return
+    named, known = told.leader, state.election
+    if (named.leader_id, named.epoch) == (known.leader_id, known.epoch):
+        raise Violation(
+            FOLLOWS,
+            f"{twin} was told that node {named.leader_id} leads epoch {named.epoch} and where it "
+            "listens, and looks for a leader",
         )
 
 

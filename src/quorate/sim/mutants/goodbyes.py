@@ -83,6 +83,13 @@ GOODBYES = (
         "",
     ),
     Mutant(
+        "known-leader-is-not-followed",
+        "who knows its leader, but not where that is, does not follow it when it is told",
+        "raft.epochs",
+        "    if usable and (s.leader_id < 0 or len(endpoints) > len(s.leader_endpoints)):\n",
+        "    if usable and s.leader_id < 0:\n",
+    ),
+    Mutant(
         "stops-at-once",
         "who is told to stop waits for no successor, and a leader says no goodbye",
         "raft.core",
