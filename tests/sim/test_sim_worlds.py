@@ -150,6 +150,7 @@ TROUBLES = [
     Deed(4000, "cut", (1, 2, 3000)),
     Deed(4000, "slow-link", (1, 2, 1000, 3000)),
     Deed(4000, "reset", (LEADER,)),
+    Deed(4000, "stranger", (2, 1, 100, 20)),
     Deed(4000, "add", (4,)),
     Deed(4000, "remove", (LEADER,)),
     Deed(4000, "alter", (0b11100,)),
