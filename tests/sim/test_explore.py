@@ -277,7 +277,7 @@ def test_the_command_tells_a_broken_law_as_a_story(
     assert quorate(["sim", "explore", "election"]) == 1
     assert file.read_text() in capsys.readouterr().out
     assert quorate(["sim", "explore", "election", "--out", str(tmp_path)]) == 2
-    assert "Is a directory" in capsys.readouterr().err
+    assert "is no file" in capsys.readouterr().err
 
 
 def test_the_snapshot_of_a_replica_has_no_snapshots() -> None:
