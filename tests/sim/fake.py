@@ -92,6 +92,8 @@ class Node:
         self.seq = 0
         self.persisted = 0
         self.disk_election: ElectionState | None = None
+        self.hangs = False
+        """Else all that it gave to its disk is durable before its next step."""
         self.replies = 0
         self.world = SimpleNamespace(now_us=0, plan=Plan())
 
@@ -199,6 +201,8 @@ class Node:
         if effects.get("stopped"):
             self.fake.checks.goodbyes._until.setdefault(self.id, 0)
         effects.setdefault("wake_at_ms", self.state.now)
+        if not self.hangs:
+            self.fake.checks.stalls.began(self.fake.checks.twins[self.id])
         self.fake.watch("stepped", self, happened, Effects(**effects))
         self.machine.trail.clear()
 

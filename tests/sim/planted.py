@@ -12,7 +12,7 @@ import pytest
 
 from quorate.base.check import check
 from quorate.base.errors import ErrorCode, QuorateError
-from quorate.base.ids import ZERO_UUID, OffsetAndEpoch, ReplicaKey
+from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, Listeners, OffsetAndEpoch, ReplicaKey
 from quorate.formats import files
 from quorate.node import applier
 from quorate.node.applier import BOOTSTRAP, Applier
@@ -202,9 +202,17 @@ def never_rest_after_the_fetch_timeout(patch: pytest.MonkeyPatch) -> None:
 
 
 def follow_no_wider_endpoints(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-16927."""
+    """KAFKA-16927: wider endpoints were a move, and no legal one."""
     fewer = {move: why for move, why in roles.LEGAL_MOVES.items() if move != (Follower, Follower)}
     patch.setattr(state, "LEGAL_MOVES", fewer)
+    true_learn = epochs.learn
+
+    def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
+        if leader == s.leader_and_epoch and len(given) > len(s.leader_endpoints):
+            moves.become_follower(s, leader.epoch, leader.leader_id, given)
+        return true_learn(s, leader, given)
+
+    patch.setattr(epochs, "learn", learn)
 
 
 def follow_itself(patch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,7 @@ _NOTED: Final[Mapping[str, str]] = {
     r".*pre-vote of .* refused": "a pre-vote was refused",
     r".*: vote of .* refused": "a vote was refused",
     r".*: vote of .* granted": "a vote was granted",
+    r".*\(its disk has not moved": "a leader resigned because its disk hung",
     r"leader .* ends epoch": "a follower heard its leader's goodbye",
     r"voter change timed out": "a voter change timed out",
     r"add voter .* asks": "a voter-to-be was asked for its versions",

@@ -47,6 +47,7 @@ from quorate.sim.checks.machines import Machines
 from quorate.sim.checks.places import check_borders, check_places
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
 from quorate.sim.checks.retention import Retention, check_age
+from quorate.sim.checks.stalls import Stalls
 from quorate.sim.checks.strangers import Strangers, is_stranger
 from quorate.sim.checks.submits import Submits
 from quorate.sim.checks.timers import check_wakes
@@ -95,6 +96,7 @@ class Checks(Observer):
         self.leftovers = Leftovers()
         self.retention = Retention()
         self.strangers = Strangers()
+        self.stalls = Stalls()
         self._states: dict[int, State] = {}
         """What each running core has in memory: read, never written."""
         self._asked: dict[tuple[int, int], _Asked] = {}
@@ -128,6 +130,7 @@ class Checks(Observer):
         self.changes.began(twin, core._state.config)
         self.goodbyes.began(twin)
         self.strangers.began(twin)
+        self.stalls.began(twin)
         self.retention.began(twin, process.replica)
         self.fetches.began(twin, core._state)
         self.leftovers.began(twin, process.storage.disk)
@@ -177,6 +180,7 @@ class Checks(Observer):
             self._messages(twin, effects, state)
         if process.machine.trail or effects.jobs or effects.outcomes:
             self._results(twin, process, effects, state)
+        self.stalls.look(twin, happened, effects, state)
         self._role(twin, effects, state)
         self.strangers.look(twin, effects, state)
         self.goodbyes.look(twin, happened, effects, state)

@@ -83,10 +83,24 @@ GOODBYES = (
         "",
     ),
     Mutant(
+        "hanging-disk-is-led-on",
+        "a leader goes on beside a disk that hangs",
+        "raft.leading",
+        "    elif s.now >= _disk_deadline(s):\n        role.resign = DISK_HANGS\n",
+        "",
+    ),
+    Mutant(
+        "idle-disk-hangs",
+        "a disk that had nothing to do for long counts as one that hangs",
+        "raft.durable",
+        "        return now_ms if self.seq == self._issued else self._moved_ms",
+        "        return self._moved_ms",
+    ),
+    Mutant(
         "known-leader-is-not-followed",
         "who knows its leader, but not where that is, does not follow it when it is told",
         "raft.epochs",
-        "    if usable and (s.leader_id < 0 or len(endpoints) > len(s.leader_endpoints)):\n",
+        "    if usable and len(endpoints) > len(s.leader_endpoints):\n",
         "    if usable and s.leader_id < 0:\n",
     ),
     Mutant(

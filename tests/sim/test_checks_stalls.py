@@ -1,0 +1,73 @@
+"""A leader needs its disk: the promise broken both ways by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.node.jobs import Written
+from quorate.raft.leading import DISK_HANGS
+from quorate.raft.roles import Resigned
+from quorate.raft.values import Voters
+from sim.fake import Fake, Node, voters
+from sim.test_checks_core import A_LEADER, broken
+from sim.test_checks_duties import leading
+
+pytestmark = pytest.mark.interpreted
+
+
+def hanging() -> tuple[Fake, Node]:
+    """Node 1 leads, everybody fetches, and its disk has had something to do since 0 ms."""
+    fake, leader = leading()
+    leader.hangs = True
+    leader.append(leader.made())
+    return fake, leader
+
+
+def heard_at(leader: Node, now_ms: int) -> None:
+    leader.state.now = now_ms
+    leader.hear(2, 3)
+
+
+def resigns(leader: Node) -> None:
+    leader.state.role = Resigned(9_999, set(), ())
+    leader.step(notes=[f"epoch 1: resigned ({DISK_HANGS})"])
+
+
+def test_a_leader_that_leads_on_beside_a_hanging_disk() -> None:
+    _, leader = hanging()
+    heard_at(leader, 2_999)
+    with broken("a leader needs its disk", "has not moved for 3000 of 3000 ms"):
+        heard_at(leader, 3_000)
+
+
+def test_a_leader_that_resigns_for_a_disk_that_moves() -> None:
+    _, leader = hanging()
+    heard_at(leader, 2_000)
+    leader.append(leader.made())
+    leader.step([Written(leader.seq - 1)])
+    heard_at(leader, 4_999)
+    with broken("a leader needs its disk", "which moved 2999 ms ago"):
+        resigns(leader)
+
+
+def test_a_disk_that_has_nothing_to_do_does_not_hang() -> None:
+    _, leader = hanging()
+    leader.step([Written(leader.seq)])
+    heard_at(leader, 2_000)
+    heard_at(leader, 4_000)
+    with broken("a leader needs its disk", "which moved 4000 ms ago"):
+        resigns(leader)
+
+
+def test_the_only_voter_waits_as_long_as_it_takes() -> None:
+    fake = Fake(2, (1,))
+    leader = fake.elect(1, 1)
+    leader.commit(3)
+    leader.state.role = A_LEADER
+    leader.hangs = True
+    leader.append(leader.made())
+    leader.state.now = 50_000
+    leader.step()
+    fake.rule(leader, 1, 2)
+    with broken("a leader needs its disk"):
+        leader.append(leader.control(Voters(voters(1, 2))))
