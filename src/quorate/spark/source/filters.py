@@ -26,12 +26,14 @@ from pyspark.sql.datasource import (
 
 Span = tuple[Any, Any]
 """All values of a column lie between these two, both inclusive; (None, None) when it is null."""
+TOLD_BY_HEADERS: Final = frozenset(("offset", "timestamp", "epoch", "is_control"))
+"""Columns that are null where there is damage: what is known of the others says nothing of that."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _TESTS: Final[dict[type[Filter], Callable[[Any, Any, Any], bool]]] = {
     EqualTo: lambda low, high, value: low <= value <= high,
-    EqualNullSafe: lambda low, high, value: value is not None and low <= value <= high,
+    EqualNullSafe: lambda low, high, value: low <= value <= high,
     GreaterThan: lambda low, high, value: high > value,
     GreaterThanOrEqual: lambda low, high, value: high >= value,
     LessThan: lambda low, high, value: low < value,
@@ -46,7 +48,8 @@ _TESTS: Final[dict[type[Filter], Callable[[Any, Any, Any], bool]]] = {
 def may_hold(filters: Sequence[Filter], spans: Mapping[str, Span]) -> bool:
     """False when no row whose columns lie in these spans can pass all filters.
 
-    Filters on other columns, or of another kind, are taken to pass.
+    Filters on other columns, or of another kind, are taken to pass. So are those that want a null
+    of a column that damage leaves null.
     """
     return all(_may_pass(found, spans) for found in filters)
 
@@ -56,16 +59,19 @@ def _may_pass(found: Filter, spans: Mapping[str, Span]) -> bool:
     if attribute is None or len(attribute) != 1 or attribute[0] not in spans:
         return True
     low, high = spans[attribute[0]]
+    may_be_null = low is None or attribute[0] in TOLD_BY_HEADERS
     if isinstance(found, IsNull):
-        return low is None
+        return may_be_null
     if isinstance(found, IsNotNull):
         return low is not None
     test = _TESTS.get(type(found))
     if test is None:
         return True
     value = found.value  # type: ignore[attr-defined]
+    if isinstance(found, EqualNullSafe) and value is None:
+        return may_be_null
     if low is None:
-        return isinstance(found, EqualNullSafe) and value is None
+        return False
     try:
         return test(low, high, value)
     except TypeError:

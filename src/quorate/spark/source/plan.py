@@ -54,7 +54,7 @@ class Piece:
 
     @property
     def spans(self) -> dict[str, Span]:
-        """What is known of the rows before anything is read."""
+        """What is known of the rows before anything is read; of offsets, where they are known."""
         known = {name: (value, value) for name, value in self.origin.constants().items()}
         if self.origin.segment is not None:
             last = _HIGHEST if self.next_base is None else self.next_base - 1

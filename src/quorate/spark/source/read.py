@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +20,16 @@ from quorate.spark.decode.typed import VIEWS
 from quorate.spark.files.archives import Shelf
 from quorate.spark.files.paths import SourceError
 from quorate.spark.files.scan import CONTROL, Damage, Ints, Run, runs
-from quorate.spark.source.filters import Span, in_microseconds, may_hold, mentions
+from quorate.spark.source.filters import (
+    TOLD_BY_HEADERS,
+    Span,
+    in_microseconds,
+    may_hold,
+    mentions,
+)
 from quorate.spark.source.options import Options
 from quorate.spark.source.plan import Piece, Pieces, archive_pieces
 from quorate.spark.source.where import columns_of, passing
-
-_TOLD_BY_HEADERS: Final = frozenset(("offset", "timestamp", "epoch", "is_control"))
 
 
 def read_partition(
@@ -43,7 +46,7 @@ def read_partition(
     looked_at = columns_of(options.where).difference(options.columns)
     every = replace(options, columns=(*options.columns, *sorted(looked_at)))
     decoder = decoder_of(every, filters)
-    told = mentions(filters, _TOLD_BY_HEADERS)
+    told = mentions(filters, TOLD_BY_HEADERS)
     with Shelf() as shelf:
         pieces: Sequence[Piece] = partition.pieces
         if partition.archive is not None:
