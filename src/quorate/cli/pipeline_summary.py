@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 def cluster_lines(summary: Summary) -> list[str]:
     """What was taken of each cluster, and what was not."""
+    from quorate.spark.tables.summary import counted
+
     found = []
     for cluster_id, one in sorted(summary.clusters.items()):
         found.append(f"  {cluster_id}: {_taken(one)}")
@@ -21,9 +23,8 @@ def cluster_lines(summary: Summary) -> list[str]:
             )
         if one.left_out:
             found.append(f"    not taken, for nothing shows it committed: {_ranges(one.left_out)}")
-        if one.quarantined:
-            reasons = ", ".join(f"{count} {why}" for why, count in one.quarantined.items())
-            found.append(f"    in quarantine: {reasons}")
+        if one.quarantined or one.known_before:
+            found.append(f"    in quarantine: {counted(one)}")
         found += [f"      {why}: {text}" for why, text in one.examples.items()]
         found += [f"    nothing of {path}: {why}" for path, why in one.strangers.items()]
         if one.problem:

@@ -52,6 +52,8 @@ class Taken:
     spans: list[Span] = field(default_factory=list)
     types: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    """By reason the rows that were in quarantine before."""
     examples: dict[str, str] = field(default_factory=dict)
     """Of each reason a row: file, position and what is wrong; also one that was known before."""
 
@@ -125,6 +127,7 @@ def _gather(told: Iterable[str]) -> tuple[list[dict[str, Any]], dict[str, Taken]
         cluster.spans += [Span(*span) for span in one["spans"]]
         cluster.types.update(one["types"])
         cluster.reasons.update(one["reasons"])
+        cluster.known.update(one["known"])
         cluster.examples = {**one["examples"], **cluster.examples}
     return files, taken
 
@@ -205,6 +208,7 @@ class Work:
         self._spans: list[Span] = []
         self._types: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
+        self._known: Counter[str] = Counter()
         self._examples: dict[str, str] = {}
 
     def add(self, table: pa.Table) -> None:
@@ -230,9 +234,11 @@ class Work:
             "spans": self._spans,
             "types": self._types,
             "reasons": self._reasons,
+            "known": self._known,
             "examples": self._examples,
         }
-        nothing: dict[str, Any] = {"spans": [], "types": {}, "reasons": {}, "examples": {}}
+        nothing: dict[str, Any] = {"spans": [], "types": {}, "reasons": {}, "known": {}}
+        nothing["examples"] = {}
         for writer in (self._writer, self._quarantine):
             file = None if writer is None else writer.close()
             if file is not None:
@@ -334,6 +340,7 @@ class Work:
             problem = cells["problem"] or self._explain(reason, cells)
             self._examples.setdefault(reason, bad_piece(*key, problem))
             if key in self._known_bad:
+                self._known[reason] += 1
                 continue
             self._known_bad.add(key)
             if self._quarantine is None:

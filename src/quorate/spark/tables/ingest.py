@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -51,12 +50,16 @@ from quorate.spark.tables.summary import (
     Summary,
     Told,
     again_while_overtaken,
+    note_known,
     note_progress,
     note_taken,
+    note_taken_back,
     of_cluster,
+    so_far,
     worst,
 )
 from quorate.spark.tables.survey import HEADER, Rows, SnapshotFile, Survey, survey
+from quorate.spark.tables.verdict import SUPERSEDED, TakenBack, known_before, taken_back
 from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:
@@ -79,8 +82,8 @@ def ingest(  # noqa: PLR0913 - settings by their names, one call for a program t
     options: of the source `quorate-metadata`
     up_to: `end` takes all of the log, and tells what of it nothing shows to be committed;
         `majority` leaves that out; `snapshot` takes as committed only what snapshots confirm
-    fail_fast: raise BadInput, with nothing taken, instead of putting bad input aside; of records
-        that do not fit the state the log is taken, the state stays as it was
+    fail_fast: raise BadInput, with nothing taken or taken back, instead of putting anything aside;
+        of records that do not fit the state the log is taken, the state stays as it was
 
     Other jobs may fill the warehouse meanwhile: what one of them overtakes is done again.
 
@@ -136,11 +139,15 @@ def ingest_rows(
         of_cluster(summary, cluster_id).strangers = replicas
     if fail_fast and others:
         raise BadInput("nothing was taken; bad input in cluster " + worst(summary))
-    for cluster_id, (offset, end) in _superseded(told, progress).items():
-        tell(f"taking back {cluster_id} from offset {offset} to {end - 1}")
-        rewind(spark, store, cluster_id, offset, end, run)
-        run = store.next_run()
-        progress = load_progress(store)
+    known = known_before(spark, store, told)
+    back = _to_take_back(told, progress)
+    if back:
+        _take_back(spark, store, back, summary, tell, fail_fast)
+        run, progress = store.next_run(), load_progress(store)
+        # what did not fit the state is judged again
+        known = [one for one in known if one.cluster_id not in back or one.reason != "misfit"]
+    done = so_far(summary)
+    note_known(summary, [one for one in known if one.reason != SUPERSEDED])
     open_ends = _unproven(told, progress, named, committed)
     skip: dict[str, Ranges] = {}
     if up_to == MAJORITY:
@@ -152,13 +159,15 @@ def ingest_rows(
     note_taken(summary, taken.clusters)
     if fail_fast and summary.bad:
         raise BadInput("nothing was taken; bad input in cluster " + worst(summary))
+    if not fail_fast:  # what was taken back is done: it stands against nothing of the input
+        note_known(summary, [one for one in known if one.reason == SUPERSEDED])
     before = progress
     progress = _with_proof(_with_taken(progress, taken, run), open_ends)
     if taken.plan.adds or progress != before:
         plan_progress(store, taken.plan, progress)
         taken.plan.summary = summary.to_json()
-        store.commit(taken.plan)
-    so_far = replace(deepcopy(summary), damaged_pieces=0)
+        _commit(store, taken.plan, done)
+    done = so_far(summary)
     try:
         _leap(spark, rows, store, told, progress, taken)
         for cluster_id, end in _filled(progress).items():
@@ -168,7 +177,7 @@ def ingest_rows(
         tell("applying them to the state (silver, gold)")
         progress = apply_log(spark, store, progress, taken.clusters, summary, fail_fast)
     except ConcurrentRun:
-        raise Overtaken(store.root, so_far) from None
+        raise Overtaken(store.root, done) from None
     _note_ends(summary, set(told.groups), progress, skip)
     summary.seconds = round(time.monotonic() - began, 3)
     return summary
@@ -194,6 +203,44 @@ def _note_ends(
 def catch_up(spark: SparkSession, store: Store, summary: Summary) -> None:
     """Bring silver and gold up to what bronze has, with no new input."""
     apply_log(spark, store, load_progress(store), {}, summary, False)
+
+
+def _commit(store: Store, plan: Plan, done: Summary) -> None:
+    """Raises Overtaken with what was done before."""
+    try:
+        store.commit(plan)
+    except ConcurrentRun:
+        raise Overtaken(store.root, done) from None
+
+
+def _to_take_back(told: Survey, progress: Mapping[str, Progress]) -> dict[str, TakenBack]:
+    """By cluster what bronze has that was never committed, and what says so."""
+    return {
+        id: taken_back(progress[id].spans, told.groups[id], start, end)
+        for id, (start, end) in _superseded(told, progress).items()
+    }
+
+
+def _take_back(
+    spark: SparkSession,
+    store: Store,
+    back: Mapping[str, TakenBack],
+    summary: Summary,
+    tell: Told,
+    fail_fast: bool,
+) -> None:
+    """Raises Overtaken with what was taken back before; with fail_fast BadInput."""
+    if fail_fast:
+        for cluster_id, part in back.items():
+            note_taken_back(of_cluster(summary, cluster_id), part)
+        raise BadInput("nothing was taken, nor taken back; in cluster " + worst(summary))
+    for cluster_id, part in back.items():
+        tell(f"taking back {cluster_id} from offset {part.start} to {part.end - 1}")
+        try:
+            rewind(spark, store, cluster_id, part.start, part.end, store.next_run())
+        except ConcurrentRun:
+            raise Overtaken(store.root, so_far(summary)) from None
+        note_taken_back(of_cluster(summary, cluster_id), part)
 
 
 def _superseded(told: Survey, progress: Mapping[str, Progress]) -> dict[str, tuple[int, int]]:

@@ -18,7 +18,7 @@ HEADER: Final = (
     *("cluster_id", "node_id", "file", "kind", "snapshot_offset", "snapshot_epoch"),
     *("offset", "epoch", "timestamp", "is_control", "crc_ok", "position", "batch_length"),
 )
-_REPLICA: Final = r"^(.*)[/!][^/!]*$"
+REPLICA: Final = r"^(.*)[/!][^/!]*$"
 """Of a file's name what its replica is named by: the directory it stands in."""
 NOTE: Final = "offset IS NULL AND position = 0 AND batch_length = 0"
 """A row that tells no piece of a file, but something about the log."""
@@ -59,7 +59,7 @@ def survey(rows: DataFrame) -> Survey:
     """Look over the input: a row for each replica, epoch and chunk comes to the driver."""
     from pyspark.sql import functions as F
 
-    place = F.when(F.col("kind") == "log", F.regexp_extract("file", _REPLICA, 1))
+    place = F.when(F.col("kind") == "log", F.regexp_extract("file", REPLICA, 1))
     found = (
         rows.withColumn("sound", F.expr(_SOUND))
         .withColumn("replica", place.otherwise(F.col("file")))
@@ -100,7 +100,7 @@ def survey(rows: DataFrame) -> Survey:
 
 def replica_of(file: str) -> str:
     """The replica that a file belongs to, as it is named in a Group."""
-    found = re.match(_REPLICA, file)
+    found = re.match(REPLICA, file)
     return "" if found is None else found[1]
 
 
