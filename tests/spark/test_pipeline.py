@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,6 +59,19 @@ def test_bad_input_is_exit_code_1_and_takes_the_good_part(pipeline, tmp_path):
     assert f"nothing was taken; bad input in cluster {DYNAMIC}: 10 divergent" in err
     code, out, _ = pipeline("ingest", *places("d-divergent"), "-w", home)
     assert code == 1 and "in quarantine: 10 divergent" in out and "338 records" in out
+
+
+def test_the_hint_of_an_answer_is_a_command_that_runs(pipeline, tmp_path):
+    log = tmp_path / "a log/__cluster_metadata-0"
+    shutil.copytree(places("a-first/node1")[0], log.parent)
+    segment = next(log.glob("*.log"))
+    segment.write_bytes(segment.read_bytes()[:-9])
+    home = tmp_path / "the warehouse"
+    code, out, _ = pipeline("ingest", log.parent, "-w", home, "--format", "parquet")
+    hint = out.splitlines()[-1].partition("quorate pipeline ")[2]
+    assert code == 1
+    code, out, err = pipeline(*shlex.split(hint))
+    assert code == 0 and "damaged" in out, err
 
 
 @pytest.mark.smoke

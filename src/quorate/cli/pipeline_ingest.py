@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from quorate.cli.options import Tool
-from quorate.cli.pipeline_job import BAD_INPUT, absolute, job_on_spark, job_options, print_told
+from quorate.cli.pipeline_job import (
+    BAD_INPUT,
+    absolute,
+    job_on_spark,
+    job_options,
+    place_of,
+    print_told,
+)
 from quorate.cli.pipeline_summary import cluster_lines
 
 if TYPE_CHECKING:
@@ -52,7 +60,7 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
         except BadInput as error:
             click.echo(error, err=True)
             return BAD_INPUT
-    print_told(summary.to_json(), words["as_json"], lambda: _ingest_lines(summary))
+    print_told(summary.to_json(), words["as_json"], lambda: _ingest_lines(summary, words))
     return BAD_INPUT if summary.bad else 0
 
 
@@ -90,7 +98,7 @@ def compact(**words: Any) -> int:
     return 0
 
 
-def _ingest_lines(summary: Summary) -> list[str]:
+def _ingest_lines(summary: Summary, words: Mapping[str, Any]) -> list[str]:
     found = [
         f"{summary.records} records and {summary.events} events taken into {summary.warehouse} "
         f"in {summary.seconds:.1f} s",
@@ -99,6 +107,6 @@ def _ingest_lines(summary: Summary) -> list[str]:
     if summary.damaged_pieces:
         found.append(
             f"  {summary.damaged_pieces} damaged pieces in the input: "
-            f'quorate pipeline history -w {summary.warehouse} "SELECT * FROM quarantine"'
+            f'quorate pipeline history {place_of(words)} "SELECT * FROM quarantine"'
         )
     return found

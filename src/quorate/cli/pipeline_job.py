@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -97,7 +98,7 @@ def job_on_spark(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSes
         except Exception as error:
             if type(error).__module__.startswith(("pyspark", "py4j")):
                 if "PATH_NOT_FOUND" in str(error) or "FileNotFoundError" in str(error):
-                    raise FileLost(_spark_says(error), words.get("warehouse", "DIR")) from error
+                    raise FileLost(_spark_says(error), place_of(words)) from error
                 raise JobFailed(_spark_says(error)) from error
             raise
         finally:
@@ -145,8 +146,8 @@ class FileLost(JobFailed):
 
     exit_code = WRONG
 
-    def __init__(self, what: str, warehouse: str) -> None:
-        super().__init__(f"{what}: a file is gone: quorate pipeline repair -w {warehouse}")
+    def __init__(self, what: str, place: str) -> None:
+        super().__init__(f"{what}: a file is gone: quorate pipeline repair {place}")
 
 
 def _spark_says(error: Exception) -> str:
@@ -166,6 +167,16 @@ def _setting(option: str, text: str) -> tuple[str, str]:
 def absolute(path: str) -> str:
     """A local path made absolute: executors may run elsewhere."""
     return path if "://" in path else str(Path(path).absolute())
+
+
+def place_of(words: Mapping[str, Any]) -> str:
+    """The options that name a job's warehouse to another one."""
+    form = (
+        ""
+        if words.get("table_format", "delta") == "delta"
+        else f" --format {words['table_format']}"
+    )
+    return f"-w {shlex.quote(str(words.get('warehouse', 'DIR')))}{form}"
 
 
 def print_told(told: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
