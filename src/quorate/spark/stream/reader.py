@@ -61,9 +61,11 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._watched: list[_Watched] | None = None
         self._target: dict[str, OffsetAndEpoch] | None = None
+        self._waiting: list[str] = []
+        """The clusters that are behind, first those that have waited longest for their turn."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_watched": None, "_target": None}
+        return {"_options": self._options, "_watched": None, "_target": None, "_waiting": []}
 
     # -- what Spark calls -----------------------------------------------------------------
     def initialOffset(self) -> Offsets:
@@ -228,7 +230,13 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, OffsetAndEpoch]:
         """Ends so that about `most` records come, of each cluster in proportion to what it has."""
         found: dict[str, OffsetAndEpoch] = {}
-        for id, offset in shares(bases, {id: end.offset for id, end in ends.items()}, most).items():
+        offsets = {id: end.offset for id, end in ends.items()}
+        self._waiting = [id for id in self._waiting if id in ends]
+        self._waiting += sorted(ends.keys() - self._waiting)
+        for id, offset in shares(bases, offsets, most, self._waiting).items():
+            if offset > bases[id]:
+                self._waiting.remove(id)
+                self._waiting.append(id)
             if offset == ends[id].offset:
                 found[id] = ends[id]
             elif offset > bases[id]:
@@ -284,21 +292,28 @@ def answers(
     return found, silent
 
 
-def shares(bases: Mapping[str, int], ends: Mapping[str, int], most: int) -> dict[str, int]:
+def shares(
+    bases: Mapping[str, int], ends: Mapping[str, int], most: int, waiting: Sequence[str] = ()
+) -> dict[str, int]:
     """Where to stop in each cluster for `most` offsets of all; every one goes on a little.
 
-    `bases` is where each begins (inclusive), `ends` where it ends (exclusive).
+    `bases` is where each begins (inclusive), `ends` where it ends (exclusive). Where there are more
+    clusters than offsets, one goes to each that stands first in `waiting`, then to others.
     """
     backlog = {id: max(ends[id] - bases[id], 0) for id in ends}
     whole = sum(backlog.values())
     if whole <= most:
         return dict(ends)
-    left, found = most, {}
-    for id in sorted(backlog, key=lambda id: backlog[id]):
-        share = min(backlog[id], max(most * backlog[id] // whole, 1), left)
-        found[id] = bases[id] + share
-        left -= share
-    return found
+    turn = {id: number for number, id in enumerate(waiting)}
+    behind = sorted(
+        (id for id, count in backlog.items() if count),
+        key=lambda id: (turn.get(id, len(turn)), id),
+    )
+    served = behind[:most]
+    # one for each, and of the rest a share of what it has besides
+    rest, more = most - len(served), whole - len(behind)
+    share = {id: 1 + rest * (backlog[id] - 1) // max(more, 1) for id in served}
+    return {id: bases[id] + share.get(id, 0) for id in ends}
 
 
 def _places(offsets: Mapping[str, Mapping[str, int]]) -> dict[str, OffsetAndEpoch]:
