@@ -505,6 +505,25 @@ def test_an_archive_without_a_log_says_so(tmp_path: Path):
         read(tmp_path / "a.tar.gz")
 
 
+def test_two_asterisks_stand_for_any_depth(tmp_path: Path):
+    places = ["a", "x/a", "x/y/a", "x/y/b"]
+    for node, place in enumerate(places):
+        log_directory(tmp_path / place, {0: b"".join(batches())}, node=node)
+    (tmp_path / "x/a.txt").touch()
+
+    def nodes(pattern: str) -> set[int]:
+        return {row["node_id"] for row in read(tmp_path / pattern)}
+
+    assert nodes("**/a") == {0, 1, 2}
+    assert nodes("**/__cluster_metadata-0") == nodes("**") == nodes("**/**") == {0, 1, 2, 3}
+    assert nodes("x/**/a") == {1, 2} and nodes("*/**/b") == {3} and nodes("x/**") == {1, 2, 3}
+    assert nodes("x/*/a") == {2}, "a file beside the directories is none of them"
+    with pytest.raises(SourceError, match="no path matches this pattern"):
+        read(tmp_path / "x/**/c")
+    with pytest.raises(SourceError, match="no path matches this pattern"):
+        read(tmp_path / "x/a.txt/*")
+
+
 # Filters
 
 

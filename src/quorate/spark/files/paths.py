@@ -13,7 +13,7 @@ import posixpath
 import re
 import stat
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
@@ -30,6 +30,7 @@ from pyarrow.fs import (
 
 from quorate.formats.errors import FormatError
 
+_ANY_DEPTH: Final = "**"
 _WILD: Final = frozenset("*?[")
 _SAME: Final = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "gcs": "gs"}
 _AWS: Final = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another of AWS's ways"
@@ -138,7 +139,8 @@ def file_path(path: str) -> str:
 def expand(pattern: str) -> list[str]:
     """The paths that a pattern (`*`, `?`, `[...]` within a name) stands for, sorted.
 
-    A path that is there stands for itself. Raises SourceError when there is none.
+    `**` stands for any number of directories, also none. A path that is there stands for itself.
+    Raises SourceError when there is none.
     """
     if not pattern:
         raise SourceError("a path is empty: is a variable not set?")
@@ -151,13 +153,7 @@ def expand(pattern: str) -> list[str]:
         try:
             if system.get_file_info(inner).type != FileType.NotFound:
                 return [authority + inner]
-            for part in parts[first:]:
-                found = [
-                    child
-                    for parent in found
-                    for child in _children(system, parent)
-                    if fnmatch.fnmatchcase(posixpath.basename(child), part)
-                ]
+            found = _matching(system, found[0], parts[first:])
         except (ArrowException, OSError) as error:
             raise SourceError(f"{pattern}: {_explained(_scheme(pattern), error)}") from None
     if not found:
@@ -165,9 +161,39 @@ def expand(pattern: str) -> list[str]:
     return [authority + path for path in sorted(found)]
 
 
-def _children(system: FileSystem, parent: str) -> list[str]:
-    infos = system.get_file_info(FileSelector(parent, allow_not_found=True))
-    return [info.path for info in infos]
+def _matching(system: FileSystem, root: str, parts: Sequence[str]) -> list[str]:
+    """The paths below a directory whose names match these, one after the other."""
+    found = [root]
+    for number, part in enumerate(parts, 1):
+        last = number == len(parts)
+        if part == _ANY_DEPTH:
+            if not last:  # what stands below a directory is read anyway
+                found += [path for one in found for path in _directories(system, one)]
+            continue
+        found = [
+            info.path
+            for directory in dict.fromkeys(found)
+            for info in _infos(system, directory)
+            if fnmatch.fnmatchcase(posixpath.basename(info.path), part)
+            and (last or info.type == FileType.Directory)
+        ]
+    return list(dict.fromkeys(found))
+
+
+def _directories(system: FileSystem, root: str) -> list[str]:
+    """Those below one, at any depth."""
+    infos = _infos(system, root, recursive=True)
+    return [info.path for info in infos if info.type == FileType.Directory]
+
+
+def _infos(system: FileSystem, root: str, *, recursive: bool = False) -> list[FileInfo]:
+    """What is in a directory; nothing where there is none."""
+    selector = FileSelector(root, allow_not_found=True, recursive=recursive)
+    try:
+        found: list[FileInfo] = system.get_file_info(selector)
+    except NotADirectoryError:
+        return []
+    return found
 
 
 def _scheme(path: str) -> str:
