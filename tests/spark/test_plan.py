@@ -27,6 +27,7 @@ from formats.samples import DATA
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.formats.files import encode_partition_metadata, segment_name
 from quorate.raft.values import LeaderChange
+from quorate.spark.audit.replicas import find_replicas
 from quorate.spark.decode.columns import COLUMNS, COMMENTS
 from quorate.spark.decode.typed import source_type
 from quorate.spark.files.archives import Shelf, members
@@ -34,6 +35,8 @@ from quorate.spark.files.paths import SourceError, list_files
 from quorate.spark.source.options import parse_options
 from quorate.spark.source.plan import Pieces, partitions
 from quorate.spark.source.read import read_partition
+from quorate.spark.stream.options import parse_stream_options
+from quorate.spark.stream.tail_feed import passed_over
 from spark.logs import NO_OP, START_MS, batches, end_offset, log_directory, snapshot, topic
 
 
@@ -503,6 +506,57 @@ def test_an_archive_without_a_log_says_so(tmp_path: Path):
         out.addfile(tarfile.TarInfo("x"), io.BytesIO(b""))
     with pytest.raises(SourceError, match=r"a.tar.gz: holds no metadata log"):
         read(tmp_path / "a.tar.gz")
+
+
+def archive_of(path: Path, files: dict[str, Path]) -> Path:
+    """A tar or zip of these files by their names in it."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as made:
+            for name, file in files.items():
+                made.write(file, name)
+        return path
+    with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as tar:
+        for name, file in files.items():
+            tar.add(file, name)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
+@pytest.mark.parametrize("options", [{}, {"clusterId": "cluster-a"}])
+def test_an_archive_in_an_archive_is_told(two_segments, tmp_path: Path, name: str, options: Any):
+    home, _ = two_segments
+    files = {f"n/{path.relative_to(home)}": path for path in home.rglob("*") if path.is_file()}
+    inner = archive_of(tmp_path / "inner.tar", files)
+    outer = archive_of(tmp_path / name, {**files, "old/inner.tar": inner})
+    rows = read(outer, **options)
+    [problem] = problems(rows)
+    assert f"{outer}!old/inner.tar: an archive in an archive" in problem
+    assert "unpack the outer one" in problem
+    good = [row for row in rows if not row["problem"]]
+    assert [row["record"] for row in good] == [row["record"] for row in read(home)]
+    (found,) = [one for one in find_replicas([str(outer)]) if one.problem is not None]
+    assert found.problem.what == problem
+    with pytest.raises(SourceError, match=r"old/inner\.tar: an archive in an archive"):
+        read(outer, failFast="true", **options)
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.zip"])
+def test_an_archive_of_nothing_but_archives_is_refused(two_segments, tmp_path: Path, name: str):
+    inner = archive_of(tmp_path / "inner.tgz", {"x": Path(__file__)})
+    outer = archive_of(tmp_path / name, {"inner.tgz": inner})
+    for refuse in (lambda: read(outer), lambda: find_replicas([str(outer)])):
+        with pytest.raises(SourceError, match=r"inner\.tgz: an archive in an archive"):
+            refuse()
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.zip"])
+def test_a_stream_passes_over_an_archive_in_an_archive(two_segments, tmp_path: Path, name: str):
+    home, _ = two_segments
+    files = {f"n/{path.relative_to(home)}": path for path in home.rglob("*") if path.is_file()}
+    inner = archive_of(tmp_path / "inner.tar", files)
+    outer = archive_of(tmp_path / name, {**files, "inner.tar": inner})
+    [why] = passed_over(parse_stream_options({"path": str(outer)}))
+    assert f"{outer}!inner.tar: an archive in an archive" in why
 
 
 def test_two_asterisks_stand_for_any_depth(tmp_path: Path):

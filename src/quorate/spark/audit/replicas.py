@@ -19,12 +19,13 @@ from quorate.formats.files import (
 )
 from quorate.formats.meta_properties import decode_meta_properties
 from quorate.spark.audit.model import DAMAGE, Finding, Replica, Spot
-from quorate.spark.files.archives import Shelf, UnsoundArchive, is_archive, members
+from quorate.spark.files.archives import Shelf, UnsoundArchive, members
 from quorate.spark.files.layout import (
     UNKNOWN_CLUSTER,
     UNKNOWN_NODE,
     LogDirectory,
     log_directories,
+    packed_twice,
     single_file,
 )
 from quorate.spark.files.paths import (
@@ -33,6 +34,7 @@ from quorate.spark.files.paths import (
     by_directory,
     expand,
     file_path,
+    is_archive,
     list_files,
     parent,
 )
@@ -49,6 +51,7 @@ _ARCHIVE: Final = (
     "Nothing is known of what stands behind that. Copy the archive again, or pack the directories "
     "anew from the nodes"
 )
+_PACKED: Final = "Nothing is known of the logs in it. Unpack the outer one, and audit the directory"
 Folders = Mapping[str, Mapping[str, File]]
 
 
@@ -126,10 +129,12 @@ def _below(path: str, shelf: Shelf) -> list[Replica]:
         files |= _meta(f"{parent(file_path(path)).rstrip('/')}/{META_PROPERTIES}")
     logs, refusals = log_directories(files, shelf.read_small, bare=True)
     if not (logs or unsound):
+        refusals += [str(log.problem) for log in packed_twice(files)]
         nothing = f"{path}: holds no metadata log: no .log or .checkpoint files of one"
         raise SourceError(refusals[0] if refusals else nothing)
     folders = by_directory(files)
-    return [*unsound, *(_replica(log, folders, shelf) for log in logs)]
+    inner = [_packed(log) for log in packed_twice(files)]
+    return [*unsound, *inner, *(_replica(log, folders, shelf) for log in logs)]
 
 
 def _meta(path: str) -> dict[str, File]:
@@ -150,6 +155,12 @@ def _unsound(error: UnsoundArchive) -> Replica:
     spot = Spot(path, position=error.position)
     wrong = Finding("archive", DAMAGE, str(error), _ARCHIVE, spot)
     return Replica(UNKNOWN_CLUSTER, UNKNOWN_NODE, path, problem=wrong, complete=False)
+
+
+def _packed(log: LogDirectory) -> Replica:
+    """What stands for the replicas in an archive that is in an archive."""
+    wrong = Finding("archive", DAMAGE, str(log.problem), _PACKED, Spot(log.path, position=0))
+    return Replica(log.cluster_id, log.node_id, log.path, problem=wrong, complete=False)
 
 
 def _replica(log: LogDirectory, folders: Folders, shelf: Shelf) -> Replica:

@@ -22,7 +22,6 @@ from quorate.spark.files.paths import File, PassingFault, SourceError, file_syst
 from quorate.spark.files.scan import Garbled, Read
 from quorate.spark.files.zips import CutZip
 
-ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _UNREADABLE: Final = (
     *(ArrowException, OSError, EOFError, KeyError, zlib.error, lzma.LZMAError),
     *(tarfile.TarError, zipfile.BadZipFile),
@@ -69,10 +68,6 @@ class GarbledMember(SourceError, Garbled):
     def __init__(self, member: File, reason: str) -> None:
         super().__init__(f"{member.name}: {reason}")
         self.reason = reason
-
-
-def is_archive(path: str) -> bool:
-    return path.lower().endswith(ARCHIVES)
 
 
 class _Unpacker:

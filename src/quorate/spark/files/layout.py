@@ -19,7 +19,14 @@ from quorate.formats.files import (
     parse_snapshot_name,
 )
 from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
-from quorate.spark.files.paths import File, SourceError, by_directory, parent, split
+from quorate.spark.files.paths import (
+    File,
+    SourceError,
+    by_directory,
+    is_archive,
+    parent,
+    split,
+)
 
 ReadSmall = Callable[[File], bytes]
 
@@ -27,6 +34,10 @@ UNKNOWN_CLUSTER: Final = "unknown"
 UNKNOWN_NODE: Final = -1
 UNFOUNDED: Final = "the log starts at offset"
 """How `LogDirectory.unfounded` begins."""
+PACKED_TWICE: Final = (
+    "an archive in an archive, which is not looked into: unpack the outer one, and give the "
+    "directory"
+)
 _OTHER_TOPIC: Final = re.compile(r"(.+)-\d+(\.[0-9a-f]{32}-(delete|future|stray))?")
 
 
@@ -45,6 +56,8 @@ class LogDirectory:
     """Why meta.properties beside it could not be read, so that its cluster is not known."""
     complete: bool = True
     """False of a single file, of whose neighbours nothing is known."""
+    packed: bool = False
+    """An archive in an archive: nothing is read of it, and only the problem is to be told."""
 
     @property
     def unfounded(self) -> str | None:
@@ -93,6 +106,20 @@ def single_file(file: File, beside: File | None, read_small: ReadSmall) -> LogDi
         )
     log = _directory(folder, {name: file}, beside, read_small)
     return replace(log, complete=False)
+
+
+def packed_twice(files: Mapping[str, File]) -> list[LogDirectory]:
+    """What stands for the archives among the members of an archive."""
+    return [
+        LogDirectory(
+            *(name, UNKNOWN_CLUSTER, UNKNOWN_NODE, ((0, file),), ()),
+            problem=f"{name}: {PACKED_TWICE}",
+            complete=False,
+            packed=True,
+        )
+        for name, file in files.items()
+        if file.member is not None and is_archive(name)
+    ]
 
 
 def _directory(

@@ -30,6 +30,7 @@ from pyarrow.fs import (
 
 from quorate.formats.errors import FormatError
 
+ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _ANY_DEPTH: Final = "**"
 _WILD: Final = frozenset("*?[")
 _SAME: Final = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "gcs": "gs"}
@@ -82,6 +83,10 @@ class File:
     def seekable(self) -> bool:
         """True when a part of it can be read without what stands before."""
         return self.member is None or self.start is not None
+
+
+def is_archive(path: str) -> bool:
+    return path.lower().endswith(ARCHIVES)
 
 
 def file_system(path: str) -> tuple[FileSystem, str, str]:

@@ -11,12 +11,13 @@ from pyspark.sql.datasource import Filter, InputPartition
 from quorate.formats.batch import BatchView
 from quorate.formats.files import META_PROPERTIES
 from quorate.spark.decode.rows import Origin
-from quorate.spark.files.archives import Shelf, UnsoundArchive, is_archive, members
+from quorate.spark.files.archives import Shelf, UnsoundArchive, members
 from quorate.spark.files.layout import (
     UNKNOWN_CLUSTER,
     UNKNOWN_NODE,
     LogDirectory,
     log_directories,
+    packed_twice,
     single_file,
 )
 from quorate.spark.files.paths import (
@@ -24,6 +25,7 @@ from quorate.spark.files.paths import (
     SourceError,
     expand,
     file_path,
+    is_archive,
     list_files,
     parent,
     split,
@@ -111,6 +113,7 @@ def archive_pieces(archive: File, options: Options, shelf: Shelf) -> list[Piece]
         pieces, note = [], str(error)
         try:
             logs, _ = log_directories(error.found, shelf.read_small)
+            logs += packed_twice(error.found) if logs else []
             lost = None if options.cluster_id else _without_cluster(logs)
             if lost is not None:
                 note += (
@@ -128,7 +131,7 @@ def archive_pieces(archive: File, options: Options, shelf: Shelf) -> list[Piece]
             segment=0,
         )
         if pieces:
-            first = pieces[0].origin
+            first = pieces[0].origin  # a log stands before what is packed twice
             origin = replace(origin, cluster_id=first.cluster_id, node_id=first.node_id)
         return [Piece(origin, archive, 0, 0, note=note, unreadable=True), *pieces]
 
@@ -190,9 +193,11 @@ def _logs_in_archive(archive: File, shelf: Shelf) -> list[LogDirectory]:
     """Raises UnsoundArchive, and SourceError when it holds no metadata log."""
     files = members(archive)
     logs, refusals = log_directories(files, shelf.read_small)
+    inner = packed_twice(files)
     if not logs:
+        refusals = refusals or [str(one.problem) for one in inner]
         raise SourceError(_nothing(archive.path, len(files), refusals))
-    return logs
+    return logs + inner
 
 
 def _nothing(path: str, count: int, refusals: Sequence[str]) -> str:
@@ -261,7 +266,8 @@ def _identified(logs: Sequence[LogDirectory], options: Options) -> Sequence[LogD
 
 def _overridden(log: LogDirectory, options: Options) -> LogDirectory:
     if options.cluster_id is not None:
-        log = replace(log, cluster_id=options.cluster_id, problem=None)
+        problem = log.problem if log.packed else None
+        log = replace(log, cluster_id=options.cluster_id, problem=problem)
     return log if options.node_id is None else replace(log, node_id=options.node_id)
 
 

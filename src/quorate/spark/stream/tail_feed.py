@@ -53,6 +53,10 @@ class Directories:
                 logs, archives = logs_of(rows, shelf)
                 self._refuse_strangers(logs, shelf)
             self._pass_over(archives)
+            for log in logs:
+                if log.packed:
+                    self._pass(log.path, str(log.problem))
+            logs = [log for log in logs if not log.packed]
             if self.passed_over and (rows.fail_fast or not logs):
                 raise SourceError(next(iter(self.passed_over.values())))
             self._logs = {}
@@ -81,8 +85,12 @@ class Directories:
                         members(archive)
                     except UnsoundArchive as error:
                         why = f"{error}: a stream takes nothing of it, spark.read and ingest do"
-                self.passed_over[archive.path] = why
-                self._tell(why)
+                self._pass(archive.path, why)
+
+    def _pass(self, path: str, why: str) -> None:
+        if path not in self.passed_over:
+            self.passed_over[path] = why
+            self._tell(why)
 
     def _refuse_strangers(self, logs: Sequence[LogDirectory], shelf: Shelf) -> None:
         begins = {(log.path, log.segments[0][0]) for log in logs if log.segments}
