@@ -124,6 +124,28 @@ def test_a_job_that_was_killed_ends_as_an_undisturbed_one(
     assert summary.clusters[DYNAMIC].known_before == {"superseded": 10}
 
 
+def test_bad_input_of_a_job_that_was_killed_is_bad_for_the_next(spark, tmp_path: Path, monkeypatch):
+    """Killed when bronze and quarantine are written, but not yet the state."""
+    every = bad_input(tmp_path / "input")
+    home = str(tmp_path / "home")
+    form = type(open_store(home))
+    commit = form.commit
+
+    def killed(store, plan):
+        commit(store, plan)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as there:
+        there.setattr(form, "commit", killed)
+        with pytest.raises(KeyboardInterrupt):
+            ingest(spark, [path for found in every.values() for path in found], home)
+    for reason, mine in every.items():
+        summary = ingest(spark, mine, home)
+        # the first of them brings the state of every cluster up to its log
+        told = [{**one.quarantined, **one.known_before} for one in summary.clusters.values()]
+        assert summary.bad and any(reason in counts for counts in told), reason
+
+
 def test_what_was_taken_back_is_told_also_when_another_job_is_quicker(
     spark, tmp_path: Path, monkeypatch
 ):
