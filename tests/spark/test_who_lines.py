@@ -376,6 +376,28 @@ def test_lines_that_cannot_be_read_are_told_with_their_positions(tmp_path):
 
 def test_a_line_break_in_a_name_does_not_cut_the_record(tmp_path):
     path = tmp_path / "kafka-authorizer.log"
+@pytest.mark.parametrize("kind", ["authorizer", "request"])
+def test_a_line_that_is_no_utf8_is_unread_and_names_nobody(tmp_path, kind):
+    path = tmp_path / "x.log"
+    words = {"topics": [{"name": "a", "errorCode": 0}]}
+    said = ALLOWED if kind == "authorizer" else completed("CREATE_TOPICS", {}, words)
+    text = f"[2026-11-22 03:31:08,604] DEBUG {said} (kafka.x)\n"
+    good, bad = (text.replace("User:alice", f"User:J{mark}rgen") for mark in ("", "ü"))
+    path.write_bytes(good.encode() + bad.encode("latin-1") + bad.encode())
+    rows, told = told_of(path, kind)
+    assert [row["principal"] for row in rows] == ["User:Jrgen", "User:Jürgen"]
+    assert (told["records"], told["unread"], told["not_utf8"]) == (2, 1, 1)
+    assert [position for position, _ in told["first_unread"]] == [len(good)]
+
+
+def test_a_line_that_is_cut_inside_a_letter_is_utf8_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "LONGEST", 38)
+    path = tmp_path / "x.log"
+    path.write_text("[2026-11-22 03:31:08,604] INFO abcdefü (y)\n")
+    [record] = records(Piece(str(path), 0), layout())
+    assert (record.text[-2:], record.is_utf8) == ("ef", True)
+
+
     group = ALLOWED.replace("Topic:LITERAL:orders", "Group:LITERAL:x\ny")
     path.write_text(f"[2026-11-22 03:31:08,604] DEBUG {group} (kafka.authorizer.logger)\n")
     rows, told = told_of(path)

@@ -185,8 +185,9 @@ def _warnings(answer: Answer) -> list[str]:
     for one in answer.files:
         if one.unread:
             position, text = one.first_unread[0]
+            kind = f" ({one.not_utf8} are no UTF-8)" if one.not_utf8 else ""
             found.append(
-                f"{one.path}: {one.unread} lines could not be read; the first, at byte {position}: "
-                f"{text!r}"
+                f"{one.path}: {one.unread} lines could not be read{kind}; the first, at byte "
+                f"{position}: {text!r}"
             )
     return found

@@ -194,6 +194,7 @@ def _check(files: Sequence[FileTold], how: Reading) -> None:
             position, text = one.first_unread[0]
             known = layout(how.pattern, how.zone).begin.match(text) is not None
             wanted = f"of the {one.kind}'s" if known else f"of the layout {how.pattern}"
+            wanted = "UTF-8" if one.not_utf8 == one.unread else wanted
             raise SourceError(
                 f"{one.path}: none of its {one.unread} lines is {wanted}; the first, at byte "
                 f"{position}: {text!r}. Is it another log, or does it need --pattern?"

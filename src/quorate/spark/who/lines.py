@@ -7,6 +7,7 @@ positions are those of its text.
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ class Record(NamedTuple):
     text: str
     begins: bool
     """False for lines before the first record of a file, which belong to none."""
+    is_utf8: bool = True
+    """False where bytes are no UTF-8; in the text they are U+FFFD, so names are not known."""
 
 
 def pieces(path: str, size: int) -> list[Piece]:
@@ -106,27 +109,47 @@ def _whole_line(stream: BinaryIO) -> tuple[bytes, int]:
 
 def _joined(lines: Iterable[tuple[int, bytes]], layout: Layout, piece: Piece) -> Iterator[Record]:
     """Lines that begin no record, put to the one before."""
-    begun: tuple[int, list[str], int] | None = None  # position, lines, characters of them
+    begun: _Begun | None = None
     end = piece.end
     for position, line in lines:
-        text = line.decode("utf-8", "replace")
+        text, is_utf8 = _text(line)
         if layout.begin.match(text):
             if begun is not None:
-                yield _record(*begun)
+                yield begun.record()
             if end is not None and position >= end:
                 return
-            begun = position, [text], len(text)
+            begun = _Begun(position, [text], len(text), is_utf8)
         elif begun is not None:
-            if begun[2] < LONGEST:
-                begun[1].append(text)
-                begun = begun[0], begun[1], begun[2] + len(text)
+            if begun.size < LONGEST:
+                begun.lines.append(text)
+                begun.size += len(text)
+                begun.is_utf8 &= is_utf8
         elif end is not None and position >= end:
             return
         elif piece.start == 0 and text:
-            yield Record(position, text, False)
+            yield Record(position, text, False, is_utf8)
     if begun is not None:
-        yield _record(*begun)
+        yield begun.record()
 
 
-def _record(position: int, lines: list[str], _size: int) -> Record:
-    return Record(position, "\n".join(lines), True)
+@dataclass
+class _Begun:
+    """A record whose end has not come yet."""
+
+    position: int
+    lines: list[str]
+    size: int
+    """Characters of the lines."""
+    is_utf8: bool
+
+    def record(self) -> Record:
+        return Record(self.position, "\n".join(self.lines), True, self.is_utf8)
+
+
+def _text(line: bytes) -> tuple[str, bool]:
+    """The line as text, and whether it is UTF-8; a letter that the cut halves is left out."""
+    whole = len(line) < LONGEST
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(line, final=whole), True
+    except UnicodeDecodeError:
+        return line.decode("utf-8", "replace"), False

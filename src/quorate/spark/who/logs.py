@@ -93,6 +93,8 @@ class FileTold:
     """Lines that are not of the layout, or not of the kind that the log should have."""
     first_unread: list[tuple[int, str]] = field(default_factory=list)
     """Byte positions and texts."""
+    not_utf8: int = 0
+    """Those of them that are no UTF-8: nobody knows what names they have."""
     binary: bool = False
     first_ms: int | None = None
     last_ms: int | None = None
@@ -109,7 +111,7 @@ class FileTold:
 
     def add(self, other: FileTold) -> None:
         """Count another piece of the same file in."""
-        for name in ("records", "allowed", "denied", "requests", "controller", "unread"):
+        for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.first_unread = sorted([*self.first_unread, *other.first_unread])[:FIRST_BAD]
         self.binary |= other.binary
@@ -118,6 +120,11 @@ class FileTold:
 
 class Source(NamedTuple):
     """A piece of a log of a kind."""
+_COUNTS: Final = (
+    *("records", "allowed", "denied", "requests", "controller", "unread", "not_utf8"),
+)
+
+
 
     kind: str
     piece: Piece
@@ -198,6 +205,10 @@ def _of_record(
 ) -> Iterator[dict[str, Any]]:
     if source.kind == "request" and record.begins and not is_interesting(record.text):
         told.records += 1
+    if not record.is_utf8:
+        told.not_utf8 += record.text.count("\n") + 1
+        told.unreadable(record.position, record.text)
+        return
         told.requests += 1
         return
     line = how.parse(record.text) if record.begins else None
