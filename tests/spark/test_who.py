@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,27 @@ def test_a_wrong_time_zone_gives_no_name_and_is_told(asked):
     assert overlap.startswith("no log is of the time of the changes")
     unknown = rows[53, "topic created"]
     assert unknown.confidence == "unknown" and "at DEBUG" in unknown.reason
+
+
+@pytest.mark.parametrize(("moved_ms", "sure"), [(0, "certain"), (890, "likely"), (2000, "unknown")])
+def test_who_asked_after_the_record_was_written_is_not_certain(
+    spark, warehouse, tmp_path, moved_ms, sure
+):
+    """The controller's line of a request, as if that had begun so long after the record's time."""
+    with gzip.open(SAMPLE / "controller" / "kafka-request.log.gz", "rt") as log:
+        line = next(line for line in log if '"retention.ms"' in line and "INCREMENTAL" in line)
+    if moved_ms:
+        total = json.loads(line[line.index("{") : line.rindex("}") + 1])["totalTimeMs"]
+        at = datetime.fromisoformat(line[1:24].replace(",", "."))
+        later = at + timedelta(milliseconds=moved_ms + total)
+        line = f"[{later:%Y-%m-%d %H:%M:%S},{later.microsecond // 1000:03}" + line[24:]
+    path = tmp_path / "kafka-request.log"
+    path.write_text(line)
+    answer = who(spark, open_store(warehouse), LogPaths(request=[str(path)]), reading=BERLIN)
+    [row] = answer.rows.where("offset = 76 AND event = 'config set'").collect()
+    answer.close()
+    assert (row.confidence, row.who) == (sure, None if sure == "unknown" else "User:alice")
+    assert ("outside it" in row.reason) == (sure == "likely")
 
 
 def test_a_client_that_was_denied_is_nobodys_candidate(asked):

@@ -28,9 +28,12 @@ def keys(found, strength):
     return [offer.key for offer in found.wants if offer.strength == strength]
 
 
-def candidate(principal, strength, mentions=False, request="CreateTopics", twice=False):
+def candidate(
+    principal, strength, mentions=False, request="CreateTopics", twice=False, inside=True
+):
     best = Witness("10.0.0.7", None, request, "/logs/a", 7, "[...] DEBUG ...", twice)
-    return Candidate(principal, strength, mentions, 1, [request], best)
+    inside = inside and strength == BODY
+    return Candidate(principal, strength, mentions, 1, [request], best, inside)
 
 
 def befell(text):
@@ -154,6 +157,13 @@ def test_a_body_is_certain_whoever_else_was_allowed():
     verdict = judge(ASKED, [candidate("User:bob", NAMED), candidate("User:alice", BODY)])
     assert (verdict.who, verdict.confidence) == ("User:alice", "certain")
     assert [one.principal for one in verdict.candidates] == ["User:alice", "User:bob"]
+
+
+def test_a_body_whose_request_fits_only_if_clocks_differ_is_likely():
+    """Its record was written before the request began, or after its end, by the times told."""
+    verdict = judge(ASKED, [candidate("User:alice", BODY, inside=False)])
+    assert (verdict.who, verdict.confidence) == ("User:alice", "likely")
+    assert "lies outside it by less than the skew" in verdict.reason
 
 
 def test_the_only_one_who_was_allowed_is_likely():

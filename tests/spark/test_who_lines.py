@@ -355,6 +355,8 @@ def test_a_line_is_good_for_changes_from_its_time_to_the_end_of_the_window(tmp_p
     rows = list(evidence(Source("server", Piece(str(path), 0)), layout(), how))[:-1]
     at = ms("2026-11-22T03:31:08.604Z")
     assert [(row["lo"] - at, row["hi"] - at) for row in rows] == [(-10, 310), (-52, 10)]
+    allowed, request = (row["begun"] for row in rows)
+    assert (allowed, request - at) == (None, -42), "what took 41.6 ms began in the 42nd before"
 
 
 def test_every_line_of_the_sample_is_read():
@@ -374,8 +376,6 @@ def test_lines_that_cannot_be_read_are_told_with_their_positions(tmp_path):
     assert [position for position, _ in told["first_unread"]] == [len(good), len(good) + 23]
 
 
-def test_a_line_break_in_a_name_does_not_cut_the_record(tmp_path):
-    path = tmp_path / "kafka-authorizer.log"
 @pytest.mark.parametrize("kind", ["authorizer", "request"])
 def test_a_line_that_is_no_utf8_is_unread_and_names_nobody(tmp_path, kind):
     path = tmp_path / "x.log"
@@ -398,6 +398,8 @@ def test_a_line_that_is_cut_inside_a_letter_is_utf8_all_the_same(tmp_path, monke
     assert (record.text[-2:], record.is_utf8) == ("ef", True)
 
 
+def test_a_line_break_in_a_name_does_not_cut_the_record(tmp_path):
+    path = tmp_path / "kafka-authorizer.log"
     group = ALLOWED.replace("Topic:LITERAL:orders", "Group:LITERAL:x\ny")
     path.write_text(f"[2026-11-22 03:31:08,604] DEBUG {group} (kafka.authorizer.logger)\n")
     rows, told = told_of(path)

@@ -3,11 +3,16 @@
 `Completed request:{...}` of `RequestChannel`, written when the answer was sent. For a forwarded
 request both nodes write one: the broker with the client's connection, the active controller with
 `isForwarded`, the same principal and client id, and the broker's connection.
+
+Each has the clock of the node that wrote it, at its end; `totalTimeMs` before that it began. A
+record has the clock of the active controller, so only its own lines (all of them with
+`isForwarded`) can be held against records without asking how far clocks are apart.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
@@ -46,6 +51,7 @@ class Requested(NamedTuple):
     client_id: str | None
     forwarded: bool
     total_ms: int
+    """From its beginning to its end, rounded up, as a time that is cut to the ms needs."""
     keys: tuple[str, ...]
     """The things that it changed: those answered without an error."""
 
@@ -83,7 +89,7 @@ def parse_request(message: str) -> Requested | None:
             None if forwarded else _client(told["connection"]),
             header.get("clientId"),
             forwarded,
-            round(told["totalTimeMs"]),
+            math.ceil(told["totalTimeMs"]),
             tuple(key(name, *words) for words in keys),
         )
     except (KeyError, TypeError, AttributeError) as error:

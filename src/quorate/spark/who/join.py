@@ -124,8 +124,10 @@ def _candidates(wanted: DataFrame, evidence: DataFrame, reading: Reading) -> Dat
         .join(offers, ["key", "strength", "bucket"])
         .where("ms BETWEEN lo AND hi")
     )
+    inside = f.coalesce(f.expr("ms BETWEEN begun AND at"), f.lit(False))
     order = (
         (-f.col("strength")).alias("weakness"),
+        (~inside).alias("outside"),
         f.coalesce("forwarded", f.lit(False)).alias("forwarded"),
         f.abs(f.col("ms") - f.col("at")).alias("away"),
     )
@@ -141,10 +143,11 @@ def _candidates(wanted: DataFrame, evidence: DataFrame, reading: Reading) -> Dat
         f.count("*").alias("lines"),
         f.array_sort(f.collect_set("request")).alias("requests"),
         best.alias("best"),
+        f.max(inside).alias("inside"),
     )
     one = f.struct(
         (-f.col("strength")).alias("weakness"),
-        *("principal", "strength", "mentions", "lines", "requests", "best"),
+        *("principal", "strength", "mentions", "lines", "requests", "best", "inside"),
     )
     some = f.slice(f.array_sort(f.collect_list(one)), 1, MOST_CANDIDATES)
     return people.groupBy("change_id").agg(some.alias("found"))
@@ -184,7 +187,7 @@ def _cause(row: Mapping[str, Any]) -> Cause:
 def _candidate(found: Mapping[str, Any]) -> Candidate:
     best = found["best"]
     witness = Witness(*(best[name] for name in Witness._fields))
-    words = ("principal", "strength", "mentions", "lines", "requests")
+    words = ("principal", "strength", "mentions", "lines", "requests", "inside")
     return Candidate(**{name: found[name] for name in words}, best=witness)
 
 

@@ -1,9 +1,11 @@
 """From the evidence to a name, or to none.
 
 certain    the request's own body names the thing and its value, it was answered without an
-           error, and the record lies between its beginning and its end; or the record itself
-           names who asked; or the record can only come from a node
-likely     of all principals only this one was allowed what the change needs, at that time
+           error, and the record lies between its beginning and its end, by the times that were
+           written down (no skew of clocks is granted); or the record itself names who asked; or
+           the record can only come from a node
+likely     of all principals only this one was allowed what the change needs, at that time; or the
+           body fits, but the record lies outside of the request by less than the skew
 ambiguous  several principals fit equally well: they are the candidates, and there is no name
 unknown    there is no evidence: no name, and the reason says what would have to be logged
 """
@@ -27,6 +29,9 @@ LOG_MORE: Final = (
     "active controller; request bodies at DEBUG of kafka.request.logger"
 )
 _TWICE: Final = "; the log's local time came twice that night, so its line may be of an hour away"
+_OUTSIDE: Final = (
+    "; but the record lies outside it by less than the skew: a clock is off, or it was another one"
+)
 _AUTO: Final = ("Metadata", "StreamsGroupHeartbeat")
 
 
@@ -51,6 +56,8 @@ class Candidate(NamedTuple):
     lines: int
     requests: Sequence[str]
     best: Witness
+    inside: bool = False
+    """The record lies between beginning and end of a request whose body fits, without skew."""
 
     @property
     def rank(self) -> int:
@@ -87,7 +94,7 @@ def judge(cause: Cause, found: Sequence[Candidate]) -> Verdict:
         reason = f"{len(top)} principals fit: {', '.join(str(one.principal) for one in top[:5])}"
         return Verdict(REQUEST, None, AMBIGUOUS, reason + twice, top[0], tuple(people))
     best = top[0]
-    confidence = CERTAIN if best.rank == BODY and not twice else LIKELY
+    confidence = CERTAIN if best.rank == BODY and best.inside and not twice else LIKELY
     return Verdict(
         REQUEST, best.principal, confidence, _why(best, people) + twice, best, tuple(people)
     )
@@ -110,7 +117,8 @@ def _nobody(cause: Cause, found: Sequence[Candidate]) -> Verdict:
 
 def _why(best: Candidate, people: Sequence[Candidate]) -> str:
     if best.rank == BODY:
-        return f"{best.best.request} with this content, answered without an error"
+        reason = f"{best.best.request} with this content, answered without an error"
+        return reason if best.inside else reason + _OUTSIDE
     reason = f"the only one whose {best.best.request} was allowed just then"
     if best.strength == CLUSTER:
         reason += ", by a right on the cluster; "

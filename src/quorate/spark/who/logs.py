@@ -17,6 +17,7 @@ from quorate.spark.who.bodies import (
     request_offers,
     shown,
 )
+from quorate.spark.who.keys import BODY
 from quorate.spark.who.layout import KAFKA, Layout, Line, layout
 from quorate.spark.who.lines import Piece, Record, is_text, pieces, records
 from quorate.spark.who.messages import (
@@ -40,19 +41,20 @@ FIRST_BAD: Final = 3
 """Lines that could not be read are told with their positions: so many of each piece."""
 
 EVIDENCE: Final = (
-    "key string, strength int, lo bigint, hi bigint, at bigint, principal string, host string, "
-    "client_id string, request string, forwarded boolean, came_twice boolean, file string, "
-    "position bigint, text string, told string"
+    "key string, strength int, lo bigint, hi bigint, begun bigint, at bigint, principal string, "
+    "host string, client_id string, request string, forwarded boolean, came_twice boolean, "
+    "file string, position bigint, text string, told string"
 )
 """
 lo, hi     a change at such a time (ms since 1970, inclusive) may belong to the line, at `at`
+begun      of a request with its body: when it began, by the line's own clock and without skew
 told       JSON of FileTold; such rows have no key
 """
 _COLUMNS: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("key",)),
         ("strength", pa.int32()),
-        *((name, pa.int64()) for name in ("lo", "hi", "at")),
+        *((name, pa.int64()) for name in ("lo", "hi", "begun", "at")),
         *((name, pa.string()) for name in ("principal", "host", "client_id", "request")),
         *((name, pa.bool_()) for name in ("forwarded", "came_twice")),
         ("file", pa.string()),
@@ -91,10 +93,10 @@ class FileTold:
     controller: int = 0
     unread: int = 0
     """Lines that are not of the layout, or not of the kind that the log should have."""
-    first_unread: list[tuple[int, str]] = field(default_factory=list)
-    """Byte positions and texts."""
     not_utf8: int = 0
     """Those of them that are no UTF-8: nobody knows what names they have."""
+    first_unread: list[tuple[int, str]] = field(default_factory=list)
+    """Byte positions and texts."""
     binary: bool = False
     first_ms: int | None = None
     last_ms: int | None = None
@@ -118,13 +120,13 @@ class FileTold:
         self.seen(ms for ms in (other.first_ms, other.last_ms) if ms is not None)
 
 
-class Source(NamedTuple):
-    """A piece of a log of a kind."""
 _COUNTS: Final = (
     *("records", "allowed", "denied", "requests", "controller", "unread", "not_utf8"),
 )
 
 
+class Source(NamedTuple):
+    """A piece of a log of a kind."""
 
     kind: str
     piece: Piece
@@ -203,12 +205,12 @@ def evidence(source: Source, how: Layout, reading: Reading) -> Iterator[dict[str
 def _of_record(
     record: Record, source: Source, how: Layout, reading: Reading, told: FileTold
 ) -> Iterator[dict[str, Any]]:
-    if source.kind == "request" and record.begins and not is_interesting(record.text):
-        told.records += 1
     if not record.is_utf8:
         told.not_utf8 += record.text.count("\n") + 1
         told.unreadable(record.position, record.text)
         return
+    if source.kind == "request" and record.begins and not is_interesting(record.text):
+        told.records += 1
         told.requests += 1
         return
     line = how.parse(record.text) if record.begins else None
@@ -272,6 +274,7 @@ def _at(
                 "strength": offer.strength,
                 "lo": ms - before_ms - reading.skew_ms,
                 "hi": ms + after_ms + reading.skew_ms,
+                "begun": ms - before_ms if offer.strength == BODY else None,
                 "at": ms,
                 **words,
             }
