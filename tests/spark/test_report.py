@@ -205,3 +205,8 @@ def test_what_cannot_be_read_is_said(spark, tmp_path):
     for path in ("wrong.json", "missing.json"):
         with pytest.raises(ReportError, match=path):
             report(spark, str(tmp_path), str(tmp_path / "o.html"), audit=str(tmp_path / path))
+    audited = report(
+        spark, store.root, str(out), audit=str(tmp_path / "report.json"), clusters=[STATIC]
+    )
+    assert [one.cluster_id for one in audited] == [STATIC]
+    assert "not in the warehouse" not in out.read_text() and DYNAMIC not in out.read_text()

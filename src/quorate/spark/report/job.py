@@ -37,7 +37,8 @@ def report(
 ) -> list[Cluster]:
     """Write the HTML page `out` on the clusters of a warehouse, all or those named.
 
-    audit: a `report.json` that `audit` wrote, whose verdicts are shown too. Gives what is shown.
+    audit: a `report.json` that `audit` wrote, whose verdicts are shown too (of `clusters` where
+    some are named). Gives what is shown.
     Raises NoWarehouse where nothing was taken in yet, and ReportError.
     """
     verdicts = None if audit is None else _read(audit)
@@ -51,6 +52,9 @@ def report(
     for name in clusters:
         if name not in {one.cluster_id for one in found}:
             raise ReportError(f"{warehouse}: there is no cluster {name} in it")
+    if verdicts is not None and clusters:
+        chosen = [one for one in verdicts["clusters"] if one["cluster_id"] in clusters]
+        verdicts = {**verdicts, "clusters": chosen}
     try:
         write_whole(Path(out), page(found, verdicts))
     except OSError as error:
