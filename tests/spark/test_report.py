@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -20,7 +21,8 @@ from quorate.spark.report import ReportError, report
 from quorate.spark.report import gather as gathering
 from quorate.spark.report.gather import COLUMNS, Cluster
 from quorate.spark.report.page import page
-from quorate.spark.report.svg import LABELS, WIDTH, Bar, bands, heat, lines
+from quorate.spark.report.svg import LABELS, WIDTH, Bar, bands, colour, heat, lines
+from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.store import WarehouseError
 from spark.fleet import DYNAMIC, STATIC, rows_of, warehouses
 
@@ -119,6 +121,30 @@ def test_what_the_audit_found_is_told_of_clusters_without_pictures_too():
     assert "it waits; 2 in quarantine" in text
 
 
+def test_what_is_not_drawn_is_said_and_leaders_have_a_legend():
+    busy, quiet = Cluster("busy", SPAN, records=9), Cluster("quiet", SPAN, records=5)
+    turn = {"start": 1_000_000, "end": None, "leader_epoch": 1, "cause": None, "turns": 22}
+    busy.churn = {("topics", 1): 3}
+    busy.leaders = [
+        {"topic_name": "a", "partition": 0, "leader": leader, **turn} for leader in (11, -1, 11)
+    ]
+    text = page([busy, quiet])
+    assert "Pictures are of 1 of the 2 clusters" in text
+    assert "Pictures are of" not in page([busy])
+    legend = text.partition('<p class="legend">')[2].partition("</p>")[0]
+    assert legend.count("broker 11") == legend.count("no leader") == legend.count(colour(11)) == 1
+
+
+def test_a_cluster_of_which_nothing_could_be_read_is_on_the_page():
+    first = {"file": "/x/<0>.log", "position": 4, "problem": "no batch"}
+    bad = Cluster("bad", None, quarantined=3)
+    bad.quarantine = [{"reason": "damaged", "rows": 3, "first": first}]
+    text = page([bad])
+    assert "3 in quarantine: 3 damaged" in text
+    assert "<h2>bad</h2>" in text and "/x/&lt;0&gt;.log, byte 4: no batch" in text
+    assert "bytes that cannot be read" in text
+
+
 class Links(HTMLParser):
     """Everything that a page would load, and whether its tags are balanced."""
 
@@ -178,6 +204,11 @@ def test_the_page_of_the_samples(spark, tmp_path_factory, tmp_path):
     assert "divergent uncommitted tail: the offsets 307 to 316" in text
     (only,) = report(spark, store.root, str(out), clusters=[STATIC])
     assert only.cluster_id == STATIC
+    audited = report(
+        spark, store.root, str(out), audit=str(tmp_path / "report.json"), clusters=[STATIC]
+    )
+    assert [one.cluster_id for one in audited] == [STATIC]
+    assert "not in the warehouse" not in out.read_text() and DYNAMIC not in out.read_text()
     with pytest.raises(ReportError, match="there is no cluster nowhere"):
         report(spark, store.root, str(out), clusters=["nowhere"])
 
@@ -194,8 +225,26 @@ def test_a_cluster_with_a_snapshot_alone_is_in_the_fleet(spark):
         "quarantine": "SELECT 'other' AS cluster_id",
     }.items():
         alone.sql(sql).createOrReplaceTempView(name)
-    [row] = gathering._ask(alone, gathering._FLEET)
+    row, other = gathering._ask(alone, gathering._FLEET)
     assert (row["cluster_id"], row["first"], row["last"]) == ("c", 7, 7)
+    assert (other["cluster_id"], other["records"], other["problem"]) == ("other", 0, None)
+
+
+def test_a_cluster_whose_only_log_is_garbage_is_in_the_report(spark, tmp_path):
+    place = tmp_path / "bad"
+    shutil.copytree(DATA / "g-upgraded-v1" / "node1", place)
+    for path in (place / "__cluster_metadata-0").iterdir():
+        if path.suffix in (".log", ".checkpoint"):
+            path.write_bytes(b"garbage " * 512)
+    home, out = str(tmp_path / "warehouse"), tmp_path / "page.html"
+    assert ingest(spark, [str(place)], home).bad
+    for only in ([], [STATIC]):
+        [one] = report(spark, home, str(out), clusters=only)
+        assert (one.cluster_id, one.records, one.span) == (STATIC, 0, None)
+        assert [row["reason"] for row in one.quarantine] == ["damaged"]
+        text = out.read_text()
+        assert f"{one.quarantined} in quarantine: {one.quarantined} damaged" in text
+        assert "__cluster_metadata-0/00000000000000000000.log, byte 0: " in text
 
 
 def test_what_cannot_be_read_is_said(spark, tmp_path):
@@ -205,8 +254,3 @@ def test_what_cannot_be_read_is_said(spark, tmp_path):
     for path in ("wrong.json", "missing.json"):
         with pytest.raises(ReportError, match=path):
             report(spark, str(tmp_path), str(tmp_path / "o.html"), audit=str(tmp_path / path))
-    audited = report(
-        spark, store.root, str(out), audit=str(tmp_path / "report.json"), clusters=[STATIC]
-    )
-    assert [one.cluster_id for one in audited] == [STATIC]
-    assert "not in the warehouse" not in out.read_text() and DYNAMIC not in out.read_text()

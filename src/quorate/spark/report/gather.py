@@ -29,11 +29,14 @@ class Cluster:
     """Everything that is shown of one cluster. Times are ms."""
 
     cluster_id: str
-    span: Span
+    span: Span | None
+    """None where no time is known of it: nothing of it could be taken in."""
     records: int = 0
     end_offset: int | None = None
     problem: str | None = None
     quarantined: int = 0
+    quarantine: list[Row] = field(default_factory=list)
+    """By reason: how many rows, and of the `first` of them file, position and problem."""
     churn: dict[tuple[str, int], int] = field(default_factory=dict)
     """(kind of thing, column of time): changes."""
     isr: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -47,14 +50,20 @@ class Cluster:
 
 _FLEET: Final = """
     WITH loaded AS (SELECT cluster_id, min(time) AS first, max(time) AS last
-                    FROM changes WHERE event = 'snapshot loaded' GROUP BY cluster_id)
-    SELECT c.cluster_id, c.records, c.log_end_offset, c.problem,
+                    FROM changes WHERE event = 'snapshot loaded' GROUP BY cluster_id),
+         known AS (SELECT cluster_id FROM clusters UNION SELECT cluster_id FROM quarantine)
+    SELECT cluster_id, coalesce(c.records, 0L) AS records, c.log_end_offset, c.problem,
            unix_millis(coalesce(min(e.first_time), min(l.first))) AS first,
            unix_millis(coalesce(max(e.last_time), max(l.last))) AS last
-    FROM clusters c LEFT JOIN epochs e USING (cluster_id) LEFT JOIN loaded l USING (cluster_id)
-    GROUP BY ALL HAVING first IS NOT NULL ORDER BY c.records DESC, c.cluster_id
+    FROM known LEFT JOIN clusters c USING (cluster_id) LEFT JOIN epochs e USING (cluster_id)
+         LEFT JOIN loaded l USING (cluster_id)
+    GROUP BY ALL ORDER BY records DESC, cluster_id
 """
-_QUARANTINED: Final = "SELECT cluster_id, count(*) AS rows FROM quarantine GROUP BY cluster_id"
+"""Also those of which nothing but damage is known."""
+_QUARANTINED: Final = """
+    SELECT cluster_id, reason, count(*) AS rows, min(struct(file, position, problem)) AS first
+    FROM quarantine GROUP BY cluster_id, reason ORDER BY rows DESC, reason
+"""
 _SPANS: Final = """
     WITH spans AS (SELECT cluster_id, unix_millis(min(first_time)) AS first,
                           unix_millis(max(last_time)) AS last
@@ -128,7 +137,7 @@ def gather(spark: SparkSession, only: Sequence[str] = ()) -> list[Cluster]:
     """
     clusters = [
         Cluster(
-            *(row["cluster_id"], (row["first"], max(row["last"], row["first"] + 1))),
+            *(row["cluster_id"], _span(row)),
             *(row["records"], row["log_end_offset"], row["problem"]),
         )
         for row in _ask(spark, _FLEET)
@@ -136,9 +145,10 @@ def gather(spark: SparkSession, only: Sequence[str] = ()) -> list[Cluster]:
     ]
     known = {one.cluster_id: one for one in clusters}
     for row in _ask(spark, _QUARANTINED):
-        if row["cluster_id"] in known:
-            known[row["cluster_id"]].quarantined = row["rows"]
-    shown = {one.cluster_id: one for one in clusters[:MOST_CLUSTERS]}
+        if (one := known.get(row["cluster_id"])) is not None:
+            one.quarantined += row["rows"]
+            one.quarantine.append({**row, "first": row["first"].asDict()})
+    shown = {one.cluster_id: one for one in clusters[:MOST_CLUSTERS] if one.span is not None}
     if not shown:
         return clusters
     _churn(spark, shown)
@@ -156,6 +166,11 @@ def gather(spark: SparkSession, only: Sequence[str] = ()) -> list[Cluster]:
     return clusters
 
 
+def _span(row: Row) -> Span | None:
+    first, last = row["first"], row["last"]
+    return None if first is None else (first, max(last, first + 1))
+
+
 def _churn(spark: SparkSession, shown: dict[str, Cluster]) -> None:
     for row in _ask(spark, _CHURN, shown):
         one = shown[row["cluster_id"]]
@@ -170,7 +185,7 @@ def _grow(spark: SparkSession, shown: dict[str, Cluster], name: str, sql: str) -
     for row in _ask(spark, sql, shown):
         one = shown[row["cluster_id"]]
         sums[one.cluster_id] += row["step"]
-        first, last = one.span
+        first, last = one.span or (0, 1)
         when = first + (last - first) * row["column"] // COLUMNS
         one.growth.setdefault(name, []).append((when, sums[one.cluster_id]))
 

@@ -44,7 +44,7 @@ def report(
     verdicts = None if audit is None else _read(audit)
     store = open_store(warehouse, table_format)
     store.recover()
-    if not store.files("clusters"):
+    if store.last_run() == 0:
         raise NoWarehouse(warehouse)
     register_views(spark, store)
     tell("asking the tables")

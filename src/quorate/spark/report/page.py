@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from quorate.spark.report.gather import COLUMNS, Cluster
-from quorate.spark.report.svg import Bar, bands, colour, heat, lines, moment
+from quorate.spark.report.gather import COLUMNS, MOST_CLUSTERS, Cluster, Row
+from quorate.spark.report.svg import Bar, Span, bands, colour, heat, lines, moment
+from quorate.spark.tables.layout import REASONS
 
 _STYLE: Final = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#222}
@@ -17,6 +18,7 @@ td,th{padding:.2em .8em;text-align:left;border-bottom:1px solid #ddd}
 svg{max-width:100%;height:auto;font:12px system-ui,sans-serif} .tick{stroke:#ddd}
 .sound{color:#186a3b}.damaged,.unsafe{color:#b03a2e;font-weight:bold}
 .uncommitted-tail,.warning{color:#9a6b00} code{word-break:break-all}
+.legend i{display:inline-block;width:1em;height:.8em;margin:0 .3em 0 1em}
 """
 
 
@@ -24,7 +26,7 @@ def page(clusters: Sequence[Cluster], audit: Mapping[str, Any] | None = None) ->
     """The report; `audit` is the JSON of an audit's report, where there was one."""
     verdicts = {} if audit is None else {one["cluster_id"]: one for one in audit["clusters"]}
     title = clusters[0].cluster_id if len(clusters) == 1 else f"{len(clusters)} clusters"
-    parts = [f"<h1>Metadata of {escape(title)}</h1>", _fleet(clusters, verdicts)]
+    parts = [f"<h1>Metadata of {escape(title)}</h1>", _fleet(clusters, verdicts), _drawn(clusters)]
     parts += [_section(one, verdicts.get(one.cluster_id)) for one in clusters]
     known = {one.cluster_id for one in clusters}
     parts += [
@@ -55,7 +57,7 @@ def _fleet(clusters: Sequence[Cluster], verdicts: Mapping[str, Any]) -> str:
             (
                 one.cluster_id,
                 str(one.records),
-                f"{moment(one.span[0])} to {moment(one.span[1])}",
+                "not known" if one.span is None else " to ".join(map(moment, one.span)),
                 ", ".join(sorted(states)) or "not audited",
                 "; ".join(_remarks(one)),
             )
@@ -67,42 +69,79 @@ def _remarks(one: Cluster) -> Iterator[str]:
     if one.problem:
         yield one.problem
     if one.quarantined:
-        yield f"{one.quarantined} in quarantine"
+        reasons = ", ".join(f"{row['rows']} {row['reason']}" for row in one.quarantine)
+        yield f"{one.quarantined} in quarantine" + (f": {reasons}" if reasons else "")
+
+
+def _drawn(clusters: Sequence[Cluster]) -> str:
+    """Which clusters have no pictures, where there are such."""
+    count = sum(bool(one.churn) for one in clusters)
+    if count == len(clusters) or len(clusters) == 1:
+        return ""
+    return (
+        f"<p>Pictures are of {count} of the {len(clusters)} clusters: of those in which anything "
+        f"changed, at most the {MOST_CLUSTERS} with the most records. <code>--cluster ID</code> "
+        "draws others.</p>"
+    )
 
 
 def _section(one: Cluster, verdict: Mapping[str, Any] | None) -> str:
-    """What the audit found is told of every cluster, pictures are shown of some."""
-    if one.churn:
-        return _cluster(one, verdict)
-    if verdict is None or not any(replica["findings"] for replica in verdict["replicas"]):
-        return ""
-    return f"<h2>{escape(one.cluster_id)}</h2>{_verdict(verdict)}"
+    """What is wrong is told of every cluster, pictures are shown of some."""
+    span = one.span if one.churn else None
+    found = verdict is not None and any(replica["findings"] for replica in verdict["replicas"])
+    parts = [_verdict(verdict)] if verdict is not None and (span or found) else []
+    if one.quarantine:
+        parts.append(_quarantine(one.quarantine))
+    if span is not None:
+        parts += _pictures(one, span)
+    return "\n".join([f"<h2>{escape(one.cluster_id)}</h2>", *parts]) if parts else ""
 
 
-def _cluster(one: Cluster, verdict: Mapping[str, Any] | None) -> str:
-    span = one.span
+def _quarantine(found: Sequence[Row]) -> str:
+    rows = [
+        (row["reason"], str(row["rows"]), REASONS.get(row["reason"], ""), _first(row["first"]))
+        for row in found
+    ]
+    return "<h3>In quarantine</h3>" + table(("reason", "rows", "means", "the first"), rows)
+
+
+def _first(row: Mapping[str, Any]) -> str:
+    where = row["file"] or "?"
+    where += "" if row["position"] is None else f", byte {row['position']}"
+    return f"{where}: {row['problem']}" if row["problem"] else where
+
+
+def _pictures(one: Cluster, span: Span) -> list[str]:
+    leaders = bands(_leaders(one, span), span) + _legend(one) if one.leaders else ""
     sections = [
-        ("Active controllers", bands(_controllers(one), span)),
-        ("Voters", bands(_voters(one), span)),
+        ("Active controllers", bands(_controllers(one, span), span)),
+        ("Voters", bands(_voters(one, span), span)),
         ("Changes by kind of thing", heat(one.churn, COLUMNS, span)),
         ("ISRs that shrank and grew", heat(one.isr, COLUMNS, span) if one.isr else ""),
-        ("Leaders of the partitions that changed them most", bands(_leaders(one), span)),
+        ("Leaders of the partitions that changed them most", leaders),
         ("Growth", lines(one.growth, span) if one.growth else ""),
     ]
-    parts = [f"<h2>{escape(one.cluster_id)}</h2>"]
-    if verdict is not None:
-        parts.append(_verdict(verdict))
-    for title, picture in sections:
-        parts.append(f"<h3>{title}</h3>{picture or '<p>There were none.</p>'}")
-    return "\n".join(parts)
+    return [
+        f"<h3>{title}</h3>{picture or '<p>There were none.</p>'}" for title, picture in sections
+    ]
 
 
-def _controllers(one: Cluster) -> list[Bar]:
+def _legend(one: Cluster) -> str:
+    """Whose colour is which, of those that led a partition that is drawn."""
+    words = (
+        f'<i style="background:{colour(leader)}"></i>'
+        + ("no leader" if leader < 0 else f"broker {leader}")
+        for leader in sorted({row["leader"] for row in one.leaders})
+    )
+    return f'<p class="legend">{" ".join(words)}</p>'
+
+
+def _controllers(one: Cluster, span: Span) -> list[Bar]:
     return [
         Bar(
             f"controller {row['leader_id']}",
             row["start"],
-            _end(row, one),
+            _end(row, span),
             f"controller {row['leader_id']}, epoch {row['leader_epoch']}, "
             f"since {moment(row['start'])}",
             colour(row["leader_id"]),
@@ -111,12 +150,12 @@ def _controllers(one: Cluster) -> list[Bar]:
     ]
 
 
-def _voters(one: Cluster) -> list[Bar]:
+def _voters(one: Cluster, span: Span) -> list[Bar]:
     return [
         Bar(
             f"voter {row['voter_id']}",
             row["start"],
-            _end(row, one),
+            _end(row, span),
             f"voter {row['voter_id']}, directory {row['directory_id']}, "
             f"since {moment(row['start'])}",
             colour(row["voter_id"]),
@@ -125,12 +164,12 @@ def _voters(one: Cluster) -> list[Bar]:
     ]
 
 
-def _leaders(one: Cluster) -> list[Bar]:
+def _leaders(one: Cluster, span: Span) -> list[Bar]:
     return [
         Bar(
             f"{row['topic_name']}-{row['partition']}",
             row["start"],
-            _end(row, one),
+            _end(row, span),
             f"leader {'none' if row['leader'] < 0 else row['leader']}, "
             f"epoch {row['leader_epoch']}, since {moment(row['start'])}"
             + (f": {row['cause']}" if row["cause"] else ""),
@@ -140,8 +179,8 @@ def _leaders(one: Cluster) -> list[Bar]:
     ]
 
 
-def _end(row: Mapping[str, Any], one: Cluster) -> int:
-    return one.span[1] if row["end"] is None else int(row["end"])
+def _end(row: Mapping[str, Any], span: Span) -> int:
+    return span[1] if row["end"] is None else int(row["end"])
 
 
 def _verdict(verdict: Mapping[str, Any]) -> str:
