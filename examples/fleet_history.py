@@ -96,7 +96,8 @@ spark.sql("""
 # %%
 rows = spark.sql(f"""
     WITH most AS (
-        SELECT topic_name, partition FROM leader_timeline WHERE cluster_id = '{cluster_id}'
+        SELECT topic_name, partition FROM changes
+        WHERE cluster_id = '{cluster_id}' AND event = 'leader changed'
         GROUP BY ALL ORDER BY count(*) DESC, topic_name, partition LIMIT 10
     )
     SELECT topic_name, partition, leader, unix_millis(from_time) AS start,

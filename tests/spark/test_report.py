@@ -133,6 +133,7 @@ def test_what_is_not_drawn_is_said_and_leaders_have_a_legend():
     assert "Pictures are of" not in page([busy])
     legend = text.partition('<p class="legend">')[2].partition("</p>")[0]
     assert legend.count("broker 11") == legend.count("no leader") == legend.count(colour(11)) == 1
+    assert "22 × a-0" in text
 
 
 def test_a_cluster_of_which_nothing_could_be_read_is_on_the_page():
@@ -228,6 +229,25 @@ def test_a_cluster_with_a_snapshot_alone_is_in_the_fleet(spark):
     row, other = gathering._ask(alone, gathering._FLEET)
     assert (row["cluster_id"], row["first"], row["last"]) == ("c", 7, 7)
     assert (other["cluster_id"], other["records"], other["problem"]) == ("other", 0, None)
+
+
+def test_the_leaders_that_are_drawn_changed_most_often(spark):
+    """Not those that began the most epochs: an ISR that shrinks begins one, too."""
+    alone = spark.newSession()
+    alone.sql("""
+        SELECT 'c' AS cluster_id, concat('t', number) AS topic_id, 'orders' AS topic_name,
+               number AS partition, CASE number WHEN 0 THEN place % 2
+                                    WHEN 1 THEN 7 ELSE place DIV 10 END AS leader,
+               place AS leader_epoch, CAST(NULL AS STRING) AS cause, place AS from_offset,
+               timestamp_millis(place) AS from_time, timestamp_millis(place + 1) AS to_time
+        FROM (SELECT explode(sequence(0, 20)) AS number)
+        CROSS JOIN (SELECT explode(sequence(0, 60)) AS place)
+        WHERE number <> 0 OR place <= 22
+    """).createOrReplaceTempView("leader_timeline")
+    rows = gathering._ask(alone, gathering._LEADERS, {"c": Cluster("c", SPAN)})
+    turns = {row["partition"]: row["turns"] for row in rows}
+    assert turns == {0: 22, **dict.fromkeys(range(2, 13), 6)}
+    assert rows[0]["partition"] == 0, "the busiest is the first"
 
 
 def test_a_cluster_whose_only_log_is_garbage_is_in_the_report(spark, tmp_path):

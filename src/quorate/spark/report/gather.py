@@ -44,6 +44,7 @@ class Cluster:
     controllers: list[Row] = field(default_factory=list)
     voters: list[Row] = field(default_factory=list)
     leaders: list[Row] = field(default_factory=list)
+    """Of the partitions that changed theirs most, `turns` times: the most first."""
     growth: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Of topics and of partitions: (ms, how many from then on)."""
 
@@ -92,20 +93,26 @@ _NEWEST: Final = """
 """
 _LEADERS: Final = f"""
     WITH busy AS (
-        SELECT cluster_id, topic_id, partition FROM (
+        SELECT cluster_id, topic_id, partition, turns FROM (
             SELECT *, row_number() OVER (PARTITION BY cluster_id
                                          ORDER BY turns DESC, topic_name, partition) AS place
-            FROM (SELECT cluster_id, topic_id, topic_name, partition, count(*) AS turns
-                  FROM leader_timeline WHERE cluster_id IN ({{clusters}}) GROUP BY ALL))
+            FROM (SELECT cluster_id, topic_id, topic_name, partition,
+                         count_if(leader <> before) AS turns
+                  FROM (SELECT *, lag(leader) OVER (PARTITION BY cluster_id, topic_id, partition
+                                                    ORDER BY from_offset) AS before
+                        FROM leader_timeline WHERE cluster_id IN ({{clusters}}))
+                  GROUP BY cluster_id, topic_id, topic_name, partition)
+            WHERE turns > 0)
         WHERE place <= {MOST_PARTITIONS})
     SELECT * FROM (
-        SELECT cluster_id, topic_name, partition, leader, leader_epoch, cause,
+        SELECT cluster_id, topic_name, partition, turns, leader, leader_epoch, cause,
                unix_millis(from_time) AS start, unix_millis(to_time) AS end,
                row_number() OVER (PARTITION BY cluster_id, topic_id, partition
                                   ORDER BY from_offset DESC) AS place
         FROM leader_timeline JOIN busy USING (cluster_id, topic_id, partition))
-    WHERE place <= {MOST_ROWS} ORDER BY cluster_id, topic_name, partition, start
+    WHERE place <= {MOST_ROWS} ORDER BY cluster_id, turns DESC, topic_name, partition, start
 """
+"""A new leader epoch is no change of leader: an ISR that shrinks may begin one, too."""
 _GROWTH: Final = (
     _SPANS
     + f"""

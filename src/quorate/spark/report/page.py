@@ -167,7 +167,7 @@ def _voters(one: Cluster, span: Span) -> list[Bar]:
 def _leaders(one: Cluster, span: Span) -> list[Bar]:
     return [
         Bar(
-            f"{row['topic_name']}-{row['partition']}",
+            f"{row['turns']} × {row['topic_name']}-{row['partition']}",
             row["start"],
             _end(row, span),
             f"leader {'none' if row['leader'] < 0 else row['leader']}, "
