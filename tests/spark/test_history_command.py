@@ -136,7 +136,9 @@ def test_only_what_a_question_may_mean_is_made_known(spark, home):
         assert register_views(own, store, "FROM `Log` WHERE topic = 'LOGS_NOW'") == ["log"]
         assert register_views(own, store, "SELECT 1") == []
         names = register_views(own, store, "SELECT * FROM config_drift")
-        assert set(names) == {"clusters", "configs_now", "config_drift"}
+        assert set(names) == {
+            *("clusters", "configs_now", "topics_now", "brokers_now", "config_drift")
+        }
         assert len(register_views(own, store, "FROM IDENTIFIER('lo' || 'g')")) == len(NAMES)
 
 

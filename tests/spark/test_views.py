@@ -137,6 +137,9 @@ def over(spark, view, table, columns, rows, clusters=(("c", "[]"),)):
     alone = spark.newSession()
     known = alone.createDataFrame(clusters, "cluster_id string, unknown string")
     known.createOrReplaceTempView("clusters")
+    for kind, schema in (("topics", "topic_name string"), ("brokers", "broker_id int")):
+        nothing = alone.createDataFrame([], f"cluster_id string, {schema}")
+        nothing.createOrReplaceTempView(f"{kind}_now")
     alone.createDataFrame(rows, columns).createOrReplaceTempView(table)
     return [row.asDict() for row in alone.sql(VIEWS[view].sql).collect()]
 
@@ -146,7 +149,10 @@ def at(hour, minute=0, second=0):
 
 
 def flapping(spark, told, unknown="[]"):
-    """broker_flapping of events (broker, time, offset, event, fenced before, fenced after)."""
+    """broker_flapping of events (broker, time, offset, event, fenced before, fenced after).
+
+    The seconds are those until unfenced, until unregistered, and of starts.
+    """
     columns = (
         "cluster_id string, node_id int, time timestamp, offset long, event string, "
         "before string, after string"
@@ -154,7 +160,10 @@ def flapping(spark, told, unknown="[]"):
     rows = [("c", *step, fenced_fact(was), fenced_fact(now)) for *step, was, now in told]
     found = over(spark, "broker_flapping", "changes", columns, rows, [("c", unknown)])
     return [
-        (one["broker_id"], one["fenced"], one["registered"], one["seconds_until_unfenced"])
+        (
+            *(one["broker_id"], one["fenced"], one["registered"], one["seconds_until_unfenced"]),
+            *(one["seconds_until_unregistered"], one["seconds_starting"]),
+        )
         for one in sorted(found, key=lambda one: (one["broker_id"], one["hour"]))
     ]
 
@@ -164,7 +173,10 @@ def fenced_fact(fenced):
 
 
 def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
-    """One that was killed registers anew before it is unfenced; another never comes back."""
+    """One that was killed registers anew before it is unfenced; another never comes back.
+
+    A start is no outage, and a broker that is unregistered is not waited for any more.
+    """
     told = [
         (1, at(10, 0), 0, "broker registered", None, True),
         (1, at(10, 0, 2), 1, "broker unfenced", True, False),
@@ -178,8 +190,14 @@ def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
         # by a controller whose clock is behind
         (3, at(12, 0, 10), 9, "broker unfenced", True, False),
     ]
-    first = [(1, 0, 1, 2.0), (1, 1, 1, 3003.0), (1, 1, 0, 3600.0), (1, 0, 0, None)]
-    assert flapping(spark, told) == [*first, (2, 1, 0, None), (3, 1, 0, 0.0)]
+    assert flapping(spark, told) == [
+        (1, 0, 1, None, None, 2.0),
+        (1, 1, 1, 3003.0, None, None),
+        (1, 1, 0, None, 3600.0, None),
+        (1, 0, 0, None, None, None),
+        (2, 1, 0, None, None, None),
+        (3, 1, 0, 0.0, None, None),
+    ]
 
 
 def test_nobody_knows_how_long_a_broker_was_fenced_that_came_back_in_a_hole(spark):
@@ -194,29 +212,53 @@ def test_nobody_knows_how_long_a_broker_was_fenced_that_came_back_in_a_hole(spar
         (2, at(14), 103, "broker registered", True, True),
         (2, at(14, 1), 104, "broker unfenced", True, False),
         (3, at(14), 105, "broker unfenced", True, False),
+        (4, at(8), 1, "broker fenced", False, True),
+        (4, at(8, 0, 2), 2, "broker unfenced", True, False),
+        (4, at(8, 1), 3, "broker registered", False, True),  # only its start is not known
     ]
     assert flapping(spark, told, "[[9,99]]") == [
-        *((1, 1, 0, None), (1, 1, 0, 3.0)),
-        *((2, 2, 0, None), (2, 0, 1, None)),
-        (3, 0, 0, None),
+        *((1, 1, 0, None, None, None), (1, 1, 0, 3.0, None, None)),
+        *((2, 2, 0, None, None, None), (2, 0, 1, None, None, None)),
+        (3, 0, 0, None, None, None),
+        (4, 1, 1, 2.0, None, None),
     ]
 
 
-def test_a_partition_that_shrinks_twice_is_one_of_the_storms_partitions(spark):
+def storms(spark, shrinks):
+    """isr_shrink_storms of shrinks (seconds, topic, partition, ISR before, ISR after)."""
     columns = (
         "cluster_id string, time timestamp, offset long, event string, topic_id string, "
         "partition int, before string, after string"
     )
-    at = datetime(2026, 11, 22, 10, tzinfo=UTC)
     rows = [
-        ("c", at, offset, "isr shrunk", topic, partition, f'{{"isr":{was}}}', f'{{"isr":{now}}}')
-        for offset, (topic, partition, was, now) in enumerate(
-            [("a", 0, [1, 2, 3], [1, 3]), ("a", 0, [1, 3], [1]), ("a", 1, [2, 1], [1])]
+        (
+            *("c", at(10) + timedelta(seconds=seconds), offset, "isr shrunk", topic, partition),
+            *(f'{{"isr":{isr}}}' for isr in (was, now)),
         )
+        for offset, (seconds, topic, partition, was, now) in enumerate(shrinks)
     ]
-    [storm] = over(spark, "isr_shrink_storms", "changes", columns, rows)
-    assert (storm["shrinks"], storm["partitions"], storm["topics"]) == (3, 2, 1)
+    found = over(spark, "isr_shrink_storms", "changes", columns, rows)
+    return sorted(found, key=lambda one: one["first_offset"])
+
+
+def test_a_partition_that_shrinks_twice_is_one_of_the_storms_partitions(spark):
+    shrinks = [(0, "a", 0, [1, 2, 3], [1, 3]), (0, "a", 0, [1, 3], [1])]
+    shrinks += [(0, "b", number, [2, 1], [1]) for number in range(4)]
+    [storm] = storms(spark, shrinks)
+    assert (storm["shrinks"], storm["partitions"], storm["topics"]) == (6, 5, 2)
     assert storm["brokers_that_left"] == [2, 3]
+
+
+def test_a_storm_lasts_until_there_is_a_lull_whatever_the_clock_shows(spark):
+    """And few partitions make none."""
+    apart = [-3, 5, 20, 34, 30, 45]  # a new leader's clock is behind
+    shrinks = [(seconds, "a", number, [1, 2], [1]) for number, seconds in enumerate(apart)]
+    shrinks += [(45 + 16, "a", number, [1, 3], [1]) for number in range(4)]
+    shrinks += [(45 + 32, "a", number, [1, 4], [1]) for number in range(5)]
+    first, second = storms(spark, shrinks)
+    assert (first["first_offset"], first["last_offset"], first["partitions"]) == (0, 5, 6)
+    assert (first["to_time"] - first["from_time"]).total_seconds() == 48
+    assert (second["partitions"], second["brokers_that_left"]) == (5, [4])
 
 
 def test_a_config_that_is_set_to_the_words_for_not_set_drifts(spark):
@@ -229,6 +271,36 @@ def test_a_config_that_is_set_to_the_words_for_not_set_drifts(spark):
     [drift] = over(spark, "config_drift", "configs_now", columns, rows, clusters=clusters)
     assert (drift["name"], drift["different_values"]) == ("x", 2)
     assert drift["value_by_cluster"] == {"c": "not set", "d": "(not set)"}
+    assert drift["clusters_without_it"] == []
+
+
+def test_a_topic_that_a_cluster_does_not_have_cannot_drift_there(spark):
+    """Nor is a broker's config missing where there is no such broker; all have the default one."""
+    alone = spark.newSession()
+    tables = {
+        "clusters": ("", [("c",), ("d",), ("e",)]),
+        "topics_now": ("topic_name string", [("c", "t"), ("c", "only"), ("d", "t")]),
+        "brokers_now": ("broker_id int", [("c", 1), ("d", 2), ("e", 2)]),
+        "configs_now": (
+            "resource_type string, resource_name string, name string, value string",
+            [
+                ("c", "topic", "t", "x", "1"),
+                ("c", "topic", "only", "x", "1"),
+                ("c", "broker", "1", "x", "1"),
+                ("d", "broker", "2", "x", "1"),
+                ("e", "broker", "", "x", "1"),
+            ],
+        ),
+    }
+    for name, (columns, rows) in tables.items():
+        schema = ", ".join(filter(None, ("cluster_id string", columns)))
+        alone.createDataFrame(rows, schema).createOrReplaceTempView(name)
+    found = alone.sql(VIEWS["config_drift"].sql).orderBy("resource_type", "resource_name").collect()
+    assert [(r.resource_name, r.value_by_cluster, r.clusters_without_it) for r in found] == [
+        ("", {"c": "(not set)", "d": "(not set)", "e": "1"}, []),
+        ("2", {"d": "1", "e": "(not set)"}, ["c"]),
+        ("t", {"c": "1", "d": "(not set)"}, ["e"]),
+    ]
 
 
 def test_nobody_knows_how_long_a_topic_lived_that_is_older_than_the_log(spark):
@@ -278,7 +350,18 @@ def test_configs_that_differ_between_the_clusters(ask, fleet):
         }
         for cluster in (DYNAMIC, STATIC)
     }
+    there = {cluster: {name[:2] for name in now[cluster]} for cluster in now}
+    for kind, word, column in (
+        ("topics", "topic", "topic_name"),
+        ("brokers", "broker", "broker_id"),
+    ):
+        for row in rows_of(fleet, kind):
+            if row["is_current"]:
+                there[row["cluster_id"]].add((word, str(row[column])))
+    for resources in there.values():
+        resources.add(("broker", ""))
     names = set(now[DYNAMIC]) | set(now[STATIC])
+    names = {name for name in names if all(name[:2] in some for some in there.values())}
     wanted = {name for name in names if now[DYNAMIC].get(name) != now[STATIC].get(name)}
     assert {(r["resource_type"], r["resource_name"], r["name"]) for r in drift} == wanted
     assert wanted

@@ -41,6 +41,13 @@ _HOLES: Final = """holes AS (
 """Where the log goes on after a part that was not there: what holds at such an offset is known from
 a snapshot, and when within the hole it began, or the one before it ended, is not."""
 
+LULL_MS: Final = 15_000
+"""A storm of shrinks ends where none comes for longer. Kafka's leaders look for followers that lag
+every replica.lag.time.max.ms / 2 (`ReplicaManager`; 15 s by default), so of one broker that hangs
+no two leaders tell further apart; one that dies leaves all ISRs at once."""
+STORM_PARTITIONS: Final = 5
+"""Fewer partitions are no storm: a follower that lags, a reassignment, a topic of its own."""
+
 VIEWS: Final[dict[str, View]] = {
     "leader_timeline": View(
         "Who led each partition, since when, for how long, and why did that begin?",
@@ -79,9 +86,19 @@ VIEWS: Final[dict[str, View]] = {
         """,
     ),
     "isr_shrink_storms": View(
-        "In which ten seconds did ISRs of many partitions shrink, and which brokers left them?",
-        """
-        SELECT cluster_id, window(time, '10 seconds').start AS from_time,
+        "When did ISRs of many partitions shrink together, and which brokers left them?",
+        f"""
+        WITH shrinks AS (
+            SELECT *, CASE WHEN unix_millis(time) - lag(unix_millis(time)) OVER w <= {LULL_MS}
+                           THEN 0 ELSE 1 END AS begins
+            FROM changes WHERE event = 'isr shrunk'
+            WINDOW w AS (PARTITION BY cluster_id ORDER BY offset, topic_id, partition)
+        ), numbered AS (
+            SELECT *, sum(begins) OVER (PARTITION BY cluster_id
+                                        ORDER BY offset, topic_id, partition) AS storm
+            FROM shrinks
+        )
+        SELECT cluster_id, min(time) AS from_time, max(time) AS to_time,
                count(*) AS shrinks,
                count(DISTINCT topic_id, partition) AS partitions,
                count(DISTINCT topic_id) AS topics,
@@ -89,8 +106,8 @@ VIEWS: Final[dict[str, View]] = {
                    array_except(from_json(before, 'isr array<int>').isr,
                                 from_json(after, 'isr array<int>').isr))))) AS brokers_that_left,
                min(offset) AS first_offset, max(offset) AS last_offset
-        FROM changes WHERE event = 'isr shrunk'
-        GROUP BY cluster_id, window(time, '10 seconds')
+        FROM numbered GROUP BY cluster_id, storm
+        HAVING count(DISTINCT topic_id, partition) >= {STORM_PARTITIONS}
         """,
     ),
     "election_causes": View(
@@ -119,15 +136,25 @@ VIEWS: Final[dict[str, View]] = {
             WHERE c.event IN ('broker fenced', 'broker unfenced', 'broker registered',
                               'broker unregistered')
         ), turns AS (
-            SELECT *, lead(time) OVER w AS until
+            SELECT *, lead(time) OVER w AS until,
+                   lead(event) OVER w = 'broker unregistered' AS gone,
+                   event = 'broker registered' AS starts
             FROM steps WHERE is_fenced <> was_fenced
             WINDOW w AS (PARTITION BY cluster_id, broker_id, hole_before ORDER BY offset, event)
         ), fences AS (
             SELECT cluster_id, broker_id, hour,
-                   CASE WHEN NOT bool_or(hole_follows AND until IS NULL)
-                        THEN sum(if(until < time, 0, unix_millis(until) - unix_millis(time))) / 1000
-                        END AS seconds_until_unfenced
-            FROM turns WHERE is_fenced GROUP BY cluster_id, broker_id, hour
+                   CASE WHEN NOT bool_or(unseen AND NOT starts)
+                        THEN sum(if(NOT gone AND NOT starts, ms, NULL)) / 1000 END
+                       AS seconds_until_unfenced,
+                   CASE WHEN NOT bool_or(unseen) THEN sum(if(gone, ms, NULL)) / 1000 END
+                       AS seconds_until_unregistered,
+                   CASE WHEN NOT bool_or(unseen AND starts)
+                        THEN sum(if(NOT gone AND starts, ms, NULL)) / 1000 END
+                       AS seconds_starting
+            FROM (SELECT *, hole_follows AND until IS NULL AS unseen,
+                         greatest(0, unix_millis(until) - unix_millis(time)) AS ms
+                  FROM turns WHERE is_fenced AND (until IS NOT NULL OR hole_follows))
+            GROUP BY cluster_id, broker_id, hour
         ), counts AS (
             SELECT cluster_id, broker_id, hour,
                    count_if(event = 'broker fenced') AS fenced,
@@ -139,20 +166,29 @@ VIEWS: Final[dict[str, View]] = {
         """,
     ),
     "config_drift": View(
-        "Which configs have other values in one cluster than in another, or are only in some?",
+        "Which configs of things that several clusters have differ between them?",
         """
-        WITH clusters_known AS (SELECT DISTINCT cluster_id FROM clusters),
-        named AS (SELECT DISTINCT resource_type, resource_name, name FROM configs_now),
+        WITH known AS (SELECT DISTINCT cluster_id FROM clusters),
+        resources AS (
+            SELECT cluster_id, 'topic' AS resource_type, topic_name AS resource_name FROM topics_now
+            UNION SELECT cluster_id, 'broker', CAST(broker_id AS STRING) FROM brokers_now
+            UNION SELECT cluster_id, 'broker', '' FROM known
+            UNION SELECT cluster_id, resource_type, resource_name FROM configs_now
+        ), named AS (SELECT DISTINCT resource_type, resource_name, name FROM configs_now),
         filled AS (
-            SELECT n.resource_type, n.resource_name, n.name, k.cluster_id, c.value
-            FROM named n CROSS JOIN clusters_known k LEFT JOIN configs_now c
-              ON c.cluster_id = k.cluster_id AND c.resource_type = n.resource_type
+            SELECT n.resource_type, n.resource_name, n.name, r.cluster_id, c.value
+            FROM named n JOIN resources r
+              ON r.resource_type = n.resource_type AND r.resource_name = n.resource_name
+            LEFT JOIN configs_now c
+              ON c.cluster_id = r.cluster_id AND c.resource_type = n.resource_type
              AND c.resource_name = n.resource_name AND c.name = n.name
         )
         SELECT resource_type, resource_name, name,
                count(DISTINCT coalesce(concat('=', value), 'not set')) AS different_values,
                map_from_entries(array_sort(collect_list(
-                   struct(cluster_id, coalesce(value, '(not set)'))))) AS value_by_cluster
+                   struct(cluster_id, coalesce(value, '(not set)'))))) AS value_by_cluster,
+               sort_array(array_except((SELECT collect_list(cluster_id) FROM known),
+                                       collect_list(cluster_id))) AS clusters_without_it
         FROM filled GROUP BY resource_type, resource_name, name
         HAVING count(DISTINCT coalesce(concat('=', value), 'not set')) > 1
         """,
