@@ -1,0 +1,74 @@
+"""docs/tables.md says of every table and view which columns it has: held against the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from quorate.spark.history.views import VIEWS
+from quorate.spark.tables.kinds import KINDS
+from quorate.spark.tables.layout import FOLDERS, TABLES, VALIDITY
+from quorate.spark.tables.orphans import LEFT_OUT
+from quorate.spark.tables.read import spark_schema
+from quorate.spark.who.causes import EVENTS
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "tables.md").read_text()
+_ROW = re.compile(r"\| `(\w+)` \| `?([^|`]+)`? \| ([^|]+) \|")
+
+
+def sections(level):
+    """The text of each heading of a level, up to the next of that level or a higher one."""
+    heads = re.split(rf"(?m)^{'#' * level} (.+)$", PAGE)
+    ends = re.compile(rf"(?m)^#{{1,{level - 1}}} ")
+    return {name: ends.split(text)[0] for name, text in zip(heads[1::2], heads[2::2], strict=True)}
+
+
+def columns(text):
+    return [(name, kind) for name, kind, _ in _ROW.findall(text.partition("####")[0])]
+
+
+def schema(table):
+    told = [field.partition(" ") for field in re.split(", (?=`)", spark_schema(TABLES[table]))]
+    return [(name.strip("`"), kind.replace("_ltz", "")) for name, _, kind in told]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_page_has_the_columns_of_each_table(table):
+    wanted = schema(table)
+    if table in KINDS:
+        wanted = wanted[: -len(VALIDITY)]
+    assert columns(sections(3)[table]) == wanted
+
+
+def test_the_page_has_each_table_and_view_once_and_where_it_lies():
+    assert re.findall(r"(?m)^### (.+)$", PAGE) == [*TABLES, *VIEWS]
+    for head, text in sections(2).items():
+        folder = head.partition(":")[0].lower()
+        tables = [name for name in TABLES if FOLDERS[name] == folder] or list(VIEWS)
+        assert re.findall(r"(?m)^### (.+)$", text) == tables
+    gold = next(text for head, text in sections(2).items() if head.startswith("Gold"))
+    validity = columns(gold.partition("\n### ")[0])
+    assert validity == schema("topics")[-len(VALIDITY) :]
+
+
+def test_the_page_has_the_columns_of_each_view(spark):
+    alone = spark.newSession()
+    for table in TABLES:
+        nothing = alone.createDataFrame([], spark_schema(TABLES[table]))
+        nothing.createOrReplaceTempView(table)
+        nothing.createOrReplaceTempView(f"{table}_now")
+    told = sections(3)
+    for name, view in VIEWS.items():
+        assert columns(told[name]) == alone.sql(view.sql).dtypes, name
+
+
+def test_the_page_tells_each_event_and_its_facts():
+    text = PAGE.partition("#### Events")[2].partition("\n## ")[0]
+    rows = re.findall(r"(?m)^\| (\w+) \| (`[^|]+) \| ([^|]+) \|$", text)
+    told = [event for _, events, _ in rows for event in re.findall(r"`(.+?)`", events)]
+    assert sorted(told) == sorted(EVENTS | {"snapshot loaded", LEFT_OUT})
+    whole = {kind: set(re.findall(r"`(\w+)`", facts)) for kind, _, facts in reversed(rows)}
+    for name, kind in KINDS.items():
+        assert whole[name] == {value for value, _ in kind.values}
