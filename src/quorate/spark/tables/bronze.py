@@ -372,7 +372,10 @@ class Work:
             if ruling is None:
                 return f"epoch {epoch} ends before offset {offset} in the committed log"
             return f"the committed log has offset {offset} from epoch {ruling}, not {epoch}"
-        return f"another content at offset {offset}, epoch {epoch} than most replicas have"
+        return (
+            f"another content at offset {offset}, epoch {epoch} than was taken, which is that of "
+            "most replicas where most agree"
+        )
 
     def _new(self, table: str, path: str) -> TableWriter:
         return TableWriter(self._place.root, table, path, self._place.hidden)
