@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from client.test_config import CHOICES, told
+from client.test_client_config import CHOICES, told
 from interop.java import libs
 from interop.process import run_tool
 from node.test_config import BROKER, BROKER_REFUSALS, GOOD, REFUSALS, wrong

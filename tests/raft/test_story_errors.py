@@ -52,7 +52,7 @@ BAD = {
     "no rest": ("dynamic 1 2 3\nstart 1\nelect\n", 3, "not within 60000 ms"),
     "two rules": ("dynamic 1\n----\nok\n----\n", 4, "a second ----"),
     "no command": ("dynamic 1\n\n# Only words.\n----\nok\n", 4, "---- without a command"),
-    "empty": ("\n# Nothing.\n\n", 0, "at least one command"),
+    "empty": ("\n# Nothing.\n\n", 1, "at least one command"),
 }
 
 
