@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from quorate.base.check import check
@@ -40,9 +39,9 @@ class History(Generic[T]):
         """(offset, value) of the newest entry."""
         return (self._offsets[-1], self._values[-1]) if self._offsets else None
 
-    def __reversed__(self) -> Iterator[tuple[int, T]]:
-        """(offset, value), the newest first."""
-        return zip(reversed(self._offsets), reversed(self._values), strict=True)
+    def before_last(self) -> T | None:
+        """The value that the newest entry replaced."""
+        return self._values[-2] if len(self._values) > 1 else None
 
     def at(self, offset: int) -> T | None:
         """The value set at or before `offset`."""
@@ -115,18 +114,9 @@ class Controls:
         return None if last is None else last[0]
 
     @property
-    def newest_change(self) -> tuple[int, VoterSet] | None:
-        """Offset of the Voters record that last changed who votes, and the set that it replaced.
-
-        None where that is not known any more. Records behind it that change addresses alone are
-        passed over.
-        """
-        changed_at = None
-        for offset, voters in reversed(self._voters):
-            if voters.keys != self._current.keys:
-                return None if changed_at is None else (changed_at, voters)
-            changed_at = offset
-        return None
+    def replaced_voters(self) -> VoterSet | None:
+        """The voter set that the newest Voters record replaced, where that is still known."""
+        return self._voters.before_last()
 
     @property
     def version_offset(self) -> int | None:

@@ -152,11 +152,10 @@ class State:
         controls = self.controls
         if controls.voters.get(self.me.id) is not None:
             return controls.voters.is_voter(self.me)
-        change = controls.newest_change
-        if change is None:
+        offset, replaced = controls.voters_offset, controls.replaced_voters
+        if offset is None or replaced is None or offset < self.high_watermark:
             return False
-        offset, replaced = change
-        return offset >= self.high_watermark and replaced.is_voter(self.me)
+        return replaced.is_voter(self.me)
 
     @property
     def leader_and_epoch(self) -> LeaderAndEpoch:
