@@ -73,9 +73,9 @@ class FrameReader:
     def _checked(self, size: int) -> int:
         if 0 <= size <= self._max_size:
             return size
+        hint = "is the peer a Kafka node, and not using TLS?"
         if size == _HTTP:
-            raise WireError("it speaks HTTP: is this the port of a metrics page?")
+            hint = "the peer speaks HTTP: is this the port of a metrics page?"
         raise WireError(
-            f"a frame of {size} bytes is announced; allowed are 0 to {self._max_size}"
-            " (is the peer a Kafka node, and not using TLS?)"
+            f"a frame of {size} bytes is announced; allowed are 0 to {self._max_size} ({hint})"
         )
