@@ -171,11 +171,8 @@ def absolute(path: str) -> str:
 
 def place_of(words: Mapping[str, Any]) -> str:
     """The options that name a job's warehouse to another one."""
-    form = (
-        ""
-        if words.get("table_format", "delta") == "delta"
-        else f" --format {words['table_format']}"
-    )
+    kind = words.get("table_format", "delta")
+    form = "" if kind == "delta" else f" --format {kind}"
     return f"-w {shlex.quote(str(words.get('warehouse', 'DIR')))}{form}"
 
 
