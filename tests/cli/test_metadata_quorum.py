@@ -31,7 +31,7 @@ def replica(node_id, offset=100, fetched=-1, caught_up=-1, directory=None):
     )
 
 
-def quorum(voters, observers=(), listeners=True):
+def quorum(voters, observers=(), listeners=True, high_watermark=90):
     node = DescribeQuorumResponse.Node
     return DescribeQuorumResponse(
         topics=[
@@ -40,7 +40,7 @@ def quorum(voters, observers=(), listeners=True):
                     PARTITION(
                         leader_id=1,
                         leader_epoch=7,
-                        high_watermark=90,
+                        high_watermark=high_watermark,
                         current_voters=list(voters),
                         observers=list(observers),
                     )
@@ -332,7 +332,8 @@ def living(node):
 
     def told(_):
         rows = {n: replica(n, 100, 5000, 5000) for n in voters | observers}
-        return quorum([rows[n] for n in sorted(voters)], [rows[n] for n in sorted(observers)])
+        ranks = [[rows[n] for n in sorted(ids)] for ids in (voters, observers)]
+        return quorum(*ranks, high_watermark=100)
 
     def add(request):
         observers.discard(request.voter_id)

@@ -246,23 +246,75 @@ def test_what_is_asked_when_a_voter_is_added(admin):
     assert [(one.name, one.host, one.port) for one in request.listeners] == [LISTENER]
 
 
+DUPLICATE = AddRaftVoterResponse(error_code=ErrorCode.DUPLICATE_VOTER, error_message="it is one")
+NOT_FOUND = RemoveRaftVoterResponse(error_code=ErrorCode.VOTER_NOT_FOUND, error_message="none")
+
+
 def test_a_lost_answer_is_not_taken_for_a_refusal(admin):
-    """The node died after adding: the retry finds the voter there and does not ask again."""
-    with FakeNode({"AddRaftVoterRequest": [HANG_UP]}) as one:
+    """The node died after adding: who has the voter in a committed set says so."""
+    with FakeNode({"AddRaftVoterRequest": [HANG_UP, DUPLICATE]}) as one:
         one.answers["DescribeClusterRequest"] = [cluster(one)]
         one.answers["DescribeQuorumRequest"] = [quorum(KEYS[1], KEYS[2])]
         admin(one).add_voter(KEYS[2], [LISTENER])
-        assert len(one.asked("AddRaftVoterRequest")) == 1
+        assert len(one.asked("AddRaftVoterRequest")) == 2
 
 
-def test_a_timed_out_change_that_was_made_after_all_is_a_success(admin):
-    late = RemoveRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
-    with FakeNode({"RemoveRaftVoterRequest": [late]}) as one:
+def test_after_a_lost_answer_another_voter_of_that_id_is_a_refusal(admin):
+    with FakeNode({"AddRaftVoterRequest": [HANG_UP, DUPLICATE]}) as one:
         one.answers["DescribeClusterRequest"] = [cluster(one)]
-        one.answers["DescribeQuorumRequest"] = [quorum(KEYS[1], KEYS[2]), quorum(KEYS[1])]
+        one.answers["DescribeQuorumRequest"] = [quorum(KEYS[1], KEYS[3])]
+        with pytest.raises(RequestFailed, match="DUPLICATE_VOTER"):
+            admin(one).add_voter(KEYS[2], [LISTENER])
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        HANG_UP,
+        RemoveRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT),
+        RemoveRaftVoterResponse(
+            error_code=ErrorCode.REQUEST_TIMED_OUT,
+            error_message=ErrorCode.REQUEST_TIMED_OUT.message,
+        ),
+        RemoveRaftVoterResponse(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ],
+    ids=["lost", "timed out", "timed out with Kafka's text", "leader gone"],
+)
+def test_a_change_that_was_made_after_all_is_a_success(admin, first):
+    with FakeNode({"RemoveRaftVoterRequest": [first, NOT_FOUND]}) as one:
+        one.answers["DescribeClusterRequest"] = [cluster(one)]
         admin(one).remove_voter(KEYS[2])
         assert len(one.asked("RemoveRaftVoterRequest")) == 2
-        assert len(one.asked("DescribeQuorumRequest")) == 2
+
+
+@pytest.mark.parametrize(
+    "first", [HANG_UP, RemoveRaftVoterResponse(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+)
+def test_a_change_that_only_the_leaders_log_has_is_not_done(admin, first):
+    """DescribeQuorum tells the newest voter set, committed or not; a lost leader takes it along."""
+    waiting = RemoveRaftVoterResponse(
+        error_code=ErrorCode.REQUEST_TIMED_OUT,
+        error_message="Request timed out waiting for voters to commit the latest voter change at "
+        "Optional[7] with HWM 6",
+    )
+    answers = [first, waiting, waiting, RemoveRaftVoterResponse()]
+    with FakeNode({"RemoveRaftVoterRequest": answers}) as one:
+        one.answers["DescribeClusterRequest"] = [cluster(one)]
+        one.answers["DescribeQuorumRequest"] = [quorum(KEYS[1])]
+        admin(one).remove_voter(KEYS[2])
+        assert len(one.asked("RemoveRaftVoterRequest")) == 4
+
+
+def test_who_was_never_a_voter_is_not_told_to_be_removed_because_another_change_was_on(admin):
+    busy = RemoveRaftVoterResponse(
+        error_code=ErrorCode.REQUEST_TIMED_OUT,
+        error_message="Request timed out waiting for leader to handle previous voter change "
+        "request",
+    )
+    with FakeNode({"RemoveRaftVoterRequest": [busy, NOT_FOUND]}) as one:
+        one.answers["DescribeClusterRequest"] = [cluster(one)]
+        with pytest.raises(RequestFailed, match=r"none \(VOTER_NOT_FOUND\)"):
+            admin(one).remove_voter(KEYS[2])
 
 
 def test_brokers_are_asked_directly_for_they_forward(admin):

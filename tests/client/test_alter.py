@@ -292,6 +292,56 @@ def test_alter_goes_on_where_it_was_stopped():
     assert cluster.calls[1:] == [("remove", 2)]
 
 
+def test_a_target_that_only_the_leaders_log_has_is_not_reached():
+    """The removal of 3 stands in the log of leader 1, which is lost with it."""
+
+    class Uncommitted(Cluster):
+        ends = iter([(12, 10), (13, 11)])  # of the log, and what is committed
+
+        def describe_quorum(self):
+            end, committed = next(self.ends, (14, 14))
+            if end == 14 and self.epoch == 1:
+                self.epoch, self.leader_id = 2, 2
+                self.voters.append(key(3))
+                self.observers.remove(key(3))
+            found = quorum(self.voters, self.observers, leader_id=self.leader_id, epoch=self.epoch)
+            voters = tuple(voter._replace(log_end_offset=end) for voter in found.voters)
+            return found._replace(high_watermark=committed, voters=voters)
+
+        epoch = 1
+
+    cluster = Uncommitted([key(1), key(2)], [key(3)])
+    reached = alter(View(cluster), target(1, 2), lambda *_: None, lambda _: None)
+    assert cluster.calls == [("remove", 3)]
+    assert {voter.key for voter in reached.voters} == {key(1), key(2)}
+
+
+def test_a_target_that_is_never_committed_is_told(patience):
+    class Stuck(Cluster):
+        def describe_quorum(self):
+            return quorum(self.voters)._replace(high_watermark=9)
+
+    with pytest.raises(AlterError, match=r"log of leader 1 .* to offset 9 only, for 30 s"):
+        alter(View(Stuck([key(1), key(2)])), target(1, 2), lambda *_: None, lambda _: None)
+    assert 30 <= patience[0] < 31
+
+
+def test_a_target_is_reached_where_the_log_always_runs_ahead_of_what_is_committed():
+    class Busy(Cluster):
+        looks = 0
+
+        def describe_quorum(self):
+            self.looks += 1
+            found = quorum(self.voters)
+            end = 10 * self.looks
+            voters = tuple(voter._replace(log_end_offset=end) for voter in found.voters)
+            return found._replace(high_watermark=end - 5, voters=voters)
+
+    cluster = Busy([key(1), key(2)])
+    alter(View(cluster), target(1, 2), lambda *_: None, lambda _: None)
+    assert cluster.looks == 2
+
+
 @pytest.mark.parametrize("observers", [[], [key(4, 1)]])
 def test_a_controller_that_does_not_run_is_not_added(observers):
     cluster = Cluster([key(1)], observers)

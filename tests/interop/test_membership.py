@@ -1,9 +1,11 @@
 """Voters come and go: each kind of leader, of newcomer and of tool, crosswise."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from interop.checks import assert_java_is_content, assert_nothing_is_lost
-from interop.kafka import Quorum
+from interop.kafka import HOST, Quorum, describe_quorum, wait_for
 
 pytestmark = pytest.mark.interop
 
@@ -27,8 +29,8 @@ def add(quorum, node, tool):
     assert f"Added controller {node.id} with directory id {node.directory_id_text}" in run.stdout
 
 
-def remove(quorum, node, tool):
-    others = [n for n in quorum.controllers if n is not node]
+def remove(quorum, node, tool, asked=None):
+    others = asked or [n for n in quorum.controllers if n is not node]
     run = tool.quorum_tool(
         *quorum.tool_arguments(others),
         "remove-controller",
@@ -111,6 +113,25 @@ def test_the_leader_is_removed_and_comes_back(three, kind, tool):
     add(three, leader, three.lender(tool))
     assert set(three.wait_for_commit_by_all().voters) == {1, 2, 3}
     assert_java_is_content(three)
+
+
+def test_a_removal_that_is_lost_with_its_leader_is_not_told_to_be_done(tmp_path):
+    """Only its own log has the record, of which it tells when asked; the tool asks once more."""
+    with Quorum(tmp_path, dict.fromkeys((1, 2, 3), "quorate")) as quorum:
+        quorum.format()
+        quorum.start()
+        leader = quorum.leader()
+        others = [node for node in quorum.controllers if node is not leader]
+        for node in others:
+            node.kill()
+        with ThreadPoolExecutor(1) as pool:
+            removal = pool.submit(remove, quorum, leader, quorum.lender("quorate"), [leader])
+            wait_for(lambda: describe_quorum(HOST, leader.port, 1.0) is None, "no leader", 30)
+            for node in others:
+                node.start()
+            removal.result(90)
+        view = quorum.wait_until(lambda v: v.high_watermark > 0, "a leader")
+        assert leader.id not in view.voters
 
 
 @pytest.mark.xdist_group("three")

@@ -57,21 +57,19 @@ def alter(options: dict[str, Any], target: str, dry_run: bool, as_json: bool) ->
             for number, step in enumerate(steps, 1):
                 progress.planned(step, f"DRY RUN of step {number} of {len(steps)}")
             _warn_of_unheard(quorum, steps, targets)
-        elif steps:
+        else:
             try:
                 quorum = carry_out(view, targets, progress.begin, progress.end)
             except KeyboardInterrupt:
                 progress.stop()
                 raise
+    nothing_to_do = not (steps if dry_run else progress.steps_taken)
     if as_json:
-        if not steps:
+        if nothing_to_do:
             progress.show("unchanged")
-        return
-    if dry_run and steps:
-        return
-    if not steps:
+    elif nothing_to_do:
         click.echo("The voters are as wanted already.")
-    else:
+    elif not dry_run:
         ids = ", ".join(str(voter.key.id) for voter in quorum.voters)
         click.echo(f"The voters are now {ids}.")
 
@@ -103,7 +101,7 @@ class _Progress:
     def __init__(self, targets: Targets, as_json: bool) -> None:
         self._targets = targets
         self._as_json = as_json
-        self._done = 0
+        self.steps_taken = 0
         self._began = 0.0
 
     def begin(self, step: Any, following: int) -> None:
@@ -111,13 +109,13 @@ class _Progress:
 
         self._began = monotonic()
         if not self._as_json:
-            total = self._done + 1 + following
-            click.echo(f"Step {self._done + 1} of {total}: {self._text(step)} ... ", nl=False)
+            total = self.steps_taken + 1 + following
+            click.echo(f"Step {self.steps_taken + 1} of {total}: {self._text(step)} ... ", nl=False)
 
     def end(self, step: Any) -> None:
         from time import monotonic
 
-        self._done += 1
+        self.steps_taken += 1
         if self._as_json:
             self.show("committed", step)
         else:
@@ -125,7 +123,7 @@ class _Progress:
 
     def stop(self) -> None:
         click.echo(
-            f"\nStopped after {self._done} committed steps; one that was under way may still "
+            f"\nStopped after {self.steps_taken} committed steps; one that was under way may still "
             "commit. Run the same command again to go on.",
             err=True,
         )

@@ -192,7 +192,10 @@ class Admin:
             answer = node.call(request, AddRaftVoterResponse, self.config.request_timeout_ms)
             check(answer.error_code, answer.error_message)
 
-        self._change(send, lambda: voter in self._voter_keys())
+        def was_made(refusal: ErrorCode) -> bool:
+            return refusal == ErrorCode.DUPLICATE_VOTER and voter in self._voter_keys()
+
+        self._change(send, was_made)
 
     def remove_voter(self, voter: ReplicaKey, cluster_id: str | None = None) -> None:
         """Make a voter an observer; returns when that is committed.
@@ -208,7 +211,7 @@ class Admin:
             answer = node.call(request, RemoveRaftVoterResponse, self.config.request_timeout_ms)
             check(answer.error_code, answer.error_message)
 
-        self._change(send, lambda: voter not in self._voter_keys())
+        self._change(send, lambda refusal: refusal == ErrorCode.VOTER_NOT_FOUND)
 
     def alter_client_quota(
         self, entity: Mapping[str, str | None], quotas: Mapping[str, float | None]
@@ -291,21 +294,26 @@ class Admin:
     def _voter_keys(self) -> set[ReplicaKey]:
         return {voter.key for voter in self.describe_quorum().voters}
 
-    def _change(self, send: Callable[[], None], is_done: Callable[[], bool]) -> None:
-        """Send until it is answered; after a lost answer ask first whether it was done."""
+    def _change(self, send: Callable[[], None], was_made: Callable[[ErrorCode], bool]) -> None:
+        """Send until it is made; an attempt whose outcome is unknown may have made it.
+
+        Whether it did, the leader's refusal of the next one tells, and `was_made` reads: it looks
+        at the voter set only when that is committed (5.9, check 8). DescribeQuorum would tell a
+        set that is lost with its leader.
+        """
         uncertain = False
 
         def attempt() -> None:
             nonlocal uncertain
-            if uncertain and is_done():
-                return
             try:
                 send()
             except NoAnswer:
                 uncertain = True
                 raise
             except RequestFailed as error:
-                uncertain |= error.code == ErrorCode.REQUEST_TIMED_OUT
+                if uncertain and was_made(error.code):
+                    return
+                uncertain |= error.is_bare and error.code.retriable
                 raise
 
         self._retry(attempt)

@@ -22,6 +22,9 @@ LIVE_WITHIN_MS: Final = 10_000
 PATIENCE_S: Final = 5.0
 """How long a replica may be silent before it counts as gone: a new leader hears of the old one's
 voters and observers when they have found it, which takes a fetch timeout."""
+COMMITTED_WITHIN_S: Final = 30.0
+"""How long the last change in a log may stay uncommitted: a leader that no majority follows has
+resigned by then."""
 _LOOK_S: Final = 0.1
 
 Targets = Mapping[ReplicaKey, Address | None]
@@ -52,6 +55,8 @@ class View:
         self.admin = admin
         self._epoch = -1
         self._until = 0.0
+        self._newest: tuple[int, frozenset[ReplicaKey]] | None = None
+        self._newest_end = 0
 
     def look(self) -> Quorum:
         """The quorum as it is; waits PATIENCE_S at most, once a leader, for who never fetched."""
@@ -64,6 +69,16 @@ class View:
             if heard or time.monotonic() >= self._until:
                 return quorum
             time.sleep(_LOOK_S)
+
+    def is_committed(self, quorum: Quorum) -> bool:
+        """Will this voter set stay? A leader tells of the newest in its log, committed or not.
+
+        It was in the log when it was first seen under this leader, so behind that log's end then.
+        """
+        seen = quorum.leader_epoch, frozenset(voter.key for voter in quorum.voters)
+        if seen != self._newest:
+            self._newest, self._newest_end = seen, quorum.leader.log_end_offset
+        return quorum.high_watermark >= self._newest_end
 
 
 def live(quorum: Quorum) -> frozenset[ReplicaKey]:
@@ -85,6 +100,15 @@ def why_unheard(step: AddStep, targets: Targets) -> str:
         f"Cannot {step_text(step, targets)}: the leader does not hear from it. Format it with "
         "--no-initial-controllers, start it, and check that 'describe --replication' shows it "
         "as an observer with this directory id"
+    )
+
+
+def why_uncommitted(quorum: Quorum) -> str:
+    """What the log has and the quorum has not, and what to do."""
+    return (
+        f"The log of leader {quorum.leader_id} has the voters that are wanted, but the quorum has "
+        f"committed it to offset {quorum.high_watermark} only, for {COMMITTED_WITHIN_S:.0f} s: see "
+        "'describe --replication' for who does not fetch, and give the same command again"
     )
 
 
@@ -146,14 +170,19 @@ def alter(
     voter goes for one that never comes. Raises AlterError, CannotAlter or ClientError; what was
     committed until then stays.
     """
-    until = time.monotonic() + PATIENCE_S
+    began = time.monotonic()
     while True:
         quorum = view.look()
         steps = steps_to(quorum, targets)
         if not steps:
-            return quorum
+            if view.is_committed(quorum):
+                return quorum
+            if time.monotonic() >= began + COMMITTED_WITHIN_S:
+                raise AlterError(why_uncommitted(quorum))
+            time.sleep(_LOOK_S)
+            continue
         absent = unheard(quorum, steps)
-        if absent and time.monotonic() < until:
+        if absent and time.monotonic() < began + PATIENCE_S:
             time.sleep(_LOOK_S)
             continue
         if absent:
@@ -167,7 +196,7 @@ def alter(
             on_step(step, len(steps) - 1)
             view.admin.remove_voter(step.voter)
         on_done(step)
-        until = time.monotonic() + PATIENCE_S
+        began = time.monotonic()
 
 
 def _listener(quorum: Quorum, step: AddStep, targets: Targets) -> Listener:
