@@ -5,7 +5,7 @@ from __future__ import annotations
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.raft.answers import bare_refusal, refuse, wrong_cluster
-from quorate.raft.epochs import common_response, is_my_key, voter_only_error
+from quorate.raft.epochs import is_my_key, tells_more, voter_only_error
 from quorate.raft.messages import EndQuorumEpochRequest, VoteRequest, VoteResponse
 from quorate.raft.moves import (
     RANK_STEP_MS,
@@ -140,9 +140,8 @@ def on_vote_response(
     role, to = s.role, flight.to
     if response.error == ErrorCode.UNSUPPORTED_VERSION and request.pre_vote:
         return no_pre_vote(s, to)
-    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
-    if done is not None:
-        return done
+    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+        return False
     if response.error != ErrorCode.NONE:
         s.note(f"Vote to {to}: {response.error.name}")
         return False

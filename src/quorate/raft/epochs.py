@@ -67,18 +67,17 @@ def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
     return True
 
 
-def common_response(
+def tells_more(
     s: State, flight: InFlight, error: ErrorCode, leader: LeaderAndEpoch, endpoints: Listeners
-) -> bool | None:
-    """What the answer to any request between replicas has in common; None: go on with the rest.
+) -> bool:
+    """Read what every answer between replicas says; is there more in it for this role?
 
-    `KafkaRaftClient.maybeHandleCommonResponse`. True: done. False: done, and let the peer rest
-    for the backoff. Unlike Java, an answer that brings nothing new also earns a rest (no hot
-    loop between two replicas without a leader), and INVALID_REQUEST and
-    CLUSTER_AUTHORIZATION_FAILED do not stop the node.
+    `KafkaRaftClient.maybeHandleCommonResponse`. Where there is not, the peer is let rest. Unlike
+    Java, an answer that brings nothing new also earns a rest (no hot loop between two replicas
+    without a leader), and INVALID_REQUEST and CLUSTER_AUTHORIZATION_FAILED do not stop the node.
     """
     if error == ErrorCode.NONE and leader == s.leader_and_epoch and s.leader_endpoints:
-        return None
+        return True
     if error != ErrorCode.NONE and leader.epoch < 0:
         if error == ErrorCode.INCONSISTENT_CLUSTER_ID:
             _warn(
@@ -98,7 +97,7 @@ def common_response(
         return False
     if leader.leader_id >= 0 and (leader.leader_id != s.leader_id or not s.leader_endpoints):
         consistent = learn(s, leader, endpoints)
-        return None if consistent and error == ErrorCode.NONE else False
+        return consistent and error == ErrorCode.NONE
     if error == ErrorCode.INVALID_VOTER_KEY:
         peer = s.requests.named(flight.to)
         _warn(s, f"{peer} has another directory id than the voter set has for it")
@@ -108,7 +107,7 @@ def common_response(
     if error in (ErrorCode.INVALID_REQUEST, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
         _warn(s, f"{s.requests.named(flight.to)} refuses {flight.name}: {error.name}")
         return False
-    return None
+    return True
 
 
 def _warn(s: State, text: str) -> None:
@@ -147,9 +146,8 @@ def on_begin(s: State, reply_to: int, request: BeginQuorumEpochRequest) -> None:
 
 def on_begin_response(s: State, flight: InFlight, response: BeginQuorumEpochResponse) -> bool:
     to = flight.to
-    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
-    if done is not None:
-        return done
+    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+        return False
     if response.error != ErrorCode.NONE:
         s.note(f"BeginQuorumEpoch to {to}: {response.error.name}")
         return False
@@ -190,9 +188,8 @@ def on_end(s: State, reply_to: int, request: EndQuorumEpochRequest) -> None:
 
 def on_end_response(s: State, flight: InFlight, response: EndQuorumEpochResponse) -> bool:
     to = flight.to
-    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
-    if done is not None:
-        return done
+    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+        return False
     if response.error != ErrorCode.NONE:
         s.note(f"EndQuorumEpoch to {to}: {response.error.name}")
         return False

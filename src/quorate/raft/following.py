@@ -6,7 +6,7 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, OffsetAndEpoch
-from quorate.raft.epochs import common_response
+from quorate.raft.epochs import tells_more
 from quorate.raft.inputs import InstallFailed, SnapshotInstalled
 from quorate.raft.messages import (
     FetchRequest,
@@ -35,9 +35,8 @@ def on_fetch_response(s: State, flight: InFlight, response: FetchResponse) -> bo
     refuses, notes it and does not restart its fetch timer: a leader that goes on like that is
     voted out.
     """
-    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
-    if done is not None:
-        return done
+    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+        return False
     role = s.role
     if response.error != ErrorCode.NONE or not isinstance(role, Follower):
         s.note(f"Fetch: {response.error.name}")
@@ -159,9 +158,8 @@ def on_fetch_snapshot_response(s: State, flight: InFlight, response: FetchSnapsh
     """`handleFetchSnapshotResponse`; a wrong id or position abandons it (Java: fatal)."""
     if isinstance(s.role, Follower) and s.role.download is not None:
         s.role.download.unanswered = False
-    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
-    if done is not None:
-        return done
+    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+        return False
     role = s.role
     if not isinstance(role, Follower) or role.download is None:
         s.note("a snapshot chunk that nobody waits for")

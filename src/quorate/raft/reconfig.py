@@ -11,7 +11,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, ReplicaKey
 from quorate.raft.answers import leader_error, refuse, wrong_cluster
 from quorate.raft.doubts import copies
-from quorate.raft.epochs import common_response
+from quorate.raft.epochs import tells_more
 from quorate.raft.inputs import Failure, UpgradeKRaftVersion
 from quorate.raft.messages import (
     AddVoterRequest,
@@ -378,9 +378,8 @@ def on_update_response(s: State, flight: InFlight, response: UpdateVoterResponse
     role = s.role
     if response.error == ErrorCode.UNSUPPORTED_VERSION:
         return update_unsupported(s)
-    done = common_response(s, flight, response.error, response.leader, response.leader_endpoints)
-    if done is not None:
-        return done
+    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+        return False
     if response.error != ErrorCode.NONE or not isinstance(role, Follower) or s.role is not role:
         s.note(f"UpdateRaftVoter: {response.error.name}")
         return False
