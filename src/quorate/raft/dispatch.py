@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.base.errors import BrokenInvariant, ErrorCode
-from quorate.raft import election, epochs, following, leading, moves, reconfig, snapshots
+from quorate.raft import election, epochs, following, joining, leading, moves, reconfig, snapshots
 from quorate.raft.inputs import (
     Answered,
     CleanTo,
@@ -150,7 +150,7 @@ def _send_failed(s: State, event: SendFailed) -> None:
             election.no_pre_vote(s, flight.to)
             return
         if isinstance(request, UpdateVoterRequest):
-            reconfig.update_unsupported(s)
+            joining.update_unsupported(s)
             return
     if isinstance(request, ApiVersionsRequest):
         reconfig.on_api_versions_failed(s, flight.correlation, event.failure)
@@ -195,9 +195,9 @@ def _on_response(s: State, flight: InFlight, response: Response) -> bool:
     if isinstance(response, ApiVersionsResponse):
         return reconfig.on_api_versions_response(s, flight.correlation, response)
     if isinstance(response, UpdateVoterResponse):
-        return reconfig.on_update_response(s, flight, response)
+        return joining.on_update_response(s, flight, response)
     if isinstance(response, AddVoterResponse | RemoveVoterResponse):
-        return reconfig.on_join_response(s, response)
+        return joining.on_join_response(s, response)
     text = f"{s.requests.named(flight.to)} answers {flight.name} with something else"
     s.warn_sparingly(text, text)
     return False

@@ -8,6 +8,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, OffsetAndEpoch
 from quorate.raft.epochs import tells_more
 from quorate.raft.inputs import InstallFailed, SnapshotInstalled
+from quorate.raft.joining import voter_request
 from quorate.raft.messages import (
     FetchRequest,
     FetchResponse,
@@ -17,7 +18,6 @@ from quorate.raft.messages import (
 )
 from quorate.raft.moves import append_batch, become_prospective, explain_key, fetch_patience
 from quorate.raft.ready import AbandonSnapshot, InstallSnapshot, SnapshotChunk, Truncate
-from quorate.raft.reconfig import voter_request
 from quorate.raft.requests import InFlight
 from quorate.raft.roles import NEVER, Download, Follower, Unattached
 from quorate.raft.state import State

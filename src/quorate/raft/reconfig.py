@@ -1,4 +1,4 @@
-"""Voter changes: Add, Remove, Update, the upgrade to kraft.version 1, and joining by oneself.
+"""Voter changes as the leader makes them: Add, Remove, Update, and the upgrade to kraft.version 1.
 
 One change at a time: Idle -> AskingVersions (Add only) -> AwaitingCommit -> Idle. The numbered
 checks are those of the reference, 5.9, in its order; the messages are Kafka's (AddVoterHandler,
@@ -11,7 +11,6 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, ReplicaKey
 from quorate.raft.answers import leader_error, refuse, wrong_cluster
 from quorate.raft.doubts import copies
-from quorate.raft.epochs import tells_more
 from quorate.raft.inputs import Failure, UpgradeKRaftVersion
 from quorate.raft.messages import (
     AddVoterRequest,
@@ -19,15 +18,13 @@ from quorate.raft.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     RemoveVoterRequest,
-    RemoveVoterResponse,
     UpdateVoterRequest,
     UpdateVoterResponse,
 )
-from quorate.raft.moves import answer_change, append_control, fetch_patience, heard_from
+from quorate.raft.moves import answer_change, append_control, heard_from
 from quorate.raft.ready import Accepted, Refused
 from quorate.raft.reconfig_state import AskingVersions, AwaitingCommit
-from quorate.raft.requests import InFlight
-from quorate.raft.roles import Follower, Leader
+from quorate.raft.roles import Leader
 from quorate.raft.state import State
 from quorate.raft.values import ControlRecord, KRaftVersion, Voter, Voters
 from quorate.raft.voters import VoterSet
@@ -344,76 +341,3 @@ def high_watermark_moved(s: State, role: Leader) -> None:
     offset = s.controls.voters_offset
     if offset is not None and offset < role.high_watermark and not s.is_voter:
         role.resign = "removed from the voter set"
-
-
-# -- what a follower asks of the leader --------------------------------------------------------
-def voter_request(
-    s: State, role: Follower
-) -> UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest | None:
-    """Once a period: must the voter set hear of this node? (`pollFollowerAsVoter`, `-AsObserver`)
-
-    A voter whose entry is not what it should be updates it; at kraft.version 0 it reports once
-    per leader. An observer with auto join removes its old self (another directory), then adds
-    itself.
-    """
-    config = s.config
-    version = s.controls.version
-    if s.is_voter:
-        due = s.voters.needs_update(s.own_voter) if version > 0 else not role.has_updated_leader
-        if not due:
-            return None
-        low, high = config.min_kraft_version, config.max_kraft_version
-        return UpdateVoterRequest(config.cluster_id, s.epoch, s.me, config.listeners, low, high)
-    if version < 1 or not config.auto_join or not config.can_be_voter:
-        return None
-    old = s.voters.get(s.me.id)
-    if old is not None:
-        return RemoveVoterRequest(config.cluster_id, old.key)
-    timeout = config.request_timeout_ms
-    return AddVoterRequest(config.cluster_id, s.me, config.listeners, timeout, False)
-
-
-def on_update_response(s: State, flight: InFlight, response: UpdateVoterResponse) -> bool:
-    """Done on NONE or UNSUPPORTED_VERSION; anything else is tried again next period."""
-    role = s.role
-    if response.error == ErrorCode.UNSUPPORTED_VERSION:
-        return update_unsupported(s)
-    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
-        return False
-    if response.error != ErrorCode.NONE or not isinstance(role, Follower) or s.role is not role:
-        s.note(f"UpdateRaftVoter: {response.error.name}")
-        return False
-    role.has_updated_leader = True
-    if not role.ended:
-        role.has_fetched = True
-        role.fetch_deadline = s.now + fetch_patience(s)
-    return True
-
-
-def update_unsupported(s: State) -> bool:
-    """The leader does not know UpdateRaftVoter: nothing to be done in its epoch."""
-    if isinstance(s.role, Follower):
-        s.role.has_updated_leader = True
-    return True
-
-
-def _joining(response: AddVoterResponse | RemoveVoterResponse) -> str:
-    if response.error != ErrorCode.NONE:
-        return response.error.name
-    if isinstance(response, RemoveVoterResponse):
-        return "its old directory has left the voter set"
-    return "joins the voter set, the leader has agreed"
-
-
-def on_join_response(s: State, response: AddVoterResponse | RemoveVoterResponse) -> bool:
-    """The answer to auto join: what is done, or will be soon, waits a period."""
-    fine = (
-        ErrorCode.NONE,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.DUPLICATE_VOTER,
-        ErrorCode.VOTER_NOT_FOUND,
-    )
-    s.note(f"auto join: {_joining(response)}")
-    if isinstance(s.role, Follower):
-        s.role.update_deadline = s.now + s.config.fetch_timeout_ms
-    return response.error in fine

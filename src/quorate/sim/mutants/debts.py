@@ -58,14 +58,14 @@ DEBTS = (
     Mutant(
         "never-joins",
         "a node with auto join asks never",
-        "raft.reconfig",
+        "raft.joining",
         "    return AddVoterRequest(config.cluster_id, s.me, config.listeners, timeout, False)",
         "    return None if timeout else None",
     ),
     Mutant(
         "joins-once-or-never",
         "a node whose request to join was not granted asks no more",
-        "raft.reconfig",
+        "raft.joining",
         "        s.role.update_deadline = s.now + s.config.fetch_timeout_ms\n"
         "    return response.error in fine",
         "        s.role.update_deadline = 1 << 62\n    return response.error in fine",
@@ -73,7 +73,7 @@ DEBTS = (
     Mutant(
         "old-directory-stays",
         "a node with a new disk leaves its old self among the voters, and so never joins",
-        "raft.reconfig",
+        "raft.joining",
         "        return RemoveVoterRequest(config.cluster_id, old.key)",
         "        return None",
     ),
