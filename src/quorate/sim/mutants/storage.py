@@ -73,7 +73,7 @@ STORAGE = (
     Mutant(
         "sound-log-cut",
         "damage in the middle of the log is cut off like a torn tail",
-        "storage.recovery",
+        "storage.survey",
         "        if beyond is None:\n            found.torn_bytes",
         "        if True:\n            found.torn_bytes",
     ),
@@ -200,8 +200,8 @@ STORAGE = (
     Mutant(
         "missing-log-unnoticed",
         "a directory whose segments are gone starts with an empty log",
-        "storage.recovery",
-        "        _miss_log(disk, found, newest or OffsetAndEpoch(0, 0))\n",
+        "storage.agreement",
+        "        _miss_log(disk, found, newest or NOTHING)\n",
         "",
     ),
     Mutant(
@@ -214,7 +214,7 @@ STORAGE = (
     Mutant(
         "missing-vote-unnoticed",
         "a log without quorum-state starts with a warning, and votes again",
-        "storage.recovery",
+        "storage.agreement",
         "    if options.needs_vote:\n",
         "    if False:\n",
     ),
@@ -222,8 +222,8 @@ STORAGE = (
         "epochs-unchecked-at-recovery",
         "epochs of the log are not held against leader-epoch-checkpoint",
         "storage.recovery",
-        "    _check_epochs(disk, found)\n    _check_together",
-        "    _check_together",
+        "    check_epochs(disk, found)\n    check_together",
+        "    check_together",
     ),
     Mutant(
         "snapshot-name-not-synced",

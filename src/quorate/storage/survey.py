@@ -1,0 +1,195 @@
+"""What is in the directory; nothing is changed, and damage that is no torn tail is refused.
+
+Rules: `LogLoader`, `KafkaRaftLog.createLog` and `recoverSnapshots`, but damage that Kafka cuts
+off silently is refused here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from quorate.base.ids import METADATA_TOPIC_ID, uuid_to_text
+from quorate.base.notes import Warn
+from quorate.formats.errors import FormatError
+from quorate.formats.files import (
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    decode_leader_epochs,
+    decode_partition_metadata,
+    decode_quorum_state,
+    parse_segment_name,
+    parse_snapshot_name,
+    segment_name,
+    snapshot_name,
+)
+from quorate.raft.values import ControlState, ElectionState
+from quorate.storage.api import CorruptLog, SnapshotInfo
+from quorate.storage.disk import Disk, File, read_file
+from quorate.storage.log import LogOptions
+from quorate.storage.scan import CHUNK, Damage, LogScan, find_sound_batch, scan_snapshot
+from quorate.storage.segment import Segment
+
+ANEW: Final = (
+    "if this disk cannot be trusted any more, remove this replica from the voters "
+    "('metadata-quorum remove-controller' at another one), empty the directory, format it "
+    "('storage format --no-initial-controllers'), start it, and let the replica join anew with its "
+    "new directory id ('add-controller')"
+)
+_SECTOR: Final = 512
+"""What a disk writes whole or not at all; of the zeros that stand for what it did not write."""
+
+
+@dataclass(slots=True)
+class Survey:
+    """What was found, and what `repair` has to do about it."""
+
+    names: frozenset[str]
+    election: ElectionState | None = None
+    snapshots: list[SnapshotInfo] = field(default_factory=list)
+    snapshot_control: ControlState | None = None
+    segments: list[Segment] = field(default_factory=list)
+    scan: LogScan = field(default_factory=lambda: LogScan(0))
+    saved_epochs: tuple[tuple[int, int], ...] | None = None
+    torn_bytes: int = 0
+    """Behind the last whole batch of the last segment."""
+    superseded: bool = False
+    """The newest snapshot is newer than the log, which must be dropped whole."""
+    start_offset: int = 0
+    """Where the log begins once repaired."""
+    notes: list[str] = field(default_factory=list)
+
+
+def read_directory(disk: Disk, options: LogOptions) -> Survey:
+    """Read and check each file; raises StorageError or CorruptLog."""
+    found = Survey(frozenset(disk.names()))
+    _check_topic(disk, found)
+    found.election = _election(disk, found)
+    _read_snapshots(disk, found)
+    found.saved_epochs = _saved_epochs(disk, found)
+    _read_segments(disk, found, options)
+    return found
+
+
+def _check_topic(disk: Disk, found: Survey) -> None:
+    if PARTITION_METADATA not in found.names:
+        return
+    where = f"{disk.where}/{PARTITION_METADATA}"
+    try:
+        topic = decode_partition_metadata(read_file(disk, PARTITION_METADATA), where)
+    except FormatError as error:
+        raise CorruptLog(
+            f"{error}; if the directory is the right one, remove this file: it is written anew"
+        ) from None
+    if topic != METADATA_TOPIC_ID:
+        raise CorruptLog(
+            f"{where}: the directory belongs to topic id {uuid_to_text(topic)}, not to the "
+            f"metadata log ({uuid_to_text(METADATA_TOPIC_ID)}); give this node its own "
+            "metadata.log.dir"
+        )
+
+
+def _election(disk: Disk, found: Survey) -> ElectionState | None:
+    if QUORUM_STATE not in found.names:
+        return None
+    where = f"{disk.where}/{QUORUM_STATE}"
+    try:
+        return decode_quorum_state(read_file(disk, QUORUM_STATE), where).election
+    except FormatError as error:
+        raise CorruptLog(
+            f"{error}; it holds this replica's vote, which must not be forgotten: restore the "
+            f"file if a newer version did not write it, or {ANEW}"
+        ) from None
+
+
+def _read_snapshots(disk: Disk, found: Survey) -> None:
+    ids = sorted(filter(None, map(parse_snapshot_name, found.names)))
+    for snapshot_id in ids:
+        file = disk.open(snapshot_name(snapshot_id))
+        try:
+            info, found.snapshot_control = scan_snapshot(file, snapshot_id)
+        except Damage as damage:
+            raise CorruptLog(
+                f"{disk.where}/{snapshot_name(snapshot_id)}: damaged at byte {damage.position}: "
+                f"{damage.what}; if an intact snapshot is beside it and the log reaches back to "
+                f"that one, move this file away: the log holds all its records; else {ANEW}"
+            ) from None
+        finally:
+            file.close()
+        if found.snapshots and found.snapshots[-1].id.epoch > snapshot_id.epoch:
+            raise CorruptLog(
+                f"{disk.where}: snapshot {snapshot_name(snapshot_id)} is of an older epoch than "
+                f"{snapshot_name(found.snapshots[-1].id)}, which ends before it; {ANEW}"
+            )
+        found.snapshots.append(info)
+
+
+def _saved_epochs(disk: Disk, found: Survey) -> tuple[tuple[int, int], ...] | None:
+    """None when the file is missing or is not what it should be: the log knows it all."""
+    if LEADER_EPOCH_CHECKPOINT not in found.names:
+        return None
+    try:
+        return decode_leader_epochs(read_file(disk, LEADER_EPOCH_CHECKPOINT))
+    except FormatError as error:
+        found.notes.append(Warn(f"{error}: written anew from the log"))
+        return None
+
+
+def _read_segments(disk: Disk, found: Survey, options: LogOptions) -> None:
+    bases = sorted(base for base in map(parse_segment_name, found.names) if base is not None)
+    if not bases:
+        return
+    found.scan.end_offset = bases[0]
+    for base in bases:
+        if base != found.scan.end_offset:
+            raise CorruptLog(
+                f"{disk.where}/{segment_name(base)}: the segment before it ends at offset "
+                f"{found.scan.end_offset}, so records are missing between them; restore the "
+                f"missing segment, or {ANEW}"
+            )
+        segment = Segment(base, disk.open(segment_name(base)), options.index_interval)
+        found.segments.append(segment)
+        size = segment.file.size()
+        try:
+            found.scan.run(segment, size)
+        except Damage as damage:
+            _judge(disk, found, damage, size, last=base == bases[-1])
+
+
+def _judge(disk: Disk, found: Survey, damage: Damage, size: int, *, last: bool) -> None:
+    """A torn tail is noted; anything else is refused."""
+    segment = found.segments[-1]
+    path = f"{disk.where}/{segment.file.name}"
+    at = f"at byte {damage.position}, offset {damage.offset}"
+    beyond = None
+    if last and damage.torn:
+        beyond = find_sound_batch(segment.file, damage.position + 1, size, damage.offset)
+        if beyond is None:
+            found.torn_bytes = size - damage.position
+            text = f"{path}: cut a torn tail of {found.torn_bytes} bytes {at}: {damage.what}"
+            found.notes.append(Warn(text))
+            return
+    if beyond is not None:
+        follows = f"a sound batch follows at byte {beyond}"
+        if _has_unwritten_sector(segment.file, damage.position, beyond):
+            follows += (
+                ". What is before it holds zeros, as writes that a power cut lost do, but whether "
+                "they had been acknowledged cannot be seen"
+            )
+    elif last:
+        follows = "its checksum is right, so this is no torn write"
+    else:
+        follows = "sound segments follow"
+    raise CorruptLog(
+        f"{path}: damaged {at}: {damage.what}; {follows}, so cutting here could lose committed "
+        f"records. Restore the file, or {ANEW}"
+    )
+
+
+def _has_unwritten_sector(file: File, start: int, stop: int) -> bool:
+    """Is a whole sector from byte `start` to `stop` zeros? Looks at the first CHUNK bytes."""
+    first = -(-start // _SECTOR) * _SECTOR
+    piece = file.read_at(first, min(stop - first, CHUNK))
+    blank = bytes(_SECTOR)
+    return any(piece[at : at + _SECTOR] == blank for at in range(0, len(piece), _SECTOR))
