@@ -9,7 +9,8 @@ import uvloop
 
 from quorate.base.ids import Address
 from quorate.raft.inputs import Failure
-from quorate.server.peers import Ask, Peer
+from quorate.server.link import Ask
+from quorate.server.peers import Peer
 from quorate.wire.frame import FrameReader
 from quorate.wire.header import decode_request, encode_response
 from quorate.wire.messages import (
@@ -300,6 +301,33 @@ def test_a_peer_that_hangs_up_but_lives_is_not_lost():
             asker.peer.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_that_ends_before_it_is_looked_at_is_made_anew(loop, monkeypatch):
+    """The other side may hang up between the loop's turn that connects and the one that asks."""
+
+    async def story():
+        async with Other() as other:
+            asker = Asker(other.address)
+            connect = asyncio.get_running_loop().create_connection
+            with monkeypatch.context() as patch:
+
+                async def connect_and_lose(_, *to):
+                    transport, link = await connect(*to)
+                    transport.abort()
+                    while not link.is_closed:
+                        await asyncio.sleep(0)
+                    return transport, link
+
+                patch.setattr(type(asker.peer._loop), "create_connection", connect_and_lose)
+                asker.ask()
+                assert await asker.outcome() == Failure.DISCONNECTED
+            asker.ask()
+            assert isinstance(await asker.outcome(), DescribeQuorumResponse)
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(story())
 
 
 def test_garbage_instead_of_an_answer():

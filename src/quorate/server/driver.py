@@ -25,10 +25,11 @@ from quorate.raft import inputs
 from quorate.raft.inputs import Failure
 from quorate.raft.ready import Send
 from quorate.server.disk import DiskThread, off_the_loop
+from quorate.server.link import Ask
 from quorate.server.listener import Acceptor, Connection, Limits, Slot
 from quorate.server.logs import LOG, Sparing, level_of
 from quorate.server.meters import Meters
-from quorate.server.peers import Ask, Peer
+from quorate.server.peers import Peer
 from quorate.storage.api import Storage
 from quorate.wire.header import decode_request
 from quorate.wire.messages import ControllerRegistrationResponse

@@ -1,0 +1,196 @@
+"""One connection to another node: a handshake, then requests and their answers."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterable
+from typing import Final, cast
+
+from quorate.base.frozen import frozen
+from quorate.base.ids import Address
+from quorate.node.translate_peer import api_versions_request
+from quorate.raft.inputs import Failure
+from quorate.server.logs import LOG
+from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
+from quorate.wire.frame import FrameReader
+from quorate.wire.header import correlation_id_of, decode_response, encode_request
+from quorate.wire.messages import ApiVersionsResponse
+from quorate.wire.registry import APIS
+from quorate.wire.schema import Message
+
+_API_VERSIONS: Final = 18
+_UNSUPPORTED_VERSION: Final = 35
+
+
+@frozen
+class Ask:
+    """One request to a peer; exactly one of `answered` and `failed` is called, on the loop.
+
+    `build` gives the message for the version that both sides speak.
+    """
+
+    api_key: int
+    build: Callable[[int], Message]
+    answered: Callable[[Message], None]
+    failed: Callable[[Failure], None]
+    timeout_ms: int
+
+
+class Pending:
+    """An Ask that has not ended; its deadline is in loop time (s)."""
+
+    __slots__ = ("ask", "deadline", "version")
+
+    def __init__(self, ask: Ask, deadline: float) -> None:
+        self.ask = ask
+        self.deadline = deadline
+        self.version = -1
+
+
+def fail(pending: Iterable[Pending], failure: Failure) -> None:
+    for item in pending:
+        item.ask.failed(failure)
+
+
+class Link(asyncio.Protocol):
+    """A TCP connection. It takes requests once it `is_ready`, which `on_ready` tells.
+
+    `on_end` is told once when it ends by itself, whether the other side ended it (True) or what
+    came was no answer of ours. Whoever closes it is told nothing, and what it owes fails.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        client_id: str,
+        on_ready: Callable[[], None],
+        on_end: Callable[[bool], None],
+    ) -> None:
+        self.has_answered = False
+        """It has carried an answer: when it breaks, that is news."""
+        self.active_at = 0.0
+        """When it was asked or answered last (loop time, s)."""
+        self.is_closed = False
+        self.pending: dict[int, Pending] = {}
+        self._address = address
+        self._client_id = client_id
+        self._on_ready = on_ready
+        self._on_end = on_end
+        self._transport: asyncio.Transport | None = None
+        self._reader = FrameReader()
+        self._loop = asyncio.get_running_loop()
+        self._handshake_version = APIS[_API_VERSIONS].max_version
+        self._versions: dict[int, tuple[int, int]] | None = None
+        self._correlation = 0
+
+    @property
+    def is_ready(self) -> bool:
+        """The handshake is over: it is known what the other side speaks."""
+        return self._versions is not None
+
+    def start(self) -> None:
+        """Shake hands."""
+        self._write(
+            encode_request(api_versions_request(), self._handshake_version, 0, self._client_id)
+        )
+
+    def send(self, item: Pending) -> None:
+        """Send in the newest version that both sides know; that there is none is told at once."""
+        ask = item.ask
+        version = self._common_version(ask.api_key)
+        if version is None:
+            ask.failed(Failure.UNSUPPORTED_VERSION)
+            return
+        self._correlation += 1
+        try:
+            frame = encode_request(ask.build(version), version, self._correlation, self._client_id)
+        except UnsupportedFieldError:
+            ask.failed(Failure.UNSUPPORTED_VERSION)
+            return
+        except EncodeError as error:
+            LOG.error("Cannot encode a request to %s: %s", self._address, error)
+            ask.failed(Failure.DISCONNECTED)
+            return
+        item.version = version
+        self.pending[self._correlation] = item
+        self.active_at = self._loop.time()
+        self._write(frame)
+
+    def close(self) -> None:
+        """Fail whatever waits for an answer."""
+        self.is_closed = True
+        if self._transport is not None:
+            self._transport.close()
+        waiting, self.pending = self.pending, {}
+        fail(waiting.values(), Failure.DISCONNECTED)
+
+    def _common_version(self, api_key: int) -> int | None:
+        theirs = (self._versions or {}).get(api_key)
+        if theirs is None:
+            return None
+        api = APIS[api_key]
+        version = min(theirs[1], api.max_version)
+        return version if version >= max(theirs[0], api.min_version) else None
+
+    def _write(self, frame: bytes) -> None:
+        assert self._transport is not None
+        self._transport.write(frame)
+
+    # -- asyncio.Protocol ---------------------------------------------------------------------
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def data_received(self, data: bytes) -> None:
+        if self.is_closed:
+            return
+        try:
+            for frame in self._reader.feed(data):
+                self._take(frame)
+        except WireError as error:
+            LOG.warning("Closed the connection to %s: %s", self._address, error)
+            self._end(by_peer=False)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.is_closed:
+            self._end(by_peer=True)
+
+    def _end(self, *, by_peer: bool) -> None:
+        self.close()
+        self._on_end(by_peer)
+
+    # -- what comes back ----------------------------------------------------------------------
+    def _take(self, frame: bytes) -> None:
+        """One response. Raises WireError when it is none of ours."""
+        if self._versions is None:
+            self._shake_hands(frame)
+            return
+        correlation = correlation_id_of(frame)
+        item = self.pending.pop(correlation, None)
+        if item is None:
+            raise WireError(f"a response with the unknown correlation id {correlation}")
+        self.has_answered = True
+        self.active_at = self._loop.time()
+        try:
+            _, message = decode_response(frame, item.ask.api_key, item.version)
+        except WireError:
+            item.ask.failed(Failure.DISCONNECTED)
+            raise
+        item.ask.answered(message)
+
+    def _shake_hands(self, frame: bytes) -> None:
+        _, message = decode_response(frame, _API_VERSIONS, self._handshake_version)
+        assert isinstance(message, ApiVersionsResponse)
+        versions = {api.api_key: (api.min_version, api.max_version) for api in message.api_keys}
+        if message.error_code == _UNSUPPORTED_VERSION and self._handshake_version > 0:
+            known = versions.get(_API_VERSIONS, (0, 0))[1]
+            self._handshake_version = max(min(known, self._handshake_version - 1), 0)
+            self.start()
+            return
+        if message.error_code:
+            raise WireError(f"the handshake ended with error {message.error_code}")
+        self._versions = versions
+        self._on_ready()
