@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch, ReplicaKey
+from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
 from quorate.raft.inputs import (
+    CleanTo,
     Propose,
     Resign,
     Shutdown,
+    SnapshotCreated,
 )
 from quorate.raft.messages import (
     FetchResponse,
@@ -364,6 +366,26 @@ def test_a_disk_that_had_nothing_to_do_for_long_does_not_hang() -> None:
     single.slow = True
     proposed(single)
     assert single.core.role == "leader"
+
+
+def test_a_disk_that_cleans_for_long_hangs_for_the_log_only_from_its_next_record_on() -> None:
+    """Seed 8308542: nobody waited for the disk while it deleted old segments."""
+    single = committed(high_watermark_linger_ms=0)
+    snapshot_id = OffsetAndEpoch(single.core.high_watermark, EPOCH + 1)
+    single.step(SnapshotCreated(snapshot_id))
+    single.slow = True
+    single.step(CleanTo(snapshot_id))
+    for _ in range(5):
+        single.wait(2_000)
+        fetched_by_all(single)
+    proposed(single)
+    for _ in range(2):
+        assert single.core.role == "leader"
+        single.wait(1_499)
+        fetched_by_all(single)
+    assert single.core.role == "leader"
+    single.wait(2)
+    assert single.core.role == "resigned"
 
 
 def test_a_leader_asks_to_be_woken_when_its_disk_hangs() -> None:

@@ -433,14 +433,14 @@ class DurableTwin(RuleBasedStateMachine):
         for _ in range(count):
             self.counter += 1
             self.log.append(self.counter)
-        self.durable.appended(len(self.log))
+        self.durable.appended(len(self.log), 0)
         self.now.append(list(self.log))
 
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
         cut = data.draw(st.integers(0, len(self.log)))
         del self.log[cut:]
-        self.durable.truncated(cut)
+        self.durable.truncated(cut, 0)
         self.now.append(list(self.log))
 
     @rule()

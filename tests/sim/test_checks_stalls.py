@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.base.ids import OffsetAndEpoch
 from quorate.node.jobs import Written
 from quorate.raft.leading import DISK_HANGS
+from quorate.raft.ready import AbandonSnapshot
 from quorate.raft.roles import Resigned
 from quorate.raft.values import Voters
 from sim.fake import Fake, Node, voters
@@ -46,7 +48,7 @@ def test_a_leader_that_resigns_for_a_disk_that_moves() -> None:
     leader.append(leader.made())
     leader.step([Written(leader.seq - 1)])
     heard_at(leader, 4_999)
-    with broken("a leader needs its disk", "which moved 2999 ms ago"):
+    with broken("a leader needs its disk", "its log has waited 2999 ms for it"):
         resigns(leader)
 
 
@@ -55,7 +57,28 @@ def test_a_disk_that_has_nothing_to_do_does_not_hang() -> None:
     leader.step([Written(leader.seq)])
     heard_at(leader, 2_000)
     heard_at(leader, 4_000)
-    with broken("a leader needs its disk", "which moved 4000 ms ago"):
+    with broken("a leader needs its disk", "its log has waited 0 ms for it"):
+        resigns(leader)
+
+
+def test_a_record_that_comes_to_a_busy_disk_waits_from_then_on() -> None:
+    _, leader = leading()
+    leader.hangs = True
+    leader.write(AbandonSnapshot(OffsetAndEpoch(9, 1)))
+    heard_at(leader, 2_000)
+    heard_at(leader, 4_000)
+    leader.append(leader.made())
+    heard_at(leader, 6_999)
+    with broken("a leader needs its disk", "has not moved for 3000 of 3000 ms"):
+        heard_at(leader, 7_000)
+
+
+def test_a_leader_that_resigns_for_a_record_that_has_not_waited() -> None:
+    _, leader = leading()
+    leader.hangs = True
+    leader.write(AbandonSnapshot(OffsetAndEpoch(9, 1)))
+    heard_at(leader, 4_000)
+    with broken("a leader needs its disk", "its log has waited 0 ms for it"):
         resigns(leader)
 
 

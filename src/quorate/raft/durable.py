@@ -12,7 +12,16 @@ class Durable:
     effect on what earlier seqs will make durable at once, for what it cuts is not this log.
     """
 
-    __slots__ = ("_ends", "_issued", "_moved_ms", "election_seq", "end_offset", "log_seq", "seq")
+    __slots__ = (
+        "_ends",
+        "_issued",
+        "_log_waits_ms",
+        "_moved_ms",
+        "election_seq",
+        "end_offset",
+        "log_seq",
+        "seq",
+    )
 
     seq: int
     """Everything up to and with this seq is durable."""
@@ -22,6 +31,7 @@ class Durable:
     def __init__(self, end_offset: int) -> None:
         self.seq = 0
         self._moved_ms = 0
+        self._log_waits_ms = 0
         self.end_offset = end_offset
         self.election_seq = 0
         self.log_seq = 0
@@ -43,32 +53,42 @@ class Durable:
         """Is the present log durable, to its end?"""
         return self.log_seq <= self.seq
 
-    def moved_ms(self, now_ms: int) -> int:
+    def log_stands_ms(self, now_ms: int) -> int:
+        """Since when the log waits for a disk that makes nothing durable; now, where it is not
+        kept waiting."""
+        return now_ms if self.log else max(self._log_waits_ms, self._disk_moved_ms(now_ms))
+
+    def _disk_moved_ms(self, now_ms: int) -> int:
         """When the disk last made something durable, or began with the first write that waits for
         it; now, where none does."""
         return now_ms if self.seq == self._issued else self._moved_ms
 
     def issue(self, now_ms: int) -> int:
         """The Ready has writes: its seq."""
-        self._moved_ms = self.moved_ms(now_ms)
+        self._moved_ms = self._disk_moved_ms(now_ms)
         self._issued += 1
         return self._issued
 
     def saved_election(self) -> None:
         self.election_seq = self.next_seq
 
-    def appended(self, end_offset: int) -> None:
-        self.log_seq = self.next_seq
+    def appended(self, end_offset: int, now_ms: int) -> None:
+        self._changed(now_ms)
         ends = self._ends
         if ends and ends[-1][0] == self.log_seq:
             ends[-1] = (self.log_seq, end_offset)
         else:
             ends.append((self.log_seq, end_offset))
 
-    def truncated(self, end_offset: int) -> None:
-        self.log_seq = self.next_seq
+    def truncated(self, end_offset: int, now_ms: int) -> None:
+        self._changed(now_ms)
         self.end_offset = min(self.end_offset, end_offset)
         self._ends = deque((seq, min(end, end_offset)) for seq, end in self._ends)
+
+    def _changed(self, now_ms: int) -> None:
+        if self.log:
+            self._log_waits_ms = now_ms
+        self.log_seq = self.next_seq
 
     def installed(self, end_offset: int) -> None:
         """The log was replaced by a durable snapshot that ends there."""

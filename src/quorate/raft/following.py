@@ -94,7 +94,7 @@ def truncate(s: State, cut: int) -> None:
     end = s.log.end_offset
     s.out.write(Truncate(cut))
     s.log.truncate(cut)
-    s.durable.truncated(cut)
+    s.durable.truncated(cut, s.now)
     s.warn(f"truncated to {cut}, from {end}: leader {s.leader_id} does not have the rest")
     if s.controls.truncate(cut):
         s.note(f"voters {s.voters} again")

@@ -297,7 +297,7 @@ def _disk_deadline(s: State) -> int:
     """
     if s.durable.log or s.voters.is_only_voter(s.me):
         return NEVER
-    return s.durable.moved_ms(s.now) + check_quorum_ms(s)
+    return s.durable.log_stands_ms(s.now) + check_quorum_ms(s)
 
 
 def _expire_parked(s: State, role: Leader) -> None:

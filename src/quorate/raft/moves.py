@@ -239,7 +239,7 @@ def append_batch(s: State, batch: Batch) -> None:
     if batch.control:
         _rule(s, batch)
     s.out.append(batch)
-    s.durable.appended(batch.end_offset)
+    s.durable.appended(batch.end_offset, s.now)
 
 
 def _rule(s: State, batch: Batch) -> None:

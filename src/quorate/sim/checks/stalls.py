@@ -28,8 +28,8 @@ class _Disk:
 
     moved_ms: int = 0
     """When it heard of something, or gave it the first thing to do."""
-    writes: deque[tuple[int, bool]] = field(default_factory=deque)
-    """(seq, whether it changes the log)."""
+    writes: deque[tuple[int, int | None]] = field(default_factory=deque)
+    """(seq, since when it waits, ms, if it changes the log)."""
 
 
 class Stalls:
@@ -57,14 +57,17 @@ class Stalls:
                 if not writes:
                     disk.moved_ms = now_ms
                 is_log = any(isinstance(write, AppendBatches | Truncate) for write in job.writes)
-                writes.append((job.seq, is_log))
+                writes.append((job.seq, now_ms if is_log else None))
 
     def _judge(self, twin: Twin, disk: _Disk, effects: Effects, state: State) -> None:
-        stood = state.now - disk.moved_ms
+        since = next((since for _, since in disk.writes if since is not None), state.now)
+        stood = state.now - max(disk.moved_ms, since)
         patience = int(CHECK_QUORUM_FACTOR * state.config.fetch_timeout_ms)
-        hangs = stood >= patience and any(is_log for _, is_log in disk.writes)
+        hangs = stood >= patience
         if not hangs and any(DISK_HANGS in note for note in effects.notes):
-            raise Violation(_CHECK, f"{twin} resigns for its disk, which moved {stood} ms ago")
+            raise Violation(
+                _CHECK, f"{twin} resigns for its disk; its log has waited {stood} ms for it"
+            )
         is_alone = len(twin.voters) == 1 and is_voter(twin.voters, twin.key)
         if hangs and isinstance(state.role, Leader) and not is_alone and not effects.is_over:
             raise Violation(

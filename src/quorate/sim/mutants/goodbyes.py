@@ -97,6 +97,13 @@ GOODBYES = (
         "        return self._moved_ms",
     ),
     Mutant(
+        "busy-disk-hangs",
+        "a record that comes to a busy disk counts as one that has waited for it all the time",
+        "raft.durable",
+        "max(self._log_waits_ms, self._disk_moved_ms(now_ms))",
+        "self._disk_moved_ms(now_ms)",
+    ),
+    Mutant(
         "known-leader-is-not-followed",
         "who knows its leader, but not where that is, does not follow it when it is told",
         "raft.epochs",
