@@ -190,6 +190,15 @@ def test_a_leader_refuses_nothing_without_a_reason(before: int | None, after: in
         leader.fake.checks.submits.told(twin, [refused()], leader.replica)
 
 
+def test_a_leader_that_stops_in_the_step_in_which_it_would_resign_refuses_too() -> None:
+    """Seed 8317901: the only voter, told to resign, to append and to stop while it stood still."""
+    _, leader = leading()
+    leader.step([Submit(1, (b"a",))])
+    twin = leader.fake.checks.twins[1]
+    twin.leading = leader.replica.leading_epoch = 1
+    leader.step(outcomes=[refused()], stopped=True)
+
+
 # -- upgrades of kraft.version ---------------------------------------------------------------------
 HERE = (Listener(LISTENER, "host", 9093),)
 DESERVED = "an upgrade is answered as it deserves"

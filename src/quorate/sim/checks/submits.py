@@ -51,8 +51,10 @@ class Submits:
         self._waiting[twin.id][submit.token] = (values, twin.tip.end, now_ms)
         self._likely[twin.id][values] += 1
 
-    def told(self, twin: Twin, outcomes: Sequence[Outcome], replica: Replica) -> None:
-        """`replica` as it is after the step that had these outcomes."""
+    def told(
+        self, twin: Twin, outcomes: Sequence[Outcome], replica: Replica, *, is_over: bool = False
+    ) -> None:
+        """`replica` as it is after the step that had these outcomes; `is_over`: it ended there."""
         waiting = self._waiting[twin.id]
         for outcome in outcomes:
             found = waiting.get(outcome.token)
@@ -69,7 +71,7 @@ class Submits:
                     )
             else:
                 self._refused(twin, outcome, found)
-                self._check_reason(twin, outcome, found[0], replica)
+                self._check_reason(twin, outcome, found[0], replica, is_over)
             del waiting[outcome.token]
 
     def _refused(self, twin: Twin, outcome: Refused, asked: _Asked) -> None:
@@ -108,7 +110,7 @@ class Submits:
         return reign is not None and (reign.node_id, reign.life) == (twin.id, twin.life)
 
     def _check_reason(
-        self, twin: Twin, outcome: Refused, values: _Values, replica: Replica
+        self, twin: Twin, outcome: Refused, values: _Values, replica: Replica, is_over: bool
     ) -> None:
         most = replica.config.limits.batch_bytes
         if outcome.error == ErrorCode.RECORD_LIST_TOO_LARGE:
@@ -116,7 +118,7 @@ class Submits:
                 raise Violation(
                     CHECK, f"{twin} finds {_hex(values)} too large for a batch of {most} bytes"
                 )
-        elif twin.leading is not None and twin.leading == replica.leading_epoch:
+        elif twin.leading is not None and twin.leading == replica.leading_epoch and not is_over:
             raise Violation(
                 NEEDLESS,
                 f"{twin} leads epoch {twin.leading}, before and after, and refuses "

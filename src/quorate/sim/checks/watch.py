@@ -272,7 +272,7 @@ class Checks(Observer):
             replica = process.replica
             assert replica is not None
             others = self.upgrades.told(twin, effects, replica.applied.offset, state)
-            self.submits.told(twin, others, replica)
+            self.submits.told(twin, others, replica, is_over=effects.is_over)
         for job in effects.jobs:
             if isinstance(job, WriteSnapshot):
                 self._snapshot(twin, job)
