@@ -145,6 +145,17 @@ def test_only_the_active_controller_registers(world, follower):
     assert answer.error_code == ErrorCode.NOT_CONTROLLER
 
 
+@pytest.mark.parametrize("protocol", [-32768, -1, 4, 32767])
+def test_a_registration_that_no_node_could_apply_is_refused(world, protocol):
+    """Committed, it would end every node of the quorum, and again at each start."""
+    request = registration(9)
+    request.listeners[0].security_protocol = protocol
+    answer = world.ask(world.active.node_id, request)
+    text = f"Unknown security protocol {protocol} in listener CONTROLLER"
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, text)
+    assert 9 not in world.active.image.cluster.controllers
+
+
 def test_registration_needs_a_metadata_version_that_knows_it():
     world = World(bootstrap=bootstrap(metadata_version=14))
     world.run_until(lambda: world.active and world.active.image.features.metadata_version)

@@ -29,7 +29,8 @@ from quorate.metadata.image import (
     uuid_sort_key,
 )
 
-_SECURITY_PROTOCOLS: Final = range(4)
+SECURITY_PROTOCOLS: Final = range(4)
+"""The ids that have a meaning; a record with another one cannot be applied."""
 _FENCING: Final[dict[int, bool | None]] = {1: True, 0: None, -1: False}
 _SHUTDOWN: Final[dict[int, bool | None]] = {1: True, 0: None}
 
@@ -134,7 +135,7 @@ def _listeners(
     for endpoint in endpoints:
         if not endpoint.name and record == "RegisterBrokerRecord":
             raise ReplayError(f"{record}: broker {node_id} has a listener without a name")
-        if endpoint.security_protocol not in _SECURITY_PROTOCOLS:
+        if endpoint.security_protocol not in SECURITY_PROTOCOLS:
             raise ReplayError(
                 f"{record}: node {node_id}: listener {endpoint.name} has the unknown security "
                 f"protocol {endpoint.security_protocol}"

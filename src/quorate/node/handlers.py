@@ -12,6 +12,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import METADATA_TOPIC, Uuid
 from quorate.formats.records import RegisterControllerRecord, encode_record
+from quorate.metadata.cluster import SECURITY_PROTOCOLS
 from quorate.node import features
 from quorate.node.calls import ENVELOPE, Call
 from quorate.node.host import Done, Handler, Host
@@ -217,6 +218,14 @@ def _register_controller(host: Host, call: Call) -> Message | None:
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             error_message="The current MetadataVersion is too old to support controller "
             "registrations.",
+        )
+    unknown = [end for end in message.listeners if end.security_protocol not in SECURITY_PROTOCOLS]
+    if unknown:
+        # Once committed, no node could apply it, at any start. Kafka's: UNKNOWN_SERVER_ERROR.
+        return ControllerRegistrationResponse(
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message=f"Unknown security protocol {unknown[0].security_protocol} in listener "
+            f"{unknown[0].name}",
         )
     record = RegisterControllerRecord(
         controller_id=message.controller_id,
