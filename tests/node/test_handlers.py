@@ -82,6 +82,20 @@ def test_an_unknown_partition_of_another_cluster_is_first_of_another_cluster(wor
     assert (answer.error_code, answer.topics) == (ErrorCode.INCONSISTENT_CLUSTER_ID, [])
 
 
+@pytest.mark.parametrize("version", [4, 8, 11])
+def test_an_answer_that_its_version_cannot_say_closes_the_connection_and_no_more(world, version):
+    """Before version 12 a Fetch's answer has no place for the leader."""
+    topic = FetchRequest.FetchTopic
+    partitions = [topic.FetchPartition(partition=0)]
+    topics = [topic(topic="__cluster_metadata", partitions=partitions)]
+    active, before = world.active, set(world.closed)
+    world.call(active.node_id, FetchRequest(replica_id=2, max_wait_ms=0, topics=topics), version)
+    world.run(10)
+    (reason,) = (world.closed[token] for token in set(world.closed) - before)
+    assert reason.startswith(f"its answer cannot be told: FetchResponse v{version}")
+    assert world.active is active and active.faulted is None
+
+
 # -- ApiVersions ------------------------------------------------------------------------------
 def test_all_that_is_served_is_advertised_and_nothing_else(world):
     answer = world.ask(1, HELLO)

@@ -81,7 +81,7 @@ class EmbeddedNode(ReplicaView):
                 self._answered(answer.reply_to, answer.response)
             else:
                 message = response_to_wire(answer.response, answer.data, call.asked)
-                effects.answers.append((call.token, call.encode(message)))
+                effects.answer(call, message)
         for outcome in done.outcomes:
             self._settled(outcome)
         return effects
@@ -101,7 +101,7 @@ class EmbeddedNode(ReplicaView):
             effects.closed.append(Closed(call.token, f"api key {key} is not served here"))
             return
         if answer is not None:
-            effects.answers.append((call.token, call.encode(answer)))
+            effects.answer(call, answer)
 
     def _describe_cluster(self, call: Call) -> Message:
         """The voters as controllers, so that Kafka's tools find their way.

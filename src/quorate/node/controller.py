@@ -28,6 +28,7 @@ from quorate.node.translate import response_to_wire
 from quorate.raft import inputs
 from quorate.raft.messages import Request
 from quorate.raft.ready import Refused, Send
+from quorate.wire.errors import EncodeError
 from quorate.wire.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
@@ -79,6 +80,14 @@ class NodeEffects:
     wake_at_ms: int | None = None
     stopped: bool = False
     faulted: str | None = None
+
+    def answer(self, call: Call, message: Message) -> None:
+        """Answer the call; close its connection, as Kafka does, where the version that it was asked
+        in cannot say this."""
+        try:
+            self.answers.append((call.token, call.encode(message)))
+        except EncodeError as error:
+            self.closed.append(Closed(call.token, f"its answer cannot be told: {error}"))
 
 
 _HANDLERS: Final[dict[int, Callable[[ControllerHost, Call], Message | None]]] = {
@@ -142,8 +151,7 @@ class Controller(ReplicaView):
             leads = self.replica.core.leader.leader_id == self.node_id
             opened = unwrap(call, FORWARDABLE) if leads else ErrorCode.NOT_CONTROLLER
             if isinstance(opened, ErrorCode):
-                refusal = EnvelopeResponse(error_code=opened)
-                effects.answers.append((call.token, call.encode(refusal)))
+                effects.answer(call, EnvelopeResponse(error_code=opened))
                 return
             call = opened
         handler = _HANDLERS.get(call.request.api_key)
@@ -159,9 +167,9 @@ class Controller(ReplicaView):
         error = getattr(answer, "error_code", ErrorCode.NONE)
         if call.envelope is not None and error == ErrorCode.NOT_CONTROLLER:
             frame = envelope_error(call, ErrorCode.NOT_CONTROLLER)
+            effects.answers.append((call.token, frame))
         else:
-            frame = call.encode(answer)
-        effects.answers.append((call.token, frame))
+            effects.answer(call, answer)
 
     def _answer(self, answers: Sequence[Answer], effects: NodeEffects) -> None:
         for answer in answers:
