@@ -484,3 +484,38 @@ def test_who_knows_the_leader_of_the_epoch_runs_no_more_for_it_after_a_restart()
 @pytest.mark.parametrize("voted", [key(1), ReplicaKey(1)])
 def test_who_ran_for_an_epoch_without_a_leader_goes_on_after_a_restart(voted: ReplicaKey) -> None:
     assert Single(1, election=ElectionState(EPOCH, -1, voted)).core.role == "candidate"
+
+
+LAST = 2**31 - 1
+
+
+@pytest.mark.parametrize("role", sorted(ROLES))
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_an_epoch_that_no_count_of_elections_leads_to_is_refused(role: str, pre_vote: bool) -> None:
+    """Taken from one garbled Vote it left the whole quorum without an epoch to elect in."""
+    single = ROLES[role]()
+    before = single.core.election
+    for request in (vote(LAST, 7, pre_vote=pre_vote), begin(LAST, 7), begin(LAST, 1)):
+        answer = single.ask(request)
+        assert answer is not None and answer.error != ErrorCode.NONE
+    assert (single.core.election, single.last.faulted) == (before, None)
+
+
+def test_an_answer_with_such_an_epoch_is_not_taken_either() -> None:
+    single = candidate()
+    single.answer(VoteRequest, VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, LAST), False), to=2)
+    assert single.core.epoch == EPOCH + 1
+
+
+def test_near_the_last_epoch_elections_go_on() -> None:
+    single = Single(election=ElectionState(LAST - 9))
+    assert single.ask(vote(LAST - 8)) == granted(LAST - 8)
+
+
+def test_after_the_last_epoch_a_replica_ends_with_a_clear_word() -> None:
+    """And quorum-state stays what every later start can read."""
+    single = Single(election=ElectionState(LAST))
+    single.wait(5000)
+    single.answer(VoteRequest, granted(LAST), to=2)
+    assert single.last.faulted == f"broken invariant: an election after the last epoch: {LAST}"
+    assert single.stored == ElectionState(LAST)

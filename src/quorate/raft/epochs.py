@@ -13,6 +13,7 @@ from quorate.raft.messages import (
     Request,
 )
 from quorate.raft.moves import (
+    MAX_EPOCH,
     RANK_STEP_MS,
     become_follower,
     become_unattached,
@@ -22,6 +23,7 @@ from quorate.raft.requests import InFlight
 from quorate.raft.roles import Follower, Leader, Resigned
 from quorate.raft.state import State
 
+_LAST_EPOCHS = 1 << 20
 _FOREIGN = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
@@ -34,6 +36,8 @@ def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
     epoch is always taken, without the leader where that part cannot be used.
     """
     epoch, leader_id = leader.epoch, leader.leader_id
+    if is_beyond_reason(s, epoch):
+        return False
     if leader_id == s.me.id and not isinstance(s.role, Leader | Resigned):
         s.warn_sparingly(
             f"leads {epoch}",
@@ -114,11 +118,25 @@ def _warn(s: State, text: str) -> None:
     s.warn_sparingly(text, text)
 
 
+def is_beyond_reason(s: State, epoch: int) -> bool:
+    """Would this epoch, if it were taken from a peer, leave no numbers to elect in?
+
+    Better than Kafka, which takes it and ends with the next election, as its 32 bits are used up:
+    no count of elections leads there, so it is a defect of the peer, or harm.
+    """
+    found = epoch - s.epoch > _LAST_EPOCHS and epoch > MAX_EPOCH - _LAST_EPOCHS
+    if found:
+        s.warn_sparingly("epoch", f"a peer names epoch {epoch} in epoch {s.epoch}: refused")
+    return found
+
+
 def voter_only_error(s: State, node_id: int, epoch: int) -> ErrorCode | None:
-    """`KafkaRaftClient.validateVoterOnlyRequest`."""
+    """`KafkaRaftClient.validateVoterOnlyRequest`, and no epoch beyond reason."""
     if epoch < s.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    return ErrorCode.INVALID_REQUEST if node_id < 0 else None
+    if node_id < 0 or is_beyond_reason(s, epoch):
+        return ErrorCode.INVALID_REQUEST
+    return None
 
 
 def is_my_key(s: State, key: ReplicaKey | None) -> bool:

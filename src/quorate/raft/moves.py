@@ -28,6 +28,8 @@ from quorate.raft.voters import VoterSet
 CHECK_QUORUM_FACTOR = 1.5
 SUSPICION_STEP_MS = 50
 RANK_STEP_MS = 30
+MAX_EPOCH = (1 << 31) - 1
+"""What the files and messages have room for."""
 
 
 def start(s: State) -> None:
@@ -90,6 +92,7 @@ def become_unattached(s: State, epoch: int, leader_id: int = -1, why: str = "") 
     old = s.role
     lost = isinstance(old, Prospective) and epoch == s.epoch
     check(lost or epoch > s.epoch, "unattached without a new epoch", s.epoch, epoch)
+    check(epoch <= MAX_EPOCH, "an epoch after the last one", s.epoch)
     deadline = remaining_or_new(s)
     voted = s.election.voted if epoch == s.epoch else None
     s.save(ElectionState(epoch, leader_id, voted))
@@ -162,6 +165,7 @@ def become_prospective(s: State, why: str, *, suspicion: int = 0) -> None:
 def become_candidate(s: State, why: str = "") -> None:
     """Vote for this node in the next epoch; the vote counts once it is durable."""
     check(s.electable, "candidate without being a voter", s.me)
+    check(s.epoch < MAX_EPOCH, "an election after the last epoch", s.epoch)
     old = s.role
     s.save(ElectionState(s.epoch + 1, -1, s.me))
     s.enter(Candidate(Ballot(s.voters), s.election_timeout()), why)
