@@ -92,6 +92,13 @@ def test_a_name_that_does_not_exist():
         Connection(Address("nowhere.invalid", 1), "test", 1000)
 
 
+@pytest.mark.parametrize("host", ["..", "a" * 300])
+def test_a_name_that_can_be_none(host):
+    """A node tells of others as they said it, and says it to every tool."""
+    with pytest.raises(ConnectError, match="Cannot connect to .*label empty or too long"):
+        Connection(Address(host, 1), "test", 1000)
+
+
 BAD_ANSWERS = {
     "hang up": (HANG_UP, "broke: the node closed it.*TLS.*PLAINTEXT"),
     "alert of TLS": (b"\x15\x03\x03\0\x02\x02\x46", "sent what is no answer: .*TLS.*PLAINTEXT"),

@@ -54,8 +54,9 @@ class Connection:
         self._reader = FrameReader()
         try:
             self._socket = socket.create_connection(address, timeout_ms / 1000)
-        except OSError as error:
-            raise ConnectError(f"Cannot connect to {address}: {error.strerror or error}") from None
+        except (OSError, UnicodeError) as error:  # a node told of a host that can be no name
+            why = getattr(error, "strerror", None) or error
+            raise ConnectError(f"Cannot connect to {address}: {why}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self.features = self._negotiate(timeout_ms)
