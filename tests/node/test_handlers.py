@@ -364,3 +364,19 @@ def test_what_is_not_served_closes_the_connection(world):
 def test_brokers_are_told_to_look_for_another_controller(world):
     answer = world.ask(world.active.node_id, BrokerHeartbeatRequest())
     assert answer.error_code == ErrorCode.NOT_CONTROLLER
+
+
+def test_a_level_that_is_not_committed_is_not_told_to_be_in_force(world):
+    """To "lower" kraft.version to what the log says already takes no record: only its commit."""
+    world.run(3000)
+    leader = world.active
+    world.cut |= {n.node_id for n in world.alive if n is not leader}
+    raised = world.call(leader.node_id, update(("kraft.version", 1, UP)))
+    world.run(5)
+    lowered = world.call(leader.node_id, update(("kraft.version", 1, SAFE)))
+    world.run(100)
+    assert leader.core.voters.kraft_version == 1
+    assert (raised, lowered) == ([], [])
+    world.cut.clear()
+    world.run_until(lambda: raised and lowered)
+    assert raised[0].error_code == lowered[0].error_code == ErrorCode.NONE

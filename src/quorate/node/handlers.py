@@ -298,8 +298,9 @@ def _update_features(host: Host, call: Call) -> Message | None:
     if upgrade is not None:
         host.upgrade_kraft_version(call, upgrade, message.validate_only, upgraded)
         return None
-    if message.validate_only or not values:
+    if message.validate_only:
         return _updated(message, call.request.version)
+    # Without a record to write the answer still waits for what was decided on before.
     host.submit(call, values, done)
     return None
 
