@@ -205,6 +205,20 @@ def test_levels_go_up_together(world):
     assert levels_of(world) == (24, {"group.version": 1, "transaction.version": 2})
 
 
+def test_an_update_is_decided_on_the_levels_that_are_being_written(world):
+    """Or the second upgrade, decided on level 20, would lower what the first has written."""
+    first, second = (
+        world.call(world.active.node_id, update(("metadata.version", level, UP)))
+        for level in (24, 21)
+    )
+    world.run_until(lambda: first and second)
+    assert first[0].error_code == ErrorCode.NONE
+    assert "without setting the upgrade type" in second[0].error_message
+    assert levels_of(world)[0] == 24
+    again = world.ask(world.active.node_id, update(("metadata.version", 25, UP)))
+    assert (again.error_code, levels_of(world)[0]) == (ErrorCode.NONE, 25)
+
+
 def test_up_to_version_1_every_feature_has_its_own_result(world):
     answer = world.ask(world.active.node_id, update(("metadata.version", 21, UP)), 1)
     assert [(r.feature, r.error_code) for r in answer.results] == [("metadata.version", 0)]

@@ -1,37 +1,40 @@
-"""Client quotas ahead of the image: decisions must see what is written but not committed yet."""
+"""State ahead of the image: decisions must see what is written but not committed yet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
-from quorate.formats.records import ClientQuotaRecord
-from quorate.metadata.settings import Quotas, set_client_quota
+S = TypeVar("S")
+R = TypeVar("R")
 
 
-class Ahead:
-    """The quotas as they will be once everything in flight is committed.
+class Ahead(Generic[S, R]):
+    """A part of the image as it will be once everything in flight is committed.
 
-    Losing leadership settles every write, so nothing stays ahead of a log that others lead.
+    `replay` makes of it what a record does. Losing leadership settles every write, so nothing stays
+    ahead of a log that others lead.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, replay: Callable[[S, R], S]) -> None:
+        self._replay = replay
         self._in_flight = 0
-        self._quotas: Quotas | None = None
+        self._state: S | None = None
 
-    def over(self, committed: Quotas) -> Quotas:
+    def over(self, committed: S) -> S:
         """What to decide on, `committed` being what the image holds."""
-        return committed if self._quotas is None else self._quotas
+        return committed if self._state is None else self._state
 
-    def begin(self, committed: Quotas, records: Iterable[ClientQuotaRecord]) -> None:
+    def begin(self, committed: S, records: Iterable[R]) -> None:
         """These records are being written."""
-        quotas = self.over(committed)
+        state = self.over(committed)
         for record in records:
-            quotas = set_client_quota(quotas, record)
-        self._quotas = quotas
+            state = self._replay(state, record)
+        self._state = state
         self._in_flight += 1
 
     def settle(self) -> None:
         """One write is committed or lost; after the last of them the image rules again."""
         self._in_flight -= 1
         if self._in_flight == 0:
-            self._quotas = None
+            self._state = None

@@ -14,9 +14,16 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch
 from quorate.base.notes import Warn
 from quorate.metadata.image import Image
+from quorate.metadata.settings import set_client_quota, set_feature
 from quorate.node.ahead import Ahead
 from quorate.node.calls import ENVELOPE, Call, envelope_error, unwrap
-from quorate.node.handlers import ALTER_CLIENT_QUOTAS, FORWARDABLE, HANDLERS
+from quorate.node.feature_handler import update_features
+from quorate.node.handlers import (
+    ALTER_CLIENT_QUOTAS,
+    FORWARDABLE,
+    HANDLERS,
+    UPDATE_FEATURES,
+)
 from quorate.node.host import ControllerHost, Done, ReplicaView
 from quorate.node.jobs import Job
 from quorate.node.machine import Now
@@ -93,6 +100,7 @@ class NodeEffects:
 _HANDLERS: Final[dict[int, Callable[[ControllerHost, Call], Message | None]]] = {
     **HANDLERS,
     ALTER_CLIENT_QUOTAS: alter_client_quotas,
+    UPDATE_FEATURES: update_features,
 }
 
 
@@ -106,7 +114,8 @@ class Controller(ReplicaView):
         self.cluster_id = replica.config.cluster_id
         self.unstable_features = registrant.unstable_features
         self.now = Now(0, 0)
-        self.quotas = Ahead()
+        self.quotas = Ahead(set_client_quota)
+        self.features = Ahead(set_feature)
         self._registration = Registration(registrant)
         self._next = 0
         self._asked: dict[int, Call] = {}

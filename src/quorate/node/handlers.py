@@ -29,8 +29,6 @@ from quorate.wire.messages import (
     DescribeClusterResponse,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
 )
 from quorate.wire.registry import APIS, CONTROLLER_API_VERSIONS
 from quorate.wire.schema import Message
@@ -261,70 +259,6 @@ def _register_controller(host: Host, call: Call) -> Message | None:
     return None
 
 
-def _update_features(host: Host, call: Call) -> Message | None:
-    message = call.message
-    assert isinstance(message, UpdateFeaturesRequest)
-    if not host.is_active or host.image.features.metadata_version is None:
-        return UpdateFeaturesResponse(
-            error_code=ErrorCode.NOT_CONTROLLER,
-            error_message="This node is not the active controller.",
-        )
-    control = host.control
-    voter_ids = [voter.key.id for voter in control.voters or ()]
-    try:
-        found, upgrade = features.decide_update(
-            message,
-            host.image,
-            control.kraft_version,
-            host.node_id,
-            voter_ids,
-            host.unstable_features,
-        )
-    except features.UpdateRefused as refused:
-        return _update_failed(refused.error, str(refused))
-    values = [encode_record(record, 0) for record in found]
-
-    def done(outcome: Committed | Refused) -> Message:
-        if isinstance(outcome, Refused):
-            return _update_failed(outcome.error, outcome.message)
-        return _updated(message, call.request.version)
-
-    def upgraded(outcome: Committed | Refused) -> Message | None:
-        if isinstance(outcome, Refused) or not values or message.validate_only:
-            return done(outcome)
-        host.submit(call, values, done)
-        return None
-
-    if upgrade is not None:
-        host.upgrade_kraft_version(call, upgrade, message.validate_only, upgraded)
-        return None
-    if message.validate_only:
-        return _updated(message, call.request.version)
-    # Without a record to write the answer still waits for what was decided on before.
-    host.submit(call, values, done)
-    return None
-
-
-def _update_failed(error: ErrorCode, message: str) -> Message:
-    return UpdateFeaturesResponse(
-        error_code=error,
-        error_message="The update failed for all features since the following feature had an "
-        f"error: {message}",
-    )
-
-
-def _updated(message: UpdateFeaturesRequest, version: int) -> Message:
-    results = []
-    if version <= 1:
-        results = [
-            UpdateFeaturesResponse.UpdatableFeatureResult(
-                feature=update.feature, error_message=None
-            )
-            for update in message.feature_updates
-        ]
-    return UpdateFeaturesResponse(error_message=None, results=results)
-
-
 def _not_a_whole_controller(host: Host, call: Call) -> Message:
     """Brokers keep asking quietly until a node leads that can serve them (a Java one)."""
     answer = APIS[call.request.api_key].response()
@@ -340,7 +274,6 @@ HANDLERS: Final[dict[int, Handler]] = {
     54: _ask_core,
     55: _describe_quorum,
     56: _not_a_whole_controller,
-    57: _update_features,
     59: _ask_core,
     60: _describe_cluster,
     62: _not_a_whole_controller,
@@ -355,10 +288,11 @@ HANDLERS: Final[dict[int, Handler]] = {
 """By api key, for any node; ENVELOPE is unwrapped before it comes here."""
 
 ALTER_CLIENT_QUOTAS: Final = 49
-"""Served by a controller alone (`quota_handler`)."""
+UPDATE_FEATURES: Final = 57
+"""Both served by a controller alone (`quota_handler`, `feature_handler`)."""
 
-FORWARDABLE: Final = frozenset({ALTER_CLIENT_QUOTAS, 55, 57, 80, 81})
-"""Of HANDLERS: those that a broker may pass on in an Envelope."""
+FORWARDABLE: Final = frozenset({ALTER_CLIENT_QUOTAS, 55, UPDATE_FEATURES, 80, 81})
+"""Those that a broker may pass on in an Envelope."""
 
 
 @cache
@@ -366,5 +300,5 @@ def served() -> tuple[tuple[int, int, int], ...]:
     """(api key, lowest, highest version) of everything this node answers, by key."""
     return tuple(
         (key, *CONTROLLER_API_VERSIONS[key])
-        for key in sorted({*HANDLERS, ALTER_CLIENT_QUOTAS, ENVELOPE})
+        for key in sorted({*HANDLERS, ALTER_CLIENT_QUOTAS, UPDATE_FEATURES, ENVELOPE})
     )

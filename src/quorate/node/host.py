@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from quorate.metadata.image import Image
+from quorate.formats.records import ClientQuotaRecord, FeatureLevelRecord
+from quorate.metadata.image import Features, Image
+from quorate.metadata.settings import Quotas
 from quorate.node.ahead import Ahead
 from quorate.node.calls import Call
 from quorate.node.machine import Now
@@ -64,8 +66,10 @@ class Host(Protocol):
 class ControllerHost(Host, Protocol):
     """A node that keeps Kafka's metadata."""
 
-    quotas: Ahead
+    quotas: Ahead[Quotas, ClientQuotaRecord]
     """Client quotas, with the changes that are being written."""
+    features: Ahead[Features, FeatureLevelRecord]
+    """Feature levels, the same."""
 
 
 Handler = Callable[[Host, Call], Message | None]
