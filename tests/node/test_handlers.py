@@ -394,3 +394,12 @@ def test_a_level_that_is_not_committed_is_not_told_to_be_in_force(world):
     world.cut.clear()
     world.run_until(lambda: raised and lowered)
     assert raised[0].error_code == lowered[0].error_code == ErrorCode.NONE
+
+
+def test_an_update_that_was_lost_with_the_leadership_is_not_told_to_have_failed(world):
+    leader = world.active
+    world.cut |= {n.node_id for n in world.alive if n is not leader}
+    lost = world.call(leader.node_id, update(("metadata.version", 24, UP)))
+    world.run_until(lambda: lost)
+    assert lost[0].error_code == ErrorCode.NOT_CONTROLLER
+    assert lost[0].error_message == "This node is not the active controller."

@@ -47,6 +47,10 @@ def update_features(host: ControllerHost, call: Call) -> Message | None:
     def done(outcome: Committed | Refused) -> Message:
         host.features.settle()
         if isinstance(outcome, Refused):
+            if outcome.in_doubt:  # it has not failed: it may be committed, or a part of it is
+                return UpdateFeaturesResponse(
+                    error_code=outcome.error, error_message=outcome.message
+                )
             return _update_failed(outcome.error, outcome.message)
         return _updated(message, call.request.version)
 
