@@ -159,6 +159,18 @@ def test_only_the_active_controller_registers(world, follower):
     assert answer.error_code == ErrorCode.NOT_CONTROLLER
 
 
+def test_a_leader_whose_registration_another_node_took_registers_again(world):
+    """DescribeCluster tells tools where the leader is: nowhere, until it was restarted."""
+    leader = world.active
+    impostor = registration(leader.node_id)
+    impostor.listeners[0].name = "OTHER"
+    world.ask(leader.node_id, impostor)
+    world.run(6000)
+    assert world.active is leader
+    found = world.ask(leader.node_id, DescribeClusterRequest(endpoint_type=2))
+    assert found.controller_id == leader.node_id
+
+
 @pytest.mark.parametrize("protocol", [-32768, -1, 4, 32767])
 def test_a_registration_that_no_node_could_apply_is_refused(world, protocol):
     """Committed, it would end every node of the quorum, and again at each start."""

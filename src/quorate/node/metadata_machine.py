@@ -44,6 +44,8 @@ from quorate.wire.schema import Message
 FAILOVER: Final = "Controller failover"
 BOOTSTRAP_TRANSACTION: Final = "Bootstrap records"
 PLAINTEXT: Final = 0
+_REGISTERED_MS: Final = 5_000
+"""How long a record of the own registration may take to come back, as `registration.TIMEOUT_MS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class MetadataMachine:
         self._builder: SnapshotBuilder | None = None
         self._queue: list[Sequence[bytes]] = []
         self._noop_at: int | None = None
-        self._register = False
+        self._register_at: int | None = None
         self.notes: list[str] = []
         self.snapshots_loaded = 0
         """`HandleLoadSnapshotCount`."""
@@ -172,24 +174,31 @@ class MetadataMachine:
         if activation:
             self._queue.append([encode_record(record, 0) for record in activation])
         self._noop_at = now.monotonic_ms + self._max_idle_ms if self._max_idle_ms else None
-        self._register = True
+        self._register_at = now.monotonic_ms
 
     def follow(self, leader_id: int, epoch: int) -> None:
         self._queue = []
         self._noop_at = None
-        self._register = False
+        self._register_at = None
 
     def poll(self, now: Now, control: ControlState) -> Sequence[Sequence[bytes]]:
         batches, self._queue = self._queue, []
-        version = self.image.features.metadata_version
-        if self._register and version is not None and version.controller_registration:
-            self._register = False
-            if not self._registrant.is_registered_in(self.image):
-                batches.append([encode_record(self._registrant.record(), 0)])
+        if self._is_to_register(now):
+            self._register_at = now.monotonic_ms + _REGISTERED_MS
+            batches.append([encode_record(self._registrant.record(), 0)])
         if self._noop_at is not None and now.monotonic_ms >= self._noop_at:
             self._noop_at = now.monotonic_ms + self._max_idle_ms
             batches.append([encode_record(NoOpRecord(), 0)])
         return batches
+
+    def _is_to_register(self, now: Now) -> bool:
+        """Does the image lack this incarnation? Another node of this id may have taken its place,
+        and then every tool would take that one for the active controller, or find none."""
+        if self._register_at is None or now.monotonic_ms < self._register_at:
+            return False
+        version = self.image.features.metadata_version
+        knows = version is not None and version.controller_registration
+        return knows and not self._registrant.is_registered_in(self.image)
 
     def wake_at_ms(self) -> int | None:
         return self._noop_at
