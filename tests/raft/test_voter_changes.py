@@ -128,6 +128,7 @@ def test_a_new_voter_that_does_not_answer(fail) -> None:
         ({"kraft.version": (0, 0)}, "(min: 0, max: 0 "),
         ({"kraft.version": (2, 3)}, "(min: 2, max: 3 "),
         ({"kraft.version": (0, -1)}, "(min: 0, max: -1 "),
+        ({"kraft.version": (-1, 1)}, "(min: -1, max: 1 "),
         ({}, "(min: 0, max: 0) "),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listeners, ReplicaKey
 from quorate.raft.answers import refuse, wrong_cluster
@@ -23,7 +25,7 @@ from quorate.raft.requests import InFlight
 from quorate.raft.roles import Follower, Leader, Resigned
 from quorate.raft.state import State
 
-_LAST_EPOCHS = 1 << 20
+_LAST_EPOCHS: Final = 1 << 20
 _FOREIGN = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 

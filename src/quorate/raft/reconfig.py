@@ -139,7 +139,7 @@ def on_api_versions_response(s: State, correlation: int, response: ApiVersionsRe
         return False
     least, most = response.features.get(FEATURE, (0, 0))
     version = s.controls.version
-    if not least <= version <= most:
+    if not 0 <= least <= version <= most:
         end = "" if FEATURE in response.features else ")"  # Kafka closes it only then
         text = (
             f"Aborted add voter operation for {_key(change.voter)} since the {FEATURE} range "

@@ -45,7 +45,7 @@ ANSWERS = (
         "voter-range-not-looked-at",
         "a node that cannot run the kraft.version becomes a voter",
         "raft.reconfig",
-        "    if not least <= version <= most:",
+        "    if not 0 <= least <= version <= most:",
         "    if False:",
     ),
     Mutant(
