@@ -97,6 +97,18 @@ def test_an_update_that_is_acknowledged_and_not_written() -> None:
         leader.answer(UpdateVoterResponse(ErrorCode.NONE), reply_to)
 
 
+def test_an_update_that_was_written_before_its_leader_heard_of_another_epoch() -> None:
+    """Seed 8453652: twice the same, then a Vote, all in one step; the second finds it written."""
+    _, leader = leading()
+    asked = [leader.receive(UpdateVoterRequest(None, 1, key(2), HERE, 0, 1)) for _ in range(2)]
+    one, _, three = voters(1, 2, 3)
+    writes(leader, one, Voter(key(2), HERE, 0, 1), three)
+    leader.save(2)
+    leader.state.role = Resigned(9_999, set(), ())
+    for reply_to in asked:
+        leader.answer(UpdateVoterResponse(ErrorCode.NONE), reply_to)
+
+
 def test_a_refused_change_that_is_in_the_log() -> None:
     _, leader = leading()
     reply_to = leader.receive(RemoveVoterRequest(None, key(3)))

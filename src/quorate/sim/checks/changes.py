@@ -165,7 +165,7 @@ class Changes:
         if asked.made is not None or min(asked.before.version, now.version) < 1:
             return
         entry = twin.tip.voters_entry
-        while entry is not None and entry.epoch == now.epoch and entry.parent is not None:
+        while entry is not None and entry.epoch >= asked.before.epoch and entry.parent is not None:
             old = entry.parent.voters or twin.own_voters
             if _does(asked.request, old, entry.voters or ()):
                 return
