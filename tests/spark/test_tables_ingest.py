@@ -545,19 +545,25 @@ def test_the_order_in_which_parts_come_moves_no_time(spark, tmp_path):
     early += [encode_batch(n, 1, START_MS + 60_000 + 1000 * n, [topic(n)]) for n in range(1, 10)]
     late = [encode_control_batch(10, 2, START_MS + 10_000, [LeaderChange(2, (1,), (1,))])]
     late += [encode_batch(n, 2, START_MS + 1000 * n, [topic(n)]) for n in range(11, 20)]
+    pieces = (("a", 0, early, 1), ("b", 10, late[:5], 2), ("c", 15, late[5:], 2))
     parts = [
         log_directory(tmp_path / name, {base: b"".join(data)}, node=node)
-        for name, base, data, node in (("a", 0, early, 1), ("b", 10, late, 2))
+        for name, base, data, node in pieces
     ]
     stores = {}
-    for name, order in (("at once", [parts]), ("late first", [parts[1:], parts[:1]])):
+    orders = {
+        "at once": [parts],
+        "late first": [parts[1:], parts[:1]],
+        "middle of a term last": [parts[2:], parts[:1], parts[1:2]],
+    }
+    for name, order in orders.items():
         home = str(tmp_path / name)
         for some in order:
             ingest(spark, [str(part) for part in some], home)
         stores[name] = open_store(home)
-    for table in ("changes", *KINDS):
-        assert told(stores["at once"], table) == told(stores["late first"], table), table
-    for store in stores.values():
+    for name, store in stores.items():
+        for table in ("changes", *KINDS):
+            assert told(store, table) == told(stores["at once"], table), (name, table)
         when = datetime.fromtimestamp(START_MS / 1000 + 15, UTC)
         with pytest.raises(NoSuchState, match="begins after"):
             offset_at(spark, store, "cluster-a", when)

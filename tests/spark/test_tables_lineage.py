@@ -97,6 +97,14 @@ def test_where_the_clock_of_a_leader_was_behind_what_came_before_time_stands_sti
     assert floors(spans[:1]) == floors([]) == []
 
 
+def test_an_epoch_whose_parts_came_in_disorder_is_joined_only_where_time_goes_on():
+    """Its beginning was held up to the time before it; its end came earlier, as it was written."""
+    held, early, later = Span(2, 10, 20, 60, 60), Span(2, 20, 30, 15, 25), Span(2, 30, 40, 25, 70)
+    spans = join_spans([later, held, Span(1, 0, 10, 50, 60), early])
+    assert spans == [Span(1, 0, 10, 50, 60), held, Span(2, 20, 40, 15, 70)]
+    assert floors(spans) == [(20, 40, 60)]
+
+
 def test_a_snapshot_ahead_of_the_log_bridges_the_hole_when_the_log_has_come_to_it():
     snapshots = [(4, 1), (25, 1), (35, 1), (45, 2)]
     assert ahead(None, [(26, 30)], snapshots) == (35, 1)

@@ -227,11 +227,19 @@ def overlap(ranges: Iterable[tuple[int, int]], start: int, end: int) -> list[tup
 
 
 def join_spans(spans: Iterable[Span]) -> list[Span]:
-    """The same spans with neighbours of one epoch made one; ascending."""
+    """The same spans with neighbours of one epoch made one; ascending.
+
+    Not where time goes back from one to the other, as when they came in disorder: `floors` must
+    still see that.
+    """
     joined: list[Span] = []
     for span in sorted(spans, key=lambda s: s.start):
         last = joined[-1] if joined else None
-        if last is not None and last.epoch == span.epoch and last.end == span.start:
+        if (
+            last is not None
+            and (last.epoch, last.end) == (span.epoch, span.start)
+            and last.last_time <= span.first_time
+        ):
             joined[-1] = last._replace(end=span.end, last_time=span.last_time)
         else:
             joined.append(span)
