@@ -322,7 +322,8 @@ def test_a_term_whose_beginning_is_in_a_hole_was_not_seen_to_begin(spark):
         return datetime(2026, 11, 22, 10, 0, second, tzinfo=UTC)
 
     spans = [(1, 0, 5, at(0), at(4)), (2, 5, 9, at(6), at(8)), (4, 20, 30, at(20), at(30))]
-    spans.append((5, 30, 40, at(25), at(35)))  # of a controller whose clock is behind
+    # of controllers whose clocks are behind, and of which parts came in disorder
+    spans += [(5, 30, 35, at(31), at(31)), (5, 35, 40, at(25), at(27)), (6, 40, 45, at(29), at(36))]
     alone = spark.newSession()
     alone.createDataFrame(
         [("c", *span) for span in spans],
@@ -336,8 +337,10 @@ def test_a_term_whose_beginning_is_in_a_hole_was_not_seen_to_begin(spark):
         (True, None, None),
         (True, 3, 2.0),
         (False, None, None),
+        (True, None, 1.0),
         (True, None, 0.0),
     ]
+    assert [t.seconds_in_office for t in found] == [4.0, 2.0, None, 0.0, 5.0]
 
 
 def test_configs_that_differ_between_the_clusters(ask, fleet):

@@ -226,12 +226,17 @@ VIEWS: Final[dict[str, View]] = {
     "controller_failovers": View(
         "When did the active controller change, and how long had nothing been written before?",
         """
-        WITH terms AS (
+        WITH steady AS (
+            SELECT cluster_id, epoch, start_offset, end_offset,
+                   greatest(first_time, max(last_time) OVER before) AS first_time,
+                   greatest(last_time, max(last_time) OVER before) AS last_time
+            FROM epochs WINDOW before AS (PARTITION BY cluster_id ORDER BY start_offset
+                                          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+        ), terms AS (
             SELECT cluster_id, epoch, min(first_time) AS first_time, max(last_time) AS last_time,
                    min(start_offset) AS start_offset, max(end_offset) AS end_offset
-            FROM epochs GROUP BY cluster_id, epoch
-        )
-        , seen AS (
+            FROM steady GROUP BY cluster_id, epoch
+        ), seen AS (
             SELECT t.*, l.leader_id, coalesce(lag(t.end_offset) OVER w, 0) = t.start_offset
                        AS from_its_beginning
             FROM terms t LEFT JOIN leaders l
@@ -243,8 +248,7 @@ VIEWS: Final[dict[str, View]] = {
                lag(leader_id) OVER w AS controller_before,
                lag(last_time) OVER w AS last_record_before,
                CASE WHEN from_its_beginning
-                    THEN if(first_time < lag(last_time) OVER w, 0,
-                            unix_millis(first_time) - unix_millis(lag(last_time) OVER w)) / 1000 END
+                    THEN (unix_millis(first_time) - unix_millis(lag(last_time) OVER w)) / 1000 END
                    AS seconds_without_records,
                CASE WHEN from_its_beginning THEN epoch - lag(epoch) OVER w - 1 END
                    AS epochs_without_leader,
