@@ -8,7 +8,7 @@ import math
 import pytest
 
 from quorate.metadata.image import Partition
-from quorate.spark.tables.events import events, facts_json
+from quorate.spark.tables.events import events, facts_json, leader_cause
 from quorate.spark.tables.kinds import PARTITIONS, QUOTAS, TopicPartition
 from quorate.spark.tables.rules import Change
 
@@ -46,3 +46,26 @@ def test_an_isr_shrinks_or_expands_only_where_nobody_else_came_or_went(before, a
     )
     [event] = events(Change(PARTITIONS, (topic, 0), was, now))
     assert event[:3] == (name, {"isr": before}, {"isr": after})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cause"),
+    [
+        ((2, (2, 3), (), 0), (-1, (2,), (), 0), "no replica in sync is online"),
+        ((-1, (2,), (), 0), (2, (2,), (), 0), "a replica in sync came back"),
+        ((-1, (2,), (), 0), (3, (3,), (), 1), "unclean election"),
+        ((-1, (3,), (), 1), (3, (3,), (), 1), "a replica in sync came back"),
+        ((-1, (3,), (), 1), (1, (1,), (), 1), "unclean election"),
+        ((3, (3,), (), 1), (1, (1,), (), 1), "unclean election"),
+        ((-1, (), (1,), 1), (1, (1,), (), 1), "a replica in sync came back"),
+        ((3, (3,), (), 1), (-1, (3,), (), 1), "no replica in sync is online"),
+        ((3, (3,), (), 1), (3, (3,), (), 1), "same leader, new epoch"),
+    ],
+)
+def test_an_election_is_unclean_each_time_that_a_replica_out_of_sync_leads(before, after, cause):
+    """Kafka writes the recovery state only when it changes: not of the second one in a row."""
+    was, now = (
+        Partition((1, 2, 3), (bytes(16),) * 3, isr, (), (), leader, recovery, epoch, epoch, elr)
+        for epoch, (leader, isr, elr, recovery) in enumerate((before, after))
+    )
+    assert leader_cause(was, now) == cause

@@ -140,7 +140,9 @@ def _isr_event(before: Partition, after: Partition) -> str:
 
 def leader_cause(before: Partition, after: Partition) -> str:
     """Why the leader changed, as far as the partition's own state tells."""
-    if after.leader_recovery_state == RECOVERING and before.leader_recovery_state != RECOVERING:
+    if after.leader_recovery_state == RECOVERING and (
+        before.leader_recovery_state != RECOVERING or _was_out_of_sync(before, after.leader)
+    ):
         return "unclean election"
     if after.leader == before.leader:
         return "same leader, new epoch"
@@ -155,6 +157,11 @@ def leader_cause(before: Partition, after: Partition) -> str:
     if after.leader == after.preferred_leader:
         return "preferred leader elected"
     return "moved by the controller"
+
+
+def _was_out_of_sync(before: Partition, leader: int) -> bool:
+    """Of a partition that still recovers from one unclean election, Kafka flags no second one."""
+    return leader != NO_LEADER and leader not in (*before.isr, *before.elr)
 
 
 def _between(
