@@ -7,6 +7,7 @@ import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -28,6 +29,7 @@ from quorate.raft.values import ControlState, LeaderChange, Voters
 from quorate.spark.generate import Fleet, generate
 from quorate.spark.history.timetravel import NoSuchState, log_ends, offset_at, state_at
 from quorate.spark.tables import lineage, state
+from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.ingest import ingest
@@ -615,3 +617,17 @@ def test_times_that_no_calendar_has_are_shown_as_far_as_can_be(spark, tmp_path):
     for table, column in (("log", "timestamp"), ("log", "time"), ("changes", "time")):
         assert {row[column] for row in rows_of(store, table)} == {end}, (table, column)
     assert state_at(spark, store, "topics", "cluster-a", instant=end).count() == 2
+
+
+def test_a_warehouse_of_before_there_was_word_of_what_is_committed_goes_on(spark, tmp_path):
+    """Two columns came to the table of clusters after the first warehouses had been written."""
+    home = tmp_path / "home"
+    take(spark, home, ["a-first/node1"])
+    [file] = open_store(str(home)).files("clusters")
+    clusters = home / "control/clusters" / file.path
+    without = pq.read_table(clusters).drop_columns(["committed_end_offset", "unproven"])
+    pq.write_table(without, clusters)
+    [known] = load_progress(open_store(str(home))).values()
+    assert known.unproven == ((0, known.log_end),) and known.committed_end == 0
+    assert [row["unproven"] for row in rows_of(open_store(str(home)), "clusters")] == [None]
+    assert take(spark, home, ["b-failover/node1"]).clusters[DYNAMIC].records > 0

@@ -127,9 +127,5 @@ def _rows(store: Store, table: str) -> list[dict[str, Any]]:
         [(f.name, pa.int64() if pa.types.is_timestamp(f.type) else f.type) for f in TABLES[table]]
     )
     for file in store.files(table):
-        stored = read_file(store.root, table, file.path)
-        for field in plain:
-            if field.name not in stored.column_names:
-                stored = stored.append_column(field, pa.nulls(stored.num_rows, field.type))
-        found += stored.cast(plain).to_pylist()
+        found += read_file(store.root, table, file.path).cast(plain).to_pylist()
     return found

@@ -143,8 +143,7 @@ def read_file(root: str, table: str, path: str) -> pa.Table:
     """All rows of a file of a table, in its columns."""
     system, base = open_root(root)
     full = posixpath.join(base, table_path(table), path)
-    found = pq.read_table(full, filesystem=system, partitioning=None)
-    return found.select(TABLES[table].names).cast(TABLES[table])
+    return _in_columns(table, pq.read_table(full, filesystem=system, partitioning=None))
 
 
 def read_batches(root: str, table: str, path: str) -> Iterator[pa.RecordBatch]:
@@ -153,8 +152,15 @@ def read_batches(root: str, table: str, path: str) -> Iterator[pa.RecordBatch]:
     full = posixpath.join(base, table_path(table), path)
     with pq.ParquetFile(full, filesystem=system) as opened:
         for batch in opened.iter_batches(BUFFER_ROWS, columns=TABLES[table].names):
-            found = pa.Table.from_batches([batch]).select(TABLES[table].names)
-            yield from found.cast(TABLES[table]).to_batches()
+            yield from _in_columns(table, pa.Table.from_batches([batch])).to_batches()
+
+
+def _in_columns(table: str, found: pa.Table) -> pa.Table:
+    """In the columns of the table; those that a release before did not have yet are null."""
+    for field in TABLES[table]:
+        if field.name not in found.column_names:
+            found = found.append_column(field, pa.nulls(found.num_rows, field.type))
+    return found.select(TABLES[table].names).cast(TABLES[table])
 
 
 def found_file(root: str, table: str, path: str) -> DataFile:
