@@ -86,6 +86,7 @@ def test_the_hint_of_an_answer_is_a_command_that_runs(pipeline, tmp_path):
         (["compact", "-w", "w"], "there is no warehouse here"),
         (["history", "topics", "-w", "w", "--at", "noon"], "--at noon: it must be an offset or"),
         (["history", "t", "-w", "w", "--at", "2026-11-17T09:00:00"], "say the time zone too"),
+        (["history", "t", "-w", "w", "--at", "2026-11-17"], "for example 2026-11-17T00:00:00Z\n"),
         (["compact", "-w", "w", "--conf", "x"], "--conf x: it must be NAME=VALUE"),
     ],
 )

@@ -31,7 +31,8 @@ def _then(text: str) -> dict[str, Any]:
             f"--at {text}: it must be an offset or a time like 2026-11-17T09:00:00Z"
         ) from None
     if instant.tzinfo is None:
-        raise click.UsageError(f"--at {text}: say the time zone too, for example {text}Z")
+        example = f"{instant.isoformat()}Z"  # a date takes a zone only behind a time
+        raise click.UsageError(f"--at {text}: say the time zone too, for example {example}")
     return {"instant": instant}
 
 
