@@ -7,7 +7,8 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.embed import ChangeFailed, InDoubt, MemberStopped, NotLeader, membership
 
-NO_TIME = (ErrorCode.REQUEST_TIMED_OUT, "no time")
+NO_TIME = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT.message)
+BUSY = (ErrorCode.REQUEST_TIMED_OUT, "another change is under way")
 REFUSED = (ErrorCode.VOTER_NOT_FOUND, "no such voter")
 
 
@@ -50,6 +51,14 @@ def test_nothing_was_changed_only_where_no_attempt_timed_out(lost):
         carried_through(lost)
     with pytest.raises(InDoubt, match="may or may not commit"):
         carried_through(NO_TIME, lost)
+
+
+def test_what_was_refused_for_now_was_not_made_by_that_attempt():
+    carried_through(BUSY, (ErrorCode.NONE, None))
+    with pytest.raises(ChangeFailed, match="no such voter"):
+        carried_through(BUSY, REFUSED)
+    with pytest.raises(NotLeader):
+        carried_through(BUSY, NotLeader(-1, None))
 
 
 def test_when_the_time_is_over_it_failed_for_now():

@@ -154,6 +154,14 @@ class ErrorCode(IntEnum):
         """Kafka's text for it (`Errors.message()`); None for NONE, and where nothing sends it."""
         return _MESSAGES.get(self)
 
+    def is_all_of(self, message: str | None) -> bool:
+        """Does a message beside the code say nothing more than the code?
+
+        An attempt that ran out of time is told so; one that was refused gets the reason
+        (`RaftUtil.addVoterResponse`, AddVoterHandler, RemoveVoterHandler).
+        """
+        return not message or message == self.message
+
     @property
     def retriable(self) -> bool:
         """True when Kafka's clients may send the same request again."""

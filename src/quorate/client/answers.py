@@ -17,8 +17,8 @@ class RequestFailed(ClientError):
     def __init__(self, code: int, message: str | None) -> None:
         self.code = ErrorCode.of(code)
         self.reason = message or self.code.name
-        self.is_bare = not message or message == self.code.message
-        """It came with the code's own text or none: nothing was refused, it came to an end."""
+        self.is_bare = self.code.is_all_of(message)
+        """No reason is given: nothing was refused, it came to an end."""
         super().__init__(f"{message} ({self.code.name})" if message else self.code.name)
 
 

@@ -256,7 +256,7 @@ class Member:
         listener = Listener(LISTENER, *address_for_others(address))
         request = AddVoterRequest(None, joiner, (listener,))
 
-        def already(error: ErrorCode, again: bool) -> bool:
+        def already(error: ErrorCode, uncertain: bool) -> bool:
             return error == ErrorCode.DUPLICATE_VOTER and joiner in self.members
 
         await carry_through(lambda: self._change(request), already, timeout_s)
@@ -268,8 +268,8 @@ class Member:
         """
         request = RemoveVoterRequest(None, member_key(key))
 
-        def already(error: ErrorCode, again: bool) -> bool:
-            return again and error == ErrorCode.VOTER_NOT_FOUND
+        def already(error: ErrorCode, uncertain: bool) -> bool:
+            return uncertain and error == ErrorCode.VOTER_NOT_FOUND
 
         await carry_through(lambda: self._change(request), already, timeout_s)
 

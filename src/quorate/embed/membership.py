@@ -21,25 +21,26 @@ async def carry_through(
 ) -> None:
     """Ask until the change is committed, or refused for good, or `timeout_s` has gone by.
 
-    An earlier attempt that timed out may have been committed after all: `already` says whether a
-    refusal means that, told whether there was one. Raises ChangeFailed; InDoubt where leadership
-    was lost, or the member stopped, after such an attempt; else what `ask` raises.
+    An earlier attempt that ran out of time may have been committed after all: `already` says
+    whether a refusal means that, told whether there was one. One that was refused for now (another
+    change is under way) is none. Raises ChangeFailed; InDoubt where leadership was lost, or the
+    member stopped, after an attempt that may yet commit; else what `ask` raises.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + timeout_s
-    again = False
+    uncertain = False
     while True:
         try:
             error, message = await ask()
         except (NotLeader, MemberStopped) as ended:
-            if not again:
+            if not uncertain:
                 raise
             raise InDoubt(
                 f"{ended}; an earlier attempt had run out of time: it may or may not commit"
             ) from ended
-        if error == ErrorCode.NONE or already(error, again):
+        if error == ErrorCode.NONE or already(error, uncertain):
             return
         if error != ErrorCode.REQUEST_TIMED_OUT or loop.time() >= until:
             raise ChangeFailed(error, message)
-        again = True
+        uncertain |= error.is_all_of(message)
         await asyncio.sleep(_PAUSE_S)
