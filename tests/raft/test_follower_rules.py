@@ -34,7 +34,14 @@ from quorate.raft.ready import (
     SnapshotChunk,
     Truncate,
 )
-from quorate.raft.values import Batch, ControlState, ElectionState, RecoveredLog, Voters
+from quorate.raft.values import (
+    Batch,
+    ControlState,
+    ElectionState,
+    KRaftVersion,
+    RecoveredLog,
+    Voters,
+)
 from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
@@ -555,6 +562,18 @@ def test_an_observer_takes_records_from_its_first_answer() -> None:
     )
     assert Append((batch(5),)) in ready.writes
     assert single.core.leader == LEADER
+
+
+def test_a_kraft_version_that_only_later_software_knows_ends_the_replica_with_its_number() -> None:
+    """Nothing of it is written, so that later software finds what it would have found anyway."""
+    single = follower()
+    later = Batch(END, END, EPOCH, 10, (KRaftVersion(2),), "later")
+    single.answer(FetchRequest, response(batches=(later,)))
+    assert single.last.faulted is not None and single.last.writes == ()
+    assert "kraft.version 2 in the log, of which this software knows up to 1" in single.last.faulted
+    again = Single(log=recovered(control_records=((2, KRaftVersion(2)),)))
+    again.step()
+    assert again.last.faulted == single.last.faulted
 
 
 def test_persisted_twice_is_persisted_once() -> None:

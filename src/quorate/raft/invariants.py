@@ -6,6 +6,7 @@ from quorate.base.check import check
 from quorate.base.errors import BrokenInvariant
 from quorate.raft.roles import Candidate, Follower, Leader
 from quorate.raft.state import State
+from quorate.raft.values import MAX_KRAFT_VERSION
 
 
 class Watch:
@@ -30,6 +31,11 @@ class Watch:
             or log.last_epoch > election.epoch
         ):
             self._broken(s)
+        if s.controls.version > MAX_KRAFT_VERSION:
+            raise BrokenInvariant(
+                f"kraft.version {s.controls.version} in the log, of which this software knows up "
+                f"to {MAX_KRAFT_VERSION}: it needs a newer one"
+            )
         self._epoch = election.epoch
         self._high_watermark = hw
         role = s.role

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from quorate.base.frozen import frozen
 from quorate.base.ids import ZERO_UUID, Listeners, OffsetAndEpoch, ReplicaKey, Uuid
 
@@ -21,6 +23,10 @@ class LeaderChange:
     leader_id: int
     voters: tuple[int, ...]
     granting_voters: tuple[int, ...]
+
+
+MAX_KRAFT_VERSION: Final = 1
+"""The newest that this software knows."""
 
 
 @frozen
@@ -128,7 +134,7 @@ class RaftConfig:
     static_voters: tuple[Voter, ...] = ()
     bootstrap_servers: tuple[tuple[str, int], ...] = ()
     min_kraft_version: int = 0
-    max_kraft_version: int = 1
+    max_kraft_version: int = MAX_KRAFT_VERSION
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000
     election_backoff_max_ms: int = 1000
