@@ -66,6 +66,17 @@ def test_who_stood_still_takes_what_came_meanwhile_for_news() -> None:
         at(leader, 11_001)
 
 
+def test_who_stood_still_for_longer_than_a_leader_ever_sleeps_takes_it_for_news_too() -> None:
+    """Seed 8456896: it wakes each half fetch timeout; here its last deadline went by meanwhile."""
+    _, leader = leading()
+    at(leader, 4000)
+    leader.state.now = 6001
+    leader.step()
+    at(leader, 9001)
+    with broken("check quorum"):
+        at(leader, 9002)
+
+
 def test_a_new_voter_set_has_its_own_time() -> None:
     fake, leader = leading()
     at(leader, 5000)

@@ -127,9 +127,9 @@ class Duties:
             self._reigns[twin.id] = reign
             self._since[twin.id] = state.now
             self._until[twin.id] = state.now + patience
-        elif still >= patience / 2:
-            # It stood still for longer than it may lead alone: what had come meanwhile it takes
-            # for news, as Kafka does, and that sets the last deadline.
+        elif still > state.config.fetch_timeout_ms:
+            # It stood still: a leader wakes each half fetch timeout. What had come meanwhile it
+            # takes for news, as Kafka does, and that sets the last deadline.
             self._until[twin.id] = max(state.now + patience / 2, self._until[twin.id])
         elif state.now > self._until[twin.id]:
             needed = len(twin.voters) // 2 + 1 - is_voter(twin.voters, twin.key)
