@@ -35,6 +35,7 @@ from raft.single import (
     recovered,
 )
 from raft.voter_stories import (
+    NAMELESS,
     NEW,
     SET,
     START,
@@ -64,6 +65,7 @@ from raft.voter_stories import (
             ErrorCode.INVALID_REQUEST,
             "default listener ListenerName(CONTROLLER)",
         ),
+        (committed, {"listeners": NAMELESS}, ErrorCode.INVALID_REQUEST, "listener without a name"),
         (led, {}, TIMED_OUT, "establish HWM and fence"),
         (static, {}, ErrorCode.UNSUPPORTED_VERSION, "kraft.version feature is 0"),
         (committed, {"voter": key(2)}, ErrorCode.DUPLICATE_VOTER, "already part of the set"),

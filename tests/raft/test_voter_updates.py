@@ -42,6 +42,7 @@ from raft.single import (
     recovered,
 )
 from raft.voter_stories import (
+    NAMELESS,
     NEW,
     SET,
     START,
@@ -64,6 +65,8 @@ from raft.voter_stories import (
         (committed, {"voter": ReplicaKey(2)}, ErrorCode.INVALID_REQUEST),
         (committed, {"voter": ReplicaKey(-2, Uuid(b"x" * 16))}, ErrorCode.INVALID_REQUEST),
         (committed, {"listeners": ()}, ErrorCode.INVALID_REQUEST),
+        (committed, {"listeners": NAMELESS}, ErrorCode.INVALID_REQUEST),
+        (static, {"listeners": NAMELESS}, ErrorCode.INVALID_REQUEST),
         (committed, {"min_kraft_version": -1}, ErrorCode.INVALID_REQUEST),
         (committed, {"min_kraft_version": 1, "max_kraft_version": 0}, ErrorCode.INVALID_REQUEST),
         (led, {}, TIMED_OUT),

@@ -32,6 +32,8 @@ START = END + 1
 TIMED_OUT = ErrorCode.REQUEST_TIMED_OUT
 REFUSED = ErrorCode.INVALID_REQUEST
 NEW = Voter(key(4), listeners(4), 0, 1)
+NAMELESS = (Listener("CONTROLLER", "moved", 1), Listener("", "moved", 2))
+"""Kafka's nodes end at a voter set that has such a listener."""
 
 
 def led(voters: tuple[Voter, ...] = SET, **config: object) -> Single:

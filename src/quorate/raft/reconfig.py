@@ -8,7 +8,7 @@ RemoveVoterHandler, UpdateVoterHandler, LeaderState).
 from __future__ import annotations
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import ZERO_UUID, ReplicaKey
+from quorate.base.ids import ZERO_UUID, Listeners, ReplicaKey
 from quorate.raft.answers import leader_error, refuse, wrong_cluster
 from quorate.raft.doubts import copies
 from quorate.raft.inputs import Failure, UpgradeKRaftVersion
@@ -106,6 +106,8 @@ def _add_problem(s: State, request: AddVoterRequest) -> tuple[ErrorCode, str | N
             f"Add voter request didn't include the endpoint ({_endpoints(request)}) for the "
             f"default listener ListenerName({s.listener})"
         )
+    if _has_nameless(request.listeners):
+        return ErrorCode.INVALID_REQUEST, "Add voter request included a listener without a name"
     assert isinstance(s.role, Leader)
     if busy := _busy(s, s.role, "adding"):
         return busy
@@ -115,6 +117,11 @@ def _add_problem(s: State, request: AddVoterRequest) -> tuple[ErrorCode, str | N
             f"{_keys(s.voters)}."
         )
     return None
+
+
+def _has_nameless(listeners: Listeners) -> bool:
+    """Kafka's nodes end when they read a voter set with such a listener, and at each start."""
+    return any(not listener.name for listener in listeners)
 
 
 def _endpoints(request: AddVoterRequest) -> str:
@@ -262,7 +269,7 @@ def _update_problem(s: State, request: UpdateVoterRequest) -> ErrorCode | None:
     low, high = request.min_kraft_version, request.max_kraft_version
     named = any(listener.name == s.listener for listener in request.listeners)
     known = request.voter.id >= 0 and request.voter.directory_id != ZERO_UUID
-    if not known or not named or low < 0 or high < low:
+    if not known or not named or _has_nameless(request.listeners) or low < 0 or high < low:
         return ErrorCode.INVALID_REQUEST
     role = s.role
     assert isinstance(role, Leader)
