@@ -7,7 +7,7 @@ import pytest
 from node.world import LISTENER, World
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
-from quorate.formats.records import FeatureLevelRecord, encode_record
+from quorate.formats.records import ConfigRecord, FeatureLevelRecord, encode_record
 from quorate.node.calls import Call
 from quorate.node.handlers import served
 from quorate.node.metadata_machine import Bootstrap
@@ -275,6 +275,36 @@ def test_an_update_that_cannot_be(world, change, why):
     assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
     assert why in answer.error_message and "failed for all features" in answer.error_message
     assert levels_of(world) == (20, {"group.version": 1})
+
+
+def test_of_a_feature_that_is_named_twice_the_last_counts(world):
+    request = update(("metadata.version", 99, UP), ("metadata.version", 21, UP))
+    assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
+    assert levels_of(world)[0] == 21
+
+
+def min_insync(broker, value):
+    return ConfigRecord(
+        resource_type=4, resource_name=broker, name="min.insync.replicas", value=value
+    )
+
+
+@pytest.mark.parametrize(("of_all", "then"), [(None, "1"), ("2", "2")])
+def test_with_eligible_leader_replicas_all_brokers_need_as_many_in_sync(of_all, then):
+    """As Kafka's controller: the cluster gets its own min.insync.replicas, a broker loses its."""
+    first = bootstrap(metadata_version=25)
+    configs = [min_insync("5", "3"), *([] if of_all is None else [min_insync("", of_all)])]
+    values = [encode_record(record, 0) for record in configs]
+    world = World(bootstrap=Bootstrap((*first.values, *values)))
+    world.run_until(
+        lambda: world.active and set(world.active.image.cluster.controllers) == {1, 2, 3}
+    )
+    request = update(("eligible.leader.replicas.version", 1, UP))
+    assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE
+    found = world.active.image.configs
+    assert {resource.name: dict(found[resource]) for resource in found} == {
+        "": {"min.insync.replicas": then}
+    }
 
 
 def test_every_registered_controller_must_know_the_level(world):

@@ -113,6 +113,7 @@ class Controller(ReplicaView):
         self.node_id = replica.config.node_id
         self.cluster_id = replica.config.cluster_id
         self.unstable_features = registrant.unstable_features
+        self.min_insync_replicas = machine.min_insync_replicas
         self.now = Now(0, 0)
         self.quotas = Ahead(set_client_quota)
         self.features = Ahead(set_feature)

@@ -41,7 +41,8 @@ def update_features(host: ControllerHost, call: Call) -> Message | None:
         return _update_failed(refused.error, str(refused))
     if message.validate_only and upgrade is None:
         return _updated(message, call.request.version)
-    values = [encode_record(record, 0) for record in found]
+    configs = features.elr_records(found, host.image.configs, host.min_insync_replicas)
+    values = [encode_record(record, 0) for record in (*configs, *found)]
     host.features.begin(committed, () if message.validate_only else found)
 
     def done(outcome: Committed | Refused) -> Message:

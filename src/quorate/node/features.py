@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from quorate.base.errors import ErrorCode, QuorateError
-from quorate.formats.records import FeatureLevelRecord
+from quorate.formats.records import ConfigRecord, FeatureLevelRecord
 from quorate.formats.versions import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -19,12 +19,22 @@ from quorate.formats.versions import (
     metadata_version_of,
     supported_features,
 )
-from quorate.metadata.image import Features, Image, VersionRange
+from quorate.metadata.image import (
+    BROKER_RESOURCE,
+    ELR_FEATURE,
+    ConfigResource,
+    Features,
+    Image,
+    VersionRange,
+)
+from quorate.metadata.settings import Configs
 from quorate.wire.messages import ApiVersionsResponse, UpdateFeaturesRequest
 
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
 UNSAFE_DOWNGRADE: Final = 3
+_MIN_INSYNC: Final = "min.insync.replicas"
+_ALL_BROKERS: Final = ""
 
 
 class UpdateRefused(QuorateError):
@@ -88,14 +98,15 @@ def decide_update(
 ) -> tuple[list[FeatureLevelRecord], int | None]:
     """The records to write, and the kraft.version to upgrade to (None: not asked for).
 
-    Raises UpdateRefused for the first feature that cannot be updated.
+    Raises UpdateRefused for the first feature that cannot be updated. Of a feature that is named
+    twice the last counts.
     """
     current = finalized_levels(image.features, kraft_version)
-    wanted = {update.feature: update.max_version_level for update in request.feature_updates}
-    proposed = current | wanted
+    updates = {update.feature: update for update in request.feature_updates}
+    proposed = current | {name: update.max_version_level for name, update in updates.items()}
     found: list[FeatureLevelRecord] = []
     upgrade: int | None = None
-    for update in request.feature_updates:
+    for update in updates.values():
         name, level, kind = update.feature, update.max_version_level, update.upgrade_type
         reason = _unsupported(name, level, image, node_id, voter_ids, unstable)
         _check_direction(name, level, current.get(name, 0), kind, reason)
@@ -114,6 +125,39 @@ def decide_update(
                 _refuse(name, level, str(error))
         found.append(FeatureLevelRecord(name=name, feature_level=level))
     return found, upgrade
+
+
+def elr_records(
+    levels: Iterable[FeatureLevelRecord], configs: Configs, min_insync_replicas: int
+) -> list[ConfigRecord]:
+    """What else is written when these levels turn eligible leader replicas on.
+
+    All brokers must agree on min.insync.replicas then (`maybeGenerateElrSafetyRecords`): there is
+    one for the cluster, and none of a single broker.
+    """
+    if not any(record.name == ELR_FEATURE and record.feature_level > 0 for record in levels):
+        return []
+    everywhere = ConfigResource(BROKER_RESOURCE, _ALL_BROKERS)
+    found = []
+    if _MIN_INSYNC not in configs.get(everywhere, {}):
+        found.append(min_insync_record(min_insync_replicas))
+    of_one = sorted(
+        resource.name
+        for resource, values in configs.items()
+        if resource.type == BROKER_RESOURCE and resource.name and _MIN_INSYNC in values
+    )
+    return found + [_config_of_broker(name, None) for name in of_one]
+
+
+def min_insync_record(replicas: int) -> ConfigRecord:
+    """The cluster's own min.insync.replicas."""
+    return _config_of_broker(_ALL_BROKERS, str(replicas))
+
+
+def _config_of_broker(broker: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=BROKER_RESOURCE, resource_name=broker, name=_MIN_INSYNC, value=value
+    )
 
 
 def _check_direction(

@@ -66,6 +66,8 @@ class Host(Protocol):
 class ControllerHost(Host, Protocol):
     """A node that keeps Kafka's metadata."""
 
+    min_insync_replicas: int
+    """What its own file says; of a cluster that says nothing itself."""
     quotas: Ahead[Quotas, ClientQuotaRecord]
     """Client quotas, with the changes that are being written."""
     features: Ahead[Features, FeatureLevelRecord]

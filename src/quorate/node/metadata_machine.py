@@ -19,7 +19,6 @@ from quorate.base.notes import Warn
 from quorate.formats.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
-    ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
@@ -34,9 +33,10 @@ from quorate.formats.versions import (
     metadata_version_of,
     supported_features,
 )
-from quorate.metadata.image import BROKER_RESOURCE, ELR_FEATURE, Image
+from quorate.metadata.image import ELR_FEATURE, Image
 from quorate.metadata.loader import Loader, LogBatch, Provenance, SnapshotBuilder
 from quorate.metadata.replay import record_values
+from quorate.node.features import min_insync_record
 from quorate.node.machine import Entry, Now
 from quorate.raft.values import ControlState
 from quorate.wire.schema import Message
@@ -111,7 +111,7 @@ class MetadataMachine:
         self._registrant = registrant
         self._bootstrap = bootstrap
         self._max_idle_ms = max_idle_ms
-        self._min_insync_replicas = min_insync_replicas
+        self.min_insync_replicas = min_insync_replicas
         self._loader = Loader()
         self._builder: SnapshotBuilder | None = None
         self._queue: list[Sequence[bytes]] = []
@@ -212,7 +212,7 @@ class MetadataMachine:
             found = list(self._bootstrap.records())
             version = _metadata_version(found)
             if _level(found, ELR_FEATURE):
-                found.append(self._min_insync_record())
+                found.append(min_insync_record(self.min_insync_replicas))
             self.notes.append(
                 f"The metadata log is empty: writing {len(found)} bootstrap record(s) at "
                 f"metadata.version {version}"
@@ -231,14 +231,6 @@ class MetadataMachine:
             self.notes.append(Warn(text))
             found.insert(0, AbortTransactionRecord(reason=FAILOVER))
         return found
-
-    def _min_insync_record(self) -> ConfigRecord:
-        return ConfigRecord(
-            resource_type=BROKER_RESOURCE,
-            resource_name="",
-            name="min.insync.replicas",
-            value=str(self._min_insync_replicas),
-        )
 
 
 def _level(found: Sequence[Message], name: str) -> int:
