@@ -52,6 +52,10 @@ def test_null_removes_what_is_there_and_ignores_what_is_not():
             "User or ClientId",
         ),
         ((("ip", "a b"),), (), "a b is not a valid IP or resolvable host."),
+        *(
+            ((("ip", host),), (), f"{host} is not a valid IP or resolvable host.")
+            for host in ("no.such.host.invalid", "localhost", "999.1.1.1", "fe80::1%nosuch")
+        ),
         (USER, (("nonsense", 1.0),), "Invalid configuration key nonsense"),
         (
             USER,
@@ -90,6 +94,20 @@ def test_a_wrong_change_is_refused_with_kafkas_words(entity, ops, message):
     records, [outcome] = change(*ops, entity=entity)
     assert records == []
     assert (outcome.error, outcome.message) == (ErrorCode.INVALID_REQUEST, message)
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1", "::1", "::ffff:10.0.0.1"])
+def test_an_address_is_an_ip(address):
+    records, [outcome] = change(("connection_creation_rate", 1.0), entity=(("ip", address),))
+    assert (outcome.error, len(records)) == (ErrorCode.NONE, 1)
+
+
+def test_the_quota_of_a_host_that_kafka_wrote_can_be_changed_and_removed():
+    host = (("ip", "broker.example"),)
+    quotas = Map({host: Map({"connection_creation_rate": 1.0})})
+    for value in (2.0, None):
+        records, [outcome] = change(("connection_creation_rate", value), entity=host, quotas=quotas)
+        assert (outcome.error, len(records)) == (ErrorCode.NONE, 1)
 
 
 def test_a_wrong_entity_harms_no_other():
