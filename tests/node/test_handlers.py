@@ -182,6 +182,23 @@ def test_a_registration_that_no_node_could_apply_is_refused(world, protocol):
     assert 9 not in world.active.image.cluster.controllers
 
 
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"port": 0}, "Listener CONTROLLER has the port 0, which is no address"),
+        ({"host": ""}, "Listener CONTROLLER has no host, which is no address"),
+    ],
+)
+def test_a_registration_without_an_address_is_refused(world, change, text):
+    """Admin clients would be sent there; Kafka's controller refuses it too."""
+    request = registration(9)
+    for name, value in change.items():
+        setattr(request.listeners[0], name, value)
+    answer = world.ask(world.active.node_id, request)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, text)
+    assert 9 not in world.active.image.cluster.controllers
+
+
 def test_registration_needs_a_metadata_version_that_knows_it():
     world = World(bootstrap=bootstrap(metadata_version=14))
     world.run_until(lambda: world.active and world.active.image.features.metadata_version)

@@ -217,13 +217,10 @@ def _register_controller(host: Host, call: Call) -> Message | None:
             error_message="The current MetadataVersion is too old to support controller "
             "registrations.",
         )
-    unknown = [end for end in message.listeners if end.security_protocol not in SECURITY_PROTOCOLS]
-    if unknown:
-        # Once committed, no node could apply it, at any start. Kafka's: UNKNOWN_SERVER_ERROR.
+    wrong = [why for end in message.listeners if (why := _listener_problem(end))]
+    if wrong:  # Kafka's: UNKNOWN_SERVER_ERROR
         return ControllerRegistrationResponse(
-            error_code=ErrorCode.INVALID_REQUEST,
-            error_message=f"Unknown security protocol {unknown[0].security_protocol} in listener "
-            f"{unknown[0].name}",
+            error_code=ErrorCode.INVALID_REQUEST, error_message=wrong[0]
         )
     record = RegisterControllerRecord(
         controller_id=message.controller_id,
@@ -257,6 +254,16 @@ def _register_controller(host: Host, call: Call) -> Message | None:
 
     host.submit(call, [encode_record(record, 0)], done)
     return None
+
+
+def _listener_problem(end: ControllerRegistrationRequest.Listener) -> str | None:
+    """Why a listener must not be registered: once committed, no node could apply an unknown
+    protocol, at any start, and DescribeCluster would send admin clients to no address."""
+    if end.security_protocol not in SECURITY_PROTOCOLS:
+        return f"Unknown security protocol {end.security_protocol} in listener {end.name}"
+    if end.port == 0:
+        return f"Listener {end.name} has the port 0, which is no address"
+    return None if end.host else f"Listener {end.name} has no host, which is no address"
 
 
 def _not_a_whole_controller(host: Host, call: Call) -> Message:
