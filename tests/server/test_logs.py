@@ -52,6 +52,20 @@ def test_an_operator_who_wants_warnings_gets_no_news(capsys):
     assert "news" not in told
 
 
+@pytest.mark.parametrize("style", ["human", "json"])
+def test_what_a_peer_says_looks_like_no_line_of_the_log(capsys, style):
+    kept = logs.LOG.handlers[:], logs.LOG.level, logs.LOG.propagate
+    try:
+        logs.configure(1, style)
+        logs.LOG.warning("host [%s] moved", "x\n2026-11-24 ERROR node 1: forged \x1b[31m\r")
+    finally:
+        logs.LOG.handlers[:], logs.LOG.level, logs.LOG.propagate = kept
+        logging.getLogger("asyncio").handlers.clear()
+    told = capsys.readouterr().err
+    assert not any(line.startswith("2026-11-24 ERROR") for line in told.splitlines())
+    assert not {"\x1b", "\r"} & set(told) and told.count("forged") == 1
+
+
 def test_a_note_repeated_again_and_again_is_counted(caplog):
     loop = FakeLoop()
     sparing = Sparing(loop, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import sys
 import time
 from typing import Final, Literal
@@ -17,6 +18,8 @@ Format = Literal["human", "json"]
 
 PERIOD_S: Final = 60.0
 _MOST_KINDS: Final = 1000
+_CONTROLS: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+"""All but the line feed."""
 
 
 def level_of(note: str) -> int:
@@ -60,10 +63,18 @@ class Sparing:
 
 
 class _Human(logging.Formatter):
-    """`2026-11-21 07:48:10,123 INFO node 1: what happened`."""
+    """`2026-11-21 07:48:10,123 INFO node 1: what happened`.
+
+    A host or a cluster id comes as a peer sends it: it must neither look like a line of its own nor
+    steer the terminal.
+    """
 
     def __init__(self, node_id: int | None) -> None:
         super().__init__(f"%(asctime)s %(levelname)s node {node_id}: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record).replace("\n", "\n    ")
+        return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 class _Json(logging.Formatter):
