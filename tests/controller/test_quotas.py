@@ -110,6 +110,21 @@ def test_the_quota_of_a_host_that_kafka_wrote_can_be_changed_and_removed():
         assert (outcome.error, len(records)) == (ErrorCode.NONE, 1)
 
 
+@pytest.mark.parametrize(("many", "written"), [(10_000, 10_000), (10_001, 0)])
+def test_too_many_records_at_once_are_refused_whole(many, written):
+    users = [
+        Alteration((("user", f"user {i}"),), (("request_percentage", 1.0),)) for i in range(many)
+    ]
+    records, outcomes = alter(Map(), users)
+    said = (ErrorCode.NONE, None)
+    if not written:
+        text = "Request parameters do not satisfy the configured policy."
+        said = (ErrorCode.POLICY_VIOLATION, text)
+    assert len(records) == written
+    assert {(o.error, o.message) for o in outcomes} == {said}
+    assert len(outcomes) == many
+
+
 def test_a_wrong_entity_harms_no_other():
     records, outcomes = alter(
         Map(),

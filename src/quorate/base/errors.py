@@ -185,6 +185,7 @@ _MESSAGES: Final = {
     ),
     ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
     ErrorCode.DUPLICATE_VOTER: "The voter is already part of the set of voters.",
+    ErrorCode.POLICY_VIOLATION: "Request parameters do not satisfy the configured policy.",
 }
 
 _RETRIABLE: Final = frozenset(

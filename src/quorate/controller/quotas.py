@@ -18,6 +18,8 @@ from quorate.metadata.settings import Quotas, quota_entity
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
+MAX_RECORDS: Final = 10_000
+"""What one request may write at once (`QuorumController.MAX_RECORDS_PER_USER_OP`)."""
 
 _INTEGRAL_MAX: Final = {
     "producer_byte_rate": (2**63 - 1, "LONG"),
@@ -56,7 +58,7 @@ def alter(
 ) -> tuple[list[ClientQuotaRecord], list[Outcome]]:
     """The records to append, atomically, and one outcome per entity.
 
-    An entity that fails adds no record and harms no other.
+    An entity that fails adds no record and harms no other. Too many records fail all of them.
     """
     records: list[ClientQuotaRecord] = []
     outcomes: dict[QuotaEntity, Outcome] = {}
@@ -70,6 +72,9 @@ def alter(
             outcomes[entity] = Outcome(alteration.entity, ErrorCode.INVALID_REQUEST, str(refusal))
         else:
             outcomes[entity] = Outcome(alteration.entity)
+    if len(records) > MAX_RECORDS:
+        error = ErrorCode.POLICY_VIOLATION
+        return [], [Outcome(item.entity, error, error.message) for item in outcomes.values()]
     return records, list(outcomes.values())
 
 
