@@ -184,7 +184,7 @@ def test_the_command_tells_people_and_programs_and_keeps_a_table(
     told = " ".join(out.split())
     assert "Z 166 topic deleted orders.eu User:alice likely DeleteTopics" in told
     assert "75 rows kept as table who" in out and "75 changes of" in out
-    assert "1 lines could not be read; the first, at byte 15794: 'torn'" in err
+    assert "1 line could not be read; the first, at byte 15794: 'torn'" in err
     code, out, _ = command(*words, "--json", "--quiet", home=home)
     *rows, last = map(json.loads, out.splitlines())
     assert code == 1 and last["summary"]["kept_rows"] == 75

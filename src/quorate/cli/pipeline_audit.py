@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quorate.base.words import many
 from quorate.cli.options import Tool
 from quorate.cli.pipeline_job import (
     BAD_INPUT,
@@ -69,7 +70,9 @@ def report(clusters: tuple[str, ...], **words: Any) -> int:
             tell=tell,
         )
     told = {"out": words["out"], "clusters": [one.cluster_id for one in shown]}
-    print_told(told, words["as_json"], lambda: [f"{len(shown)} clusters told in {words['out']}"])
+    print_told(
+        told, words["as_json"], lambda: [f"{many(len(shown), 'cluster')} told in {words['out']}"]
+    )
     return 0
 
 

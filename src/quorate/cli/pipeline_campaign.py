@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from quorate.base.errors import QuorateError
+from quorate.base.words import many
 from quorate.cli.columns import table_lines
 from quorate.cli.options import CONTEXT, Tool
 from quorate.cli.pipeline_job import absolute, job_on_spark, place_options, print_told
@@ -149,11 +150,11 @@ def _lines(summary: Summary) -> list[str]:
 
     totals = summary.totals
     lines = [
-        f"version {totals.code.version}: {totals.seeds} worlds ({summary.ran} of them now), "
-        f"{totals.events} events, {totals.simulated_ms / 3_600_000:.1f} simulated hours in "
+        f"version {totals.code.version}: {many(totals.seeds, 'world')} ({summary.ran} of them "
+        f"now), {totals.events} events, {totals.simulated_ms / 3_600_000:.1f} simulated hours in "
         f"{totals.cpu_s:.0f} s of processor time",
     ]
-    lines += [f"{count} seeds failed: {check}" for check, count in totals.checks.items()]
+    lines += [f"{many(count, 'seed')} failed: {check}" for check, count in totals.checks.items()]
     for one in summary.failures:
         lines += [
             f"seed {one.seed} failed: {one.check}: {one.message}",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quorate.base.words import many
 from quorate.cli.options import Tool
 from quorate.cli.pipeline_job import (
     BAD_INPUT,
@@ -100,13 +101,13 @@ def compact(**words: Any) -> int:
 
 def _ingest_lines(summary: Summary, words: Mapping[str, Any]) -> list[str]:
     found = [
-        f"{summary.records} records and {summary.events} events taken into {summary.warehouse} "
-        f"in {summary.seconds:.1f} s",
+        f"{many(summary.records, 'record')} and {many(summary.events, 'event')} taken into "
+        f"{summary.warehouse} in {summary.seconds:.1f} s",
         *cluster_lines(summary),
     ]
     if summary.damaged_pieces:
         found.append(
-            f"  {summary.damaged_pieces} damaged pieces in the input: "
+            f"  {many(summary.damaged_pieces, 'damaged piece')} in the input: "
             f'quorate pipeline history {place_of(words)} "SELECT * FROM quarantine"'
         )
     return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quorate.base.words import many
 from quorate.cli.options import Tool
 from quorate.cli.pipeline_job import (
     BAD_INPUT,
@@ -141,12 +142,15 @@ def _until_stopped() -> Iterator[Callable[[], bool]]:
 
 def _lines(told: Followed) -> list[str]:
     found = [
-        f"{told.records} records and {told.events} events taken into {told.warehouse} in "
-        f"{told.batches} batches, {told.seconds:.1f} s",
+        f"{many(told.records, 'record')} and {many(told.events, 'event')} taken into "
+        f"{told.warehouse} in {many(told.batches, 'batch', 'batches')}, {told.seconds:.1f} s",
         *cluster_lines(told),
     ]
     if told.damaged_pieces:
-        found.append(f"  {told.damaged_pieces} notes and damaged pieces, see `quarantine`")
+        found.append(
+            f"  {many(told.damaged_pieces, 'note or damaged piece', 'notes and damaged pieces')}, "
+            "see `quarantine`"
+        )
     found += [f"  not read, for it may still be written: {end}" for end in told.unread]
     found += [f"  passed over: {archive}" for archive in told.passed_over]
     found += [f"  waited for: {cluster}" for cluster in told.silent]

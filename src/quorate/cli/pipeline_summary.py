@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from quorate.base.words import many
+
 if TYPE_CHECKING:
     from quorate.spark.tables.summary import ClusterSummary, Summary
 
@@ -36,8 +38,8 @@ def _taken(one: ClusterSummary) -> str:
     if one.log_end_offset == 0 and one.applied_end_offset is None:
         return "nothing could be taken"
     return (
-        f"{one.records} records, {one.events} events; the log ends at offset {one.log_end_offset}, "
-        f"the state at {one.applied_end_offset}"
+        f"{many(one.records, 'record')}, {many(one.events, 'event')}; the log ends at offset "
+        f"{one.log_end_offset}, the state at {one.applied_end_offset}"
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.base.words import many
 from quorate.cli.columns import table_lines
 from quorate.cli.options import Tool
 from quorate.cli.pipeline_job import BAD_INPUT, absolute, job_on_spark, job_options
@@ -187,7 +188,7 @@ def _warnings(answer: Answer) -> list[str]:
             position, text = one.first_unread[0]
             kind = f" ({one.not_utf8} are no UTF-8)" if one.not_utf8 else ""
             found.append(
-                f"{one.path}: {one.unread} lines could not be read{kind}; the first, at byte "
-                f"{position}: {text!r}"
+                f"{one.path}: {many(one.unread, 'line')} could not be read{kind}; the first, at "
+                f"byte {position}: {text!r}"
             )
     return found

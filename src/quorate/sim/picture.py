@@ -11,6 +11,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from quorate.base.words import many
 from quorate.raft.inputs import Answered, Received
 from quorate.raft.messages import Request, Response, VoteRequest, VoteResponse
 from quorate.sim.network import OUTSIDE
@@ -215,13 +216,13 @@ class Picture(Observer):
             }
             for node_id, lane in self._lanes.items()
         ]
-        many = _many(plan.voters, "voter")
+        members = many(plan.voters, "voter")
         if plan.observers:
-            many += f", {_many(plan.observers, 'observer')}"
+            members += f", {many(plan.observers, 'observer')}"
         return {
             "title": f"seed {plan.seed}",
-            "subtitle": f"{many}, {_many(plan.clients.count, 'client')}, "
-            f"{_many(len(plan.deeds), 'deed')}",
+            "subtitle": f"{members}, {many(plan.clients.count, 'client')}, "
+            f"{many(len(plan.deeds), 'deed')}",
             "version": code_version(),
             "format": plan.format,
             "trace": outcome.trace_hash,
@@ -238,10 +239,6 @@ class Picture(Observer):
             "ops": self._ops,
             "texts": list(self._texts),
         }
-
-
-def _many(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 class _Lane:

@@ -18,6 +18,7 @@ from typing import BinaryIO, Final
 import click
 
 from quorate.base.ids import Uuid, uuid_to_text
+from quorate.base.words import many
 from quorate.formats.batch import encode_batch, encode_keyed_batch
 from quorate.formats.control import (
     KRaftVersionRecord,
@@ -381,7 +382,9 @@ def write_cluster(home: Path, fleet: Fleet, number: int) -> Written:
 def main(home: Path, jobs: int, **words: int) -> None:
     """Write metadata logs of a fleet below HOME; the same arguments make the same bytes."""
     written = generate(home, Fleet(**words), jobs)
-    click.echo(f"{written.files} files, {written.records} records, {written.size} bytes")
+    click.echo(
+        f"{many(written.files, 'file')}, {many(written.records, 'record')}, {written.size} bytes"
+    )
 
 
 if __name__ == "__main__":

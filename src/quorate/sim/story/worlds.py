@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from quorate.base.words import many
 from quorate.sim.plan import Plan, PlanError
 from quorate.sim.plan_text import parse_plan, plan_text
 from quorate.sim.run import Outcome, checked, run_plan
@@ -84,10 +85,6 @@ def _line_of(setting: str, head: list[str]) -> int:
     return next((n for n, found in enumerate(words, 1) if found[:1] == [setting]), 0)
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def tell_world(text: str, name: str) -> Told:
     """Run a world; raises StoryError where the file does not parse."""
     scenario = parse_world(text, name)
@@ -96,5 +93,5 @@ def tell_world(text: str, name: str) -> Told:
     if found == scenario.outcome:
         return Told(told, ())
     plan = scenario.plan
-    commands = (f"a world of {_many(plan.voters, 'voter')} and {_many(len(plan.deeds), 'deed')}",)
+    commands = (f"a world of {many(plan.voters, 'voter')} and {many(len(plan.deeds), 'deed')}",)
     return Told(told, (Difference(scenario.line, commands, scenario.outcome, found),))

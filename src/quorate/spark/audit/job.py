@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quorate.base.words import many
 from quorate.spark.audit.chain import Part
 from quorate.spark.audit.matching import differ, first_of
 from quorate.spark.audit.model import (
@@ -67,7 +68,7 @@ def audit(
     holds no metadata log or a file cannot be read.
     """
     replicas = _replicas(paths, cluster_id, fail_fast)
-    tell(f"auditing {len(replicas)} replicas")
+    tell(f"auditing {many(len(replicas), 'replica')}")
     try:
         # of each replica a state, and at most MOST_FINDINGS for each of its files
         verdicts = _verdicts(spark, replicas, fail_fast).collect()
