@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import QuorumState
+from quorate.spark.audit.agreement import judge_snapshots
 from quorate.spark.audit.chain import RESTORE
 from quorate.spark.audit.commit import Chain, Committed, committed, parting
 from quorate.spark.audit.headers import with_damaged_epochs
@@ -21,7 +21,6 @@ from quorate.spark.audit.model import (
     WARNING,
     ClusterVerdict,
     Control,
-    Digest,
     Finding,
     Mismatch,
     ReplayFacts,
@@ -33,7 +32,6 @@ from quorate.spark.audit.model import (
     Spot,
     state_of,
 )
-from quorate.spark.audit.orphans import INHERITED, inherited
 from quorate.spark.audit.sidefiles import (
     judge_bootstrap,
     judge_epochs,
@@ -49,7 +47,6 @@ _KEEP = (
     "Copy everything away before anything is started, and do not start these nodes together: a "
     "record that was acknowledged may be lost"
 )
-_OTHER = "the snapshot holds {} than the logs and snapshots of the others"
 
 
 @dataclass(slots=True)
@@ -96,7 +93,7 @@ class _Court:
         self._log_matching()
         self._identities()
         self._leaders()
-        self._snapshots_agree()
+        judge_snapshots(self._evidence.replays, self._chains, self._committed, self._findings)
         if self._committed is not None:
             for chain in chains:
                 self._against(chain, self._committed)
@@ -319,54 +316,6 @@ class _Court:
                     found = Finding("one-leader", VIOLATION, what, _KEEP, spot)
                     self._findings[path].append(found)
 
-    def _snapshots_agree(self) -> None:
-        """Snapshots of one id hold the same state, and what any replay gives for it."""
-        told: dict[OffsetAndEpoch, dict[Digest, list[tuple[str, bool]]]]
-        told = defaultdict(lambda: defaultdict(list))
-        spots: dict[tuple[str, OffsetAndEpoch], Spot] = {}
-        main = self._committed
-        for replay in self._evidence.replays:
-            for one in replay.snapshots:
-                if one.digest is not None:
-                    told[one.id][one.digest].append((replay.path, one.checked))
-                    spots[replay.path, one.id] = Spot(one.file, None, 0, *one.id)
-        for snapshot_id, digests in told.items():
-            for replay in self._evidence.replays:
-                chain = self._chains[replay.path]
-                digest = replay.digests.get(snapshot_id.offset)
-                on_main = main is not None and (parting(main.main, chain) or chain.end)
-                if digest and on_main and on_main >= snapshot_id.offset:
-                    digests[digest].append((replay.path, True))
-            if len(digests) > 1:
-                self._odd_snapshots(snapshot_id, digests, spots)
-
-    def _odd_snapshots(
-        self,
-        snapshot_id: OffsetAndEpoch,
-        digests: Mapping[Digest, Sequence[tuple[str, bool]]],
-        spots: Mapping[tuple[str, OffsetAndEpoch], Spot],
-    ) -> None:
-        """Those that no replay gave, where another was given by more."""
-        top = max(sum(sure for _, sure in holders) for holders in digests.values())
-        trusted = {
-            digest.state
-            for digest, holders in digests.items()
-            if sum(sure for _, sure in holders) == top
-        }
-        for digest, holders in digests.items():
-            if sum(sure for _, sure in holders) == top:
-                continue
-            for path, sure in holders:
-                spot = spots.get((path, snapshot_id))
-                known = self._findings[path]
-                if spot is None or sure or _is_blamed(known, spot.file):
-                    continue
-                if digest.state in trusted:
-                    known.append(inherited(_OTHER.format("other configs of topics"), spot))
-                    continue
-                what = _OTHER.format("another state")
-                known.append(Finding("snapshot-agreement", DAMAGE, what, RESTORE, spot))
-
     def _against(self, chain: Chain, main: Committed) -> None:
         """Where a log leaves the one that is committed."""
         path, known = chain.replica.path, self._findings[chain.replica.path]
@@ -401,12 +350,6 @@ class _Court:
         )
         spot = Spot(offset=part, epoch=epochs[0] if epochs else None)
         known.append(Finding(DIVERGENT_TAIL, WARNING, what, CUT_OFF, spot))
-
-
-def _is_blamed(findings: Iterable[Finding], file: str | None) -> bool:
-    """Whether it was said of the file already that it holds another state."""
-    blamed = (one for one in findings if one.severity != WARNING or one.check == INHERITED)
-    return any(one.spot.file == file for one in blamed)
 
 
 def _is_damaged(findings: Iterable[Finding], file: str | None = None) -> bool:
