@@ -14,21 +14,17 @@ from quorate.spark.tables.lineage import (
     CHUNK,
     Group,
     Span,
-    Stretch,
     after_holes,
-    ahead,
-    bounds_of,
     covered,
     floors,
     intake,
     join_spans,
     lineage,
-    stretches,
     superseded,
     union,
-    up_to_open,
     without,
 )
+from quorate.spark.tables.stretches import Stretch, ahead, bounds_of, stretches, up_to_open
 from quorate.spark.tables.survey import SnapshotFile, Survey
 
 

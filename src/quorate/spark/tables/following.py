@@ -11,18 +11,13 @@ from quorate.spark.tables.bronze import CREATIONS, MARKS, Place, Taken
 from quorate.spark.tables.control import Progress, plan_progress
 from quorate.spark.tables.files import DataFile, safe_name
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.lineage import (
-    Stretch,
-    after_holes,
-    covered,
-    stretches,
-    up_to_open,
-    without,
-)
+from quorate.spark.tables.lineage import after_holes, covered, without
 from quorate.spark.tables.read import at_least, read_table
-from quorate.spark.tables.state import ClusterWork, apply, slices_for, transactions
+from quorate.spark.tables.state import ClusterWork, apply, slices_for
 from quorate.spark.tables.store import Plan, Store, Stored
+from quorate.spark.tables.stretches import Stretch, stretches, up_to_open
 from quorate.spark.tables.summary import BadInput, Summary, of_cluster, worst
+from quorate.spark.tables.transactions import transactions
 from quorate.spark.tables.versions import CURRENT
 
 if TYPE_CHECKING:

@@ -21,11 +21,9 @@ from quorate.spark.tables.founded import without_founded
 from quorate.spark.tables.lineage import (
     Group,
     Intake,
-    ahead,
     covered,
     lineage,
     overlap,
-    stretches,
     superseded,
     union,
     without,
@@ -44,6 +42,7 @@ from quorate.spark.tables.read import read_table
 from quorate.spark.tables.rewind import rewind, rewind_state
 from quorate.spark.tables.seam import strangers, without_strangers
 from quorate.spark.tables.store import ConcurrentRun, Plan, Store
+from quorate.spark.tables.stretches import ahead, stretches
 from quorate.spark.tables.summary import (
     BadInput,
     Overtaken,

@@ -23,8 +23,8 @@ from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import QUARANTINE
 from quorate.spark.tables.lineage import Span, after_holes, without
 from quorate.spark.tables.read import at_least, read_table
-from quorate.spark.tables.state import transactions
 from quorate.spark.tables.store import Plan, Store, Stored
+from quorate.spark.tables.transactions import transactions
 from quorate.spark.tables.versions import CLOSED, CURRENT, in_slice
 
 if TYPE_CHECKING:

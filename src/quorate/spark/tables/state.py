@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from quorate.spark.decode.arrays import microseconds
 from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.lineage import Span, Stretch, after_holes, bounds_of, chunk_of, floors
+from quorate.spark.tables.lineage import Span, after_holes, floors
 from quorate.spark.tables.orphans import ORPHANED, marked
 from quorate.spark.tables.slices import BASELINE, BASELINE_END, RESLICE, TOPIC_CONFIGS, Slice, Step
+from quorate.spark.tables.stretches import Stretch, bounds_of
+from quorate.spark.tables.transactions import in_transactions
 from quorate.spark.tables.versions import SlicePlace
 
 if TYPE_CHECKING:
@@ -97,7 +99,8 @@ def apply(
 
     steps = _log_steps(log, work)
     if any(one.marks for one in work):
-        steps = _in_transactions(steps, log, work)
+        holes = {one.cluster_id: after_holes(one.spans) for one in work}
+        steps = in_transactions(steps, log, holes)
     steps = _never_back(steps, work)
     baselines = _baselines(snapshots, work)
     if baselines:
@@ -141,67 +144,6 @@ def _log_steps(log: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
         *("offset", "epoch"),
         F.unix_micros("timestamp").alias("time"),
         *("type", "record", "topic_id", "topic_name", "file", "position", "node_id"),
-    )
-
-
-def transactions(log: DataFrame, after_holes: Mapping[str, Sequence[int]]) -> DataFrame:
-    """Every metadata transaction: where it begins and ends, and the type of its end.
-
-    `finish` is null for one that has not ended, or whose end is in a hole of the log.
-
-    after_holes: by cluster the offsets at which its log goes on after a hole
-    """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    marks = log.where(F.col("type").like("%TransactionRecord"))
-    after = Window.partitionBy("cluster_id", _holes_before(after_holes)).orderBy("offset")
-    return (
-        marks.withColumn("finish", F.lead("offset").over(after))
-        .withColumn("how", F.lead("type").over(after))
-        .withColumn("at", F.lead("time").over(after))
-        .where("type = 'BeginTransactionRecord'")
-        .select("cluster_id", F.col("offset").alias("start"), "finish", "how", "at")
-    )
-
-
-def _holes_before(after_holes: Mapping[str, Sequence[int]]) -> Column:
-    """How many holes the log has before an offset."""
-    from pyspark.sql import functions as F
-
-    cases = [
-        F.when(F.col("cluster_id") == id, sum((F.col("offset") >= at).cast("int") for at in starts))
-        for id, starts in after_holes.items()
-        if starts
-    ]
-    return F.coalesce(*cases, F.lit(0))
-
-
-def _in_transactions(steps: DataFrame, log: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
-    """Records of a transaction take effect when it ends; those of an aborted one never."""
-    from pyspark.sql import functions as F
-
-    holes = {one.cluster_id: after_holes(one.spans) for one in work}
-    found = transactions(log, holes).withColumnRenamed("cluster_id", "of")
-    found = found.where("finish IS NOT NULL")
-    # by chunk, since there may be as many transactions as there is log: too many to broadcast
-    chunks = F.expr(f"explode(sequence({chunk_of('start')}, {chunk_of('finish')}))")
-    found = found.withColumn("at_chunk", chunks)
-    steps = steps.withColumn("chunk", F.expr(chunk_of("offset")))
-    inside = (
-        (steps.cluster_id == found.of)
-        & (steps.chunk == found.at_chunk)
-        & (steps["offset"] > found.start)
-        & (steps["offset"] < found.finish)
-        & ~steps.type.isin("LeaderChange", "KRaftVersion", "KRaftVoters")
-    )
-    joined = steps.join(found, inside, "left")
-    joined = joined.where("how IS NULL OR how <> 'AbortTransactionRecord'")
-    ended = F.unix_micros("at")
-    return (
-        joined.withColumn("effective_offset", F.coalesce("finish", "effective_offset"))
-        .withColumn("effective_time", F.coalesce(ended, "effective_time"))
-        .drop("of", "start", "finish", "how", "at", "at_chunk", "chunk")
     )
 
 
