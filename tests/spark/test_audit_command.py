@@ -13,8 +13,11 @@ import pytest
 
 from metadata.samples import DATA
 from quorate.cli import main
+from quorate.formats.batch import encode_batch, encode_control_batch
+from quorate.raft.values import LeaderChange
 from quorate.spark.audit import audit_here
 from spark.fleet import STATIC
+from spark.logs import NO_OP, START_MS, batches, log_directory
 from spark.replica_dirs import change, copy_of, flip, log_of
 from spark.shared import SESSIONS
 
@@ -73,6 +76,27 @@ def test_damage_is_exit_code_1(audit, tmp_path):
     assert [one["cluster_id"] for one in told["clusters"]] == [STATIC]
     states = {one["node_id"]: one["state"] for one in told["clusters"][0]["replicas"]}
     assert states == {1: "sound", 2: "damaged", 3: "sound", 11: "sound"}
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (0, "nothing is known to be committed: from offset 0 on the replicas contradict"),
+        (3, "committed up to offset 3, epoch 1; from offset 3 on the replicas contradict"),
+    ],
+)
+def test_what_is_committed_is_told_up_to_where_replicas_contradict_each_other(
+    audit, tmp_path, first, told
+):
+    logs = [encode_batch(n, 1, START_MS, [NO_OP]) for n in range(first)]
+    logs[:1] = batches(()) if first else []
+    for node in (1, 2):
+        other = encode_control_batch(first, 1, START_MS + node, [LeaderChange(1, (1, 2), (1, 2))])
+        if first:
+            other = encode_batch(first, 1, START_MS + node, [NO_OP])
+        log_directory(tmp_path / f"node{node}", {0: b"".join([*logs, other])}, node=node)
+    code, out, _ = audit(tmp_path)
+    assert code == 1 and f"cluster cluster-a: {told} each other\n" in out
 
 
 @pytest.mark.parametrize("name", ["node2.tar", "node2.tar.gz", "node2.zip"])

@@ -14,7 +14,7 @@ from quorate.formats.files import (
 from quorate.formats.snapshot import encode_snapshot, read_snapshot
 from quorate.raft.values import ControlState, LeaderChange
 from quorate.spark.audit import audit_here
-from spark.logs import START_MS, topic
+from spark.logs import NO_OP, START_MS, batches, log_directory, topic
 from spark.replica_dirs import (
     FIRST,
     LOG,
@@ -453,3 +453,21 @@ def test_a_bootstrap_checkpoint_that_was_cut(cluster, left):
     file = log_of(cluster, 2).parent.parent / BOOTSTRAP_CHECKPOINT
     change(file, lambda old: old[:left])
     assert only(cluster, 2, "damaged") == [("bootstrap", "damage", str(file), None)]
+
+
+@pytest.mark.parametrize(("theirs", "known"), [(1, (6, None)), (2, (1, 1))])
+def test_two_clusters_under_one_id(tmp_path, theirs, known):
+    """Nobody can say which is right where none has a majority; no tail is harmless in any case."""
+    one = batches((1, 3, 2))
+    other = [*batches((1, 4), epoch=1), *batches((2,), base=6, epoch=3)]
+    other[1:2] = [encode_batch(1, 1, START_MS, [NO_OP])]
+    paths = [log_directory(tmp_path / f"a{n}", {0: b"".join(one)}, node=n) for n in (1, 2)]
+    paths += [
+        log_directory(tmp_path / f"b{n}", {0: b"".join(other)}, node=n) for n in (3, 4)[:theirs]
+    ]
+    report = audit_here([str(path) for path in paths])
+    (found,) = report.clusters
+    assert (found.committed_end, found.contradicted_from) == known
+    tails = [one for one in report.findings if one.check == "divergent-tail"]
+    assert tails and not any("Nothing is to be done" in one.advice for one in tails)
+    assert not report.ok

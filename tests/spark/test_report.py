@@ -118,6 +118,10 @@ def test_what_the_audit_found_is_told_of_clusters_without_pictures_too():
     assert text.count("split brain at offset 7 [/x/0.log, byte 5, offset 7") == 1
     heads = [part.partition("</h2>")[0] for part in text.split("<h2>")[1:]]
     assert heads == ["cluster-0", "cluster-2"]
+    assert "Committed: up to offset 3." in text
+    assert "from offset 2 on the replicas contradict" in page(
+        clusters, {"clusters": [{**audit[1], "contradicted_from": 2}]}
+    )
     assert "it waits; 2 in quarantine" in text
 
 

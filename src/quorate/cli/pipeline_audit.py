@@ -19,7 +19,7 @@ from quorate.cli.pipeline_job import (
 )
 
 if TYPE_CHECKING:
-    from quorate.spark.audit import Report
+    from quorate.spark.audit import ClusterVerdict, Report
 
 
 @click.command(cls=Tool)
@@ -79,13 +79,7 @@ def report(clusters: tuple[str, ...], **words: Any) -> int:
 def _audit_lines(report: Report) -> list[str]:
     found = []
     for cluster in report.clusters:
-        end = cluster.committed_end
-        known = (
-            "too few voters are here to say what is committed"
-            if end is None
-            else f"committed up to offset {end}, epoch {cluster.committed_epoch}"
-        )
-        found.append(f"cluster {cluster.cluster_id}: {known}")
+        found.append(f"cluster {cluster.cluster_id}: {_committed(cluster)}")
         for one in cluster.replicas:
             end_text = "no log" if one.end is None else f"offsets {one.start} to {one.end}"
             who = "unknown node" if one.node_id < 0 else f"node {one.node_id}"
@@ -94,6 +88,21 @@ def _audit_lines(report: Report) -> list[str]:
                 more = f" (and {finding.more} more like it)" if finding.more else ""
                 found.append(f"    {finding}{more}")
     return [*found, "all is well" if not report.findings else _audit_sum(report)]
+
+
+def _committed(cluster: ClusterVerdict) -> str:
+    end, doubt = cluster.committed_end, cluster.contradicted_from
+    known = (
+        "too few voters are here to say what is committed"
+        if end is None
+        else f"committed up to offset {end}, epoch {cluster.committed_epoch}"
+    )
+    if doubt is None:
+        return known
+    from_there = f"from offset {doubt} on the replicas contradict each other"
+    return (
+        f"nothing is known to be committed: {from_there}" if end == 0 else f"{known}; {from_there}"
+    )
 
 
 def _audit_sum(report: Report) -> str:

@@ -10,6 +10,7 @@ from quorate.formats.files import QuorumState
 from quorate.spark.audit.agreement import judge_snapshots
 from quorate.spark.audit.chain import RESTORE
 from quorate.spark.audit.commit import Chain, Committed, committed, parting
+from quorate.spark.audit.doubt import contradicted_from, hedge
 from quorate.spark.audit.headers import with_damaged_epochs
 from quorate.spark.audit.identity import judge_identities
 from quorate.spark.audit.lost import Witnesses, judge_log_end, judge_missing_log
@@ -99,16 +100,23 @@ class _Court:
                 self._against(chain, self._committed)
             for path, found in judge_majority(self._committed, list(self._chains.values())).items():
                 self._findings[path].append(found)
+        hedge(self._findings)
 
     def verdict(self) -> ClusterVerdict:
         found = self._committed
+        end = None if found is None else found.end
+        main = "" if found is None else found.main.replica.path
+        doubt = contradicted_from(self._findings, main)
+        if end is not None and doubt is not None:
+            end = min(end, doubt)
         voters = found.voters if found is not None and found.voters is not None else ()
         return ClusterVerdict(
             self._evidence.replicas[0].cluster_id,
             tuple(map(str, voters)),
-            None if found is None else found.end,
-            None if found is None else found.epoch,
+            end,
+            None if found is None or not end else found.main.epoch_at(end - 1),
             tuple(self._verdict(one) for one in self._evidence.replicas),
+            doubt,
         )
 
     def _verdict(self, replica: Replica) -> ReplicaVerdict:

@@ -221,9 +221,14 @@ class ClusterVerdict:
     voters: tuple[str, ...]
     """As of the end of what is committed: id, or id and directory id."""
     committed_end: int | None
-    """Everything before is known to be committed; None when too few voters were given."""
+    """Everything before is known to be committed; None when too few voters were given.
+
+    Never behind `contradicted_from`.
+    """
     committed_epoch: int | None
     replicas: tuple[ReplicaVerdict, ...]
+    contradicted_from: int | None = None
+    """The first offset at which replicas contradict each other and nobody can say who is right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,9 @@ def _end(row: Mapping[str, Any], span: Span) -> int:
 def _verdict(verdict: Mapping[str, Any]) -> str:
     end = verdict["committed_end"]
     known = "not known: too few voters were given" if end is None else f"up to offset {end}"
+    doubt = verdict.get("contradicted_from")  # a report.json of before that was told lacks it
+    if doubt is not None:
+        known += f"; from offset {doubt} on the replicas contradict each other"
     rows = []
     for replica in verdict["replicas"]:
         told = [
