@@ -35,6 +35,7 @@ from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS, text_of
 from quorate.spark.tables.layout import TABLES
+from quorate.spark.tables.mending import mend
 from quorate.spark.tables.store import ConcurrentRun
 from quorate.spark.tables.summary import BadInput
 from quorate.spark.tables.warehouse import open_store
@@ -631,3 +632,44 @@ def test_a_warehouse_of_before_there_was_word_of_what_is_committed_goes_on(spark
     assert known.unproven == ((0, known.log_end),) and known.committed_end == 0
     assert [row["unproven"] for row in rows_of(open_store(str(home)), "clusters")] == [None]
     assert take(spark, home, ["b-failover/node1"]).clusters[DYNAMIC].records > 0
+
+
+def test_a_delta_table_gets_the_columns_that_came_after_it(spark, tmp_path, monkeypatch):
+    """Readers of Delta Lake go by the schema in the table's log."""
+    home, new = tmp_path / "home", {"committed_end_offset", "unproven"}
+    take(spark, home, ["a-first/node1"])
+    created = home / "control/clusters/_delta_log/00000000000000000000.json"
+    lines = [json.loads(line) for line in created.read_text().splitlines()]
+    for line in lines:
+        if told := line.get("metaData"):
+            schema = json.loads(told["schemaString"])
+            schema["fields"] = [one for one in schema["fields"] if one["name"] not in new]
+            told["schemaString"] = json.dumps(schema)
+    created.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    table = DeltaTable(home / "control/clusters")
+    assert new.isdisjoint(table.to_pyarrow_table().column_names)
+    real = DeltaStore._widened
+
+    def raced(self, path, found, schema):
+        other = self._open(path)
+        real(self, path, other, schema)
+        return real(self, path, found, schema)
+
+    monkeypatch.setattr(DeltaStore, "_widened", raced)
+    take(spark, home, ["b-failover/node1"])
+    [row] = DeltaTable(home / "control/clusters").to_pyarrow_table().to_pylist()
+    assert row["committed_end_offset"] > 0 and json.loads(row["unproven"])
+    assert rows_of(open_store(str(home)), "clusters") == [row]
+    take(spark, home, ["c-reconfigured/node1"])
+    altered = [
+        one["version"]
+        for one in DeltaTable(home / "control/clusters").history()
+        if one["operation"] == "ADD COLUMN"
+    ]
+    assert len(altered) == 1, "once is enough"
+    lost = home / f"control/clusters/_delta_log/{altered[0]:020}.json"
+    lost.unlink()
+    assert mend(open_store(str(home)))
+    take(spark, home, ["d-divergent/node1"])
+    columns = DeltaTable(home / "control/clusters").to_pyarrow_table().column_names
+    assert new.issubset(columns)

@@ -306,19 +306,40 @@ class DeltaStore(Store):
             raise LostCommit(f"{self._uri(path)}/_delta_log: {what}", self.root) from None
 
     def _opened(self, path: str, schema: pa.Schema) -> Any:
-        """The table, made where there is none."""
+        """The table, made where there is none, with the columns that came after it was made."""
         from deltalake import DeltaTable
 
         found = self._open(path)
         if found is not None:
-            return found
+            return self._widened(path, found, schema)
         self.fs.create_dir(self.path(path), recursive=True)
         return DeltaTable.create(
             self._uri(path), schema, mode="ignore", storage_options=self._options or None
         )
 
+    def _widened(self, path: str, found: Any, schema: pa.Schema) -> Any:
+        """The table with all columns: other readers know of those only that its log names."""
+        from deltalake import Schema
+        from deltalake.exceptions import DeltaError
+
+        lacking = _lacking(found, schema)
+        if not lacking:
+            return found
+        try:
+            found.alter.add_columns(Schema.from_arrow(pa.schema(lacking)).fields)
+        except DeltaError:
+            found = self._open(path)
+            if found is None or _lacking(found, schema):
+                raise  # or another process has done the same
+        return self._open(path)
+
     def _uri(self, path: str) -> str:
         return f"{self.root}/{path}"
+
+
+def _lacking(table: Any, schema: pa.Schema) -> list[pa.Field]:
+    known = {field.name for field in table.schema().fields}
+    return [field for field in schema if field.name not in known]
 
 
 def _first_line(error: Exception) -> str:
