@@ -278,3 +278,10 @@ def test_what_cannot_be_read_is_said(spark, tmp_path):
     for path in ("wrong.json", "missing.json"):
         with pytest.raises(ReportError, match=path):
             report(spark, str(tmp_path), str(tmp_path / "o.html"), audit=str(tmp_path / path))
+
+
+@pytest.mark.parametrize("name", ["plain", "it's", "back\\", "\\'", "a\\nb", "{0}"])
+def test_a_cluster_may_be_called_anything(spark, name):
+    sql = "SELECT c FROM VALUES ('other') AS t(c) UNION ALL SELECT explode(array({clusters}))"
+    rows = gathering._ask(spark, sql, {name: Cluster(name, SPAN)})
+    assert [row["c"] for row in rows] == ["other", name]

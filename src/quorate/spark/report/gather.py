@@ -201,6 +201,11 @@ def _ask(
     spark: SparkSession, sql: str, shown: dict[str, Cluster] | None = None, **words: Any
 ) -> list[Row]:
     if shown is not None:
-        quoted = ", ".join("'" + name.replace("'", "\\'") + "'" for name in shown)
+        quoted = ", ".join(map(_literal, shown))
         sql = sql.format(clusters=quoted, **words)
     return [row.asDict() for row in spark.sql(sql).collect()]
+
+
+def _literal(text: str) -> str:
+    """A text in SQL; a cluster's id may be any, as meta.properties has it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
