@@ -66,11 +66,13 @@ def judge(folder: Path, jar: Path, seconds: float) -> str:
     """Let TLC look at Run.tla in `folder`, for so long; all that it said."""
     for module in SPEC.glob("Quorate*.tla"):
         shutil.copy(module, folder)
-    java = ["java", "-XX:+UseSerialGC", "-cp", str(jar), "tlc2.TLC", "-workers", "1", "-nowarning"]
+    own = f"-Djava.io.tmpdir={folder}"  # TLC deletes there what another run may be at
+    java = ["java", own, "-XX:+UseSerialGC", "-cp", str(jar)]
+    tlc = [*java, "tlc2.TLC", "-workers", "1", "-nowarning"]
     said = folder / "tlc.log"
     with said.open("w") as out:
         try:
-            command = [*java, "-config", "Run.cfg", "QuorateTrace.tla"]
+            command = [*tlc, "-config", "Run.cfg", "QuorateTrace.tla"]
             subprocess.run(command, cwd=folder, stdout=out, stderr=out, timeout=seconds)
         except subprocess.TimeoutExpired:
             out.flush()

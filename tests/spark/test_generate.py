@@ -63,6 +63,6 @@ def test_another_seed_makes_another_cluster():
 def test_the_command_says_what_it_wrote(tmp_path: Path):
     found = CliRunner().invoke(main, [str(tmp_path / "fleet"), "--records", "500"])
     assert found.exit_code == 0
-    assert found.output.startswith("1 files, 500 records, ")
+    assert found.output.startswith("1 file, 500 records, ")
     bad = CliRunner().invoke(main, [str(tmp_path / "fleet"), "--records", "0"])
     assert bad.exit_code == 2 and "--records" in bad.output

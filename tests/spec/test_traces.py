@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -72,3 +73,10 @@ def test_a_lie_is_refused(lie: Callable[[Line], Line | None], tmp_path: Path) ->
     assert verdict.clean, verdict.text
     assert f'<<"reached line", {at + 1}>>' in verdict.text
     assert f'<<"reached line", {at + 2}>>' not in verdict.text
+
+
+def test_no_two_runs_of_tlc_share_a_folder(tmp_path: Path) -> None:
+    """It unpacks its modules, and deletes them when it ends: others lost them beside it."""
+    said = judge(takeover(), tmp_path).text
+    read = re.findall(r"Parsing file (\S+)", said)
+    assert read and all(path.startswith(f"{tmp_path}/") for path in read), said

@@ -61,7 +61,9 @@ def copy_spec(folder: Path) -> None:
 def check(folder: Path, module: str, config: str, *, quick: bool = True) -> Verdict:
     """Let TLC check `module` with `config`, both in `folder`."""
     assert shutil.which("java"), "no java on the PATH: TLC needs Java 17 or later"
-    java = ["java", *JVM, *(QUICK if quick else ()), "-cp", str(jar())]
+    # TLC unpacks its own modules there, and deletes them when it ends: no two runs may share it.
+    own = f"-Djava.io.tmpdir={folder}"
+    java = ["java", own, *JVM, *(QUICK if quick else ()), "-cp", str(jar())]
     main = [*java, "tlc2.TLC", "-workers", "1", "-metadir", "states"]
     done = subprocess.run(
         [*main, "-cleanup", "-nowarning", "-config", config, module],
