@@ -60,7 +60,7 @@ def fetch_before_durable(patch: pytest.MonkeyPatch) -> None:
 
 
 def count_before_durable(patch: pytest.MonkeyPatch) -> None:
-    def appended(self: Durable, end_offset: int) -> None:
+    def appended(self: Durable, end_offset: int, now_ms: int) -> None:
         self.log_seq = self.next_seq
         self.end_offset = end_offset
 
