@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from quorate.spark.files.paths import SourceError
 from quorate.spark.who import lines
 from quorate.spark.who.bodies import READERS, parse_request, shown
 from quorate.spark.who.keys import CLUSTER, MENTION, NAMED, TOLD
@@ -132,6 +133,27 @@ def test_a_compressed_file_gives_the_positions_of_its_text(tmp_path):
     found = list(records(piece, layout()))
     assert [(r.position, r.begins) for r in found] == [(0, False), (6, True), (44, True)]
     assert found[1].text.endswith("(y)")
+
+
+def test_what_can_be_unpacked_of_a_compressed_file_is_read_and_the_rest_is_told(tmp_path):
+    texts = [f"[2026-11-22 03:31:08,604] INFO {hash((1, i)):064x} (y)" for i in range(90_000)]
+    path = tmp_path / "server.log.gz"
+    packed = gzip.compress("\n".join(texts).encode())
+    path.write_bytes(packed[: len(packed) * 2 // 3])
+    *found, cut = records(Piece(str(path), 0), layout())
+    assert len(found) > 30_000 and [one.text for one in found] == texts[: len(found)]
+    assert not cut.begins and cut.text.startswith("cannot be unpacked from here on: ")
+    assert cut.position >= found[-1].position + len(found[-1].text)
+    path.write_bytes(packed[:5])
+    with pytest.raises(SourceError, match=r"server\.log\.gz"):
+        list(records(Piece(str(path), 0), layout()))
+
+
+def test_the_mark_of_utf_8_before_the_first_line_is_no_part_of_it(tmp_path):
+    path = tmp_path / "server.log"
+    path.write_text("[2026-11-22 03:31:08,604] INFO a (y)\n", "utf-8-sig")
+    [found] = records(Piece(str(path), 0), layout())
+    assert (found.begins, found.text) == (True, "[2026-11-22 03:31:08,604] INFO a (y)")
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch):

@@ -22,6 +22,7 @@ PIECE_BYTES: Final = 32 << 20
 LONGEST: Final = 4 << 20
 """Bytes of a line or a record that are kept; a FETCH in the request log can be long."""
 COMPRESSED: Final = (".gz", ".bz2", ".zst", ".lz4")
+_BROKEN: Final = (ArrowException, OSError, EOFError)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class Record(NamedTuple):
     position: int
     text: str
     begins: bool
-    """False for lines before the first record of a file, which belong to none."""
+    """False for lines before the first record of a file, which belong to none, and for the word
+    that a compressed file cannot be unpacked to its end."""
     is_utf8: bool = True
     """False where bytes are no UTF-8; in the text they are U+FFFD, so names are not known."""
 
@@ -52,12 +54,21 @@ def pieces(path: str, size: int) -> list[Piece]:
     return [Piece(path, start, min(start + PIECE_BYTES, size)) for start in starts]
 
 
+class _Cut(OSError):
+    """A file cannot be read from `position` on."""
+
+    def __init__(self, position: int, why: Exception) -> None:
+        super().__init__(str(why))
+        self.position = position
+
+
 def records(piece: Piece, layout: Layout) -> Iterator[Record]:
-    """The records that begin in a piece. Raises SourceError where the file cannot be read."""
+    """The records that begin in a piece. Raises SourceError where the file cannot be read; of a
+    compressed one, where nothing of it can."""
     try:
         with _open(piece.path) as stream:
             yield from _joined(_lines(stream, piece.start), layout, piece)
-    except (ArrowException, OSError, EOFError) as error:
+    except _BROKEN as error:
         raise SourceError(f"{piece.path}: {error}") from None
 
 
@@ -68,7 +79,7 @@ def is_text(piece: Piece) -> bool:
             if piece.start:
                 stream.seek(piece.start)
             return b"\0" not in stream.read(4096)
-    except (ArrowException, OSError, EOFError) as error:
+    except _BROKEN as error:
         raise SourceError(f"{piece.path}: {error}") from None
 
 
@@ -90,10 +101,13 @@ def _lines(stream: BinaryIO, start: int) -> Iterator[tuple[int, bytes]]:
         stream.seek(start - 1)
         position += _whole_line(stream)[1] - 1
     while True:
-        kept, size = _whole_line(stream)
+        try:
+            kept, size = _whole_line(stream)
+        except _BROKEN as error:
+            raise _Cut(position, error) from error
         if not size:
             return
-        yield position, kept.rstrip(b"\r\n")
+        yield position, kept.removeprefix(codecs.BOM_UTF8 if position == 0 else b"").rstrip(b"\r\n")
         position += size
 
 
@@ -111,25 +125,30 @@ def _joined(lines: Iterable[tuple[int, bytes]], layout: Layout, piece: Piece) ->
     """Lines that begin no record, put to the one before."""
     begun: _Begun | None = None
     end = piece.end
-    for position, line in lines:
-        text, is_utf8 = _text(line)
-        if layout.begin.match(text):
-            if begun is not None:
-                yield begun.record()
-            if end is not None and position >= end:
+    cut: Record | None = None
+    try:
+        for position, line in lines:
+            text, is_utf8 = _text(line)
+            if layout.begin.match(text):
+                if begun is not None:
+                    yield begun.record()
+                if end is not None and position >= end:
+                    return
+                begun = _Begun(position, [text], len(text), is_utf8)
+            elif begun is not None:
+                begun.go_on(text, is_utf8)
+            elif end is not None and position >= end:
                 return
-            begun = _Begun(position, [text], len(text), is_utf8)
-        elif begun is not None:
-            if begun.size < LONGEST:
-                begun.lines.append(text)
-                begun.size += len(text)
-                begun.is_utf8 &= is_utf8
-        elif end is not None and position >= end:
-            return
-        elif piece.start == 0 and text:
-            yield Record(position, text, False, is_utf8)
+            elif piece.start == 0 and text:
+                yield Record(position, text, False, is_utf8)
+    except _Cut as found:
+        if not found.position or not piece.path.endswith(COMPRESSED):
+            raise
+        cut = Record(found.position, f"cannot be unpacked from here on: {found}", False)
     if begun is not None:
         yield begun.record()
+    if cut is not None:
+        yield cut
 
 
 @dataclass
@@ -141,6 +160,13 @@ class _Begun:
     size: int
     """Characters of the lines."""
     is_utf8: bool
+
+    def go_on(self, text: str, is_utf8: bool) -> None:
+        """A line more, unless there are LONGEST characters already."""
+        if self.size < LONGEST:
+            self.lines.append(text)
+            self.size += len(text)
+            self.is_utf8 &= is_utf8
 
     def record(self) -> Record:
         return Record(self.position, "\n".join(self.lines), True, self.is_utf8)
