@@ -37,7 +37,7 @@ def spark_scale(quick: bool) -> Report:
         for workers in (1, 2):
             system = f"{workers} worker{'s' * (workers > 1)} of one core"
             watch = Watch()
-            with started(Path(folder) / f"cluster-{workers}", workers) as (_, driver):
+            with started(Path(folder) / f"cluster-{workers}", workers) as driver:
                 driver.submit(decode, str(logs), 1).result()  # Spark's first time
                 watch.look()
                 before = watch.spent(*KINDS)
