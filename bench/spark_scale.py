@@ -12,6 +12,8 @@ from bench.report import Report
 from bench.spark_audit import KINDS, Watch
 from bench.spark_decode import FACTS
 
+from quorate.base.words import many
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -35,7 +37,7 @@ def spark_scale(quick: bool) -> Report:
         logs = Path(folder) / "fleet"
         generate(logs, fleet)
         for workers in (1, 2):
-            system = f"{workers} worker{'s' * (workers > 1)} of one core"
+            system = f"{many(workers, 'worker')} of one core"
             watch = Watch()
             with started(Path(folder) / f"cluster-{workers}", workers) as driver:
                 driver.submit(decode, str(logs), 1).result()  # Spark's first time

@@ -44,8 +44,8 @@ from quorate.wire.schema import Message
 FAILOVER: Final = "Controller failover"
 BOOTSTRAP_TRANSACTION: Final = "Bootstrap records"
 PLAINTEXT: Final = 0
-_REGISTERED_MS: Final = 5_000
-"""How long a record of the own registration may take to come back, as `registration.TIMEOUT_MS`."""
+REGISTERED_WITHIN_MS: Final = 5_000
+"""How long a node's own registration may take to be applied before it is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class MetadataMachine:
     def poll(self, now: Now, control: ControlState) -> Sequence[Sequence[bytes]]:
         batches, self._queue = self._queue, []
         if self._is_to_register(now):
-            self._register_at = now.monotonic_ms + _REGISTERED_MS
+            self._register_at = now.monotonic_ms + REGISTERED_WITHIN_MS
             batches.append([encode_record(self._registrant.record(), 0)])
         if self._noop_at is not None and now.monotonic_ms >= self._noop_at:
             self._noop_at = now.monotonic_ms + self._max_idle_ms

@@ -12,12 +12,11 @@ from typing import Final
 from quorate.base.ids import Address
 from quorate.metadata.image import Image
 from quorate.node.machine import Now
-from quorate.node.metadata_machine import Registrant
+from quorate.node.metadata_machine import REGISTERED_WITHIN_MS, Registrant
 from quorate.wire.messages import ControllerRegistrationRequest
 
 BACKOFF_MS: Final = 100
 MAX_BACKOFF_MS: Final = 120_000
-TIMEOUT_MS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Ask:
     to: int
     address: Address
     request: ControllerRegistrationRequest
-    timeout_ms: int = TIMEOUT_MS
+    timeout_ms: int = REGISTERED_WITHIN_MS
 
 
 class Registration:
@@ -72,7 +71,7 @@ class Registration:
         self._pending = False
         delay = min(BACKOFF_MS << min(self._failures, 20), MAX_BACKOFF_MS)
         self._failures = 0 if succeeded else self._failures + 1
-        self._not_before = now.monotonic_ms + (TIMEOUT_MS if succeeded else delay)
+        self._not_before = now.monotonic_ms + (REGISTERED_WITHIN_MS if succeeded else delay)
 
     def _request(self) -> ControllerRegistrationRequest:
         record = self._registrant.record()

@@ -69,8 +69,8 @@ class Link(asyncio.Protocol):
     ) -> None:
         self.has_answered = False
         """It has carried an answer: when it breaks, that is news."""
-        self.active_at = 0.0
-        """When it was asked or answered last (loop time, s)."""
+        self.answered_at = 0.0
+        """When the last answer came (loop time, s)."""
         self.is_closed = False
         self.pending: dict[int, Pending] = {}
         self._address = address
@@ -114,7 +114,6 @@ class Link(asyncio.Protocol):
             return
         item.version = version
         self.pending[self._correlation] = item
-        self.active_at = self._loop.time()
         self._write(frame)
 
     def close(self) -> None:
@@ -173,7 +172,7 @@ class Link(asyncio.Protocol):
         if item is None:
             raise WireError(f"a response with the unknown correlation id {correlation}")
         self.has_answered = True
-        self.active_at = self._loop.time()
+        self.answered_at = self._loop.time()
         try:
             _, message = decode_response(frame, item.ask.api_key, item.version)
         except WireError:

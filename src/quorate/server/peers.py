@@ -77,7 +77,7 @@ class Peer:
 
     def is_idle(self, since: float) -> bool:
         """Was it not asked for anything since then (loop time), and owes no answer?"""
-        if self._link is not None and (self._link.pending or self._link.active_at >= since):
+        if self._link is not None and (self._link.pending or self._link.answered_at >= since):
             return False
         return self._asked_at < since and not self._queue
 
