@@ -211,7 +211,7 @@ def _kind(pid: int) -> str | None:
         return KINDS[1]
     if b"pyspark.daemon" in words or b"pyspark.worker" in words:
         return WORKER
-    return KINDS[0] if b"quorate.cli.main" in words else None
+    return KINDS[0] if b"quorate" in words else None
 
 
 def _high_water(pid: int) -> int:
