@@ -28,7 +28,7 @@ from spark.logs import batches, log_directory
 from spark.shared import SESSIONS, Shared
 from spark.streams import batch_rows
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def raises(error: QuorateError):
