@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import logging
+import socket
+import sys
 
 import pytest
 import uvloop
@@ -85,11 +87,11 @@ class Other:
 class Asker:
     """A Peer and what became of its requests."""
 
-    def __init__(self, address):
+    def __init__(self, address, **settings):
         self.outcomes = asyncio.Queue()
         self.lost = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self.peer = Peer(loop, address, "raft-client-7", self.lost.set)
+        self.peer = Peer(loop, address, "raft-client-7", self.lost.set, **settings)
 
     def ask(self, message=None, timeout_ms=5000, key=55):
         message = message or DescribeQuorumRequest()
@@ -299,6 +301,71 @@ def test_a_peer_that_hangs_up_but_lives_is_not_lost():
             assert (await asker.outcome()).error_code == 3
             assert not asker.lost.is_set() and other.connections == 2
             asker.peer.close()
+
+    asyncio.run(run())
+
+
+@contextlib.contextmanager
+def silent_host(port):
+    """An address at which connections are neither accepted nor refused: its backlog is full."""
+    host = "127.0.0.2"
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind((host, port))
+        listener.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex((host, port))
+        yield host
+
+
+def name_of(*hosts):
+    """As socket.getaddrinfo where one name has all these addresses."""
+    real = socket.getaddrinfo
+
+    def look_up(host, port, *args, **more):
+        asked = hosts if host == "several.test" else (host,)
+        return [found for each in asked for found in real(each, port, *args, **more)]
+
+    return look_up
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2, and what a full backlog does")
+def test_a_silent_address_of_a_name_does_not_keep_from_its_others(monkeypatch):
+    async def run():
+        async with Other() as other:
+            port = other.address.port
+            with silent_host(port) as silent:
+                monkeypatch.setattr(socket, "getaddrinfo", name_of(silent, "127.0.0.1"))
+                asker = Asker(Address("several.test", port), connect_timeout_s=0.4)
+                asker.ask()
+                assert (await asker.outcome()).error_code == 3
+                asker.peer.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2, and what a full backlog does")
+@pytest.mark.parametrize("live", [True, False])
+def test_a_name_is_lost_where_nobody_listens_at_any_of_its_addresses(monkeypatch, live):
+    async def run():
+        async with Other() as other:
+            port = other.address.port
+            hosts = ["127.0.0.1", "127.0.0.3"]
+            with silent_host(port) as silent:
+                if live:
+                    hosts.append(silent)
+                monkeypatch.setattr(socket, "getaddrinfo", name_of(*hosts))
+                asker = Asker(Address("several.test", port), connect_timeout_s=0.3)
+                asker.ask()
+                await asker.outcome()
+                await other.die()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(1):
+                        await asker.lost.wait()
+                assert asker.lost.is_set() is not live
+                asker.peer.close()
 
     asyncio.run(run())
 

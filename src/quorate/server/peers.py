@@ -8,7 +8,7 @@ more, and the core is told (ConnectionLost).
 from __future__ import annotations
 
 import asyncio
-import errno
+import socket
 from collections.abc import Callable
 from typing import Final
 
@@ -108,12 +108,7 @@ class Peer:
 
     async def _open(self) -> None:
         try:
-            async with asyncio.timeout(self._connect_timeout_s):
-                _, link = await self._loop.create_connection(
-                    lambda: Link(self.address, self._client_id, self._ready, self._ended),
-                    self.address.host,
-                    self.address.port,
-                )
+            link = await self._reach()
         except (OSError, *_NO_ADDRESS) as error:
             self._connecting = None
             self._refused(error)
@@ -126,6 +121,26 @@ class Peer:
         else:
             self._link = link
             link.start()
+
+    async def _reach(self) -> Link:
+        """Try the addresses that the host name has, as Kafka's client does: one that is silent
+        must not keep us from the others. Raises OSError; ConnectionRefusedError where nobody
+        listens at any of them."""
+        async with asyncio.timeout(self._connect_timeout_s):
+            found = await self._loop.getaddrinfo(self.address.host, None, type=socket.SOCK_STREAM)
+        failures: list[OSError] = []
+        for *_, (host, *_) in found:
+            try:
+                async with asyncio.timeout(self._connect_timeout_s / len(found)):
+                    _, link = await self._loop.create_connection(
+                        lambda: Link(self.address, self._client_id, self._ready, self._ended),
+                        str(host),
+                        self.address.port,
+                    )
+                    return link
+            except OSError as error:
+                failures.append(error)
+        raise min(failures, key=_is_refusal)
 
     def _ready(self) -> None:
         assert self._link is not None
@@ -194,10 +209,4 @@ class Peer:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Nobody listens at any of the addresses that the host name has."""
-    if isinstance(error, ConnectionRefusedError):
-        return True
-    text = str(error)
-    return text.startswith("Multiple exceptions") and text.count("[Errno") == text.count(
-        f"[Errno {errno.ECONNREFUSED}]"
-    )
+    return isinstance(error, ConnectionRefusedError)
