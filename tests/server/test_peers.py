@@ -5,6 +5,8 @@ import contextlib
 import logging
 import socket
 import sys
+import threading
+import time
 
 import pytest
 import uvloop
@@ -368,6 +370,68 @@ def test_a_name_is_lost_where_nobody_listens_at_any_of_its_addresses(monkeypatch
                 asker.peer.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_names_that_nobody_answers_for_keep_neither_other_names_nor_the_end_waiting(
+    monkeypatch, loop
+):
+    answered = threading.Event()
+    real = socket.getaddrinfo
+
+    def look_up(host, *args, **more):
+        if host == "silent.test":
+            answered.wait(20)
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return real(host, *args, **more)
+
+    async def run():
+        async with Other() as other:
+            silent = [Asker(Address("silent.test", port)) for port in range(50)]
+            for asker in silent:
+                asker.ask(timeout_ms=10)
+                assert await asker.outcome() is Failure.TIMED_OUT
+            asker = Asker(Address("localhost", other.address.port))
+            asker.ask()
+            assert (await asker.outcome()).error_code == 3
+            for each in (asker, *silent):
+                each.peer.close()
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    began = time.monotonic()
+    try:
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(run())
+        assert time.monotonic() - began < 10
+    finally:
+        answered.set()
+
+
+def test_a_name_is_looked_up_once_at_a_time(monkeypatch):
+    answered = threading.Event()
+    asked = []
+
+    def look_up(host, *args, **more):
+        asked.append(host)
+        answered.wait(20)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    async def run():
+        asker = Asker(Address("silent.test", 9), connect_timeout_s=0.05)
+        for _ in range(5):
+            asker.ask(timeout_ms=50)
+            assert await asker.outcome() is Failure.TIMED_OUT
+        assert asked == ["silent.test"]
+        answered.set()
+        asker.ask()
+        assert await asker.outcome() is Failure.DISCONNECTED
+        asker.peer.close()
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    try:
+        asyncio.run(run())
+    finally:
+        answered.set()
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])

@@ -8,7 +8,6 @@ more, and the core is told (ConnectionLost).
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable
 from typing import Final
 
@@ -16,6 +15,7 @@ from quorate.base.ids import Address
 from quorate.raft.inputs import Failure
 from quorate.server.link import Ask, Link, Pending, fail
 from quorate.server.logs import LOG
+from quorate.server.names import ips_of
 
 _MIN_BACKOFF_S: Final = 0.02
 _MAX_BACKOFF_S: Final = 0.5
@@ -126,15 +126,14 @@ class Peer:
         """Try the addresses that the host name has, as Kafka's client does: one that is silent
         must not keep us from the others. Raises OSError; ConnectionRefusedError where nobody
         listens at any of them."""
-        async with asyncio.timeout(self._connect_timeout_s):
-            found = await self._loop.getaddrinfo(self.address.host, None, type=socket.SOCK_STREAM)
+        found = await ips_of(self.address.host)
         failures: list[OSError] = []
-        for *_, (host, *_) in found:
+        for ip in found:
             try:
                 async with asyncio.timeout(self._connect_timeout_s / len(found)):
                     _, link = await self._loop.create_connection(
                         lambda: Link(self.address, self._client_id, self._ready, self._ended),
-                        str(host),
+                        ip,
                         self.address.port,
                     )
                     return link
