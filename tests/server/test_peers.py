@@ -14,6 +14,7 @@ import uvloop
 from quorate.base.ids import Address
 from quorate.raft.inputs import Failure
 from quorate.server.link import Ask
+from quorate.server.logs import Sparing
 from quorate.server.peers import Peer
 from quorate.wire.frame import FrameReader
 from quorate.wire.header import decode_request, encode_response
@@ -93,7 +94,9 @@ class Asker:
         self.outcomes = asyncio.Queue()
         self.lost = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self.peer = Peer(loop, address, "raft-client-7", self.lost.set, **settings)
+        self.peer = Peer(
+            loop, address, "raft-client-7", self.lost.set, Sparing(loop, 3), **settings
+        )
 
     def ask(self, message=None, timeout_ms=5000, key=55):
         message = message or DescribeQuorumRequest()
@@ -477,6 +480,30 @@ def test_garbage_instead_of_an_answer():
             asker.peer.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
+def test_what_is_no_node_is_asked_ever_less_often_and_told_of_sparingly(answer, caplog):
+    class NoNode(Other):
+        async def serve(self, reader, writer):
+            self.connections += 1
+            writer.write(answer)
+            writer.close()
+
+    async def run():
+        async with NoNode() as other:
+            asker = Asker(other.address)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    while True:
+                        asker.ask()
+                        assert await asker.outcome() is Failure.DISCONNECTED
+            assert 3 <= other.connections <= 7
+            asker.peer.close()
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    assert len(caplog.records) == (3 if answer else 0)
 
 
 def test_closing_fails_what_waits():

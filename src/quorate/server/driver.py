@@ -297,7 +297,8 @@ class Driver:
             if is_raft:
                 self.post(inputs.ConnectionLost(node_id))
 
-        peer = Peer(self._loop, address, f"raft-client-{own_id}" if is_raft else str(own_id), lost)
+        client_id = f"raft-client-{own_id}" if is_raft else str(own_id)
+        peer = Peer(self._loop, address, client_id, lost, self._notes)
         self._peers[node_id, channel] = peer
         return peer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterable
 from typing import Final, cast
@@ -11,7 +12,7 @@ from quorate.base.frozen import frozen
 from quorate.base.ids import Address
 from quorate.node.translate_peer import api_versions_request
 from quorate.raft.inputs import Failure
-from quorate.server.logs import LOG
+from quorate.server.logs import Sparing
 from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
 from quorate.wire.frame import FrameReader
 from quorate.wire.header import correlation_id_of, decode_response, encode_request
@@ -66,6 +67,7 @@ class Link(asyncio.Protocol):
         client_id: str,
         on_ready: Callable[[], None],
         on_end: Callable[[bool], None],
+        log: Sparing,
     ) -> None:
         self.has_answered = False
         """It has carried an answer: when it breaks, that is news."""
@@ -77,6 +79,7 @@ class Link(asyncio.Protocol):
         self._client_id = client_id
         self._on_ready = on_ready
         self._on_end = on_end
+        self._log = log
         self._transport: asyncio.Transport | None = None
         self._reader = FrameReader()
         self._loop = asyncio.get_running_loop()
@@ -109,7 +112,8 @@ class Link(asyncio.Protocol):
             ask.failed(Failure.UNSUPPORTED_VERSION)
             return
         except EncodeError as error:
-            LOG.error("Cannot encode a request to %s: %s", self._address, error)
+            what = f"Cannot encode a request to {self._address}"
+            self._log.log(logging.ERROR, what, f"{what}: {error}")
             ask.failed(Failure.DISCONNECTED)
             return
         item.version = version
@@ -150,7 +154,8 @@ class Link(asyncio.Protocol):
             for frame in self._reader.feed(data):
                 self._take(frame)
         except WireError as error:
-            LOG.warning("Closed the connection to %s: %s", self._address, error)
+            what = f"Closed the connection to {self._address}"
+            self._log.log(logging.WARNING, what, f"{what}: {error}")
             self._end(by_peer=False)
 
     def connection_lost(self, error: Exception | None) -> None:

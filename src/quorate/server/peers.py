@@ -14,7 +14,7 @@ from typing import Final
 from quorate.base.ids import Address
 from quorate.raft.inputs import Failure
 from quorate.server.link import Ask, Link, Pending, fail
-from quorate.server.logs import LOG
+from quorate.server.logs import LOG, Sparing
 from quorate.server.names import ips_of
 
 _MIN_BACKOFF_S: Final = 0.02
@@ -36,9 +36,11 @@ class Peer:
         address: Address,
         client_id: str,
         on_lost: Callable[[], None],
+        log: Sparing,
         connect_timeout_s: float = 10.0,
     ) -> None:
         self.address = address
+        self._log = log
         self._loop = loop
         self._client_id = client_id
         self._on_lost = on_lost
@@ -132,7 +134,7 @@ class Peer:
             try:
                 async with asyncio.timeout(self._connect_timeout_s / len(found)):
                     _, link = await self._loop.create_connection(
-                        lambda: Link(self.address, self._client_id, self._ready, self._ended),
+                        self._new_link,
                         ip,
                         self.address.port,
                     )
@@ -140,6 +142,9 @@ class Peer:
             except OSError as error:
                 failures.append(error)
         raise min(failures, key=_is_refusal)
+
+    def _new_link(self) -> Link:
+        return Link(self.address, self._client_id, self._ready, self._ended, self._log)
 
     def _ready(self) -> None:
         assert self._link is not None
@@ -150,15 +155,17 @@ class Peer:
 
     def _ended(self, by_peer: bool) -> None:
         """The link ended; where the other side did that, find out whether it lives."""
-        news = self._link is not None and self._link.has_answered
+        was_ready = self._link is not None and self._link.is_ready
+        news = by_peer and self._link is not None and self._link.has_answered
         self._drop()
-        if not by_peer or self._closed or self._is_busy:
+        if self._closed or self._is_busy:
             return
         if news:
             self._probing = True
             self._connect()
-        elif self._probing:
-            # A dying process may still accept: ask again until it is clear.
+        elif self._probing or not was_ready:
+            # A dying process may still accept: ask again until it is clear. And what is no node
+            # answers at once, with garbage or by hanging up.
             self._retry_later()
 
     def _refused(self, error: Exception) -> None:
