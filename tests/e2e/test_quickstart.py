@@ -3,11 +3,12 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -373,6 +374,48 @@ def test_a_damaged_memory_is_refused(tmp_path, text):
     refused = run_tool([*QUORATE, "quickstart", "--data", str(tmp_path)])
     assert refused.returncode == 1
     assert "quickstart.json is not readable" in refused.stderr
+
+
+@contextmanager
+def no_room():
+    """Nothing can be written to a file, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def open_data(data):
+    directory = QuorumDirectory(data)
+    try:
+        return directory.load_or_create(1)
+    finally:
+        directory.unlock()
+
+
+def test_a_first_start_on_a_full_disk_is_taken_up_again(tmp_path):
+    with no_room(), pytest.raises(OSError):
+        open_data(tmp_path)
+    assert open_data(tmp_path) is False
+    assert open_data(tmp_path) is True
+
+
+def test_a_first_start_that_was_killed_in_its_first_write_is_taken_up_again(tmp_path):
+    (tmp_path / "quickstart.json.tmp").write_text("{")
+    assert open_data(tmp_path) is False
+
+
+def test_a_full_disk_takes_nothing_that_was_there(tmp_path):
+    open_data(tmp_path)
+    properties = tmp_path / "controller-1" / "server.properties"
+    with properties.open("a") as file:
+        file.write("metadata.log.segment.bytes=16777216\n")
+    before = contents(tmp_path)
+    with no_room(), pytest.raises(OSError):
+        open_data(tmp_path)
+    assert contents(tmp_path) == before
 
 
 def test_somebody_elses_directory_is_refused_and_stays_as_it_was(tmp_path):

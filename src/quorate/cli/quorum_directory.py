@@ -17,6 +17,7 @@ from typing import Any, Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Uuid, uuid_to_text
 from quorate.formats.files import LOCK
+from quorate.node.ensemble import temporary_of, write_durably
 from quorate.server.ports import free_ports
 
 _MEMORY: Final = "quickstart.json"
@@ -117,7 +118,8 @@ class QuorumDirectory:
         return lock_holder(self.log_dir(node) / LOCK)
 
     def _holds_something_else(self) -> bool:
-        return self.data.exists() and any(entry.name != _LOCK for entry in self.data.iterdir())
+        ours = (_LOCK, temporary_of(Path(_MEMORY)).name)
+        return self.data.exists() and any(entry.name not in ours for entry in self.data.iterdir())
 
     def _take_lock(self) -> None:
         path = self.data / _LOCK
@@ -151,9 +153,7 @@ class QuorumDirectory:
             "cluster_id": self.cluster_id,
             "nodes": [asdict(n) for n in self.nodes.values()],
         }
-        new = self.data / f"{_MEMORY}.tmp"
-        new.write_text(json.dumps(text, indent=2) + "\n")
-        new.replace(self.data / _MEMORY)
+        write_durably(self.data / _MEMORY, (json.dumps(text, indent=2) + "\n").encode())
 
     def _write_properties(self) -> None:
         """Each node's properties: the directory may have been moved or copied, or have grown."""
@@ -174,7 +174,7 @@ class QuorumDirectory:
             before = path.read_text("iso-8859-1").splitlines() if path.exists() else []
             kept = [s for s in before if s.partition("=")[0].strip() not in {*ours, _NOTE}]
             lines = [_NOTE, *(f"{key}={value}" for key, value in ours.items()), *kept]
-            path.write_text("\n".join(lines) + "\n", "iso-8859-1")
+            write_durably(path, ("\n".join(lines) + "\n").encode("iso-8859-1"))
 
     def _format(self, node: Node) -> None:
         founders = [n for n in self.nodes.values() if n.directory_id]
