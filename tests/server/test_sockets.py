@@ -54,6 +54,20 @@ def test_one_address_is_that_one_alone(tmp_path):
             assert not answers("::1", port)
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="a machine without IPv6")
+def test_a_name_with_addresses_of_both_kinds_is_its_ipv4_as_for_java(tmp_path, monkeypatch):
+    """`localhost` is both on most machines, and the resolver names ::1 first."""
+    real = socket.getaddrinfo
+
+    def both(host, *args, **more):
+        hosts = ("::1", "127.0.0.1") if host == "localhost" else (host,)
+        return [found for each in hosts for found in real(each, *args, **more)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with bound(tmp_path, "CONTROLLER://localhost:0") as port:
+        assert answers("127.0.0.1", port)
+
+
 def test_a_machine_without_ipv6_listens_on_ipv4(tmp_path, monkeypatch):
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
     with bound(tmp_path, "CONTROLLER://:0") as port:

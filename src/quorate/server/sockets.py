@@ -64,9 +64,11 @@ def bind_metrics(config: NodeConfig) -> socket.socket | None:
 
 def _listening_socket(listener: Listener, config: NodeConfig) -> socket.socket:
     if listener.host not in _EVERYWHERE:
-        family, _, _, _, address = socket.getaddrinfo(
+        found = socket.getaddrinfo(
             listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        )
+        # As Java does: a name's IPv4 address, where it has one.
+        family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
         return _listening(family, address, config)
     # As Java does: one socket for IPv4 and IPv6, where the machine has both.
     if socket.has_dualstack_ipv6():
