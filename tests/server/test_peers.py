@@ -410,6 +410,34 @@ def test_names_that_nobody_answers_for_keep_neither_other_names_nor_the_end_wait
         answered.set()
 
 
+def test_a_name_that_has_no_address_is_told_once_each_time_it_loses_it(monkeypatch, caplog):
+    real = socket.getaddrinfo
+    known = set()
+
+    def look_up(host, *args, **more):
+        if host not in known:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return real("127.0.0.1", *args, **more)
+
+    async def run():
+        async with Other() as other:
+            asker = Asker(Address("moved.test", other.address.port))
+            for names in ([], [], ["moved.test"], [], []):
+                known.clear()
+                known.update(names)
+                other.hang_up()
+                asker.ask()
+                await asker.outcome()
+            asker.peer.close()
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with caplog.at_level(logging.WARNING, "quorate"):
+        asyncio.run(run())
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert "Cannot connect to moved.test:" in lines[0] and "not known" in lines[0]
+
+
 def test_a_name_is_looked_up_once_at_a_time(monkeypatch):
     answered = threading.Event()
     asked = []

@@ -8,6 +8,7 @@ more, and the core is told (ConnectionLost).
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Final
 
@@ -57,7 +58,7 @@ class Peer:
         self._probing = False
         """A link that had carried answers broke, and it is not clear yet whether the node lives."""
         self._told = False
-        """That the address is none."""
+        """That the address is none, or its name has none, since there was a link."""
         self._closed = False
         self._asked_at = loop.time()
 
@@ -149,6 +150,7 @@ class Peer:
     def _ready(self) -> None:
         assert self._link is not None
         self._was_up, self._probing, self._backoff_s = True, False, 0.0
+        self._told = False
         waiting, self._queue = self._queue, []
         for item in waiting:
             self._link.send(item)
@@ -170,9 +172,11 @@ class Peer:
 
     def _refused(self, error: Exception) -> None:
         """Nobody answered at this address; try again later if there is something to send."""
-        if isinstance(error, _NO_ADDRESS) and not self._told:
+        if isinstance(error, (*_NO_ADDRESS, socket.gaierror)) and not self._told:
             self._told = True
-            LOG.warning("Cannot connect to %s, which is no address: %s", self, error)
+            is_name = isinstance(error, OSError)
+            what = "whose name has no address now" if is_name else "which is no address"
+            LOG.warning("Cannot connect to %s, %s: %s", self, what, error)
         LOG.debug("Cannot connect to %s: %s", self, error)
         lost, self._was_up, self._probing = self._was_up, False, False
         self._drop()
