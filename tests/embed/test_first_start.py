@@ -3,6 +3,8 @@
 import asyncio
 import shutil
 import socket
+import threading
+import time
 
 import pytest
 
@@ -140,3 +142,28 @@ def test_nobody_who_is_silent_or_talks_nonsense_keeps_a_founder_from_starting(
         babbler.close()
 
     run(story)
+
+
+def test_a_name_that_nobody_answers_for_does_not_keep_the_program_from_ending(
+    tmp_path, monkeypatch
+):
+    real, answered = socket.getaddrinfo, threading.Event()
+
+    def look_up(host, *args, **more):
+        if host == "silent.test":
+            answered.wait(20)
+        return real("127.0.0.1" if host == "silent.test" else host, *args, **more)
+
+    async def story():
+        own = free_address()
+        create(tmp_path / "1", 1, "trio", {1: own, 2: "silent.test:7001", 3: free_address()})
+        member = await Member.start(tmp_path / "1", Journal(), own, settings=QUICK)
+        await member.stop()
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    began = time.monotonic()
+    try:
+        asyncio.run(story())
+        assert time.monotonic() - began < 10
+    finally:
+        answered.set()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from quorate.base.errors import QuorateError
@@ -16,6 +17,7 @@ from quorate.base.ids import Address
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
 from quorate.raft.values import RaftConfig, Voter
 from quorate.server.logs import LOG
+from quorate.server.names import ips_of
 from quorate.storage.api import Recovered
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
@@ -90,13 +92,22 @@ async def _ask(address: Address) -> DescribeClusterResponse | None:
     """None when there is no answer, or none that can be read."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            reader, writer = await asyncio.open_connection(*address)
+            reader, writer = await _connect(address)
             try:
                 return await _exchange(reader, writer)
             finally:
                 writer.close()
     except (OSError, WireError):
         return None
+
+
+async def _connect(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """To the first of the name's addresses that takes the connection. Raises OSError."""
+    *others, last = await ips_of(address.host)
+    for ip in others:
+        with suppress(OSError):
+            return await asyncio.open_connection(ip, address.port)
+    return await asyncio.open_connection(last, address.port)
 
 
 async def _exchange(
