@@ -501,6 +501,17 @@ def test_an_epoch_that_no_count_of_elections_leads_to_is_refused(role: str, pre_
     assert (single.core.election, single.last.faulted) == (before, None)
 
 
+@pytest.mark.parametrize("first", [LAST - (1 << 20), LAST - (1 << 20) - 1])
+def test_two_leaps_do_not_lead_to_the_last_epoch_either(first: int) -> None:
+    """The first left a million epochs, the second none: two garbled Votes ended the quorum."""
+    single = unattached()
+    single.ask(vote(first, 7))
+    for epoch in (LAST, LAST - 1, LAST - (1 << 19)):
+        answer = single.ask(vote(epoch, 7))
+        assert answer is not None and answer.error == ErrorCode.INVALID_REQUEST
+    assert single.core.epoch == first
+
+
 def test_an_answer_with_such_an_epoch_is_not_taken_either() -> None:
     single = candidate()
     single.answer(VoteRequest, VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, LAST), False), to=2)

@@ -26,6 +26,9 @@ from quorate.raft.roles import Follower, Leader, Resigned
 from quorate.raft.state import State
 
 _LAST_EPOCHS: Final = 1 << 20
+_MISSED: Final = 1 << 10
+"""So many elections a replica may have missed among the last epochs: a leap there uses up no more
+of them."""
 _FOREIGN = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
@@ -126,7 +129,7 @@ def is_beyond_reason(s: State, epoch: int) -> bool:
     Better than Kafka, which takes it and ends with the next election, as its 32 bits are used up:
     no count of elections leads there, so it is a defect of the peer, or harm.
     """
-    found = epoch - s.epoch > _LAST_EPOCHS and epoch > MAX_EPOCH - _LAST_EPOCHS
+    found = epoch - s.epoch > _MISSED and epoch > MAX_EPOCH - _LAST_EPOCHS
     if found:
         s.warn_sparingly("epoch", f"a peer names epoch {epoch} in epoch {s.epoch}: refused")
     return found
