@@ -314,6 +314,19 @@ def test_a_snapshot_comes_in_chunks_and_is_installed() -> None:
     assert (fetching.request.offset, fetching.request.last_fetched_epoch) == (20, LAST_EPOCH)
 
 
+@pytest.mark.parametrize("wrong", [(20, EPOCH + 1), (20, 2**31 - 1), (20, LAST_EPOCH - 1), (4, 3)])
+def test_a_snapshot_that_no_leader_of_the_epoch_can_have_is_not_fetched(
+    wrong: tuple[int, int],
+) -> None:
+    """Of a higher epoch, installed, it ended this replica, and each start after that."""
+    own = OffsetAndEpoch(5, LAST_EPOCH)
+    single = Single(log=recovered(start_offset=5, epochs=(), snapshots=(own,), batch_ends=()))
+    single.ask(begin())
+    ready = single.answer(FetchRequest, response(snapshot_id=OffsetAndEpoch(*wrong)))
+    assert ready.faulted is None and leader_rests(ready)
+    assert single.sent(FetchSnapshotRequest) is None
+
+
 def test_while_it_installs_it_does_not_run() -> None:
     single = downloading()
     single.slow = True

@@ -136,7 +136,13 @@ def _follow_high_watermark(s: State, leaders: int) -> None:
 # -- snapshots ---------------------------------------------------------------------------------
 def _begin_download(s: State, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
     """The leader's log does not reach back to where this one ends: take its snapshot first."""
-    if min(snapshot_id) < 0 or snapshot_id.offset < s.committed_floor or snapshot_id.offset == 0:
+    newest = s.log.newest_snapshot
+    oldest_epoch = newest.epoch if newest is not None else 0
+    # Of an epoch above this one the log could not go on from it, and no later start could, either.
+    if (
+        snapshot_id.offset < max(s.committed_floor, 1)
+        or not oldest_epoch <= snapshot_id.epoch <= s.epoch
+    ):
         text = f"leader {s.leader_id} sends snapshot id {tuple(snapshot_id)}: refused"
         s.warn_sparingly(f"snapshot {s.leader_id}", text)
         return False
