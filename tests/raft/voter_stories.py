@@ -34,6 +34,8 @@ REFUSED = ErrorCode.INVALID_REQUEST
 NEW = Voter(key(4), listeners(4), 0, 1)
 NAMELESS = (Listener("CONTROLLER", "moved", 1), Listener("", "moved", 2))
 """Kafka's nodes end at a voter set that has such a listener."""
+TWICE = (Listener("CONTROLLER", "moved", 1), Listener("CONTROLLER", "elsewhere", 2))
+"""Kafka's nodes go by the last one of a name."""
 
 
 def led(voters: tuple[Voter, ...] = SET, **config: object) -> Single:

@@ -106,8 +106,8 @@ def _add_problem(s: State, request: AddVoterRequest) -> tuple[ErrorCode, str | N
             f"Add voter request didn't include the endpoint ({_endpoints(request)}) for the "
             f"default listener ListenerName({s.listener})"
         )
-    if _has_nameless(request.listeners):
-        return ErrorCode.INVALID_REQUEST, "Add voter request included a listener without a name"
+    if what := _unreadable(request.listeners):
+        return ErrorCode.INVALID_REQUEST, f"Add voter request included {what}"
     assert isinstance(s.role, Leader)
     if busy := _busy(s, s.role, "adding"):
         return busy
@@ -119,9 +119,16 @@ def _add_problem(s: State, request: AddVoterRequest) -> tuple[ErrorCode, str | N
     return None
 
 
-def _has_nameless(listeners: Listeners) -> bool:
-    """Kafka's nodes end when they read a voter set with such a listener, and at each start."""
-    return any(not listener.name for listener in listeners)
+def _unreadable(listeners: Listeners) -> str | None:
+    """What must not stand in a voter set, if anything.
+
+    Kafka's nodes end when they read one with a listener that has no name, and at each start; of
+    two listeners of one name they go by the last, where this one goes by the first.
+    """
+    names = {listener.name for listener in listeners}
+    if "" in names:
+        return "a listener without a name"
+    return "two listeners of one name" if len(names) < len(listeners) else None
 
 
 def _endpoints(request: AddVoterRequest) -> str:
@@ -269,7 +276,7 @@ def _update_problem(s: State, request: UpdateVoterRequest) -> ErrorCode | None:
     low, high = request.min_kraft_version, request.max_kraft_version
     named = any(listener.name == s.listener for listener in request.listeners)
     known = request.voter.id >= 0 and request.voter.directory_id != ZERO_UUID
-    if not known or not named or _has_nameless(request.listeners) or low < 0 or high < low:
+    if not known or not named or _unreadable(request.listeners) or low < 0 or high < low:
         return ErrorCode.INVALID_REQUEST
     role = s.role
     assert isinstance(role, Leader)
