@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from quorate.node.sizes import check_size
+from quorate.node.sizes import check_answer_size, check_size
 from quorate.wire.errors import WireError
 
 KIB, MIB = 1024, 1024 * 1024
@@ -30,3 +30,15 @@ def test_a_request_is_no_longer_than_its_api_has_reason_to_be(api_key, most, nam
     check_size(frame(api_key, most))
     with pytest.raises(WireError, match=f"{name} has {most} bytes at most here, not {most + 1}"):
         check_size(frame(api_key, most + 1))
+
+
+@pytest.mark.parametrize(("api_key", "name"), [(18, "ApiVersions"), (52, "Vote"), (80, "AddRaft")])
+def test_neither_is_an_answer(api_key, name):
+    check_answer_size(bytes(64 * KIB), api_key)
+    with pytest.raises(WireError, match=f"an answer to {name}.* has {64 * KIB} bytes at most"):
+        check_answer_size(bytes(64 * KIB + 1), api_key)
+
+
+@pytest.mark.parametrize("api_key", [1, 59])
+def test_an_answer_that_brings_bytes_may_be_long(api_key):
+    check_answer_size(bytes(MIB), api_key)

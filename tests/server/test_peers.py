@@ -139,6 +139,28 @@ def test_a_peer_that_knows_only_older_handshakes():
     asyncio.run(run())
 
 
+class Flooding(Other):
+    """Its handshake names an api a hundred thousand times: each is an object once decoded."""
+
+    def handshake(self, request):
+        api = ApiVersionsResponse.ApiVersion(api_key=55, min_version=0, max_version=2)
+        answer = ApiVersionsResponse(api_keys=[api] * 100_000)
+        return encode_response(answer, 18, request.version, request.correlation_id)
+
+
+def test_a_handshake_of_megabytes_is_not_decoded(caplog):
+    async def run():
+        async with Flooding() as other:
+            asker = Asker(other.address)
+            asker.ask(timeout_ms=500)
+            assert await asker.outcome() in (Failure.DISCONNECTED, Failure.TIMED_OUT)
+            assert [key for key, _, _ in other.seen if key != 18] == []
+            asker.peer.close()
+
+    asyncio.run(run())
+    assert "an answer to ApiVersions has 65536 bytes at most" in caplog.text
+
+
 def test_one_connection_serves_many_requests():
     async def run():
         async with Other() as other:

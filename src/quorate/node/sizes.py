@@ -1,4 +1,4 @@
-"""How long a request may be, by its api.
+"""How long a request may be, by its api, and an answer.
 
 A node has one loop, and a short frame can name a million empty topics: what is decoded costs a
 hundred times its bytes. Kafka bounds a request by `socket.request.max.bytes` alone and can afford
@@ -21,6 +21,8 @@ _MANY_THINGS: Final = {
     56: 8 * 1024 * 1024,  # AlterPartition and AssignReplicasToDirs: all partitions of a broker,
     73: 8 * 1024 * 1024,  # refused as soon as they are read
 }
+_BRING_BYTES: Final = (1, 59)
+"""Fetch and FetchSnapshot: whatever their length, it is bytes, and only a leader is asked."""
 
 
 def check_size(frame: bytes) -> None:
@@ -32,3 +34,13 @@ def check_size(frame: bytes) -> None:
     if len(frame) > most:
         name = APIS[api_key].name if api_key in APIS else f"api {api_key}"
         raise WireError(f"a request of {name} has {most} bytes at most here, not {len(frame)}")
+
+
+def check_answer_size(frame: bytes, api_key: int) -> None:
+    """Raises WireError for an answer that is longer than any of its api has reason to be.
+
+    Not only nodes of the quorum are asked: whoever sends AddRaftVoter says where.
+    """
+    if len(frame) > _ONE_THING and api_key not in _BRING_BYTES:
+        name = APIS[api_key].name
+        raise WireError(f"an answer to {name} has {_ONE_THING} bytes at most, not {len(frame)}")

@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from quorate.base.frozen import frozen
 from quorate.base.ids import Address
+from quorate.node.sizes import check_answer_size
 from quorate.node.translate_peer import api_versions_request
 from quorate.raft.inputs import Failure
 from quorate.server.logs import Sparing
@@ -179,6 +180,7 @@ class Link(asyncio.Protocol):
         self.has_answered = True
         self.answered_at = self._loop.time()
         try:
+            check_answer_size(frame, item.ask.api_key)
             _, message = decode_response(frame, item.ask.api_key, item.version)
         except WireError:
             item.ask.failed(Failure.DISCONNECTED)
@@ -186,6 +188,7 @@ class Link(asyncio.Protocol):
         item.ask.answered(message)
 
     def _shake_hands(self, frame: bytes) -> None:
+        check_answer_size(frame, _API_VERSIONS)
         _, message = decode_response(frame, _API_VERSIONS, self._handshake_version)
         assert isinstance(message, ApiVersionsResponse)
         versions = {api.api_key: (api.min_version, api.max_version) for api in message.api_keys}
