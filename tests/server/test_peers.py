@@ -16,6 +16,7 @@ from quorate.raft.inputs import Failure
 from quorate.server.link import Ask
 from quorate.server.logs import Sparing
 from quorate.server.peers import Peer
+from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
 from quorate.wire.header import decode_request, encode_response
 from quorate.wire.messages import (
@@ -159,6 +160,23 @@ def test_a_handshake_of_megabytes_is_not_decoded(caplog):
 
     asyncio.run(run())
     assert "an answer to ApiVersions has 65536 bytes at most" in caplog.text
+
+
+def test_an_answer_that_cannot_be_used_is_a_failure_at_once():
+    """Of damaged records, say. It was neither, and the next Fetch waited for the timeout."""
+
+    def answered(message):
+        raise WireError("the fetched records are damaged")
+
+    async def run():
+        async with Other() as other:
+            asker = Asker(other.address)
+            failed = asker.outcomes.put_nowait
+            asker.peer.ask(Ask(55, lambda _: DescribeQuorumRequest(), answered, failed, 60_000))
+            assert await asker.outcome() == Failure.DISCONNECTED
+            asker.peer.close()
+
+    asyncio.run(run())
 
 
 def test_one_connection_serves_many_requests():

@@ -29,7 +29,8 @@ _UNSUPPORTED_VERSION: Final = 35
 class Ask:
     """One request to a peer; exactly one of `answered` and `failed` is called, on the loop.
 
-    `build` gives the message for the version that both sides speak.
+    `build` gives the message for the version that both sides speak. An answer at which `answered`
+    raises WireError is none: then `failed` is called after all.
     """
 
     api_key: int
@@ -182,10 +183,10 @@ class Link(asyncio.Protocol):
         try:
             check_answer_size(frame, item.ask.api_key)
             _, message = decode_response(frame, item.ask.api_key, item.version)
+            item.ask.answered(message)
         except WireError:
             item.ask.failed(Failure.DISCONNECTED)
             raise
-        item.ask.answered(message)
 
     def _shake_hands(self, frame: bytes) -> None:
         check_answer_size(frame, _API_VERSIONS)
