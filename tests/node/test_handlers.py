@@ -265,6 +265,15 @@ def test_a_feature_goes_down_when_it_is_said_to(world):
     assert levels_of(world)[1] == {}
 
 
+def test_a_feature_goes_down_in_the_words_of_version_0(world):
+    """As Kafka's clients said it up to 3.2: there was no upgrade type, and only one way down."""
+    request = update(("group.version", 0, UP))
+    assert world.ask(world.active.node_id, request, 0).error_code != ErrorCode.NONE
+    request.feature_updates[0].allow_downgrade = True
+    assert world.ask(world.active.node_id, request, 0).error_code == ErrorCode.NONE
+    assert levels_of(world)[1] == {}
+
+
 def test_the_metadata_version_goes_down_where_no_metadata_is_lost(world):
     request = update(("metadata.version", 18, SAFE))
     assert world.ask(world.active.node_id, request).error_code == ErrorCode.NONE

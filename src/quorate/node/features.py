@@ -107,7 +107,8 @@ def decide_update(
     found: list[FeatureLevelRecord] = []
     upgrade: int | None = None
     for update in updates.values():
-        name, level, kind = update.feature, update.max_version_level, update.upgrade_type
+        name, level = update.feature, update.max_version_level
+        kind = SAFE_DOWNGRADE if update.allow_downgrade else update.upgrade_type  # as of version 0
         reason = _unsupported(name, level, image, node_id, voter_ids, unstable)
         _check_direction(name, level, current.get(name, 0), kind, reason)
         if name == KRAFT_VERSION:
