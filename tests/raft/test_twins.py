@@ -506,4 +506,4 @@ def test_a_snapshot_keeps_what_rules_at_its_end():
     controls = Controls(VoterSet(), log)
     controls.compact(4 - 1)
     assert controls.at(4).voters == (voter(1),)
-    assert controls.replaced_voters == VoterSet([voter(1)])
+    assert controls.replaced_voters == (4, VoterSet([voter(1)]))

@@ -13,7 +13,7 @@ from quorate.raft.inputs import Answered, ConnectionLost, Failure, Persisted, Se
 from quorate.raft.messages import FetchRequest, FetchResponse, VoteRequest, VoteResponse
 from quorate.raft.ready import SaveElection
 from quorate.raft.values import Batch, ControlState, ElectionState, KRaftVersion, Voters
-from quorate.sim.story.names import key, voter
+from quorate.sim.story.names import key, listeners, voter
 from raft.single import (
     END,
     EPOCH,
@@ -468,6 +468,21 @@ def test_a_removed_voter_runs_until_its_removal_is_known_to_be_committed(committ
     node.answer(FetchRequest, FetchResponse(ErrorCode.NONE, leads, committed))
     node.wait(10_000)
     assert (node.sent(VoteRequest) is not None) == (committed <= 4)
+
+
+@pytest.mark.parametrize("committed", [2, 3, 4, 5])
+def test_a_removed_voter_runs_too_where_its_removal_stands_behind_a_new_address(
+    committed: int,
+) -> None:
+    """A leader may have moved and led anew before anybody else had what it wrote. Were it gone,
+    the removed voter alone would have the longest log, and nobody else could be elected."""
+    moved = replace(voter(2), listeners=listeners(2, moved=True))
+    removal, address = (3, Voters(VOTERS[1:])), (4, Voters((moved, voter(3))))
+    node = follower(log=recovered(control_records=(removal, address)))
+    leads = LeaderAndEpoch(2, EPOCH)
+    node.answer(FetchRequest, FetchResponse(ErrorCode.NONE, leads, committed))
+    node.wait(10_000)
+    assert (node.sent(VoteRequest) is not None) == (committed <= 3)
 
 
 def test_who_knows_the_leader_of_the_epoch_runs_no_more_for_it_after_a_restart() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from quorate.base.check import check
@@ -39,9 +40,12 @@ class History(Generic[T]):
         """(offset, value) of the newest entry."""
         return (self._offsets[-1], self._values[-1]) if self._offsets else None
 
-    def before_last(self) -> T | None:
-        """The value that the newest entry replaced."""
-        return self._values[-2] if len(self._values) > 1 else None
+    def replaced(self, same: Callable[[T, T], bool]) -> tuple[int, T] | None:
+        """The newest value that was not the `same` as the last, and the offset that ended it."""
+        for index in range(len(self._values) - 1, 0, -1):
+            if not same(self._values[index - 1], self._values[-1]):
+                return self._offsets[index], self._values[index - 1]
+        return None
 
     def at(self, offset: int) -> T | None:
         """The value set at or before `offset`."""
@@ -114,9 +118,10 @@ class Controls:
         return None if last is None else last[0]
 
     @property
-    def replaced_voters(self) -> VoterSet | None:
-        """The voter set that the newest Voters record replaced, where that is still known."""
-        return self._voters.before_last()
+    def replaced_voters(self) -> tuple[int, VoterSet] | None:
+        """The voters before those of now, where they are still known, and the offset of the record
+        that replaced them: later ones may have brought other addresses, but no other voters."""
+        return self._voters.replaced(_same_replicas)
 
     @property
     def version_offset(self) -> int | None:
@@ -171,3 +176,7 @@ class Controls:
         self._current = self._static if voters is None else voters[1]
         self.version = 0 if version is None else version[1]
         self.state = ControlState(self.version, self._current.voters)
+
+
+def _same_replicas(one: VoterSet, other: VoterSet) -> bool:
+    return one.keys == other.keys

@@ -144,7 +144,7 @@ class State:
     def electable(self) -> bool:
         """May this replica run for leader?
 
-        As a voter; and as one that was a voter before the newest set, while that set is not
+        As a voter; and as one that was a voter before the present ones, while they are not
         known to be committed: it may hold the only record of its own removal, and then nobody
         else can be elected (Raft, section 4.2.2; Kafka's observers never run). Never beside a
         voter with this id and another directory: votes are counted by id.
@@ -152,10 +152,10 @@ class State:
         controls = self.controls
         if controls.voters.get(self.me.id) is not None:
             return controls.voters.is_voter(self.me)
-        offset, replaced = controls.voters_offset, controls.replaced_voters
-        if offset is None or replaced is None or offset < self.high_watermark:
+        if controls.replaced_voters is None:
             return False
-        return replaced.is_voter(self.me)
+        offset, replaced = controls.replaced_voters
+        return offset >= self.high_watermark and replaced.is_voter(self.me)
 
     @property
     def leader_and_epoch(self) -> LeaderAndEpoch:
