@@ -120,8 +120,8 @@ ELECTIONS = (
         "removed-voter-stands-aside",
         "who holds the only record of its own removal may not run where all before is committed",
         "raft.state",
-        "replaced is None or offset < self.high_watermark:",
-        "replaced is None or offset <= self.high_watermark:",
+        "return offset >= self.high_watermark and",
+        "return offset > self.high_watermark and",
     ),
     Mutant(
         "leader-change-names-all",
