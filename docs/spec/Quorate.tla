@@ -82,8 +82,13 @@ Newest(places) == IF places = {} THEN 0 ELSE CHOOSE n \in places : \A k \in plac
 Bootstrap(i) == IF i \in InitVoters THEN InitVoters ELSE {}
 VotersOf(i, log) ==
     LET n == Newest(VotersAt(log)) IN IF n = 0 THEN Bootstrap(i) ELSE log[n].voters
+
+(* Where others began to vote, and who voted before the newest of these    *)
+(* changes: records may follow that only update a voter.                   *)
+ChangesAt(i, log) ==
+    {n \in VotersAt(log) : log[n].voters # VotersOf(i, Prefix(log, n - 1))}
 VotersBefore(i, log) ==
-    LET n == Newest(VotersAt(log)) IN IF n = 0 THEN {} ELSE VotersOf(i, Prefix(log, n - 1))
+    LET n == Newest(ChangesAt(i, log)) IN IF n = 0 THEN {} ELSE VotersOf(i, Prefix(log, n - 1))
 
 IsMajority(some, all) == 2 * Cardinality(some \cap all) > Cardinality(all)
 Difference(a, b) == Cardinality((a \ b) \cup (b \ a))
@@ -150,11 +155,11 @@ Sync(i) ==
     /\ UNCHANGED <<role, hw, fetched, voters, ballot, led>>
 
 (* A replica may run as a voter; and as one that was a voter before the    *)
-(* newest set, while it does not know that set to be committed.            *)
+(* newest change, while it does not know that to be committed.             *)
 MayRun(i) ==
     \/ i \in voters[i]
     \/ /\ i \in VotersBefore(i, Now(i).log)
-       /\ Newest(VotersAt(Now(i).log)) > hw[i]
+       /\ Newest(ChangesAt(i, Now(i).log)) > hw[i]
 
 (* Stop dead and start again from the disk.                                *)
 Crash(i) ==
