@@ -23,8 +23,8 @@ REPLICATION = (
         "removed-voter-runs",
         "a replica whose removal is committed runs for leader",
         "raft.state",
-        "if offset is None or replaced is None or offset < self.high_watermark:",
-        "if offset is None or replaced is None:",
+        "return offset >= self.high_watermark and replaced.is_voter(self.me)",
+        "return replaced.is_voter(self.me)",
     ),
     Mutant(
         "commits-an-older-epoch",
