@@ -446,7 +446,7 @@ class DurableTwin(RuleBasedStateMachine):
     @rule()
     def issue(self) -> None:
         if self.now:
-            self.queue.append((self.durable.issue(0), self.now))
+            self.queue.append((self.durable.issue(), self.now))
             self.now = []
 
     @precondition(lambda self: self.queue)

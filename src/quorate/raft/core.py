@@ -193,7 +193,6 @@ class RaftCore:
             if leader != told:
                 s.told = s.out.leader = leader
         return s.out.ready(
-            s.now,
             epoch_start=role.epoch_start if isinstance(role, Leader) else -1,
             wake_at_ms=self._wake if self._wake < NEVER else None,
             stopped=self._stopped,

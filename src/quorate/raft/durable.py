@@ -56,16 +56,10 @@ class Durable:
     def log_stands_ms(self, now_ms: int) -> int:
         """Since when the log waits for a disk that makes nothing durable; now, where it is not
         kept waiting."""
-        return now_ms if self.log else max(self._log_waits_ms, self._disk_moved_ms(now_ms))
+        return now_ms if self.log else max(self._log_waits_ms, self._moved_ms)
 
-    def _disk_moved_ms(self, now_ms: int) -> int:
-        """When the disk last made something durable, or began with the first write that waits for
-        it; now, where none does."""
-        return now_ms if self.seq == self._issued else self._moved_ms
-
-    def issue(self, now_ms: int) -> int:
+    def issue(self) -> int:
         """The Ready has writes: its seq."""
-        self._moved_ms = self._disk_moved_ms(now_ms)
         self._issued += 1
         return self._issued
 

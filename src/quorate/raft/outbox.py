@@ -91,7 +91,6 @@ class Outbox:
 
     def ready(
         self,
-        now_ms: int,
         *,
         epoch_start: int,
         wake_at_ms: int | None,
@@ -101,7 +100,7 @@ class Outbox:
         """Everything collected, and a seq where there are writes; begins the next step."""
         self.flush()
         ready = Ready(
-            self._durable.issue(now_ms) if self.writes else None,
+            self._durable.issue() if self.writes else None,
             tuple(self.writes),
             tuple(self.sends),
             tuple(self.replies),

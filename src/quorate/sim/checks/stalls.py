@@ -27,7 +27,7 @@ class _Disk:
     """What a replica has given to its disk in this life and has not heard of yet."""
 
     moved_ms: int = 0
-    """When it heard of something, or gave it the first thing to do."""
+    """When it heard of something."""
     writes: deque[tuple[int, int | None]] = field(default_factory=deque)
     """(seq, since when it waits, ms, if it changes the log)."""
 
@@ -54,8 +54,6 @@ class Stalls:
             self._judge(twin, disk, effects, state)
         for job in effects.jobs:
             if isinstance(job, Write):
-                if not writes:
-                    disk.moved_ms = now_ms
                 is_log = any(isinstance(write, AppendBatches | Truncate) for write in job.writes)
                 writes.append((job.seq, now_ms if is_log else None))
 

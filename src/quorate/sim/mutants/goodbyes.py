@@ -90,18 +90,11 @@ GOODBYES = (
         "",
     ),
     Mutant(
-        "idle-disk-hangs",
-        "a disk that had nothing to do for long counts as one that hangs",
-        "raft.durable",
-        "        return now_ms if self.seq == self._issued else self._moved_ms",
-        "        return self._moved_ms",
-    ),
-    Mutant(
         "busy-disk-hangs",
         "a record that comes to a busy disk counts as one that has waited for it all the time",
         "raft.durable",
-        "max(self._log_waits_ms, self._disk_moved_ms(now_ms))",
-        "self._disk_moved_ms(now_ms)",
+        "max(self._log_waits_ms, self._moved_ms)",
+        "self._moved_ms",
     ),
     Mutant(
         "known-leader-is-not-followed",
