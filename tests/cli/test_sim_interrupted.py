@@ -8,6 +8,7 @@ from itertools import islice
 
 import pytest
 
+from quorate.base.errors import QuorateError
 from quorate.sim.draw import draw
 from quorate.sim.explore.search import Progress
 from quorate.sim.mutants.hunt import Catch
@@ -73,6 +74,17 @@ def test_a_hunt_names_the_mutants_that_are_left(quorate, monkeypatch):
     *_, said, again = outcome.out.splitlines()
     assert said == "interrupted: 1 of 3 mutants are done; go on with"
     assert again.endswith("sim mutants --seeds 1000 --first 0 --jobs 1 no-pre-vote applies-twice")
+
+
+def test_a_hunt_whose_process_was_killed_tells_what_was_found_before(quorate, monkeypatch):
+    def hunted(mutants, *_: object) -> Iterator[Catch]:
+        yield Catch(mutants[0].name, "election safety", "", 3, 4, 100, 0.5)
+        raise QuorateError(f"the hunt of {mutants[1].name} ended by signal 9")
+
+    monkeypatch.setattr("quorate.sim.mutants.hunt.hunt_all", hunted)
+    outcome = quorate("sim", "mutants", "vote-twice", "no-pre-vote", "--json")
+    assert outcome.code == 1 and "the hunt of no-pre-vote ended by signal 9" in outcome.err
+    assert [row["mutant"] for row in json.loads(outcome.out)] == ["vote-twice"]
 
 
 @pytest.mark.parametrize("kept", [False, True])

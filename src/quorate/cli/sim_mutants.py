@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quorate.base.errors import QuorateError
 from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
 from quorate.cli.sim_given import with_bug
@@ -52,12 +53,14 @@ def mutants(
             click.echo(f"{mutant.name:34} {mutant.what} ({mutant.module})")
         return 0
     catches: list[Catch] = []
-    again = None
+    again, failure = None, None
     try:
         for catch in hunt_all(chosen, range(first, first + seeds), jobs):
             catches.append(catch)
             if not as_json:
                 click.echo(_line(catch))
+    except QuorateError as error:
+        failure = error  # what was found until then is told first
     except KeyboardInterrupt:
         done = {catch.mutant for catch in catches}
         names = tuple(mutant.name for mutant in chosen if mutant.name not in done)
@@ -69,6 +72,8 @@ def mutants(
         click.echo(_sum(catches))
         if again is not None:
             click.echo(interrupted(len(catches), len(chosen), "mutants", again))
+    if failure is not None:
+        raise failure
     if again is not None:
         return INTERRUPTED
     return _ALIVE if any(catch.check is None for catch in catches) else 0
