@@ -12,7 +12,8 @@ import pytest
 from quorate.sim import draw as module
 from quorate.sim.chance import Chance
 from quorate.sim.draw import draw
-from quorate.sim.plan import DEEDS, OPERATIONS, Deed, Plan, PlanError
+from quorate.sim.draw_changing import since_format_7
+from quorate.sim.plan import DEEDS, OPERATIONS, ClockPlan, Deed, Plan, PlanError, TimingPlan
 from quorate.sim.plan_text import parse_plan, plan_text
 
 SEEDS = range(300)
@@ -24,13 +25,27 @@ def test_a_seed_draws_one_plan_for_ever() -> None:
     Who changes what seeds draw on purpose writes the new value, and says so in the change.
     """
     text = "".join(plan_text(draw(seed)) for seed in range(50))
-    assert blake2b(text.encode(), digest_size=8).hexdigest() == "4f8635adf08f81b7"
+    assert blake2b(text.encode(), digest_size=8).hexdigest() == "337fb629fc28dc02"
+
+
+def test_what_format_7_adds_leaves_the_rest_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "since_format_7", lambda seed, plan, times: plan)
+    assert hash_without(7, "listeners 1", "disk.byte_us 0") == "4f8635adf08f81b7"
+
+
+def hash_without(format_: int, *settings: str) -> str:
+    """Of the first plans as the format before had them, which knew nothing of these settings."""
+    text = "".join(plan_text(draw(seed)) for seed in range(50))
+    for line in settings:
+        text = text.replace(f"{line}\n", "")
+    text = text.replace("format 7\n", f"format {format_ - 1}\n")
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def test_what_format_6_adds_leaves_the_rest_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_since_format_6", lambda seed, plan, times: plan)
-    text = "".join(plan_text(draw(seed)) for seed in range(50)).replace("format 6\n", "format 5\n")
-    assert blake2b(text.encode(), digest_size=8).hexdigest() == "973f8daaf226cb23"
+    for name in ("_since_format_6", "since_format_7"):
+        monkeypatch.setattr(module, name, lambda seed, plan, times: plan)
+    assert hash_without(6, "listeners 1", "disk.byte_us 0") == "973f8daaf226cb23"
 
 
 def test_every_rare_deed_is_drawn_within_the_world() -> None:
@@ -49,7 +64,7 @@ def test_a_short_text_says_what_is_not_as_by_default() -> None:
     for seed in SEEDS:
         plan = draw(seed)
         assert parse_plan(plan_text(plan, short=True)) == plan
-    assert plan_text(Plan(), short=True) == "format 6\nseed 0\nvoters 3\nduration_ms 10000\nend\n"
+    assert plan_text(Plan(), short=True) == "format 7\nseed 0\nvoters 3\nduration_ms 10000\nend\n"
 
 
 def test_a_plan_of_format_1_is_one_of_today_without_what_is_new() -> None:
@@ -59,7 +74,7 @@ def test_a_plan_of_format_1_is_one_of_today_without_what_is_new() -> None:
 def test_a_plan_that_was_cut_off_anywhere_is_refused() -> None:
     text = plan_text(draw(8), short=True)
     assert parse_plan(text[:-1]) == draw(8) and text.endswith("\nend\n")
-    for length in range(len("format 6\n"), len(text) - 1):
+    for length in range(len("format 7\n"), len(text) - 1):
         with pytest.raises(PlanError, match=r"line \d+: "):
             parse_plan(text[:length])
 
@@ -71,6 +86,24 @@ def test_a_plan_of_format_5_has_its_end_and_no_deed_behind_it() -> None:
         parse_plan("format 5\nseed 7\n")
     with pytest.raises(PlanError, match=r"line 2: .* is never done"):
         parse_plan("format 5\nat 10000 upgrade\nend\n")
+
+
+def test_a_plan_of_format_6_has_nothing_that_came_later() -> None:
+    assert parse_plan("format 6\nseed 7\nend\n") == Plan(seed=7)
+    assert (Plan().listeners, Plan().disk.byte_us) == (1, 0)
+    with pytest.raises(PlanError, match="line 2: the plan is cut off here"):
+        parse_plan("format 6\nseed 7\n")
+
+
+@pytest.mark.parametrize("drift", [0, 50_000, 500_000])
+def test_a_request_outlasts_the_answer_that_waits_by_the_slowest_clock(drift: int) -> None:
+    timing = TimingPlan(fetch_max_wait_ms=600, request_timeout_ms=602, fetch_timeout_ms=603)
+    plan = since_format_7(1, Plan(timing=timing, clock=ClockPlan(drift)), 1)
+    waits = 600 * 1_000_000 / (1_000_000 - drift)
+    for timeout in (plan.timing.request_timeout_ms, plan.timing.fetch_timeout_ms):
+        assert timeout * 1_000_000 / (1_000_000 + drift) > waits
+    if drift == 0:
+        assert plan.timing == timing
 
 
 def test_plans_before_format_5_have_no_end() -> None:
@@ -94,7 +127,7 @@ def test_one_world_in_four_has_the_deeds_of_eight() -> None:
     counts = sorted(len(draw(seed).deeds) for seed in SEEDS)
     quarter = len(SEEDS) // 4
     assert sum(counts[-quarter:]) > sum(counts[:-quarter])
-    assert 25 < counts[-quarter // 2] < 140 and counts[len(SEEDS) // 2] < 20
+    assert 25 < counts[-quarter // 2] < 160 and counts[len(SEEDS) // 2] < 25
 
 
 def test_a_node_named_twice_is_one_node() -> None:
@@ -120,8 +153,8 @@ def test_settings_left_out_have_their_defaults() -> None:
     ("text", "says"),
     [
         (
-            "format 7\ncolour 3",
-            "1: this plan is of format 7, and this version runs formats 1, 2, 3, 4, 5, 6",
+            "format 8\ncolour 3",
+            "1: this plan is of format 8, and this version runs formats 1, 2, 3, 4, 5, 6, 7",
         ),
         ("at 5 crash-inside node=1 what=x step=3", "no operation 'x', but truncate, roll"),
         ("voters", "line 1: a setting is a name and a value"),
@@ -166,6 +199,7 @@ def test_settings_left_out_have_their_defaults() -> None:
             "clients.lists 5\nlimits.batch_bytes 1060\n",
             "line 2: limits.batch_bytes is at least 1061, and not 1060",
         ),
+        ("listeners 3", "line 1: listeners is from 1 to 2, and not 3"),
         ("clients.lists 0", "line 1: clients.lists is from 1 to 1000"),
         ("limits.caught_up_within_ms 0", "line 1: limits.caught_up_within_ms is from 1"),
         ("\nclock.drift_ppm 1000000", "line 2: clock.drift_ppm is from 0 to 500000, and not"),

@@ -72,7 +72,7 @@ def test_only_a_plan_is_a_world() -> None:
 def test_the_file_of_an_outcome_tells_it_again() -> None:
     plan = Plan(seed=3, voters=2, duration_ms=300, deeds=(Deed(70, "kill", (0, 5)),))
     text = world_text(run_plan(plan, checked()), "Found by chance.\nMended.")
-    assert text.startswith("# Found by chance.\n# Mended.\nformat 6\nseed 3\n")
+    assert text.startswith("# Found by chance.\n# Mended.\nformat 7\nseed 3\n")
     assert parse_world(text, "x").plan == plan
     assert tell(text, "x").text == text and not tell(text, "x").differences
     failure = Failure("liveness", "nobody\n  leads", 80, 9)
@@ -120,7 +120,7 @@ def test_replay_runs_a_world_of_a_file(tmp_path: Path, capsys: pytest.CaptureFix
     ("arguments", "code", "says"),
     [
         ("replay 1:77", 2, "1:77 is a seed of plan format 1, and this version of quorate draws"),
-        ("run --seeds 7:0..7:9", 2, "7:0 is a seed of plan format 7"),
+        ("run --seeds 8:0..8:9", 2, "8:0 is a seed of plan format 8"),
         ("plan 9:1", 2, "9:1 is a seed of plan format 9"),
         ("plan 99999999999999999999", 2, "is no seed: those are numbers from 0"),
         ("plan many", 2, "'many' is no seed"),
@@ -141,7 +141,7 @@ def test_seeds_and_files_that_cannot_be(
 
 
 def test_a_seed_may_name_its_plan_format(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["sim", "plan", "6:77"]) == 0
+    assert run(["sim", "plan", "7:77"]) == 0
     named = capsys.readouterr().out
     assert run(["sim", "plan", "77"]) == 0
     assert capsys.readouterr().out == named
@@ -151,6 +151,6 @@ def test_a_plan_of_another_format_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "plan.txt"
-    file.write_text("format 7\nvoters 3\n")
+    file.write_text("format 8\nvoters 3\n")
     assert run(["sim", "replay", str(file)]) == 2
-    assert "plan.txt:1: this plan is of format 7" in capsys.readouterr().err
+    assert "plan.txt:1: this plan is of format 8" in capsys.readouterr().err

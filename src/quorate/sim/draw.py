@@ -14,12 +14,12 @@ from quorate.node.applier import SLICE_BYTES
 from quorate.node.tail import TAIL_BYTES
 from quorate.raft.values import Limits
 from quorate.sim.chance import Chance
+from quorate.sim.draw_changing import since_format_7
 from quorate.sim.draw_deeds import Deeds, in_order
 from quorate.sim.draw_rare import everybody_writes_snapshots, rare_deeds
 from quorate.sim.patient import patient
 from quorate.sim.plan import (
     LEADER,
-    MISTAKES,
     ClientPlan,
     ClockPlan,
     Deed,
@@ -39,6 +39,8 @@ _PATIENT: Final = 0.025
 _WORLDS_IN_ONE: Final = 8
 _SMALL_BATCH: Final = 1 << 17
 """Bytes of a batch above which what is too large for it is left to `sim.exam`."""
+_MISTAKES: Final = 12
+"""Those that format 4 had, the first of `plan.MISTAKES`."""
 _WEEK_MS: Final = 604_800_000
 _BAD_MEDIA: Final = (
     "misplace",
@@ -88,7 +90,8 @@ def _hostile(seed: int) -> Plan:
         slices = Chance(seed, "slices").pick((1, 100))
         disk = replace(disk, slice_bytes=slices, tail_bytes=300, retention_bytes=500)
     plan = _since_format_4(seed, replace(plan, timing=_patient(plan), disk=disk), times)
-    return _since_format_6(seed, _since_format_5(seed, plan), times)
+    plan = _since_format_6(seed, _since_format_5(seed, plan), times)
+    return since_format_7(seed, plan, times)
 
 
 def _since_format_4(seed: int, plan: Plan, times: int) -> Plan:
@@ -172,7 +175,7 @@ def _mistakes(luck: Chance, plan: Plan, times: int) -> list[Deed]:
         if luck.happens(0.4):
             for _ in range(1 + luck.skewed(0, 10)):
                 at, node = luck.below(plan.duration_ms), 1 + luck.below(count)
-                found.append(Deed(at, "err", (node, luck.below(len(MISTAKES)))))
+                found.append(Deed(at, "err", (node, luck.below(_MISTAKES))))
     return found
 
 

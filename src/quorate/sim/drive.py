@@ -13,6 +13,7 @@ from quorate.base.ids import OffsetAndEpoch
 from quorate.node.disk import Disk, write_snapshot
 from quorate.node.jobs import Installed, InstallRefused, Job, Write, WriteSnapshot, Written
 from quorate.raft.inputs import CleanTo
+from quorate.raft.ready import InstallSnapshot, SnapshotChunk
 from quorate.sim.account import Account
 from quorate.sim.chance import Chance
 from quorate.sim.observe import Violation
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _READ_US: Final = 40
 _LOOK_US: Final = 1_000_000
+_HEAD_AND_FOOT: Final = 250
+"""Bytes of a snapshot beside its values, about."""
 _SCARCE: Final = 10_000
 """With a retention of so many bytes the log is often cleaned as soon as a snapshot is written."""
 
@@ -50,7 +53,9 @@ class Drive:
         self.storage = WatchedStorage(self.memory, LogOptions(), self.operations)
         self._disk = Disk(self.storage)
         self.account = Account()
-        self.sync_us = plan.disk.sync_us
+        self.sync_us, self.byte_us = plan.disk.sync_us, plan.disk.byte_us
+        self._downloaded = 0
+        """Bytes of the download that its disk was asked to write last."""
         self.full = False
         self._fail_in = 0
         self._fail_with: type[BaseException] = StorageError
@@ -141,7 +146,7 @@ class Drive:
         """No more faults of its own."""
         self._fail_in, self.full = 0, False
         self.operations.mend()
-        self.sync_us = self._plan.sync_us
+        self.sync_us, self.byte_us = self._plan.sync_us, 0
         self._set_watch()
 
     def _set_watch(self) -> None:
@@ -171,7 +176,7 @@ class Drive:
         for job in jobs:
             if isinstance(job, WriteSnapshot):
                 self._writing.append(job)
-                at = self._world.now_us + self._snapshot_time()
+                at = self._world.now_us + self._snapshot_time() + self._time_of(job)
                 self._world.push(at, self._snapshot_done, self._process.turn, job)
             else:
                 self._queue.append(job)
@@ -182,7 +187,38 @@ class Drive:
         jobs, self._queue = self._queue, []
         self._performing = jobs
         took = self._sync_time() if _writes(jobs) else _READ_US
+        if self.byte_us:
+            took += self._install_time(jobs)
         self._world.push(self._world.now_us + took, self._jobs_done, self._process.turn)
+
+    def _time_of(self, job: WriteSnapshot) -> int:
+        """What its size adds."""
+        return self.byte_us * (_HEAD_AND_FOOT + sum(map(len, job.values))) if self.byte_us else 0
+
+    def _install_time(self, jobs: Sequence[Job]) -> int:
+        """What the size adds of a download that takes the log's place. Now and then somebody
+        wants the log cleaned meanwhile."""
+        took = 0
+        for job in jobs:
+            if not isinstance(job, Write):
+                continue
+            for write in job.writes:
+                if isinstance(write, SnapshotChunk):
+                    self._downloaded = write.position + len(write.chunk)
+                elif isinstance(write, InstallSnapshot):
+                    took += self.byte_us * self._downloaded
+        world, process = self._world, self._process
+        if took > world.plan.timing.fetch_timeout_ms * 1000:
+            world.fault("an install outlasts the fetch timeout", (process.id,))
+        if took and self._snapshot_luck.happens(0.3):
+            world.push(world.now_us + took // 2, self._clean, process.turn)
+        return took
+
+    def _clean(self, turn: int) -> None:
+        world, process = self._world, self._process
+        if process.lives(turn) and process.core.snapshots and not world.is_healing:
+            world.fault("cleaned while it installs", (process.id,))
+            process.post(CleanTo(process.core.snapshots[-1]))
 
     def _sync_time(self) -> int:
         plan, luck = self._plan, self._process.luck

@@ -58,7 +58,7 @@ class Faults:
             _OF_WORLD[kind](self, luck, *deed.args)
             return
         if kind in _OF_OPERATORS:
-            getattr(world.operators, kind)(*deed.args)
+            getattr(world.operators, kind.replace("-", "_"))(*deed.args)
             return
         node, *rest = deed.args
         process = world.leader() if node == LEADER else world.processes[node]
@@ -195,6 +195,11 @@ class Faults:
         if process.replica is not None:
             process.down_ms = down_ms
             process.post(Shutdown(luck.between(500, 5000)))
+
+    def _renew(self, luck: Chance, process: Process, down_ms: int) -> None:
+        """From its next start on its software knows both versions of kraft.version."""
+        process.is_old = process.is_young = False
+        self._stop(luck, process, down_ms)
 
     def _pause(self, luck: Chance, process: Process, for_ms: int) -> None:
         if process.replica is not None:
@@ -423,10 +428,26 @@ class Faults:
         self._kill(luck, process, down_ms)
         world.move(process)
 
+    def _move_outside(self, luck: Chance, process: Process, down_ms: int) -> None:
+        """Only where no controller looks for it; that, too, it tells by itself."""
+        self._kill(luck, process, down_ms)
+        self._world.move_outside(process)
+
 
 _OF_LEADERS: Final = frozenset({"churn", "fork"})
 _OF_OPERATORS: Final = frozenset(
-    {"add", "remove", "alter", "upgrade", "insist", "snapshot", "clean", "resign", "err"}
+    {
+        "add",
+        "add-unacked",
+        "remove",
+        "alter",
+        "upgrade",
+        "insist",
+        "snapshot",
+        "clean",
+        "resign",
+        "err",
+    }
 )
 _OF_WORLD: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
     {
@@ -446,6 +467,7 @@ _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "power": Faults._power,
         "power-reorder": Faults._power_reorder,
         "stop": Faults._stop,
+        "renew": Faults._renew,
         "pause": Faults._pause,
         "slow-cpu": Faults._slow_cpu,
         "jump": Faults._jump,
@@ -476,5 +498,6 @@ _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "bridge": Faults._bridge,
         "reset": Faults._reset,
         "move": Faults._move,
+        "move-outside": Faults._move_outside,
     }
 )

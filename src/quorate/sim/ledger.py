@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from quorate.base.ids import ZERO_UUID, ReplicaKey
-from quorate.sim.process import Process
+from quorate.base.ids import ZERO_UUID, Listeners, ReplicaKey
+from quorate.sim.process import LISTENER, Process
 
 if TYPE_CHECKING:
     from quorate.sim.world import World
@@ -89,7 +89,7 @@ class Ledger:
             for voter in other.view.voters or ():
                 if voter.key != key:
                     continue
-                if voter.listeners and voter.listeners != process.listeners:
+                if voter.listeners and place_of(voter.listeners) != process.place:
                     return False
                 is_known = True
         return is_known
@@ -146,6 +146,11 @@ class Ledger:
             if other.replica is not None and other.core.role in ("candidate", "prospective"):
                 return False
         return len(self._world.processes) > 1
+
+
+def place_of(listeners: Listeners) -> Listeners:
+    """Of these the ones by which controllers find each other."""
+    return tuple(listener for listener in listeners if listener.name == LISTENER)
 
 
 def _changed(keys: VoterKeys, verb: str, key: ReplicaKey) -> VoterKeys:

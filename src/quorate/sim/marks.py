@@ -32,6 +32,8 @@ from quorate.raft.roles import (
 from quorate.sim.checks.duties import NOBODY_FETCHES
 from quorate.sim.hours import HOUR_MS, Hours
 from quorate.sim.hours import MARKS as HOURS
+from quorate.sim.news import MARKS as NEWS
+from quorate.sim.news import count_news
 from quorate.sim.observe import ClientOp, Observer
 from quorate.sim.operations import INTERRUPTED
 from quorate.sim.plan import DEEDS, MISTAKES
@@ -55,6 +57,8 @@ _CHANCE: Final = (
     "reset by chance",
     "corrupted",
     "short write",
+    "an install outlasts the fetch timeout",
+    "cleaned while it installs",
     "stranded observer wiped",
 )
 _ROLES: Final[Mapping[str, type[Role]]] = {
@@ -176,6 +180,7 @@ _SEEN: Final = (
     "a submission fitted no batch",
     "everything healed",
     *HOURS,
+    *NEWS,
 )
 
 ALL_MARKS: Final[tuple[str, ...]] = (
@@ -301,6 +306,7 @@ class Marks(Observer):
             self._role(node_id, role, effects.notes)
         if role.__class__ is Leader:
             self._leads(role, state.high_watermark)
+        count_news(self.marks, effects.sends, state)
         for answer in effects.answers:
             if answer.response.error:
                 self._refused(answer, state)

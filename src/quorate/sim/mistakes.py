@@ -87,5 +87,6 @@ _MADE: Final[Mapping[str, Callable[[World, Process], VoterRequest]]] = MappingPr
         ),
         "another-cluster": lambda world, process: replace(_remove(process), cluster_id="another"),
         "too-early": lambda world, process: _remove(process),
+        "add-in-part": lambda world, process: replace(_add(process), listeners=process.place),
     }
 )

@@ -7,6 +7,7 @@ step that leaves a voter set whose majority cannot come back: see `ledger`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import ErrorCode
@@ -23,6 +24,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused
 from quorate.sim.chance import Chance
+from quorate.sim.ledger import place_of
 from quorate.sim.mistakes import ANSWER_MS, VoterRequest, make
 from quorate.sim.plan import LEADER, MISTAKES
 from quorate.sim.process import CLUSTER_ID, Process
@@ -61,6 +63,12 @@ class Operators:
         process = self.node(node_id)
         if process is not None and process.can_be_voter:
             self._run(lambda leader: _add(leader, process), _TRIES)
+
+    def add_unacked(self, node_id: int) -> None:
+        """Nobody waits until the new voter set is committed (KIP-1186)."""
+        process = self.node(node_id)
+        if process is not None and process.can_be_voter:
+            self._run(lambda leader: _add(leader, process), _TRIES, acked=False)
 
     def remove(self, node_id: int) -> None:
         process = self.node(node_id)
@@ -138,7 +146,8 @@ class Operators:
         fine = all(ledger.may_become(keys) for keys in ledger.sets())
         process = world.processes.get(request.voter.id)
         if isinstance(request, AddVoterRequest) and process is not None:
-            fine = fine and (request.listeners == process.listeners or ledger.may_lose(process))
+            found = place_of(request.listeners) == process.place
+            fine = fine and (found or ledger.may_lose(process))
         ledger.settle(number)
         return fine
 
@@ -148,38 +157,46 @@ class Operators:
             self._world.fault("upgraded", (outcome.end_offset,))
 
     # -- one task -----------------------------------------------------------------------------
-    def _run(self, want: Want, tries: int) -> None:
+    def _run(self, want: Want, tries: int, *, acked: bool = True) -> None:
         """Take step after step until nothing is wanted any more."""
         world = self._world
         if tries == 0 or world.is_healing:
             return
         leader = self.leader()
         step = None
+        again = partial(self._run, want, tries - 1, acked=acked)
         if leader is not None:
             step = want(leader)
             if step is None:
                 return
         if leader is None or step is None or not self._may_take(leader, step):
-            world.push(world.now_us + _PAUSE_US, self._run, want, tries - 1)
+            world.push(world.now_us + _PAUSE_US, again)
             return
-        self.take(leader, step, lambda response: self._took(want, tries, response))
+        self.take(leader, step, lambda response: self._pause(again), acked=acked)
 
-    def _took(self, want: Want, tries: int, response: Response | None) -> None:
+    def _pause(self, again: Callable[[], None]) -> None:
         pause = int(self._luck.random() * _PAUSE_US)
-        self._world.push(self._world.now_us + pause, self._run, want, tries - 1)
+        self._world.push(self._world.now_us + pause, again)
 
     def _may_take(self, leader: Process, step: Step) -> bool:
         return self.may_ask(self._request(step)) and leader.view.kraft_version > 0
 
-    def take(self, leader: Process, step: Step, done: Callable[[Response | None], None]) -> None:
+    def take(
+        self,
+        leader: Process,
+        step: Step,
+        done: Callable[[Response | None], None],
+        *,
+        acked: bool = True,
+    ) -> None:
         """Ask for one step; `done` hears the answer, None when there was none."""
         self._world.fault("asked", (str(step), leader.id))
-        self._ask(leader.id, self._request(step), done)
+        self._ask(leader.id, self._request(step, acked), done)
 
-    def _request(self, step: Step) -> VoterRequest:
+    def _request(self, step: Step, acked: bool = True) -> VoterRequest:
         if isinstance(step, AddStep):
             listeners = self._world.processes[step.voter.id].listeners
-            return AddVoterRequest(CLUSTER_ID, step.voter, listeners, ANSWER_MS)
+            return AddVoterRequest(CLUSTER_ID, step.voter, listeners, ANSWER_MS, acked)
         return RemoveVoterRequest(CLUSTER_ID, step.voter)
 
     def _ask(
@@ -191,11 +208,13 @@ class Operators:
         world, ledger = self._world, self._world.ledger
         adds = isinstance(request, AddVoterRequest)
         number = ledger.begin("add" if adds else "remove", request.voter)
+        is_final = not isinstance(request, AddVoterRequest) or request.ack_when_committed
 
         def answered(response: Response | None) -> None:
             assert response is None or isinstance(response, AddVoterResponse | RemoveVoterResponse)
             if response is not None and response.error == ErrorCode.NONE:
                 self.done += 1
+            if response is not None and response.error == ErrorCode.NONE and is_final:
                 ledger.settle(number)
             else:
                 world.push(world.now_us + _LATE_US, ledger.settle, number)

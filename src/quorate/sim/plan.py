@@ -20,7 +20,7 @@ from quorate.node.tail import TAIL_BYTES
 from quorate.raft.values import Limits
 from quorate.sim.plan_bounds import BOUNDS, MOST, OF_DEEDS
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 """How seeds draw plans: it changes whenever some seed draws another plan than before."""
 LEADER: Final = 0
 """In place of a node id: whoever leads when the time has come."""
@@ -41,6 +41,7 @@ MISTAKES: Final = (
     "another-cluster",
     "not-the-leader",
     "too-early",
+    "add-in-part",
 )
 """What an operator may get wrong about a node (`sim.mistakes`)."""
 
@@ -128,6 +129,8 @@ class DiskPlan:
     """What a full disk refuses is written in part."""
     sync_every: int = 4_194_304
     """A snapshot in the making is synced whenever so much of it was written."""
+    byte_us: int = 0
+    """What each byte of a snapshot takes, to be written or installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,7 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "blackout": ("nodes", "down_ms"),
         "blackout-reorder": ("nodes", "down_ms"),
         "stop": ("node", "down_ms"),
+        "renew": ("node", "down_ms"),
         "pause": ("node", "for_ms"),
         "slow-cpu": ("node", "step_us", "for_ms"),
         "jump": ("node", "wall_ms"),
@@ -211,9 +215,11 @@ DEEDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "stranger": ("from", "to", "period_ms", "times"),
         # operators
         "add": ("node",),
+        "add-unacked": ("node",),
         "remove": ("node",),
         "replace": ("node", "down_ms"),
         "move": ("node", "down_ms"),
+        "move-outside": ("node", "down_ms"),
         "alter": ("nodes",),
         "upgrade": (),
         "insist": ("times", "period_ms"),
@@ -244,6 +250,8 @@ class Plan:
     """Nodes whose software knows no kraft.version 1, as a bit mask."""
     young: int = 0
     """Nodes whose software knows no kraft.version 0."""
+    listeners: int = 1
+    """So many has each node; controllers use the first."""
     thorough: bool = False
     """At the end it is owed, too, that every voter stands in the voter set as it is."""
     duration_ms: int = 10_000

@@ -26,11 +26,11 @@ from quorate.sim.plan import (
 )
 from quorate.sim.plan_bounds import MOST
 
-_READABLE: Final = (1, 2, 3, 4, 5, FORMAT)
+_READABLE: Final = (1, 2, 3, 4, 5, 6, FORMAT)
 """A plan of an older format has what came later at its default, and runs as it ran then."""
 _OTHER_TAIL: Final = (1, 2)
 """What is `disk.tail_bytes` there was in the storage, where it decided nothing."""
-_ENDED: Final = (5, FORMAT)
+_ENDED: Final = (5, 6, FORMAT)
 _END: Final = "end"
 """The last line of a plan since format 5: one without it was cut off."""
 _DIGITS: Final = 19

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 CLUSTER_ID: Final = "simulated"
 LISTENER: Final = "CONTROLLER"
+OUTSIDE_LISTENER: Final = "EXTERNAL"
+"""The second one, where there are two: no controller uses it."""
+_OUTSIDE_PORTS: Final = 10_000
+"""So far behind the first one's port is the second one's at first."""
 BORN_MS: Final = 1_700_000_000_000
 """The wall clock when a world begins, ms since 1970."""
 NEVER: Final = 1 << 62
@@ -53,6 +57,11 @@ class Process:
         """The directory id of its last disk but this."""
         self.disks = 1
         """How many disks it has had."""
+        self.is_old = plan.old >> node_id & 1 > 0
+        """Its software knows no kraft.version 1."""
+        self.is_young = plan.young >> node_id & 1 > 0
+        """Its software knows no kraft.version 0."""
+        self.outside_port = 9000 + node_id + _OUTSIDE_PORTS
         self.listen(9000 + node_id)
         self.life = 0
         """How often it has begun to run."""
@@ -109,7 +118,16 @@ class Process:
         host = f"node{self.id}"
         self.port = port
         self.address = Address(host, port)
-        self.listeners: tuple[Listener, ...] = (Listener(LISTENER, host, port),)
+        found = (
+            Listener(LISTENER, host, port),
+            Listener(OUTSIDE_LISTENER, host, self.outside_port),
+        )
+        self.listeners: tuple[Listener, ...] = found[: self.world.plan.listeners]
+
+    @property
+    def place(self) -> tuple[Listener, ...]:
+        """Where the other controllers find it."""
+        return self.listeners[:1]
 
     @property
     def storage(self) -> WatchedStorage:

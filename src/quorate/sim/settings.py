@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def raft_config(process: Process, cluster_id: str) -> RaftConfig:
     """As it is now: who is a voter by configuration, and where the others are, changes."""
-    world, bit = process.world, 1 << process.id
+    world = process.world
     plan, timing = world.plan, world.plan.timing
     return RaftConfig(
         cluster_id=cluster_id,
@@ -22,8 +22,8 @@ def raft_config(process: Process, cluster_id: str) -> RaftConfig:
         listeners=process.listeners,
         static_voters=world.static_voters if process.static else (),
         bootstrap_servers=world.bootstrap_servers(process.id),
-        min_kraft_version=int(plan.young & bit > 0),
-        max_kraft_version=int(plan.old & bit == 0),
+        min_kraft_version=int(process.is_young),
+        max_kraft_version=int(not process.is_old),
         election_timeout_ms=timing.election_timeout_ms,
         fetch_timeout_ms=timing.fetch_timeout_ms,
         election_backoff_max_ms=timing.election_backoff_max_ms,

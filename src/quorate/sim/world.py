@@ -48,6 +48,8 @@ _ROLES: Final[dict[type[Role], int]] = {
     Leader: 4,
     Resigned: 5,
 }
+_MOVES_BY: Final = 100
+"""In ports."""
 _OUTCOMES: Final[dict[str, int]] = {"pending": 0, "ok": 1, "unknown": 2, "refused": 3}
 (
     _STARTED,
@@ -137,9 +139,15 @@ class World:
     def move(self, process: Process) -> None:
         """The process listens at another address from its next start on."""
         del self.addresses[process.address]
-        process.listen(process.port + 100)
+        process.outside_port += _MOVES_BY
+        process.listen(process.port + _MOVES_BY)
         process.has_moved = True
         self.addresses[process.address] = process.id
+
+    def move_outside(self, process: Process) -> None:
+        """Its second listener is at another port from its next start on."""
+        process.outside_port += _MOVES_BY
+        process.listen(process.port)
 
     def glance(self, key: int, luck: Chance) -> int | None:
         """What somebody believes to be the value of a key."""
@@ -304,7 +312,8 @@ class World:
 
 
 def _static(process: Process) -> Voter:
-    return Voter(ReplicaKey(process.id), process.listeners)
+    """As `controller.quorum.voters` names it: by one address."""
+    return Voter(ReplicaKey(process.id), process.place)
 
 
 __all__ = ["Violation", "World"]
