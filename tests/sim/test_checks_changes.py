@@ -58,7 +58,7 @@ HERE = (Listener(LISTENER, "host", 9093),)
 def writes(leader: Node, *voter: Voter) -> None:
     """A voter set that nobody has asked for, unless the test has."""
     leader._be_asked_for = lambda new: None  # type: ignore[method-assign]
-    leader.fake.rule(leader, *(v.key.id for v in voter))
+    leader.state.controls.state = ControlState(1, voter)
     leader.append(leader.control(Voters(voter)))
 
 

@@ -143,7 +143,7 @@ def test_who_does_not_follow_the_leader_that_it_is_told(why: str) -> None:
     fake, leader = leading()
     node = fake[2]
     node.state.election = fake.checks.twins[2].election = ElectionState(1, 1)
-    node.state.role = Follower((), 900, 0) if why == "follows" else Unattached(0)
+    node.state.role = Follower(HERE, 900, 0) if why == "follows" else Unattached(0)
     me = LeaderAndEpoch(leader.id, 2 if "epoch" in why else 1)
     request = BeginQuorumEpochRequest(None, key(2), me, () if why == "nowhere" else HERE)
     error = ErrorCode.INVALID_VOTER_KEY if why == "refused" else ErrorCode.NONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,7 @@ from quorate.raft.inputs import UpgradeKRaftVersion
 from quorate.raft.messages import UpdateVoterRequest, UpdateVoterResponse
 from quorate.raft.ready import Refused
 from quorate.raft.roles import Resigned
-from quorate.raft.values import KRaftVersion, Limits, Voters
+from quorate.raft.values import ControlState, KRaftVersion, Limits, Voters
 from quorate.sim.process import LISTENER
 from sim.fake import Fake, Node, key, voters
 from sim.test_checks_core import A_LEADER, broken
@@ -222,7 +223,11 @@ def static(*reporting: int, able: int = 1) -> Node:
 
 
 def upgrade(leader: Node, *, committed: bool = True) -> None:
-    leader.append(leader.control(KRaftVersion(1), Voters(voters(1, 2, 3))))
+    one, *others = voters(1, 2, 3)
+    told = (one, *(replace(voter, listeners=HERE) for voter in others))
+    for node in leader.fake.nodes.values():
+        node.state.controls.state = ControlState(1, told)
+    leader.append(leader.control(KRaftVersion(1), Voters(told)))
     leader.persist()
     if committed:
         leader.fake.replicate(leader, 2, 3)

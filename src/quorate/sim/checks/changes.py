@@ -8,7 +8,7 @@ conditions that pass while a step goes on, both what was and what is then count.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from quorate.base.errors import ErrorCode
@@ -26,7 +26,7 @@ from quorate.raft.values import Voter
 from quorate.sim.checks.history import Entry
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import matches, names
-from quorate.sim.checks.words import message_words
+from quorate.sim.checks.words import message_words, voter_words
 from quorate.sim.observe import Violation
 from quorate.sim.process import CLUSTER_ID, LISTENER
 
@@ -41,6 +41,8 @@ ASKED_FOR = "a voter change was asked for"
 DESERVED = "a voter change is answered as it deserves"
 IN_TIME = "an operator is answered"
 DONE = "a committed voter change is answered at once"
+UNACKED = "an add that nobody waits for is answered when it is written"
+KNOWN = "a leader knows voters as they report themselves"
 REFUSED = "a refused change changes nothing"
 _FENCES = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
 _OPEN = frozenset(
@@ -72,6 +74,13 @@ class Asked:
     able: tuple[int, int]
     """The kraft.versions that the voter can run."""
     made: Entry | None = None
+    later: list[tuple[int, int]] = field(default_factory=list)
+    """The same of lives that it began since: its software may be another one."""
+
+    @property
+    def ables(self) -> tuple[tuple[int, int], ...]:
+        """What it may have answered when it was asked which it can run."""
+        return (self.able, *self.later)
 
 
 class Changes:
@@ -84,12 +93,19 @@ class Changes:
         """By node: an epoch, and what voters, by id, have told it of themselves in that."""
         self._able: dict[ReplicaKey, tuple[Listeners, tuple[int, int]]] = {}
         """Where each replica listens in this life, and the kraft.versions that it can run."""
+        self._reported: dict[int, tuple[Voter, ...]] = {}
+        """By node: what voters have told it in this step, and it took."""
 
     def began(self, twin: Twin, config: RaftConfig) -> None:
         self._asked[twin.id] = {}
         self._reports.pop(twin.id, None)
         able = (config.min_kraft_version, config.max_kraft_version)
         self._able[twin.key] = (config.listeners, able)
+        for waiting in self._asked.values():
+            for asked in waiting.values():
+                request = asked.request
+                if isinstance(request, AddVoterRequest) and request.voter == twin.key:
+                    asked.later.append(self._range(request))
 
     def _range(self, request: Change) -> tuple[int, int]:
         """What the replica that is meant can run; of one that cannot be asked, nothing is known."""
@@ -117,8 +133,12 @@ class Changes:
         old = twin.own_voters if parent.voters is None else parent.voters
         if entry.kraft_version > parent.kraft_version:
             _check_ranges(twin, entry)
-        if parent.epoch != entry.epoch or parent.kraft_version < 1:
+        if parent.epoch != entry.epoch:
             _check_own(twin, entry, old)
+            self._check_told(twin, entry, others=False)
+            return
+        if parent.kraft_version < 1:
+            self._check_told(twin, entry, others=True)
             return
         for asked in self._asked[twin.id].values():
             if asked.made is not None or _is_foreign(asked.request):
@@ -132,6 +152,34 @@ class Changes:
             f"{twin} writes {entry} with {names(entry.voters)} after {names(old)}; it was asked "
             f"for {[message_words(asked.request) for asked in self._asked[twin.id].values()]}",
         )
+
+    def _check_told(self, twin: Twin, entry: Entry, *, others: bool) -> None:
+        """A leader writes itself as it is, and with the upgrade the `others` as they said."""
+        for voter in entry.voters or ():
+            if voter.key == twin.key:
+                listeners, able = self._able[twin.key]
+                told = [Voter(twin.key, listeners, *able)]
+            elif not others:
+                continue
+            else:
+                told = [_voter(report) for report in self._reports_of(twin, voter.key.id)]
+            if voter not in told:
+                said = " or ".join(map(voter_words, told)) or "nothing"
+                raise Violation(
+                    KNOWN, f"{twin} writes {voter_words(voter)} at {entry}; it was told {said}"
+                )
+
+    def _reports_of(self, twin: Twin, node_id: int) -> list[UpdateVoterRequest]:
+        """The newest, and those of this step."""
+        requests = [asked.request for asked in self._asked[twin.id].values()]
+        newest = self.reports(twin).get(node_id)
+        found = [] if newest is None else [newest]
+        found += (
+            one
+            for one in requests
+            if isinstance(one, UpdateVoterRequest) and one.voter.id == node_id
+        )
+        return found
 
     # -- answers ------------------------------------------------------------------------------
     def told(
@@ -153,6 +201,9 @@ class Changes:
             if isinstance(request, UpdateVoterRequest):
                 reports = {**self.reports(twin), request.voter.id: request}
                 self._reports[twin.id] = now.epoch, reports
+                if now.version < 1:
+                    known = self._reported.get(twin.id, ())
+                    self._reported[twin.id] = (*known, _voter(request))
         if is_over and error is ErrorCode.BROKER_NOT_AVAILABLE:
             return  # who stops judges nothing
         if problem := misjudged(asked, now, error):
@@ -181,6 +232,8 @@ class Changes:
 
         Answers wait for a new epoch to become durable.
         """
+        if self._reported:
+            self._check_known(twin, self._reported.pop(twin.id, ()), state)
         waiting = self._asked[twin.id]
         if not waiting or not state.durable.election:
             return
@@ -196,6 +249,12 @@ class Changes:
                     f"{twin} has not answered {message_words(asked.request)}, and knows that "
                     f"{asked.made} is committed",
                 )
+            if asked.made is not None and _is_unacked(asked.request):
+                raise Violation(
+                    UNACKED,
+                    f"{twin} has not answered {message_words(asked.request)}, and has written "
+                    f"{asked.made}",
+                )
             waited = state.now - asked.at_ms
             if waited > patience or wakes > asked.at_ms + patience:
                 raise Violation(
@@ -203,6 +262,30 @@ class Changes:
                     f"{twin} was asked {message_words(asked.request)} {waited} ms ago and has not "
                     f"answered; it sleeps for {wakes - state.now} ms",
                 )
+
+    def _check_known(self, twin: Twin, told: tuple[Voter, ...], state: State) -> None:
+        """At kraft.version 0 no log has it. Of several reports of one voter the last counts."""
+        role = state.role
+        known = role.volatile_voters if isinstance(role, Leader) else None
+        if known is None:
+            return
+        for voter in {voter.key.id: voter for voter in told}.values():
+            found = known.get(voter.key.id)
+            if found != voter:
+                takes = "nobody" if found is None else voter_words(found)
+                raise Violation(
+                    KNOWN, f"{twin} was told {voter_words(voter)}, and takes it for {takes}"
+                )
+
+
+def _is_unacked(request: Change) -> bool:
+    return isinstance(request, AddVoterRequest) and not request.ack_when_committed
+
+
+def _voter(report: UpdateVoterRequest) -> Voter:
+    """As the voter set is to have it."""
+    low, high = report.min_kraft_version, report.max_kraft_version
+    return Voter(report.voter, report.listeners, low, high)
 
 
 def _place(twin: Twin, leads: bool, epoch: int) -> Place:
@@ -231,10 +314,10 @@ def _check_able(twin: Twin, entry: Entry, asked: Asked) -> None:
     if not isinstance(asked.request, RemoveVoterRequest):
         voter = next(v for v in entry.voters or () if v.key == asked.request.voter)
         _check_range(twin, entry, voter)
-        if asked.able not in (_NOTHING, (voter.min_kraft_version, voter.max_kraft_version)):
-            raise Violation(
-                "voter range", f"{twin} writes {entry}: {voter.key} can run {asked.able}"
-            )
+        found = (voter.min_kraft_version, voter.max_kraft_version)
+        if _NOTHING not in asked.ables and found not in asked.ables:
+            can = " or ".join(map(str, asked.ables))
+            raise Violation("voter range", f"{twin} writes {entry}: {voter.key} can run {can}")
 
 
 def _check_ranges(twin: Twin, entry: Entry) -> None:
@@ -320,6 +403,6 @@ def _justified(asked: Asked, place: Place, error: ErrorCode) -> bool:
             return not any(matches(voter.key, key) for voter in voters)
         return len(voters) == 1 or all(voter.key != key for voter in voters)
     if error is ErrorCode.INVALID_REQUEST:
-        low, high = asked.able
-        return _is_malformed(request) or not low <= place.version <= high
+        unable = any(not low <= place.version <= high for low, high in asked.ables)
+        return _is_malformed(request) or unable
     return False

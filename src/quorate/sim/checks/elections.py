@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import ZERO_UUID, ReplicaKey
-from quorate.raft.roles import Candidate, Prospective, Role
+from quorate.raft.roles import Candidate, Follower, Prospective, Role
 from quorate.raft.values import ElectionState, Voter
 from quorate.sim.checks.history import Entry, History, Reign
 from quorate.sim.checks.twin import Twin
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 NO_PRE_VOTE = "knows no pre-vote"
 """In the note of a replica that asks for votes because a peer is too old for pre-votes."""
+
+_SILENT: Final = "(fetch timeout)"
+"""Why a follower runs, in its notes."""
 
 
 class Elections:
@@ -242,6 +245,20 @@ def check_rests(twin: Twin, role: Role) -> None:
             f"{twin} runs after epoch {twin.election.epoch} while a snapshot takes the place of "
             "its log",
         )
+
+
+def check_installed(twin: Twin, effects: Effects, state: State) -> None:
+    """What a follower was told in this step is that its snapshot is installed, and nothing else:
+    however long that took, its leader was not silent."""
+    role, least = state.role, state.now + state.config.fetch_timeout_ms
+    waits = not isinstance(role, Follower) or role.fetch_deadline >= least
+    if waits and not any(_SILENT in note for note in effects.notes):
+        return
+    raise Violation(
+        "who has installed a snapshot waits for its leader",
+        f"{twin} has installed a snapshot of epoch {state.election.epoch}, and takes its leader, "
+        f"node {state.election.leader_id}, for silent before the fetch timeout is over",
+    )
 
 
 def _move(old: ElectionState, new: ElectionState) -> str:

@@ -37,7 +37,14 @@ from quorate.sim.checks.clients import Clients
 from quorate.sim.checks.commits import Commits
 from quorate.sim.checks.described import Described
 from quorate.sim.checks.duties import Duties
-from quorate.sim.checks.elections import Elections, check_may_run, check_rests, check_runs
+from quorate.sim.checks.elections import (
+    Elections,
+    check_installed,
+    check_may_run,
+    check_rests,
+    check_runs,
+)
+from quorate.sim.checks.endpoints import Endpoints
 from quorate.sim.checks.fetches import Fetches
 from quorate.sim.checks.goodbyes import Goodbyes, check_taught
 from quorate.sim.checks.history import History
@@ -53,7 +60,7 @@ from quorate.sim.checks.submits import Submits
 from quorate.sim.checks.timers import check_wakes
 from quorate.sim.checks.twin import UNKNOWN, Twin
 from quorate.sim.checks.upgrades import Upgrades
-from quorate.sim.checks.voters import check_changes, keys, names
+from quorate.sim.checks.voters import check_changes, names
 from quorate.sim.checks.words import control_words, message_words, vote_words, voter_changes
 from quorate.sim.observe import ClientOp, Observer, Violation
 
@@ -91,6 +98,7 @@ class Checks(Observer):
         self.changes = Changes()
         self.upgrades = Upgrades(self.changes)
         self.goodbyes = Goodbyes()
+        self.endpoints = Endpoints()
         self.fetches = Fetches()
         self.joins = Joins()
         self.leftovers = Leftovers()
@@ -157,11 +165,12 @@ class Checks(Observer):
                 item, Received | Installed | InstallRefused | Submit | UpgradeKRaftVersion
             ):
                 self._look_at(twin, item, effects, state)
-            if isinstance(item, Installed | InstallRefused | SnapshotWritten | SnapshotFailed):
-                self.leftovers.count(twin, process.storage.disk)
-                twin.log_start = UNKNOWN
-            if isinstance(item, Surveyed | Installed | SnapshotWritten | SnapshotFailed):
-                self.retention.happened(twin, item)
+            if isinstance(
+                item, Surveyed | Installed | InstallRefused | SnapshotWritten | SnapshotFailed
+            ):
+                self._told_by_its_disk(twin, process, item)
+        if len(happened) == 1 and isinstance(happened[0], Installed) and not effects.is_over:
+            check_installed(twin, effects, state)
         before = twin.tip
         if effects.jobs:
             twin.submit(effects.jobs)
@@ -184,11 +193,24 @@ class Checks(Observer):
         self._role(twin, effects, state)
         self.strangers.look(twin, effects, state)
         self.goodbyes.look(twin, happened, effects, state)
+        self.endpoints.look(twin, happened, effects, state)
         self.joins.look(twin, happened, effects, state)
         self.leftovers.look(twin, effects, state)
         self.changes.look(twin, effects, state)
         self._replica(twin, process, effects, state)
         check_wakes(twin, effects, state)
+
+    def _told_by_its_disk(
+        self,
+        twin: Twin,
+        process: Process,
+        item: Surveyed | Installed | InstallRefused | SnapshotWritten | SnapshotFailed,
+    ) -> None:
+        if not isinstance(item, Surveyed):
+            self.leftovers.count(twin, process.storage.disk)
+            twin.log_start = UNKNOWN
+        if not isinstance(item, InstallRefused):
+            self.retention.happened(twin, item)
 
     def _role(self, twin: Twin, effects: Effects, state: State) -> None:
         role = state.role
@@ -283,7 +305,7 @@ class Checks(Observer):
         check_age(twin, entry, job)
         version, voters = job.control.kraft_version, job.control.voters
         expected = entry.voters
-        if keys(voters or ()) != keys(expected or ()) or version != entry.kraft_version:
+        if tuple(voters or ()) != tuple(expected or ()) or version != entry.kraft_version:
             raise Violation(
                 "snapshot of what is committed",
                 f"{twin}: snapshot {tuple(job.snapshot_id)} has {control_words(job.control)}; the "
@@ -301,7 +323,7 @@ class Checks(Observer):
         control = state.controls.state
         wanted = twin.voters
         version = twin.kraft_version
-        if keys(control.voters or ()) != keys(wanted) or control.kraft_version != version:
+        if tuple(control.voters or ()) != wanted or control.kraft_version != version:
             raise Violation(
                 "voter set",
                 f"{twin}: its log up to {twin.tip} has kraft.version {version} and the voters "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quorate.base.ids import ReplicaKey
+from quorate.base.ids import Listeners, ReplicaKey
 from quorate.raft.values import ControlState, ElectionState, Voter
 from quorate.sim.checks.voters import names
 from quorate.sim.text import describe_message
@@ -30,13 +30,30 @@ def control_words(control: ControlState) -> str:
 
 
 def voter_changes(old: Sequence[Voter] | None, new: Sequence[Voter] | None) -> str:
-    """What the second set has more or less than the first; nothing where one of them is empty."""
+    """What the second set has more, less or otherwise than the first; nothing where one of them is
+    empty."""
     if not old or not new:
         return ""
     before, after = ({voter.key for voter in voters} for voters in (old, new))
     lost = [f"{key} is missing" for key in sorted(before - after)]
     more = [f"{key} is too much" for key in sorted(after - before)]
-    return ", ".join([*lost, *more])
+    there = {voter.key: voter for voter in old}
+    other = [
+        f"{voter_words(voter)} was {voter_words(there[voter.key])}"
+        for voter in new
+        if voter != there.get(voter.key, voter)
+    ]
+    return ", ".join([*lost, *more, *other])
+
+
+def voter_words(voter: Voter) -> str:
+    """All that a voter set says of one voter."""
+    low, high = voter.min_kraft_version, voter.max_kraft_version
+    return f"{voter.key} at {listener_words(voter.listeners)}, kraft.version {low} to {high}"
+
+
+def listener_words(listeners: Listeners) -> str:
+    return " and ".join(f"{end.name}={end.host}:{end.port}" for end in listeners) or "no listener"
 
 
 def message_words(message: object) -> str:

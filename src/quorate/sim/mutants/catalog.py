@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorate.sim.mutants.answers import ANSWERS
+from quorate.sim.mutants.changing import CHANGING
 from quorate.sim.mutants.debts import DEBTS
 from quorate.sim.mutants.elections import ELECTIONS
 from quorate.sim.mutants.goodbyes import GOODBYES
@@ -25,4 +26,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *TIMERS,
     *STRANGERS,
     *VERSIONS,
+    *CHANGING,
 )

@@ -1,0 +1,266 @@
+"""All listeners of a node are told, and what is told of them is taken; and what else came with plan
+format 7."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch, Listener, Listeners, OffsetAndEpoch
+from quorate.node.jobs import AppendBatches
+from quorate.node.replica import Effects
+from quorate.raft.inputs import Answered, Received
+from quorate.raft.messages import (
+    AddVoterRequest,
+    AddVoterResponse,
+    BeginQuorumEpochRequest,
+    FetchResponse,
+    UpdateVoterRequest,
+    UpdateVoterResponse,
+    VoteResponse,
+)
+from quorate.raft.roles import NEVER, Follower, Leader, Resigned, Unattached
+from quorate.raft.values import ControlState, KRaftVersion, Voter, Voters
+from quorate.raft.voters import VoterSet
+from quorate.sim.checks.elections import check_installed
+from quorate.sim.process import LISTENER
+from sim.fake import Fake, Node, key, voters
+from sim.test_checks_core import A_LEADER, broken
+from sim.test_checks_duties import leading
+
+pytestmark = pytest.mark.interpreted
+CONTROLLER = Listener(LISTENER, "host", 9093)
+OUTSIDE = Listener("EXTERNAL", "host", 9094)
+MOVED = Listener(LISTENER, "host", 9193)
+BOTH: Listeners = (CONTROLLER, OUTSIDE)
+TELLS = "a node tells all its listeners"
+TAKES = "a follower takes the endpoints of its leader"
+KNOWN = "a leader knows voters as they report themselves"
+HERS = LeaderAndEpoch(1, 1)
+SILENT = ["epoch 1: prospective (fetch timeout)"]
+
+
+# -- what is told of oneself ----------------------------------------------------------------------
+@pytest.mark.parametrize("kind", [AddVoterRequest, UpdateVoterRequest])
+def test_who_asks_for_its_own_place_tells_all(kind: Any) -> None:
+    fake, _ = leading()
+    node = fake[4]
+    node.state.config.listeners = BOTH
+    more = (1,) if kind is UpdateVoterRequest else ()
+
+    def ask(told: Listeners) -> None:
+        node.ask(kind(None, *more, key(4), told, 0, 1))
+
+    if kind is UpdateVoterRequest:
+        node.save(1, 1)
+        node.persist()
+    ask(BOTH)
+    with broken(TELLS, "node 4"):
+        ask((CONTROLLER,))
+
+
+def test_a_leader_that_answers_with_one_of_its_listeners() -> None:
+    _, leader = leading()
+    leader.state.config.listeners = BOTH
+    leader.answer(VoteResponse(ErrorCode.NONE, HERS, False, BOTH))
+    leader.answer(VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, -1), False))
+    with broken(TELLS, "answers VoteResponse"):
+        leader.answer(VoteResponse(ErrorCode.NONE, HERS, False, (CONTROLLER,)))
+
+
+def test_who_leads_no_more_may_not_say_where_it_listens() -> None:
+    _, leader = leading()
+    leader.state.config.listeners = BOTH
+    leader.save(2)
+    leader.persist()
+    leader.state.role = Unattached(0)
+    leader.answer(VoteResponse(ErrorCode.NONE, HERS, False))
+    leader.state.role = Resigned(9_999, set(), ())
+    with broken(TELLS):
+        leader.answer(VoteResponse(ErrorCode.NONE, HERS, False))
+
+
+# -- what is taken --------------------------------------------------------------------------------
+def following(known: Listeners) -> Node:
+    """Node 2 follows node 1, and takes it to listen there."""
+    fake, _ = leading()
+    node = fake[2]
+    node.state.config.listeners = (CONTROLLER,)
+    node.state.role = Follower(known, 9_999, 0)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "fine"),
+    [
+        (BOTH, BOTH, True),
+        ((CONTROLLER,), BOTH, False),
+        (BOTH, (CONTROLLER,), True),
+        ((MOVED,), (CONTROLLER,), True),
+        ((CONTROLLER,), (OUTSIDE, OUTSIDE), True),
+    ],
+)
+def test_what_begin_tells(known: Listeners, told: Listeners, fine: bool) -> None:
+    """It is taken when it is more, and has a listener by which the leader can be asked."""
+    request = BeginQuorumEpochRequest(None, key(2), HERS, told)
+    node = following(known)
+    if fine:
+        node.step([Received(7, request)])
+    else:
+        with broken(TAKES, "node 1, which it follows, listens at"):
+            node.step([Received(7, request)])
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "fine"),
+    [
+        (BOTH, BOTH, True),
+        (BOTH, (CONTROLLER,), True),
+        ((CONTROLLER,), BOTH, False),
+        ((MOVED, OUTSIDE), (CONTROLLER,), False),
+        ((CONTROLLER,), (OUTSIDE,), True),
+    ],
+)
+def test_what_the_leader_answers(known: Listeners, told: Listeners, fine: bool) -> None:
+    """All of it, when it names a listener by which it can be asked."""
+    response = FetchResponse(ErrorCode.NONE, HERS, 3, 0, leader_endpoints=told)
+    node = following(known)
+    node.step([Answered(7, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, HERS))])
+    if fine:
+        node.step([Answered(7, response)])
+        node.step([Answered(8, response)])
+    else:
+        with broken(TAKES):
+            node.step([Answered(7, response)])
+
+
+def test_another_leader_or_another_cluster_tells_nothing_that_counts() -> None:
+    node = following((CONTROLLER,))
+    other = LeaderAndEpoch(3, 1)
+    node.step([Answered(7, FetchResponse(ErrorCode.NONE, other, 3, 0, leader_endpoints=BOTH))])
+    node.step([Received(7, BeginQuorumEpochRequest(None, key(2), other, BOTH))])
+    node.state.durable.election = False
+    node.step([Received(8, BeginQuorumEpochRequest("another", key(2), HERS, BOTH))])
+
+
+# -- what a leader knows, and writes --------------------------------------------------------------
+def static(*reports: Listeners) -> Node:
+    """A leader at kraft.version 0 that voter 2 has told of itself."""
+    fake = Fake(3)
+    leader = fake[1]
+    fake.elect(1, 1, 2, 3, bare=True)
+    leader.state.role = A_LEADER
+    for listeners in reports:
+        leader.receive(UpdateVoterRequest(None, 1, key(2), listeners, 0, 1))
+    return leader
+
+
+def told(leader: Node, known: Listeners) -> None:
+    """It answers the first report, and takes the voter to listen there."""
+    role = Leader(0, A_LEADER.progress, NEVER, NEVER)
+    role.volatile_voters = VoterSet((Voter(key(2), known, 0, 1),))
+    leader.state.role = role
+    leader.answer(UpdateVoterResponse(ErrorCode.NONE, HERS), leader.replies)
+
+
+def test_a_report_of_which_a_part_is_known() -> None:
+    told(static(BOTH), BOTH)
+    with broken(KNOWN, "was told"):
+        told(static(BOTH), (CONTROLLER,))
+
+
+def upgrade(leader: Node, *voter: Voter) -> None:
+    leader._be_asked_for = lambda new: None  # type: ignore[method-assign]
+    leader.fake.rule(leader, *(v.key.id for v in voter))
+    leader.state.controls.state = ControlState(1, voter)
+    leader.append(leader.control(KRaftVersion(1), Voters(voter)))
+
+
+@pytest.mark.parametrize("listeners", [BOTH, (CONTROLLER,)])
+def test_an_upgrade_writes_what_voters_reported(listeners: Listeners) -> None:
+    leader = static(BOTH)
+    leader.receive(UpdateVoterRequest(None, 1, key(3), (), 0, 1))
+    one, _, three = voters(1, 2, 3)
+    if listeners == BOTH:
+        upgrade(leader, one, Voter(key(2), listeners, 0, 1), three)
+    else:
+        with broken(KNOWN, "it was told"):
+            upgrade(leader, one, Voter(key(2), listeners, 0, 1), three)
+
+
+def test_a_leader_writes_itself_as_it_is() -> None:
+    fake = Fake(3)
+    fake.checks.changes._able[key(1)] = (BOTH, (0, 1))
+    with broken(KNOWN, "CONTROLLER=host:9093 and EXTERNAL=host:9094"):
+        fake.elect(1, 1, 2, 3)
+
+
+# -- an add that nobody waits for -----------------------------------------------------------------
+NEW = AddVoterRequest(None, key(4), BOTH, ack_when_committed=False)
+
+
+def adds(leader: Node) -> None:
+    """It writes the new voter, whose versions it was told."""
+    leader._be_asked_for = lambda new: None  # type: ignore[method-assign]
+    wider = (*voters(1, 2, 3), Voter(key(4), BOTH, 0, 1))
+    leader.state.controls.state = ControlState(1, wider)
+    batch = leader.control(Voters(wider))
+    leader.batches.append(batch)
+    leader.write(AppendBatches((batch,)))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_add_that_waits_for_nothing_is_answered_when_it_is_written(waits: bool) -> None:
+    _, leader = leading()
+    leader.receive(replace(NEW, ack_when_committed=waits))
+    if waits:
+        adds(leader)
+    else:
+        leader.state.durable.election = True
+        with broken("an add that nobody waits for is answered when it is written"):
+            adds(leader)
+
+
+def test_an_add_that_waits_for_nothing_is_not_answered_before() -> None:
+    _, leader = leading()
+    reply_to = leader.receive(NEW)
+    with broken("acknowledged means done", "has not written it"):
+        leader.answer(AddVoterResponse(ErrorCode.NONE), reply_to)
+
+
+@pytest.mark.parametrize("asked_first", [True, False])
+def test_software_that_changes_while_a_voter_is_added(asked_first: bool) -> None:
+    """The range that is written may be of the life that was asked, or of any later one."""
+    fake, leader = leading()
+    node, able = fake[4], fake.checks.changes._able
+    able[key(4)] = BOTH, (1, 1)
+    if asked_first:
+        leader.receive(replace(NEW, ack_when_committed=True))
+    node.state.config.listeners = BOTH
+    fake.checks.changes.began(fake.checks.twins[4], node.state.config)
+    if asked_first:
+        adds(leader)
+        return
+    able[key(4)] = BOTH, (1, 1)
+    leader.receive(replace(NEW, ack_when_committed=True))
+    with broken("voter range", "can run (1, 1)"):
+        adds(leader)
+
+
+# -- an install that takes long -------------------------------------------------------------------
+@pytest.mark.parametrize("deadline", [1999, 2000])
+def test_an_install_is_no_silence_of_the_leader(deadline: int) -> None:
+    check = "who has installed a snapshot waits for its leader"
+    node = following(BOTH)
+    node.state.role = Follower(BOTH, deadline, 0)
+    if deadline == 2000:
+        node.install(OffsetAndEpoch(3, 1))
+        node.state.role = Unattached(0)
+        with broken(check):
+            check_installed(node.fake.checks.twins[2], Effects(notes=SILENT), node.state)
+    else:
+        with broken(check, "node 2 (life 1) has installed a snapshot of epoch 1"):
+            node.install(OffsetAndEpoch(3, 1))
