@@ -164,7 +164,7 @@ class Node:
             ),
             durable=SimpleNamespace(election=False, log=True),
             requests=SimpleNamespace(
-                _by_node={}, _by_correlation={}, _backoff={}, bootstrap=(), gone=set()
+                _by_node={}, _by_correlation={}, _backoff={}, bootstrap=(), gone=set(), resets=0
             ),
             installing=None,
             shutdown_deadline=None,

@@ -7,6 +7,7 @@ Of the leader a follower takes what BeginQuorumEpoch tells when that is more tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import ErrorCode
@@ -17,7 +18,7 @@ from quorate.raft.messages import (
     FetchResponse,
     UpdateVoterRequest,
 )
-from quorate.raft.roles import Follower, Leader, Resigned
+from quorate.raft.roles import Follower, Leader, Resigned, Role
 from quorate.sim.checks.strangers import is_stranger
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.words import listener_words, message_words
@@ -26,11 +27,23 @@ from quorate.sim.observe import Violation
 if TYPE_CHECKING:
     from quorate.base.ids import LeaderAndEpoch, Listeners
     from quorate.node.replica import Answer, Effects, Input
+    from quorate.raft.ready import Send
     from quorate.raft.state import State
 
 TELLS: Final = "a node tells all its listeners"
 TAKES: Final = "a follower takes the endpoints of its leader"
-_OF_ITSELF: Final = frozenset((AddVoterRequest, UpdateVoterRequest))
+ONCE: Final = "a voter tells a leader of itself once, or once in a while"
+
+
+@dataclass(slots=True)
+class _Report:
+    role: Role
+    """The follower that told its leader."""
+    at_ms: int
+    until_ms: int
+    """When the request's time is up."""
+    correlation: int
+    is_done: bool = False
 
 
 class Endpoints:
@@ -38,16 +51,43 @@ class Endpoints:
         self._agreed: dict[int, tuple[Listeners, Listeners]] = {}
         """By node: what it was told of its leader last, and knows of it: the very same objects
         need not be compared again."""
+        self._reports: dict[int, _Report] = {}
+        """By node: its last UpdateRaftVoter in this life."""
+
+    def began(self, twin: Twin) -> None:
+        self._reports.pop(twin.id, None)
 
     def look(self, twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:
+        report = self._reports.get(twin.id)
+        if report is not None and not report.is_done:
+            _settle(report, happened, state)
         for send in effects.sends:
-            if type(send.request) in _OF_ITSELF:
-                _check_itself(twin, send.request, state)  # type: ignore[arg-type]
+            if isinstance(send.request, AddVoterRequest | UpdateVoterRequest):
+                _check_itself(twin, send.request, state)
+                if isinstance(send.request, UpdateVoterRequest):
+                    self._check_again(twin, send, state)
         for answer in effects.answers:
             if type(answer.response) is not FetchResponse:
                 _check_answer(twin, answer, state)
         if len(happened) == 1 and isinstance(state.role, Follower) and not effects.is_over:
             self._check_takes(twin, happened[0], state.role, state)
+
+    def _check_again(self, twin: Twin, send: Send, state: State) -> None:
+        """Once in a fetch timeout; at kraft.version 0 each leader hears it, and no more than that
+        (`KafkaRaftClient.shouldSendUpdateVoteRequest`)."""
+        now, role = state.now, state.role
+        last = self._reports.get(twin.id)
+        self._reports[twin.id] = _Report(role, now, now + send.timeout_ms, send.correlation)
+        if last is None or last.role is not role:
+            return
+        done = last.is_done and twin.kraft_version < 1
+        if done or now < last.at_ms + state.config.fetch_timeout_ms:
+            raise Violation(
+                ONCE,
+                f"{twin} told node {send.to} of itself {now - last.at_ms} ms ago"
+                f"{', was heard' if last.is_done else ''}, and does it again: "
+                f"{message_words(send.request)}",
+            )
 
     def _check_takes(self, twin: Twin, item: Input, role: Follower, state: State) -> None:
         known = role.leader_endpoints
@@ -75,6 +115,14 @@ class Endpoints:
                 f"{twin} was told that node {leader.leader_id}, which it follows, listens at "
                 f"{listener_words(told)}, and takes it to listen at {listener_words(known)}",
             )
+
+
+def _settle(report: _Report, happened: Sequence[Input], state: State) -> None:
+    """Was it answered well, and in time?"""
+    for item in happened:
+        if isinstance(item, Answered) and item.correlation == report.correlation:
+            good = item.response.error is ErrorCode.NONE and state.now < report.until_ms
+            report.is_done = good and _is_followed(item.response.leader, state)  # type: ignore[union-attr]
 
 
 def _is_followed(leader: LeaderAndEpoch, state: State) -> bool:

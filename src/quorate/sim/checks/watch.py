@@ -51,8 +51,10 @@ from quorate.sim.checks.history import History
 from quorate.sim.checks.joins import Joins
 from quorate.sim.checks.leftovers import Leftovers
 from quorate.sim.checks.machines import Machines
+from quorate.sim.checks.majorities import Majorities
 from quorate.sim.checks.places import check_borders, check_places
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
+from quorate.sim.checks.rests import Rests
 from quorate.sim.checks.retention import Retention, check_age
 from quorate.sim.checks.stalls import Stalls
 from quorate.sim.checks.strangers import Strangers, is_stranger
@@ -99,6 +101,8 @@ class Checks(Observer):
         self.upgrades = Upgrades(self.changes)
         self.goodbyes = Goodbyes()
         self.endpoints = Endpoints()
+        self.majorities = Majorities()
+        self.rests = Rests()
         self.fetches = Fetches()
         self.joins = Joins()
         self.leftovers = Leftovers()
@@ -137,6 +141,8 @@ class Checks(Observer):
         self.upgrades.began(twin)
         self.changes.began(twin, core._state.config)
         self.goodbyes.began(twin)
+        self.endpoints.began(twin)
+        self.rests.began(twin)
         self.strangers.began(twin)
         self.stalls.began(twin)
         self.retention.began(twin, process.replica)
@@ -194,6 +200,7 @@ class Checks(Observer):
         self.strangers.look(twin, effects, state)
         self.goodbyes.look(twin, happened, effects, state)
         self.endpoints.look(twin, happened, effects, state)
+        self.rests.look(twin, happened, effects, state)
         self.joins.look(twin, happened, effects, state)
         self.leftovers.look(twin, effects, state)
         self.changes.look(twin, effects, state)
@@ -217,6 +224,7 @@ class Checks(Observer):
         if isinstance(role, Leader):
             if not effects.stopped:
                 self.duties.leads(twin, state)
+                self.majorities.look(twin, role)
                 self.described.look(twin, role, state)
             twin.hears_until, twin.led = NEVER, True
             return

@@ -1,5 +1,5 @@
 """Bugs that need two listeners, software that changes, snapshots that take their time, or operators
-that wait for nothing: worlds of plan format 7."""
+that wait for nothing: worlds of plan format 7; and debts that no check had asked for before."""
 
 from __future__ import annotations
 
@@ -104,5 +104,48 @@ CHANGING = (
         "raft.following",
         "= max(s.role.fetch_deadline, s.now + s.config.fetch_timeout_ms)\n",
         "= s.role.fetch_deadline\n",
+    ),
+    Mutant(
+        "no-rest-after-a-failure",
+        "who does not answer is asked again at once",
+        "raft.requests",
+        "        self._backoff[node_id] = now_ms + rest\n",
+        "        self._backoff[node_id] = now_ms\n",
+    ),
+    Mutant(
+        "rest-is-half-as-long",
+        "who does not answer is asked again after half the backoff",
+        "raft.requests",
+        "        self._backoff[node_id] = now_ms + rest\n",
+        "        self._backoff[node_id] = now_ms + rest // 2\n",
+    ),
+    Mutant(
+        "reports-without-a-pause",
+        "a voter tells its leader of itself again and again until its log has it",
+        "raft.following",
+        "            s.send(s.leader_id, address, request)\n"
+        "            role.update_deadline = s.now + s.config.fetch_timeout_ms\n",
+        "            s.send(s.leader_id, address, request)\n",
+    ),
+    Mutant(
+        "reports-in-each-period",
+        "at kraft.version 0 a voter tells the leader that has heard it of itself again",
+        "raft.joining",
+        "    role.has_updated_leader = True\n    if not role.ended:\n",
+        "    if not role.ended:\n",
+    ),
+    Mutant(
+        "removed-voters-are-heard",
+        "what a voter asked before it was removed counts for the majority that a leader hears",
+        "raft.progress",
+        "        self._check_quorum &= rows.keys()\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "another-disk-is-heard",
+        "whoever has the id of a voter counts for the majority that a leader hears",
+        "raft.progress",
+        "        if row is not None and row is not self.own and matches(row.key, key):\n",
+        "        if row is not None and row is not self.own:\n",
     ),
 )

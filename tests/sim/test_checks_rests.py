@@ -1,0 +1,210 @@
+"""Who does not answer is left alone; who counts for a majority; who tells of itself how often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch
+from quorate.node.replica import Effects
+from quorate.raft.inputs import Answered, ConnectionLost, Failure, SendFailed
+from quorate.raft.messages import (
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    UpdateVoterRequest,
+    UpdateVoterResponse,
+)
+from quorate.raft.ready import Send
+from quorate.raft.roles import NEVER, Follower, Leader
+from sim.fake import Fake, Node, key
+from sim.test_checks_core import broken
+from sim.test_checks_duties import leading
+
+pytestmark = pytest.mark.interpreted
+ALONE = "who does not answer is left alone for a while"
+COUNTS = "only voters in force make a majority that is heard"
+ONCE = "a voter tells a leader of itself once, or once in a while"
+
+
+# -- left alone -----------------------------------------------------------------------------------
+def asking() -> Node:
+    """Node 2 has asked node 1 for its log, under number 7, and rests for 20 ms when it fails."""
+    fake, _ = leading()
+    node = fake[2]
+    node.state.config.retry_backoff_ms = 20
+    asks(node, 7)
+    return node
+
+
+def asks(node: Node, correlation: int, happened: Any = ()) -> None:
+    request = FetchSnapshotRequest(None, key(2), 1, (3, 1), 0, 9)  # type: ignore[arg-type]
+    node.step(happened, sends=[Send(correlation, 1, ("host", 9093), request, 100)])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("failure", [Failure.DISCONNECTED, Failure.TIMED_OUT])
+@pytest.mark.parametrize("later", [19, 20])
+def test_who_does_not_answer_is_not_asked_before_the_backoff_is_over(
+    failure: Failure, later: int
+) -> None:
+    node = asking()
+    node.step([SendFailed(7, failure)])
+    node.state.now = later
+    if later == 20:
+        asks(node, 8)
+    else:
+        with broken(ALONE, "node 2 (life 1) got no answer of 1"):
+            asks(node, 8)
+
+
+def test_it_may_be_asked_in_the_very_step_in_which_it_fails_no_more_than_later() -> None:
+    node = asking()
+    with broken(ALONE):
+        asks(node, 8, [SendFailed(7, Failure.DISCONNECTED)])
+
+
+@pytest.mark.parametrize(
+    "why",
+    ["answered", "unsupported", "late", "another", "lost", "reset", "began", "in one step", "ends"],
+)
+def test_who_need_not_be_left_alone(why: str) -> None:
+    node = asking()
+    failed: list[Any] = [SendFailed(7, Failure.DISCONNECTED)]
+    if why == "answered":
+        failed = [Answered(7, FetchResponse(ErrorCode.NONE))]
+    elif why == "unsupported":
+        failed = [SendFailed(7, Failure.UNSUPPORTED_VERSION)]
+    elif why == "late":
+        node.state.now = 100
+    elif why == "another":
+        failed = [SendFailed(6, Failure.DISCONNECTED)]
+    elif why == "lost":
+        node.step([ConnectionLost(1)])
+    if why == "in one step":
+        asks(node, 8, [*failed, ConnectionLost(3)])
+        return
+    node.step(failed)
+    if why == "ends":  # seed 9601403: a leader whose disk failed says goodbye to all
+        goodbye = EndQuorumEpochRequest(None, LeaderAndEpoch(2, 1), ())
+        effects = Effects(sends=[Send(8, 1, ("host", 9093), goodbye, 100)], stopped=True)  # type: ignore[arg-type]
+        node.fake.checks.rests.look(node.fake.checks.twins[2], [], effects, node.state)
+        return
+    if why == "reset":
+        node.state.requests.resets += 1
+    elif why == "began":
+        node.persist()
+        node.start()
+    asks(node, 8)
+
+
+# -- a majority that is heard ---------------------------------------------------------------------
+def reigning(*first: int) -> tuple[Fake, Node]:
+    """Node 1 leads five voters, and a majority was heard at 0 ms and at 100 ms."""
+    fake = Fake(6, (1, 2, 3, 4, 5))
+    leader = fake.elect(1, 1, 2, 3)
+    fake.replicate(leader, 2, 3, 4, 5)
+    leader.commit(leader.end)
+    leader.state.role = Leader(0, None, 3000, NEVER)  # type: ignore[arg-type]
+    leader.step()
+    for now in (0, 100):
+        leader.state.now = now
+        hears(leader, 2, 3)
+        leader.state.now = now + 1
+        found(leader)
+    leader.state.now = 200
+    return fake, leader
+
+
+def hears(leader: Node, *others: int) -> None:
+    for other in others:
+        leader.receive(FetchRequest(None, key(other), 1, leader.end, 1, 0, 0, -1))
+
+
+def found(leader: Node) -> None:
+    """It takes itself to be connected."""
+    leader.state.role.check_deadline = leader.state.now + 3001
+    leader.step()
+
+
+@pytest.mark.parametrize("heard", [(2, 3), (2,), (2, 6)])
+def test_a_majority_is_of_voters_that_asked_since_the_last_one(heard: tuple[int, ...]) -> None:
+    _, leader = reigning()
+    hears(leader, *heard)
+    if heard == (2, 3):
+        found(leader)
+    else:
+        with broken(COUNTS, "only {2-AAAAAAAAAAAAAAAAAAAAAg} have asked it"):
+            found(leader)
+
+
+def test_before_an_epoch_is_durable_nobody_counts_and_then_all_do() -> None:
+    _, leader = reigning()
+    leader.state.role = Leader(0, None, 9000, NEVER)  # type: ignore[arg-type]
+    leader.step()
+    hears(leader, 2, 3, 4)
+    leader.state.now = 300
+    found(leader)
+    leader.state.now = 400
+    hears(leader, 5)
+    found(leader)
+
+
+def test_in_the_step_of_a_change_a_voter_may_count_that_goes() -> None:
+    _, leader = reigning()
+    hears(leader, 2)
+    leader.fake.checks.majorities._reigns[1].voters = ()
+    found(leader)
+
+
+# -- of itself ------------------------------------------------------------------------------------
+def telling(version: int) -> Node:
+    """Node 2 tells its leader of itself at 0 ms, under number 7."""
+    fake = Fake(3)
+    leader = fake.elect(1, 1, 2, bare=version == 0)
+    fake.replicate(leader, 2)
+    node = fake[2]
+    node.persist()
+    node.state.role = Follower((), 9000, 0)
+    fake.checks.twins[2].own_version = version
+    tells(node, 7)
+    return node
+
+
+def tells(node: Node, correlation: int) -> None:
+    request = UpdateVoterRequest(None, 1, key(2), (), 0, 1)
+    node.step(sends=[Send(correlation, 1, ("host", 9093), request, 100)])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("now", [1999, 2000])
+def test_a_voter_tells_of_itself_once_in_a_fetch_timeout(now: int) -> None:
+    node = telling(1)
+    node.state.now = now
+    if now == 2000:
+        tells(node, 8)
+        node.state.now = 2001
+        node.state.role = Follower((), 9000, 0)
+        tells(node, 9)
+    else:
+        with broken(ONCE, "told node 1 of itself 1999 ms ago, and does it again"):
+            tells(node, 8)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("why", ["", "refused", "late", "another leader", "another answer"])
+def test_who_was_heard_at_version_0_tells_no_more(version: int, why: str) -> None:
+    """At kraft.version 1 it does until its own log says so."""
+    node = telling(version)
+    error = ErrorCode.REQUEST_TIMED_OUT if why == "refused" else ErrorCode.NONE
+    leader = LeaderAndEpoch(3 if why == "another leader" else 1, 1)
+    node.state.now = 100 if why == "late" else 99
+    told = UpdateVoterResponse(error, leader)
+    node.step([Answered(6 if why == "another answer" else 7, told)])
+    node.state.now = 5000
+    if why or version:
+        tells(node, 8)
+    else:
+        with broken(ONCE, "was heard, and does it again"):
+            tells(node, 8)
