@@ -10,7 +10,7 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listener, Listeners, OffsetAndEpoch
-from quorate.node.jobs import AppendBatches
+from quorate.node.jobs import AppendBatches, Installed, Written
 from quorate.node.replica import Effects
 from quorate.raft.inputs import Answered, Received
 from quorate.raft.messages import (
@@ -40,6 +40,7 @@ TELLS = "a node tells all its listeners"
 TAKES = "a follower takes the endpoints of its leader"
 KNOWN = "a leader knows voters as they report themselves"
 HERS = LeaderAndEpoch(1, 1)
+INSTALLED = Installed(1, OffsetAndEpoch(3, 1), ControlState(1, ()))
 SILENT = ["epoch 1: prospective (fetch timeout)"]
 
 
@@ -260,7 +261,26 @@ def test_an_install_is_no_silence_of_the_leader(deadline: int) -> None:
         node.install(OffsetAndEpoch(3, 1))
         node.state.role = Unattached(0)
         with broken(check):
-            check_installed(node.fake.checks.twins[2], Effects(notes=SILENT), node.state)
+            check_installed(
+                node.fake.checks.twins[2], [INSTALLED], Effects(notes=SILENT), node.state
+            )
     else:
         with broken(check, "node 2 (life 1) has installed a snapshot of epoch 1"):
             node.install(OffsetAndEpoch(3, 1))
+
+
+@pytest.mark.parametrize(
+    ("more", "over", "fine"),
+    [(Written(1), False, False), (Written(1), True, True), (Received(7, NEW), False, True)],
+)
+def test_an_install_is_judged_with_what_else_the_disk_says(
+    more: Any, over: bool, fine: bool
+) -> None:
+    """A message of the same step may have been a goodbye; who ends waits for nobody."""
+    node = following(BOTH)
+    twin, effects = node.fake.checks.twins[2], Effects(notes=SILENT, stopped=over)
+    if fine:
+        check_installed(twin, [INSTALLED, more], effects, node.state)
+    else:
+        with broken("who has installed a snapshot waits for its leader"):
+            check_installed(twin, [INSTALLED, more], effects, node.state)

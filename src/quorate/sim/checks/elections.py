@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import ZERO_UUID, ReplicaKey
+from quorate.node.jobs import Installed, Written
 from quorate.raft.roles import Candidate, Follower, Prospective, Role
 from quorate.raft.values import ElectionState, Voter
 from quorate.sim.checks.history import Entry, History, Reign
@@ -15,7 +16,7 @@ from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Violation
 
 if TYPE_CHECKING:
-    from quorate.node.replica import Effects
+    from quorate.node.replica import Effects, Input
     from quorate.raft.state import State
 
 NO_PRE_VOTE = "knows no pre-vote"
@@ -247,9 +248,17 @@ def check_rests(twin: Twin, role: Role) -> None:
         )
 
 
-def check_installed(twin: Twin, effects: Effects, state: State) -> None:
-    """What a follower was told in this step is that its snapshot is installed, and nothing else:
-    however long that took, its leader was not silent."""
+def check_installed(twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:
+    """What a follower was told in this step is that its snapshot is installed, and nothing by
+    anybody but its disk: however long that took, its leader was not silent."""
+    found = False
+    for item in happened:
+        if isinstance(item, Installed):
+            found = True
+        elif not isinstance(item, Written):
+            return
+    if not found or effects.is_over:
+        return
     role, least = state.role, state.now + state.config.fetch_timeout_ms
     waits = not isinstance(role, Follower) or role.fetch_deadline >= least
     if waits and not any(_SILENT in note for note in effects.notes):

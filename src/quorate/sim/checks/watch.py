@@ -175,8 +175,6 @@ class Checks(Observer):
                 item, Surveyed | Installed | InstallRefused | SnapshotWritten | SnapshotFailed
             ):
                 self._told_by_its_disk(twin, process, item)
-        if len(happened) == 1 and isinstance(happened[0], Installed) and not effects.is_over:
-            check_installed(twin, effects, state)
         before = twin.tip
         if effects.jobs:
             twin.submit(effects.jobs)
@@ -196,6 +194,7 @@ class Checks(Observer):
         if process.machine.trail or effects.jobs or effects.outcomes:
             self._results(twin, process, effects, state)
         self.stalls.look(twin, happened, effects, state)
+        check_installed(twin, happened, effects, state)
         self._role(twin, effects, state)
         self.strangers.look(twin, effects, state)
         self.goodbyes.look(twin, happened, effects, state)
