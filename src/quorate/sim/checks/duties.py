@@ -75,8 +75,7 @@ class Duties:
         else:
             return
         twin.heard[who] = now_ms
-        twin.asked += 1
-        twin.asked_as[who] = twin.asked
+        twin.askers.append(who)
         twin.waiting[reply_to] = who, now_ms, told, place
 
     def answered(self, twin: Twin, reply_to: int, response: Response, state: State) -> None:

@@ -59,7 +59,7 @@ class Endpoints:
 
     def look(self, twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:
         report = self._reports.get(twin.id)
-        if report is not None and not report.is_done:
+        if report is not None and not report.is_done and state.now < report.until_ms:
             _settle(report, happened, state)
         for send in effects.sends:
             if isinstance(send.request, AddVoterRequest | UpdateVoterRequest):
@@ -121,7 +121,7 @@ def _settle(report: _Report, happened: Sequence[Input], state: State) -> None:
     """Was it answered well, and in time?"""
     for item in happened:
         if isinstance(item, Answered) and item.correlation == report.correlation:
-            good = item.response.error is ErrorCode.NONE and state.now < report.until_ms
+            good = item.response.error is ErrorCode.NONE
             report.is_done = good and _is_followed(item.response.leader, state)  # type: ignore[union-attr]
 
 

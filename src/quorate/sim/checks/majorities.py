@@ -25,9 +25,7 @@ class _Reign:
     """In force at the end of the last step."""
     deadline: int
     asked: int
-    """How many questions there were at the end of the last step."""
-    since: int = 0
-    """The same before the step in which a majority was found last."""
+    """How many of `askers` there were at the end of the last step."""
     is_first: bool = True
     """What had come before its epoch was durable counts all at once, and part of it the second
     time."""
@@ -41,23 +39,22 @@ class Majorities:
         """At the end of a step. In one and the same step a voter may count, and then go."""
         reign = self._reigns.get(twin.id)
         if reign is None or reign.role is not role:
-            self._reigns[twin.id] = _Reign(role, twin.voters, role.check_deadline, twin.asked)
+            self._reigns[twin.id] = _Reign(role, twin.voters, role.check_deadline, len(twin.askers))
             return
         if role.check_deadline != reign.deadline:
             if reign.voters is twin.voters:
-                _check_heard(twin, reign.since)
+                _check_heard(twin)
             reign.deadline = role.check_deadline
             if not reign.is_first:
-                reign.since = reign.asked
+                del twin.askers[: reign.asked]
             reign.is_first = False
-        reign.voters, reign.asked = twin.voters, twin.asked
+        reign.voters, reign.asked = twin.voters, len(twin.askers)
 
 
-def _check_heard(twin: Twin, since: int) -> None:
+def _check_heard(twin: Twin) -> None:
     voters = twin.voters
     needed = len(voters) // 2 + 1 - is_voter(voters, twin.key)
-    lately = [key for key, number in twin.asked_as.items() if number > since]
-    heard = [voter for voter in voters if any(matches(voter.key, key) for key in lately)]
+    heard = [voter for voter in voters if any(matches(voter.key, key) for key in twin.askers)]
     if sum(not matches(voter.key, twin.key) for voter in heard) < needed:
         raise Violation(
             COUNTS,

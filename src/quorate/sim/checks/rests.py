@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.inputs import Answered, ConnectionLost, Failure, SendFailed
+from quorate.raft.inputs import ConnectionLost, Failure, SendFailed
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.words import message_words
 from quorate.sim.observe import Violation
@@ -44,8 +44,8 @@ class Rests:
             asked.clear()
         else:
             for item in happened:
-                if isinstance(item, Answered | SendFailed):
-                    self._over(twin, item, state)
+                if isinstance(item, SendFailed):
+                    self._failed(twin, item, state)
                 elif isinstance(item, ConnectionLost):
                     asked.pop(item.node_id, None)  # it was told so before the request fails
         resting = self._resting.get(twin.id)
@@ -58,18 +58,14 @@ class Rests:
                 )
             asked[send.to] = send.correlation, state.now + send.timeout_ms
 
-    def _over(self, twin: Twin, item: Answered | SendFailed, state: State) -> None:
+    def _failed(self, twin: Twin, item: SendFailed, state: State) -> None:
         """Of one whose time was up before that, the replica may have thought already."""
         asked = self._asked[twin.id]
         for to, (correlation, until) in asked.items():
             if correlation != item.correlation:
                 continue
             del asked[to]
-            if (
-                isinstance(item, SendFailed)
-                and item.failure is not Failure.UNSUPPORTED_VERSION
-                and state.now < until
-            ):
+            if item.failure is not Failure.UNSUPPORTED_VERSION and state.now < until:
                 rests = self._resting.setdefault(twin.id, {})
                 rests[to] = state.now + state.config.retry_backoff_ms
             return

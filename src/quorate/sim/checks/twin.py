@@ -87,10 +87,8 @@ class Twin:
         self.heard: dict[ReplicaKey, int] = {}
         """Who has fetched from it in the epoch `heard_in`, and when last: ms of its own clock."""
         self.heard_in = 0
-        self.asked_as: dict[ReplicaKey, int] = {}
-        """The same: the number of its last question."""
-        self.asked = 0
-        """How many questions there were."""
+        self.askers: list[ReplicaKey] = []
+        """The same in the order in which they asked, since a majority was found (`majorities`)."""
         self.waiting: dict[int, tuple[ReplicaKey, int, int, tuple[int, int] | None]] = {}
         """By reply_to: of these, whose question is not answered, when it came, the high watermark
         that it knows, and what of it is in `places`."""
@@ -134,7 +132,7 @@ class Twin:
     def forget_heard(self) -> None:
         """Another epoch, or another life."""
         self.heard.clear()
-        self.asked_as.clear()
+        self.askers.clear()
         self.waiting.clear()
         self.served.clear()
         self.places.clear()
