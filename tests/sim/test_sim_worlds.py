@@ -122,6 +122,8 @@ CRASHES = [
     Deed(4000, "replace", (2, 700)),
     Deed(4000, "old-copy", (2, 1500, 700)),
     Deed(4000, "move", (2, 700)),
+    Deed(4000, "move-outside", (2, 700)),
+    Deed(4000, "renew", (2, 700)),
 ]
 
 
@@ -152,6 +154,7 @@ TROUBLES = [
     Deed(4000, "reset", (LEADER,)),
     Deed(4000, "stranger", (2, 1, 100, 20)),
     Deed(4000, "add", (4,)),
+    Deed(4000, "add-unacked", (4,)),
     Deed(4000, "remove", (LEADER,)),
     Deed(4000, "alter", (0b11100,)),
     Deed(4000, "snapshot", (LEADER,)),
