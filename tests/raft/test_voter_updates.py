@@ -217,6 +217,13 @@ def test_after_what_is_done_or_will_be_it_fetches_from_the_leader_at_once(
     assert len(asked) == 1 and (asked == [2]) is not rests
 
 
+def test_a_refused_auto_join_says_why() -> None:
+    single = joining()
+    why = "the leader cannot connect to it"
+    ready = single.answer(AddVoterRequest, AddVoterResponse(ErrorCode.REQUEST_TIMED_OUT, why))
+    assert f"auto join: REQUEST_TIMED_OUT: {why}" in ready.notes
+
+
 # -- kraft.version 0 -> 1 ------------------------------------------------------------------------
 def upgradable() -> Single:
     single = static()

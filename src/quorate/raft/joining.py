@@ -73,7 +73,8 @@ def update_unsupported(s: State) -> bool:
 
 def _joining(response: AddVoterResponse | RemoveVoterResponse) -> str:
     if response.error != ErrorCode.NONE:
-        return response.error.name
+        why = f": {response.message}" if response.message else ""
+        return f"{response.error.name}{why}"
     if isinstance(response, RemoveVoterResponse):
         return "its old directory has left the voter set"
     return "joins the voter set, the leader has agreed"
