@@ -115,7 +115,7 @@ def test_a_plan_can_be_printed_changed_and_replayed(quorate, tmp_path):
 
 def test_a_plan_of_another_version_is_refused(quorate, tmp_path):
     path = tmp_path / "old.plan"
-    path.write_text("format 7\nseed 1\n")
+    path.write_text(f"format {FORMAT + 1}\nseed 1\n")
     outcome = quorate("sim", "replay", str(path))
     assert outcome.code == 2 and "this version runs formats 1, 2, 3" in outcome.err
 
