@@ -120,10 +120,11 @@ class Changes:
         before = _place(twin, twin.led, twin.election.epoch)
         self._asked[twin.id][reply_to] = Asked(request, state.now, before, self._range(request))
 
-    def reports(self, twin: Twin) -> Mapping[int, UpdateVoterRequest]:
-        """What voters, by id, have told this leader of themselves in the present epoch."""
-        epoch, reports = self._reports.get(twin.id, (-1, {}))
-        return reports if epoch == twin.election.epoch else {}
+    def reports(self, twin: Twin, epoch: int) -> Mapping[int, UpdateVoterRequest]:
+        """What voters, by id, have told this leader of themselves in the epoch. (A step may end in
+        a later one than that in which it wrote.)"""
+        led, reports = self._reports.get(twin.id, (-1, {}))
+        return reports if led == epoch else {}
 
     # -- in the log ---------------------------------------------------------------------------
     def made(self, twin: Twin, entry: Entry) -> None:
@@ -162,17 +163,19 @@ class Changes:
             elif not others:
                 continue
             else:
-                told = [_voter(report) for report in self._reports_of(twin, voter.key.id)]
+                told = [
+                    _voter(report) for report in self._reports_of(twin, entry.epoch, voter.key.id)
+                ]
             if voter not in told:
                 said = " or ".join(map(voter_words, told)) or "nothing"
                 raise Violation(
                     KNOWN, f"{twin} writes {voter_words(voter)} at {entry}; it was told {said}"
                 )
 
-    def _reports_of(self, twin: Twin, node_id: int) -> list[UpdateVoterRequest]:
+    def _reports_of(self, twin: Twin, epoch: int, node_id: int) -> list[UpdateVoterRequest]:
         """The newest, and those of this step."""
         requests = [asked.request for asked in self._asked[twin.id].values()]
-        newest = self.reports(twin).get(node_id)
+        newest = self.reports(twin, epoch).get(node_id)
         found = [] if newest is None else [newest]
         found += (
             one
@@ -199,7 +202,7 @@ class Changes:
         if error is ErrorCode.NONE:
             self._check_done(twin, asked, now)
             if isinstance(request, UpdateVoterRequest):
-                reports = {**self.reports(twin), request.voter.id: request}
+                reports = {**self.reports(twin, now.epoch), request.voter.id: request}
                 self._reports[twin.id] = now.epoch, reports
                 if now.version < 1:
                     known = self._reported.get(twin.id, ())

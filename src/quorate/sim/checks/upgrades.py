@@ -63,7 +63,7 @@ class Upgrades:
     def _is_possible(self, twin: Twin, version: int, state: State) -> bool:
         if twin.tip.kraft_version > version or version > state.config.max_kraft_version:
             return False
-        reports = self._changes.reports(twin)
+        reports = self._changes.reports(twin, twin.election.epoch)
         for voter in twin.voters:
             if matches(voter.key, twin.key):
                 continue
