@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import LeaderAndEpoch, Listener, Listeners, OffsetAndEpoch
+from quorate.base.ids import Address, LeaderAndEpoch, Listener, Listeners, OffsetAndEpoch
 from quorate.node.jobs import AppendBatches, Installed, Written
 from quorate.node.replica import Effects
 from quorate.raft.inputs import Answered, Received
@@ -17,11 +17,13 @@ from quorate.raft.messages import (
     AddVoterRequest,
     AddVoterResponse,
     BeginQuorumEpochRequest,
+    FetchRequest,
     FetchResponse,
     UpdateVoterRequest,
     UpdateVoterResponse,
     VoteResponse,
 )
+from quorate.raft.ready import Send
 from quorate.raft.roles import NEVER, Follower, Leader, Resigned, Unattached
 from quorate.raft.values import ControlState, KRaftVersion, Voter, Voters
 from quorate.raft.voters import VoterSet
@@ -129,13 +131,33 @@ def test_what_the_leader_answers(known: Listeners, told: Listeners, fine: bool) 
     """All of it, when it names a listener by which it can be asked."""
     response = FetchResponse(ErrorCode.NONE, HERS, 3, 0, leader_endpoints=told)
     node = following(known)
+    fetches(node, 7)
     node.step([Answered(7, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, HERS))])
     if fine:
         node.step([Answered(7, response)])
+        fetches(node, 8)
         node.step([Answered(8, response)])
     else:
         with broken(TAKES):
             node.step([Answered(7, response)])
+
+
+def fetches(node: Node, correlation: int) -> None:
+    request = FetchRequest(None, key(2), 1, 3, 1, 0, 100, 3)
+    node.step(sends=[Send(correlation, 1, Address("node1", 9001), request, 500)])
+
+
+@pytest.mark.parametrize("gone", ["another", "time", "forgotten"])
+def test_an_answer_for_which_nobody_waits_any_more_is_not_owed_to_be_taken(gone: str) -> None:
+    """It came when its time was up: seed 9708215."""
+    response = FetchResponse(ErrorCode.NONE, HERS, 3, 0, leader_endpoints=BOTH)
+    node = following((CONTROLLER,))
+    fetches(node, 8 if gone == "another" else 7)
+    if gone == "time":
+        node.state.now += 500
+    elif gone == "forgotten":
+        node.state.requests.resets += 1
+    node.step([Answered(7, response)])
 
 
 def test_another_leader_or_another_cluster_tells_nothing_that_counts() -> None:

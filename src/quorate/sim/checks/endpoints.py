@@ -15,6 +15,7 @@ from quorate.raft.inputs import Answered, Received
 from quorate.raft.messages import (
     AddVoterRequest,
     BeginQuorumEpochRequest,
+    FetchRequest,
     FetchResponse,
     UpdateVoterRequest,
 )
@@ -53,24 +54,31 @@ class Endpoints:
         need not be compared again."""
         self._reports: dict[int, _Report] = {}
         """By node: its last UpdateRaftVoter in this life."""
+        self._fetches: dict[int, tuple[int, int, int]] = {}
+        """By node: its last Fetch, when its time is up, and how often it had forgotten all requests
+        until then: what comes later is no answer to it any more."""
 
     def began(self, twin: Twin) -> None:
         self._reports.pop(twin.id, None)
+        self._fetches.pop(twin.id, None)
 
     def look(self, twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:
         report = self._reports.get(twin.id)
         if report is not None and not report.is_done and state.now < report.until_ms:
             _settle(report, happened, state)
+        if len(happened) == 1 and isinstance(state.role, Follower) and not effects.is_over:
+            self._check_takes(twin, happened[0], state.role, state)
         for send in effects.sends:
-            if isinstance(send.request, AddVoterRequest | UpdateVoterRequest):
+            if isinstance(send.request, FetchRequest):
+                until = state.now + send.timeout_ms
+                self._fetches[twin.id] = send.correlation, until, state.requests.resets
+            elif isinstance(send.request, AddVoterRequest | UpdateVoterRequest):
                 _check_itself(twin, send.request, state)
                 if isinstance(send.request, UpdateVoterRequest):
                     self._check_again(twin, send, state)
         for answer in effects.answers:
             if type(answer.response) is not FetchResponse:
                 _check_answer(twin, answer, state)
-        if len(happened) == 1 and isinstance(state.role, Follower) and not effects.is_over:
-            self._check_takes(twin, happened[0], state.role, state)
 
     def _check_again(self, twin: Twin, send: Send, state: State) -> None:
         """Once in a fetch timeout; at kraft.version 0 each leader hears it, and no more than that
@@ -98,6 +106,8 @@ class Endpoints:
                 return
             if item.response.error is not ErrorCode.NONE or not _is_followed(leader, state):
                 return
+            if not self._is_awaited(twin, item, state):
+                return
             fine = not _has_listener(told, state) or all(one in known for one in told)
             self._agreed[twin.id] = told, known
         elif isinstance(item, Received) and isinstance(item.request, BeginQuorumEpochRequest):
@@ -115,6 +125,11 @@ class Endpoints:
                 f"{twin} was told that node {leader.leader_id}, which it follows, listens at "
                 f"{listener_words(told)}, and takes it to listen at {listener_words(known)}",
             )
+
+    def _is_awaited(self, twin: Twin, item: Answered, state: State) -> bool:
+        correlation, until, resets = self._fetches.get(twin.id, (-1, 0, 0))
+        in_time = state.now < until and resets == state.requests.resets
+        return in_time and item.correlation == correlation
 
 
 def _settle(report: _Report, happened: Sequence[Input], state: State) -> None:
