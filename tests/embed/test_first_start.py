@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import socket
+import sys
 import threading
 import time
 
@@ -10,8 +11,10 @@ import pytest
 
 from embed.test_promises import Journal, Trio, free_address, run, until
 from quorate.base.errors import QuorateError
+from quorate.base.ids import Address
 from quorate.embed import Member, create, first_start
 from quorate.embed.first_start import is_unproven
+from server.hosts import name_of, silent_host
 
 QUICK = {
     "controller.quorum.fetch.timeout.ms": "200",
@@ -167,3 +170,17 @@ def test_a_name_that_nobody_answers_for_does_not_keep_the_program_from_ending(
         assert time.monotonic() - began < 10
     finally:
         answered.set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2, and what a full backlog does")
+def test_a_silent_address_of_a_founder_does_not_keep_from_its_others(tmp_path, monkeypatch):
+    async def story():
+        async with Trio(tmp_path) as trio:
+            await trio.leader()
+            port = int(trio.addresses[1].rpartition(":")[2])
+            with silent_host(port) as silent:
+                monkeypatch.setattr(socket, "getaddrinfo", name_of(silent, "127.0.0.1"))
+                told = await first_start._ask(Address("several.test", port))
+        assert told is not None
+
+    run(story)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 from quorate.base.errors import QuorateError
@@ -17,7 +16,7 @@ from quorate.base.ids import Address
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
 from quorate.raft.values import RaftConfig, Voter
 from quorate.server.logs import LOG
-from quorate.server.names import ips_of
+from quorate.server.names import first_to_answer
 from quorate.storage.api import Recovered
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
@@ -102,12 +101,9 @@ async def _ask(address: Address) -> DescribeClusterResponse | None:
 
 
 async def _connect(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """To the first of the name's addresses that takes the connection. Raises OSError."""
-    *others, last = await ips_of(address.host)
-    for ip in others:
-        with suppress(OSError):
-            return await asyncio.open_connection(ip, address.port)
-    return await asyncio.open_connection(last, address.port)
+    return await first_to_answer(
+        address.host, _PATIENCE_S, lambda ip: asyncio.open_connection(ip, address.port)
+    )
 
 
 async def _exchange(

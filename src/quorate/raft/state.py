@@ -152,9 +152,10 @@ class State:
         controls = self.controls
         if controls.voters.get(self.me.id) is not None:
             return controls.voters.is_voter(self.me)
-        if controls.replaced_voters is None:
+        change = controls.replaced_voters
+        if change is None:
             return False
-        offset, replaced = controls.replaced_voters
+        offset, replaced = change
         return offset >= self.high_watermark and replaced.is_voter(self.me)
 
     @property

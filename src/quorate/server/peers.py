@@ -16,7 +16,7 @@ from quorate.base.ids import Address
 from quorate.raft.inputs import Failure
 from quorate.server.link import Ask, Link, Pending, fail
 from quorate.server.logs import LOG, Sparing
-from quorate.server.names import ips_of
+from quorate.server.names import first_to_answer, is_refusal
 
 _MIN_BACKOFF_S: Final = 0.02
 _MAX_BACKOFF_S: Final = 0.5
@@ -126,23 +126,11 @@ class Peer:
             link.start()
 
     async def _reach(self) -> Link:
-        """Try the addresses that the host name has, as Kafka's client does: one that is silent
-        must not keep us from the others. Raises OSError; ConnectionRefusedError where nobody
-        listens at any of them."""
-        found = await ips_of(self.address.host)
-        failures: list[OSError] = []
-        for ip in found:
-            try:
-                async with asyncio.timeout(self._connect_timeout_s / len(found)):
-                    _, link = await self._loop.create_connection(
-                        self._new_link,
-                        ip,
-                        self.address.port,
-                    )
-                    return link
-            except OSError as error:
-                failures.append(error)
-        raise min(failures, key=_is_refusal)
+        async def connect(ip: str) -> Link:
+            _, link = await self._loop.create_connection(self._new_link, ip, self.address.port)
+            return link
+
+        return await first_to_answer(self.address.host, self._connect_timeout_s, connect)
 
     def _new_link(self) -> Link:
         return Link(self.address, self._client_id, self._ready, self._ended, self._log)
@@ -157,8 +145,9 @@ class Peer:
 
     def _ended(self, by_peer: bool) -> None:
         """The link ended; where the other side did that, find out whether it lives."""
-        was_ready = self._link is not None and self._link.is_ready
-        news = by_peer and self._link is not None and self._link.has_answered
+        link = self._link
+        was_ready = link is not None and link.is_ready
+        news = by_peer and link is not None and link.has_answered
         self._drop()
         if self._closed or self._is_busy:
             return
@@ -181,7 +170,7 @@ class Peer:
         lost, self._was_up, self._probing = self._was_up, False, False
         self._drop()
         self._retry_later()
-        if lost and _is_refusal(error):
+        if lost and is_refusal(error):
             self._on_lost()
 
     def _retry_later(self) -> None:
@@ -216,7 +205,3 @@ class Peer:
             self._drop()
         elif waiting:
             self._watch(min(item.deadline for item in waiting))
-
-
-def _is_refusal(error: Exception) -> bool:
-    return isinstance(error, ConnectionRefusedError)
