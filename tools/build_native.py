@@ -30,13 +30,16 @@ MANIFEST: Final = PACKAGE / "_native.json"
 _HOT: Final = {
     "formats": "batch batch_records batch_view files snapshot varint",
     "base": "check",
-    "node": "applier company disk jobs machine proposals reads replica snapshots tail"
-    " translate translate_peer",
+    "embed": "node outstanding",
+    "node": "applier calls company controller disk handlers jobs machine proposals reads replica"
+    " sizes snapshots tail translate translate_peer",
     "raft": "*",
+    "server": "disk driver link listener peers",
     "sim": "account chance clients content drive faults healing ledger machine network observe"
     " operations operators process seams trace wire world",
     "sim/checks": "*",
-    "storage": "api disk_storage files log memory recovery scan segment snapshots",
+    "storage": "api disk disk_storage files log memory recovery scan segment snapshots",
+    "wire": "frame header registry",
 }
 _OPEN: Final = ("raft/", "sim/observe.py")
 """The explorer of `sim` freezes and thaws whole cores; whoever looks on subclasses Observer."""

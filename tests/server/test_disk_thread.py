@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -157,16 +156,15 @@ def test_closing_performs_what_is_queued():
     asyncio.run(run())
 
 
-def test_who_writes_a_snapshot_rests_twice_as_long_as_it_works(monkeypatch):
+def test_who_writes_a_snapshot_rests_twice_as_long_as_it_works():
     class Closing(threading.Event):
         def wait(self, timeout=None):
             rests.append(timeout)
             return self.is_set()
 
     rests, worked = [], [0.0]
-    monkeypatch.setattr("quorate.server.disk.time", SimpleNamespace(thread_time=lambda: worked[0]))
     closing = Closing()
-    pace = Pace(closing)
+    pace = Pace(closing, lambda: worked[0])
     for work in (0.0004, 0.0004, 0.0004, 0.004, 3.0):
         worked[0] += work
         pace.rest()

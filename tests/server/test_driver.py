@@ -1,15 +1,17 @@
 """The driver's timer: a node is stepped when it asked to be."""
 
 import asyncio
-from types import SimpleNamespace
 
 from quorate.base.ids import Address, ReplicaKey, Uuid
 from quorate.node.controller import NodeEffects
+from quorate.node.replica import Replica
 from quorate.raft.inputs import Shutdown
 from quorate.raft.messages import FetchRequest
 from quorate.raft.ready import Send
+from quorate.raft.values import RaftConfig
 from quorate.server.driver import Driver
-from quorate.server.listener import Limits
+from quorate.server.limits import Limits
+from quorate.sim.machine import KeyValueMachine
 from quorate.storage.memory import MemoryStorage
 
 FAR_MS, NEAR_MS = 3_600_000, 5
@@ -20,9 +22,10 @@ class Sleeper:
     """Asks for a step in an hour; when something happened, for one soon."""
 
     node_id = 1
-    replica = SimpleNamespace(config=SimpleNamespace(listeners=()))
 
     def __init__(self):
+        config = RaftConfig("cluster", 1, KEY.directory_id, True, ())
+        self.replica = Replica(config, MemoryStorage().open(), KeyValueMachine(), lambda: 0.5)
         self.steps = []
         self.woken = asyncio.Event()
 

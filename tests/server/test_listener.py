@@ -10,7 +10,8 @@ import pytest
 from quorate.base.errors import QuorateError
 from quorate.node.config import load_config
 from quorate.server.app import limits
-from quorate.server.listener import MOST_A_TURN, Acceptor, Limits
+from quorate.server.limits import Limits
+from quorate.server.listener import MOST_A_TURN, Acceptor
 
 
 class Server:

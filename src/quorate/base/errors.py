@@ -170,11 +170,10 @@ class ErrorCode(IntEnum):
     @classmethod
     def of(cls, code: int) -> ErrorCode:
         """The entry for `code`; UNKNOWN_SERVER_ERROR when this table does not know it."""
-        try:
-            return cls(code)
-        except ValueError:
-            return cls.UNKNOWN_SERVER_ERROR
+        return _BY_CODE.get(code, cls.UNKNOWN_SERVER_ERROR)
 
+
+_BY_CODE: Final = {int(code): code for code in ErrorCode}
 
 _MESSAGES: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",

@@ -33,7 +33,6 @@ class EmbeddedNode(ReplicaView):
     answer of the core to a question of our own (`ask`).
     """
 
-    image = Image()
     image_offset = -1
     unstable_features = False
 
@@ -44,6 +43,7 @@ class EmbeddedNode(ReplicaView):
         settled: Callable[[Committed | Refused], None],
         answered: Callable[[int, Response], None],
     ) -> None:
+        self.image = Image()
         self.replica = replica
         self.machine = machine
         self.node_id = replica.config.node_id

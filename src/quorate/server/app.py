@@ -28,7 +28,7 @@ from quorate.node.servable import check_servable
 from quorate.node.snapshots import SnapshotPolicy
 from quorate.server.descriptors import in_force, most_connections, raise_limit
 from quorate.server.driver import Driver, present
-from quorate.server.listener import Limits
+from quorate.server.limits import Limits
 from quorate.server.logs import LOG, level_of
 from quorate.server.meters import Meters
 from quorate.server.sockets import Bound, backlog, bind, bind_metrics

@@ -9,7 +9,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from math import inf
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
@@ -47,17 +46,20 @@ class SnapshotAbandoned(QuorateError):
 class Pace:
     """How fast a thread writes a snapshot: nobody waits for it, and commits want the processor."""
 
-    def __init__(self, closing: threading.Event) -> None:
-        """closing: the node ends, and the work with it."""
+    def __init__(
+        self, closing: threading.Event, clock: Callable[[], float] = time.thread_time
+    ) -> None:
+        """closing: the node ends, and the work with it. clock: this thread's processor time, s."""
         self._closing = closing
-        self._rested_at = time.thread_time()
+        self._clock = clock
+        self._rested_at = clock()
 
     def rest(self) -> None:
         """After some work rest for twice as long. Raises SnapshotAbandoned when the node closes."""
-        worked = time.thread_time() - self._rested_at
+        worked = self._clock() - self._rested_at
         if worked >= _STRETCH_S:
             self._closing.wait(min(_REST * worked, _LONGEST_REST_S))
-            self._rested_at = time.thread_time()
+            self._rested_at = self._clock()
         if self._closing.is_set():
             raise SnapshotAbandoned("the node is closing")
 
@@ -80,11 +82,11 @@ class DiskThread:
         self._deliver = deliver
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="quorate-disk", daemon=True)
+        self._worker = threading.Thread(target=self._run, name="quorate-disk", daemon=True)
         self._snapshots: list[threading.Thread] = []
 
     def start(self) -> None:
-        self._thread.start()
+        self._worker.start()
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue jobs; those for the log keep their order."""
@@ -105,7 +107,7 @@ class DiskThread:
         """
         self._closing.set()
         self._queue.put(None)
-        threads = [self._thread, *self._snapshots]
+        threads = [self._worker, *self._snapshots]
         until = time.monotonic() + _PATIENCE_S
         for thread in threads:
             thread.join(max(until - time.monotonic(), 0))
@@ -115,9 +117,7 @@ class DiskThread:
         closing = False
         looked_at = time.monotonic()
         while not closing:
-            taken: list[list[Job] | None] = []
-            with suppress(Empty):
-                taken.append(self._queue.get(timeout=_LOOK_S))
+            taken = self._next()
             if time.monotonic() - looked_at >= _LOOK_S:
                 self._report(self._disk.look())
                 looked_at = time.monotonic()
@@ -128,10 +128,17 @@ class DiskThread:
             if jobs:
                 self._report(self._perform(jobs))
 
+    def _next(self) -> list[list[Job] | None]:
+        """What was queued first; nothing when nothing was for a while."""
+        try:
+            return [self._queue.get(timeout=_LOOK_S)]
+        except Empty:
+            return []
+
     @property
     def busy_s(self) -> float:
         """For how long the present jobs have taken; infinite when the thread has ended."""
-        if not self._thread.is_alive():
+        if not self._worker.is_alive():
             return inf
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since

@@ -25,8 +25,9 @@ from quorate.raft import inputs
 from quorate.raft.inputs import Failure
 from quorate.raft.ready import Send
 from quorate.server.disk import DiskThread, off_the_loop
+from quorate.server.limits import Limits
 from quorate.server.link import Ask
-from quorate.server.listener import Acceptor, Connection, Limits, Slot
+from quorate.server.listener import Acceptor, Connection, Slot
 from quorate.server.logs import LOG, Sparing, level_of
 from quorate.server.meters import Meters
 from quorate.server.peers import Peer

@@ -10,12 +10,12 @@ import asyncio
 import logging
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Final, cast
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
+from quorate.server.limits import Limits
 from quorate.server.logs import Sparing
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
@@ -25,39 +25,11 @@ MOST_A_TURN: Final = 4
 which may be its followers, out. (Kafka has one of each connection in work at a time.)"""
 _MOST_WAITING: Final = 128
 """Requests of one connection that may wait for an answer before it is no longer read."""
-
-LEAST_BACKLOG: Final = 1024
-"""Connections that the system holds for us until they are accepted. Kafka makes do with 50, as it
-has a thread that does nothing else; where they do not fit, clients wait for a second."""
 _MUCH_UNSENT: Final = 65_536
 """Bytes of one connection from which on all are summed up."""
 _IPV4_IN_IPV6: Final = "::ffff:"
 _MOST_LINES: Final = 10
 """Log lines about connections of which each minute has so many of a kind at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Kafka's socket keys: bytes, counts, ms."""
-
-    max_request_bytes: int = 104_857_600
-    max_connections: int = 2**31 - 1
-    max_connections_per_ip: int = 2**31 - 1
-    max_connections_by_ip: Mapping[str, int] = field(default_factory=dict)
-    """For these addresses, instead."""
-    max_idle_ms: int = 600_000
-    backlog: int = LEAST_BACKLOG
-    max_unsent_bytes: int = 268_435_456
-    """Not a key of Kafka's, which sends from its files: answers in memory that nobody takes."""
-    max_incoming_bytes: int = 268_435_456
-    """Kafka's queued.max.request.bytes, which is without a limit by default."""
-    fitting_connections: int = 2**31 - 1
-    """Not a key of Kafka's: as many as leave the process the descriptors that it needs itself."""
-
-    @property
-    def sweep_s(self) -> float | None:
-        """How often to look for idle connections; None: never."""
-        return min(max(self.max_idle_ms / 4000, 0.05), 30.0) if self.max_idle_ms >= 0 else None
 
 
 class Slot:

@@ -11,7 +11,7 @@ from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, Listeners
 from quorate.node.config import METRICS_LISTENER, NodeConfig, resolved_listeners
 from quorate.server.descriptors import in_force, longest_backlog
-from quorate.server.listener import LEAST_BACKLOG
+from quorate.server.limits import LEAST_BACKLOG
 
 SYSTEMS_CHOICE: Final = -1
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")

@@ -114,13 +114,17 @@ class _Table(Mapping[int, V]):
     """`value` of the api of each of `keys`, imported when it is looked at."""
 
     def __init__(self, keys: Iterable[int], value: Callable[[Api], V]) -> None:
-        self._keys = tuple(keys)
+        self._keys = dict.fromkeys(keys)
         self._value = value
+        self._known: dict[int, V] = {}
 
     def __getitem__(self, key: int) -> V:
-        if key not in self._keys:
-            raise KeyError(key)
-        return self._value(api(key))
+        found = self._known.get(key)
+        if found is None:
+            if key not in self._keys:
+                raise KeyError(key)
+            found = self._known[key] = self._value(api(key))
+        return found
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._keys)
