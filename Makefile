@@ -8,7 +8,7 @@ UV = $(if $(shell command -v uv),uv,$(BIN)/uv)
 PIP = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 
 # Tested again without the compiled parts; so is what changes the core in memory.
-PURE = tests/formats tests/wire tests/raft tests/test_native.py
+PURE = $(addprefix tests/,formats wire raft storage node server embed) tests/test_native.py
 
 # The interpreter and pytest keep what they compiled, of the package and of rewritten tests.
 unexport PYTHONDONTWRITEBYTECODE
@@ -27,7 +27,7 @@ test:
 	@$(MAKE) --no-print-directory -j 2 .venv/dev.stamp .kafka/tla.stamp
 	@$(MAKE) --no-print-directory -j 2 native lint
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
-	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m "not slow and not interop" $(PURE)
+	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n $(WORKERS) -m "not slow and not interop" $(PURE)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/raft tests/sim
 
 # A Spark session takes as long as half of the rest: only where the pipeline differs from the commit.

@@ -148,6 +148,11 @@ def test_the_reason_of_a_failed_build_is_told_wherever_it_was_written(build_nati
         assert told == "The compiler failed (Incompatible value)"
 
 
+def test_a_compiler_that_knows_not_all_flags_is_told_none(build_native, monkeypatch):
+    monkeypatch.setitem(build_native.BUILD, "compiler", lambda: ["false"])
+    assert build_native.flags() == ()
+
+
 def test_a_changed_source_is_named(elsewhere):
     assert elsewhere.problem() is None
     (elsewhere.PACKAGE / "one.py").write_text("x = 2\n")
