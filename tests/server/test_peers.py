@@ -33,7 +33,8 @@ VERSIONS = {18: (0, 4), 55: (0, 2), 80: (0, 1)}
 class Other:
     """A node at the far end; `silent` apis get no answer."""
 
-    def __init__(self, versions=None, silent=()):
+    def __init__(self, versions=None, silent=(), port=0):
+        self.port = port
         self.versions = VERSIONS if versions is None else versions
         self.silent = silent
         self.seen = []
@@ -41,7 +42,7 @@ class Other:
         self._writers = []
 
     async def __aenter__(self):
-        self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
+        self.server = await asyncio.start_server(self.serve, "127.0.0.1", self.port)
         self.address = Address(*self.server.sockets[0].getsockname()[:2])
         return self
 
@@ -269,6 +270,41 @@ def test_a_port_that_is_none_is_told(caplog):
     with caplog.at_level(logging.WARNING, "quorate"):
         asyncio.run(run())
     assert "Cannot connect to 127.0.0.1:70000, which is no address" in caplog.text
+
+
+def test_who_cannot_be_reached_is_told_once_and_that_it_can_be_again(caplog):
+    async def run():
+        async with Other() as other:
+            address = other.address
+        asker = Asker(address)
+        for _ in range(3):
+            asker.ask()
+            assert await asker.outcome() is Failure.DISCONNECTED
+        asker.ask()
+        async with Other(port=address.port):
+            while await asker.outcome() is Failure.DISCONNECTED:
+                asker.ask()
+            asker.peer.close()
+
+    with caplog.at_level(logging.INFO, "quorate"):
+        asyncio.run(run())
+    told = [record.getMessage() for record in caplog.records if record.name == "quorate"]
+    assert [text.split(" 127.0.0.1:")[0] for text in told] == ["Cannot connect to", "Connected to"]
+    assert told[0].endswith(": Connection refused")
+
+
+def test_who_does_not_answer_in_time_is_told(caplog):
+    async def run():
+        async with Other(silent={55}) as other:
+            asker = Asker(other.address)
+            asker.ask(timeout_ms=50)
+            assert await asker.outcome() is Failure.TIMED_OUT
+            asker.peer.close()
+            return other.address
+
+    with caplog.at_level(logging.WARNING, "quorate"):
+        address = asyncio.run(run())
+    assert f"No answer of {address} in time" in caplog.text
 
 
 def test_who_was_not_asked_for_long_and_owes_nothing_is_idle():

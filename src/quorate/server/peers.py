@@ -8,6 +8,8 @@ more, and the core is told (ConnectionLost).
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import socket
 from collections.abc import Callable
 from typing import Final
@@ -15,7 +17,7 @@ from typing import Final
 from quorate.base.ids import Address
 from quorate.raft.inputs import Failure
 from quorate.server.link import Ask, Link, Pending, fail
-from quorate.server.logs import LOG, Sparing
+from quorate.server.logs import Sparing
 from quorate.server.names import first_to_answer, is_refusal
 
 _MIN_BACKOFF_S: Final = 0.02
@@ -58,7 +60,7 @@ class Peer:
         self._probing = False
         """A link that had carried answers broke, and it is not clear yet whether the node lives."""
         self._told = False
-        """That the address is none, or its name has none, since there was a link."""
+        """That it cannot be reached, since there was a link."""
         self._closed = False
         self._asked_at = loop.time()
 
@@ -138,7 +140,9 @@ class Peer:
     def _ready(self) -> None:
         assert self._link is not None
         self._was_up, self._probing, self._backoff_s = True, False, 0.0
-        self._told = False
+        if self._told:
+            self._told = False
+            self._tell(logging.INFO, f"Connected to {self}")
         waiting, self._queue = self._queue, []
         for item in waiting:
             self._link.send(item)
@@ -161,17 +165,26 @@ class Peer:
 
     def _refused(self, error: Exception) -> None:
         """Nobody answered at this address; try again later if there is something to send."""
-        if isinstance(error, (*_NO_ADDRESS, socket.gaierror)) and not self._told:
+        if not self._told:
             self._told = True
-            is_name = isinstance(error, OSError)
-            what = "whose name has no address now" if is_name else "which is no address"
-            LOG.warning("Cannot connect to %s, %s: %s", self, what, error)
-        LOG.debug("Cannot connect to %s: %s", self, error)
+            self._tell(logging.WARNING, f"Cannot connect to {self}{self._reason(error)}")
         lost, self._was_up, self._probing = self._was_up, False, False
         self._drop()
         self._retry_later()
         if lost and is_refusal(error):
             self._on_lost()
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, socket.gaierror):
+            return f", whose name has no address now: {error}"
+        if isinstance(error, _NO_ADDRESS):
+            return f", which is no address: {error}"
+        if isinstance(error, OSError) and error.errno:
+            return f": {os.strerror(error.errno)}"
+        return f": no answer within {self._connect_timeout_s:g} s"
+
+    def _tell(self, level: int, text: str) -> None:
+        self._log.log(level, text, text)
 
     def _retry_later(self) -> None:
         self._backoff_s = min(max(self._backoff_s * 2, _MIN_BACKOFF_S), _MAX_BACKOFF_S)
@@ -198,7 +211,10 @@ class Peer:
         waiting = [*sent.values(), *self._queue]
         late = [item for item in waiting if item.deadline <= now]
         if late:
-            for key in [key for key, item in sent.items() if item.deadline <= now]:
+            silent = [key for key, item in sent.items() if item.deadline <= now]
+            if silent:
+                self._tell(logging.WARNING, f"No answer of {self} in time: closed the connection")
+            for key in silent:
                 del sent[key]
             self._queue = [item for item in self._queue if item.deadline > now]
             fail(late, Failure.TIMED_OUT)
