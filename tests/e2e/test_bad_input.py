@@ -9,6 +9,8 @@ import pytest
 
 from interop.kafka import describe_quorum, new_uuid, wait_for
 from interop.process import HOST, QUORATE, QuorateNode
+from quorate.formats.records import FeatureLevelRecord
+from quorate.node.formatter import bootstrap_checkpoint
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -185,6 +187,27 @@ def test_a_damaged_snapshot(written):
     snapshot.chmod(0o644)
     flip(snapshot, snapshot.stat().st_size - 40)
     assert_refuses_to_start(written, snapshot.name)
+
+
+def begin_with_an_unknown_version(node):
+    """As if another software had formatted the directory; the path of the file that says so."""
+    path = node.data / "bootstrap.checkpoint"
+    record = FeatureLevelRecord(name="metadata.version", feature_level=99)
+    path.write_bytes(bootstrap_checkpoint([record], 0))
+    return path
+
+
+def test_a_new_cluster_at_an_unknown_metadata_version(node):
+    path = begin_with_an_unknown_version(node)
+    assert_refuses_to_start(node, path, "feature level 99", "format anew")
+
+
+def test_how_a_log_once_began_is_no_reason_to_refuse_it(written):
+    begin_with_an_unknown_version(written)
+    written.start()
+    wait_for(
+        lambda: (v := describe_quorum(HOST, written.port)) and v.leader == written.id, "it to lead"
+    )
 
 
 def test_meta_properties_without_its_cluster(written):

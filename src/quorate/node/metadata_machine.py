@@ -63,6 +63,10 @@ class Bootstrap:
             )
         return tuple(decode_record(value)[0] for value in self.values)
 
+    def metadata_version(self) -> MetadataVersion:
+        """At which the cluster begins. Raises RecordError; FeatureError for an unknown one."""
+        return metadata_version_of(_level(self.records(), METADATA_VERSION))
+
 
 @dataclass(frozen=True, slots=True)
 class Registrant:
@@ -210,7 +214,7 @@ class MetadataMachine:
         found: list[Message] = []
         if is_empty:
             found = list(self._bootstrap.records())
-            version = _metadata_version(found)
+            version = self._bootstrap.metadata_version()
             if _level(found, ELR_FEATURE):
                 found.append(min_insync_record(self.min_insync_replicas))
             self.notes.append(
@@ -239,7 +243,3 @@ def _level(found: Sequence[Message], name: str) -> int:
         if isinstance(record, FeatureLevelRecord) and record.name == name:
             level = record.feature_level
     return level
-
-
-def _metadata_version(found: Sequence[Message]) -> MetadataVersion:
-    return metadata_version_of(_level(found, METADATA_VERSION))

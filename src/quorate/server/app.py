@@ -18,6 +18,7 @@ from quorate.base.ids import Address, Listeners, Uuid, uuid_to_text
 from quorate.formats.errors import FormatError
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT
 from quorate.formats.snapshot import read_snapshot
+from quorate.formats.versions import FeatureError
 from quorate.node.config import NodeConfig, raft_config
 from quorate.node.controller import Controller
 from quorate.node.cross_checks import OVERRIDES
@@ -107,7 +108,7 @@ def build(
     )
     machine = MetadataMachine(
         registrant,
-        read_bootstrap(config),
+        read_bootstrap(config, recovered.log.end_offset == 0),
         config.metadata_max_idle_interval_ms,
         config.min_insync_replicas,
     )
@@ -130,8 +131,11 @@ def snapshot_policy(config: NodeConfig) -> SnapshotPolicy:
     )
 
 
-def read_bootstrap(config: NodeConfig) -> Bootstrap:
-    """`bootstrap.checkpoint` of the metadata log directory, if there is one."""
+def read_bootstrap(config: NodeConfig, is_new: bool) -> Bootstrap:
+    """`bootstrap.checkpoint` of the metadata log directory, if there is one.
+
+    is_new: the log is empty and may begin with it: then it must be of a version that we know.
+    """
     path = Path(config.metadata_log_dir, BOOTSTRAP_CHECKPOINT)
     try:
         data = path.read_bytes()
@@ -140,7 +144,9 @@ def read_bootstrap(config: NodeConfig) -> Bootstrap:
     try:
         bootstrap = Bootstrap(read_snapshot(data).values)
         bootstrap.records()
-    except FormatError as error:
+        if is_new:
+            bootstrap.metadata_version()
+    except (FormatError, FeatureError) as error:
         raise FormatError(f"{path}: {error}. Restore the file, or format anew") from None
     return bootstrap
 
