@@ -215,6 +215,16 @@ def test_meta_properties_without_its_cluster(written):
     assert_refuses_to_start(written, "meta.properties", "cluster.id")
 
 
+def test_too_few_files_to_live_with(node):
+    command = ["bash", "-c", 'ulimit -n 12; exec "$@"', "-", *map(str, QUORATE), "server-start"]
+    ended = subprocess.run(
+        [*command, str(node.properties)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ended.returncode == 1
+    assert "12 files open" in ended.stderr and "ulimit -Hn" in ended.stderr
+    assert "Internal error" not in ended.stderr
+
+
 def test_a_log_that_can_grow_no_more(node, tmp_path):
     """As on a full disk: the node says which file and why, and what it confirmed stays."""
     node.config["metadata.max.idle.interval.ms"] = 5

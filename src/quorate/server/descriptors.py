@@ -6,15 +6,22 @@ import resource
 from contextlib import suppress
 from typing import Final
 
+from quorate.base.errors import QuorateError
+
 _RESERVED: Final = 256 + 2 * 1024
 """For the log, its indexes and snapshots, the peers, the files of Python itself, and for those who
 wait at two listeners."""
+_LEAST: Final = 64
+"""For a node of three whose log has a segment or two, and a few clients."""
 _MACOS_MOST: Final = 10_240
 """OPEN_MAX: where the hard limit is none, macOS takes no more than this."""
 
 
 def raise_limit() -> int:
-    """Lift the soft limit on open files to the hard one, as the JVM does; the limit in force."""
+    """Lift the soft limit on open files to the hard one, as the JVM does; the limit in force.
+
+    Raises QuorateError where a node cannot live with so few.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for wanted in (hard, _MACOS_MOST):
         if soft == resource.RLIM_INFINITY or soft == hard or 0 <= wanted <= soft:
@@ -22,7 +29,13 @@ def raise_limit() -> int:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             break
-    return in_force()
+    limit = in_force()
+    if 0 <= limit < _LEAST:
+        raise QuorateError(
+            f"This process may have {limit} files open, and a node needs at least {_LEAST}: raise "
+            "the limit on open files (ulimit -Hn)"
+        )
+    return limit
 
 
 def most_connections(limit: int) -> int:
