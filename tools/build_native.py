@@ -96,7 +96,7 @@ def has_compiler() -> bool:
 
 def flags() -> tuple[str, ...]:
     """What the C compiler is told besides -O1; clang has an -O1 of its own."""
-    command = [*BUILD["compiler"](), *_FROM_O2, "-x", "c", os.devnull, "-o", os.devnull]
+    command = [*BUILD["compiler"](), *_FROM_O2, "-fsyntax-only", "-x", "c", os.devnull]
     taken = subprocess.run([*command, "-Werror"], capture_output=True).returncode == 0
     return _FROM_O2 if taken else ()
 

@@ -63,10 +63,6 @@ class Bootstrap:
             )
         return tuple(decode_record(value)[0] for value in self.values)
 
-    def metadata_version(self) -> MetadataVersion:
-        """At which the cluster begins. Raises RecordError; FeatureError for an unknown one."""
-        return metadata_version_of(_level(self.records(), METADATA_VERSION))
-
 
 @dataclass(frozen=True, slots=True)
 class Registrant:
@@ -214,7 +210,7 @@ class MetadataMachine:
         found: list[Message] = []
         if is_empty:
             found = list(self._bootstrap.records())
-            version = self._bootstrap.metadata_version()
+            version = metadata_version_in(found)
             if _level(found, ELR_FEATURE):
                 found.append(min_insync_record(self.min_insync_replicas))
             self.notes.append(
@@ -235,6 +231,11 @@ class MetadataMachine:
             self.notes.append(Warn(text))
             found.insert(0, AbortTransactionRecord(reason=FAILOVER))
         return found
+
+
+def metadata_version_in(found: Sequence[Message]) -> MetadataVersion:
+    """At which a cluster begins that begins so. Raises FeatureError for an unknown one."""
+    return metadata_version_of(_level(found, METADATA_VERSION))
 
 
 def _level(found: Sequence[Message], name: str) -> int:

@@ -23,7 +23,12 @@ from quorate.node.config import NodeConfig, raft_config
 from quorate.node.controller import Controller
 from quorate.node.cross_checks import OVERRIDES
 from quorate.node.ensemble import Identity, load_identity
-from quorate.node.metadata_machine import Bootstrap, MetadataMachine, Registrant
+from quorate.node.metadata_machine import (
+    Bootstrap,
+    MetadataMachine,
+    Registrant,
+    metadata_version_in,
+)
 from quorate.node.replica import Replica
 from quorate.node.servable import check_servable
 from quorate.node.snapshots import SnapshotPolicy
@@ -143,9 +148,9 @@ def read_bootstrap(config: NodeConfig, is_new: bool) -> Bootstrap:
         return Bootstrap()
     try:
         bootstrap = Bootstrap(read_snapshot(data).values)
-        bootstrap.records()
+        records = bootstrap.records()
         if is_new:
-            bootstrap.metadata_version()
+            metadata_version_in(records)
     except (FormatError, FeatureError) as error:
         raise FormatError(f"{path}: {error}. Restore the file, or format anew") from None
     return bootstrap
