@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from quorate.node.jobs import Job, LogRead, ReadLog, ReadSnapshot, SnapshotRead
 from quorate.node.machine import Entry
 from quorate.node.tail import Tail
 from quorate.raft.values import ControlState
+from quorate.storage.api import StorageError
 
 
 class Nibbler:
@@ -144,3 +146,26 @@ def test_whatever_the_machine_takes_it_gets_all_once_and_counts_lie_between_batc
             assert not applier.is_inside_a_batch
     assert machine.kept == log.values
     assert applier.applied == OffsetAndEpoch(log.end, 1)
+
+
+SNAPSHOT = Log([[b"a value", b"another"], [b"c"]]).snapshot(3)
+
+
+@given(
+    bit=st.integers(0, 8 * len(SNAPSHOT) - 1),
+    slice_bytes=st.integers(1, len(SNAPSHOT)) | st.just(1),
+)
+def test_a_bit_of_a_snapshot_that_rots_before_it_is_loaded_is_found(bit, slice_bytes):
+    """It was sound when it was recovered; nothing of its batch comes to the machine."""
+    spoiled = bytearray(SNAPSHOT)
+    spoiled[bit // 8] ^= 1 << bit % 8
+    machine = Nibbler()
+    applier, id = Applier(machine), OffsetAndEpoch(3, 1)
+    applier.load(id)
+    with pytest.raises(StorageError, match=r"00000000000000000003-0000000001\.checkpoint: .*byte"):
+        for position in range(0, len(spoiled), slice_bytes):
+            applier.advance(3, Tail(3), 1, [])
+            data = bytes(spoiled[position : position + slice_bytes])
+            applier.took(SnapshotRead(1, len(spoiled), data))
+    assert machine.kept in ([], [b"a value", b"another", b"c"])
+    assert applier.loading == id

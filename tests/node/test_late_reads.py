@@ -37,18 +37,18 @@ def test_of_a_snapshot_that_is_gone() -> None:
     """It was asked for while the disk installed the newer one."""
     replica, asked = loading(OLD)
     replica._take_snapshot(Installed(1, NEW, CONTROL), Effects(), [])
-    replica._take_read(SnapshotRead(asked.token, None, b""), Effects())
+    replica._take_read(SnapshotRead(asked.token, None, b""), Effects(), [])
     assert replica.is_loading
     again = read_job(replica)
     assert (again.snapshot_id, again.position) == (NEW, 0)
     data = b"".join(encode_snapshot(NEW, CONTROL, 0, KeyValueMachine().freeze(), 0))
-    replica._take_read(SnapshotRead(again.token, len(data), data), Effects())
+    replica._take_read(SnapshotRead(again.token, len(data), data), Effects(), [])
     assert replica.applied == NEW
 
 
 def test_of_the_log() -> None:
     replica, asked = loading(OLD)
     replica._take_snapshot(Installed(1, NEW, CONTROL), Effects(), [])
-    replica._take_read(LogRead(asked.token, encode_batch(5, 1, 0, [b"value"])), Effects())
+    replica._take_read(LogRead(asked.token, encode_batch(5, 1, 0, [b"value"])), Effects(), [])
     assert read_job(replica).snapshot_id == NEW
     assert not replica._applier._data

@@ -206,3 +206,14 @@ def test_reads_that_wait_never_see_a_log_that_lost_its_end() -> None:
     assert [(answer.reply_to, answer.data) for answer in effects.answers] == [(2, b"")]
     tokens = [job.token for job in one.jobs if isinstance(job, ReadLog)]
     assert len(tokens) == 2
+
+
+def test_a_snapshot_that_rots_before_it_is_loaded_ends_the_replica_with_its_name() -> None:
+    alone = Alone(OLD, end=5)
+    asked = alone.wanted(ReadSnapshot)
+    data = bytearray(b"".join(encode_snapshot(OLD, CONTROL, 0, KeyValueMachine().freeze(), 0)))
+    data[-1] ^= 1
+    effects = alone.step(SnapshotRead(asked.token, len(data), bytes(data)))
+    assert effects.faulted is not None
+    assert "00000000000000000005-0000000001.checkpoint: bytes that were sound" in effects.faulted
+    assert effects.is_over

@@ -18,10 +18,13 @@ from quorate.formats.batch import (
     values,
     whole_batches_size,
 )
+from quorate.formats.errors import BatchError
+from quorate.formats.files import snapshot_name
 from quorate.formats.snapshot import SnapshotReader
 from quorate.node.jobs import Job, LogRead, ReadLog, ReadSnapshot, SnapshotRead
 from quorate.node.machine import Entry, Machine
 from quorate.node.tail import Tail
+from quorate.storage.api import rotten
 
 BOOTSTRAP: Final = OffsetAndEpoch(0, 0)
 SLICE_BYTES: Final = 64 * 1024
@@ -97,14 +100,20 @@ class Applier:
         return bool(self._data) or self.applied.offset < high_watermark
 
     def took(self, result: LogRead | SnapshotRead) -> bool:
-        """The result of a read job; False when it is none that `advance` waits for."""
+        """The result of a read job; False when it is none that `advance` waits for.
+
+        Raises StorageError where a snapshot is not sound any more.
+        """
         if result.token != self._reading:
             return False
         self._reading = 0
         if isinstance(result, LogRead):
             self._data = result.data
         elif self.loading is not None:
-            self._take_snapshot(self.loading, result)
+            try:
+                self._take_snapshot(self.loading, result)
+            except BatchError as error:
+                raise rotten(snapshot_name(self.loading), error) from None
         return True
 
     def _apply_log_slice(self) -> None:
@@ -126,9 +135,10 @@ class Applier:
         if result.size is None:
             raise BrokenInvariant(f"snapshot {snapshot_id} vanished while it was loaded")
         data = self._rest + result.data
+        origin = self._position - len(self._rest)
         self._position += len(result.data)
-        size = whole_batches_size(data)
-        for view in iter_batches(data[:size], verify=False):
+        size = whole_batches_size(data, origin)
+        for view in iter_batches(data[:size], origin):
             found = self._reader.add(view)
             header = self._reader.header
             if view.base_offset == 0 and header is not None:

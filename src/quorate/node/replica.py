@@ -53,7 +53,7 @@ from quorate.raft.ready import (
     Truncate,
 )
 from quorate.raft.values import Batch, ControlState, RaftConfig
-from quorate.storage.api import AppendedBatch, Recovered
+from quorate.storage.api import AppendedBatch, Recovered, StorageError
 
 __all__ = ["Answer", "Committed", "Effects", "Input", "Memory", "Replica", "Submit"]
 
@@ -195,7 +195,7 @@ class Replica:
             case Written():
                 events.append(inputs.Persisted(item.seq))
             case LogRead() | SnapshotRead():
-                self._take_read(item, effects)
+                self._take_read(item, effects, events)
             case Surveyed():
                 self._take_survey(item, events)
             case DiskFailed():
@@ -231,8 +231,14 @@ class Replica:
                 text = f"Could not write snapshot {_name(snapshot_id)}: {item.reason}"
                 effects.notes.append(Fault(text))
 
-    def _take_read(self, result: LogRead | SnapshotRead, effects: Effects) -> None:
-        if self._applier.took(result):
+    def _take_read(
+        self, result: LogRead | SnapshotRead, effects: Effects, events: list[inputs.Event]
+    ) -> None:
+        try:
+            if self._applier.took(result):
+                return
+        except StorageError as error:
+            events.append(inputs.StorageFailed(str(error)))
             return
         answer = self._reads.took(result)
         if answer is not None:

@@ -14,6 +14,7 @@ from typing import Protocol
 from quorate.base.errors import QuorateError
 from quorate.base.frozen import frozen
 from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.errors import BatchError
 from quorate.raft.values import ElectionState, RecoveredLog
 
 
@@ -27,6 +28,14 @@ class CorruptLog(StorageError):
     """Damage that recovery must not repair on its own: file, position and offset are named."""
 
     exit_code = 65
+
+
+def rotten(where: str, error: BatchError) -> StorageError:
+    """What to say of damage that came since the bytes were written or recovered."""
+    return StorageError(
+        f"{where}: bytes that were sound when they were written or recovered are not any more: "
+        f"{error}; check the disk, then start this node again"
+    )
 
 
 @frozen

@@ -20,7 +20,7 @@ from quorate.formats.batch import control_records, read_batch
 from quorate.formats.errors import BatchError
 from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, encode_leader_epochs, segment_name
 from quorate.raft.values import LeaderChange
-from quorate.storage.api import AppendedBatch, StorageError
+from quorate.storage.api import AppendedBatch, rotten
 from quorate.storage.disk import Disk, replace_file
 from quorate.storage.scan import CHUNK, batches
 from quorate.storage.segment import Segment, remove_derived, remove_segments
@@ -207,7 +207,7 @@ class Log:
             try:
                 segment.truncate(end_offset, lambda start: batches(segment.file, old_size, start))
             except BatchError as error:
-                raise _rotten(self._disk, error) from None
+                raise rotten(self._disk.where, error) from None
             self._sum_up()
         remove_derived(self._disk, segment.base_offset)
         segment.file.truncate(segment.size)
@@ -269,7 +269,7 @@ class Log:
                 is_whole = generation == self._generation
             # Truncated meanwhile, the bytes may be a mix of before and after.
             if is_whole and trouble is not None:
-                raise _rotten(self._disk, trouble)
+                raise rotten(self._disk.where, trouble)
             if is_whole:
                 return data
 
@@ -292,13 +292,6 @@ def _read_segments(
             room -= view.size
         start = 0
     return b"".join(found)
-
-
-def _rotten(disk: Disk, error: BatchError) -> StorageError:
-    return StorageError(
-        f"{disk.where}: bytes that were sound when they were written or recovered are not any "
-        f"more: {error}; check the disk, then start this node again"
-    )
 
 
 def _checked(batch: AppendedBatch, end_offset: int) -> int:

@@ -232,4 +232,11 @@ STORAGE = (
         "        self._disk.rename(part, snapshot_name(info.id))\n        self._disk.sync()\n",
         "        self._disk.rename(part, snapshot_name(info.id))\n",
     ),
+    Mutant(
+        "snapshot-unverified-as-it-is-loaded",
+        "a snapshot was sound when it was recovered, so its checksums are not looked at again",
+        "node.applier",
+        "iter_batches(data[:size], origin)",
+        "iter_batches(data[:size], origin, verify=False)",
+    ),
 )
