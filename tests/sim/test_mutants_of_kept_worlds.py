@@ -32,7 +32,11 @@ FOUND = [
     ("voters-forgotten-one-too-far", "world_snapshot_where_a_removal_begins", "voter set"),
     ("cache-counts-as-medium", "world_power_cut_behind_a_kill", "durable means durable"),
     ("busy-disk-hangs", "world_record_for_a_busy_disk", "a leader needs its disk"),
-    ("snapshot-unverified-as-it-is-loaded", "world_snapshot_rots_while_it_is_loaded", "defect"),
+    (
+        "snapshot-unverified-as-it-is-loaded",
+        "world_snapshot_rots_once_it_is_verified",
+        "applied state",
+    ),
 ]
 
 

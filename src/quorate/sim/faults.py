@@ -35,6 +35,8 @@ class Faults:
     def __init__(self, world: World) -> None:
         self._world = world
         self._luck = Chance(world.plan.seed, "faults")
+        self._rots_once_verified: dict[int, Chance] = {}
+        """Nodes whose disk rots right after its next recovery."""
 
     def begin(self) -> None:
         seen: dict[tuple[int, str, tuple[int, ...]], int] = {}
@@ -294,7 +296,17 @@ class Faults:
         self._later(for_ms, process.drive.fill, False)
 
     def _rot_live(self, luck: Chance, process: Process) -> None:
-        self._spoil(luck, process, damage.rot)
+        """Now, or in the next life: what was found sound then is still to be read."""
+        if luck.happens(0.5):
+            self._rots_once_verified[process.id] = luck
+        else:
+            self._spoil(luck, process, damage.rot)
+
+    def recovered(self, process: Process) -> None:
+        """It has found its disk sound, and a new life has begun."""
+        luck = self._rots_once_verified.pop(process.id, None)
+        if luck is not None and not self._world.is_healing:
+            self._spoil(luck, process, damage.rot)
 
     def _misplace(self, luck: Chance, process: Process, size: int, down_ms: int) -> None:
         self._spoil_and_restart(

@@ -221,6 +221,7 @@ class Process:
         except BrokenInvariant as broken:
             raise Violation("recovery", f"node {self.id}: {broken}") from broken
         self._begin(replica, machine, recovered)
+        world.faults.recovered(self)
         return True
 
     def _refuse(self, reason: str) -> None:
