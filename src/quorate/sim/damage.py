@@ -5,6 +5,8 @@ Only where Kafka's formats can tell:
 - the last batch of the log looks like a torn write when it is damaged, which recovery rightly cuts
   off, and the last segment like one that was not yet begun when its file is gone;
 - quorum-state has no checksum at all;
+- a snapshot that is about to take the log's place may be all that knows of the records that were
+  dropped for it;
 - of two snapshots nothing but a name says which is which, so that a whole batch of one, or a whole
   sector, may stand in the other in the same place;
 - an epoch is not covered by a batch's checksum: recovery holds it against what is around it.
@@ -12,11 +14,11 @@ Only where Kafka's formats can tell:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.formats.batch import whole_batches_size
+from quorate.formats.batch import read_batch, whole_batches_size
 from quorate.formats.files import (
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
@@ -25,6 +27,7 @@ from quorate.formats.files import (
     SNAPSHOT_SUFFIX,
     decode_leader_epochs,
     decode_quorum_state,
+    parse_segment_name,
     parse_snapshot_name,
 )
 from quorate.sim.chance import Chance
@@ -118,7 +121,9 @@ def lose(disk: MemoryDisk, luck: Chance, what: str) -> str | None:
     elif what == "log":
         gone = logs if _is_missed(medium) else []
     elif what == "snapshot":
-        found = sorted(name for name in medium if name.endswith(SNAPSHOT_SUFFIX))
+        end = _log_end(medium, logs)
+        ids = {name: parse_snapshot_name(name) for name in medium}
+        found = sorted(name for name, known in ids.items() if known and known.offset <= end)
         gone = [luck.pick(found)] if found else []
     elif what == "vote":
         has_log = any(medium[name] for name in logs)
@@ -128,6 +133,14 @@ def lose(disk: MemoryDisk, luck: Chance, what: str) -> str | None:
     for name in gone:
         disk.lose(name)
     return f"lost: {', '.join(gone)}" if gone else None
+
+
+def _log_end(medium: Mapping[str, bytes], logs: Sequence[str]) -> int:
+    """Exclusive; 0 without a log."""
+    for name in reversed(logs):
+        if borders := _borders(medium[name]):
+            return read_batch(medium[name], borders[-1]).end_offset
+    return (logs and parse_segment_name(logs[-1])) or 0
 
 
 def _is_missed(medium: Mapping[str, bytes]) -> bool:
