@@ -9,7 +9,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.node.jobs import AppendBatches, Write
-from quorate.raft.inputs import Persisted
+from quorate.raft.inputs import Persisted, Received
 from quorate.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse, ReadRange
 from quorate.raft.progress import Progress
 from quorate.raft.ready import SaveElection
@@ -263,6 +263,19 @@ def test_who_hears_a_goodbye_vouches_for_that_leader_no_more(epoch: int) -> None
             fake[2].receive(goodbye)
         fake[2].state.role.has_fetched = False
     fake[2].receive(goodbye)
+
+
+def test_who_begins_to_follow_in_the_step_of_a_goodbye_was_no_follower_when_it_heard_it() -> None:
+    """Seed 10126816: at the end of a pause, unattached, it took the goodbye and then a Fetch's
+    answer."""
+    fake, leader = leading()
+    fake[2].state.role = Unattached(9000)
+    fake[2].step()
+    fake[2].state.role = Follower((), 9000, 9000, has_fetched=True)
+    goodbye = EndQuorumEpochRequest(None, LeaderAndEpoch(leader.id, 1), ())
+    fake[2].step([Received(1, goodbye), Persisted(0)])
+    with broken("a goodbye is heard", "node 1 ends epoch 1, and vouches"):
+        fake[2].step([Received(2, goodbye), Persisted(0)])
 
 
 def told_goodbye() -> Node:

@@ -253,7 +253,9 @@ class Clients:
             return
         if not self._may_begin:  # each time it asks is a record that a slow log must carry, too
             client.patience = min(2 * client.patience, _MOST_PATIENT)
-        client.target = 1 + client.luck.below(self._nodes)
+            client.target = client.target % self._nodes + 1  # whoever is up has its turn
+        else:
+            client.target = 1 + client.luck.below(self._nodes)
         self._try(client)
 
     def _over(self, client: Client, op: ClientOp, outcome: str, result: int | bool | None) -> None:

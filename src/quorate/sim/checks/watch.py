@@ -166,11 +166,12 @@ class Checks(Observer):
         node_id = process.id
         twin = self.twins[node_id]
         state = self._states[node_id]
+        alone = len(happened) == 1
         for item in happened:
             if isinstance(
                 item, Received | Installed | InstallRefused | Submit | UpgradeKRaftVersion
             ):
-                self._look_at(twin, item, effects, state)
+                self._look_at(twin, item, effects, state, alone)
             if isinstance(
                 item, Surveyed | Installed | InstallRefused | SnapshotWritten | SnapshotFailed
             ):
@@ -179,7 +180,7 @@ class Checks(Observer):
         if effects.jobs:
             twin.submit(effects.jobs)
         if state.election is not twin.election:
-            if len(happened) == 1:  # after several it may have followed, and lost, a leader since
+            if alone:  # after several it may have followed, and lost, a leader since
                 self.duties.voted(twin, state)
             self.elections.changed(twin, state.election, effects.notes)
         if state.high_watermark != twin.high_watermark:
@@ -255,10 +256,12 @@ class Checks(Observer):
         if leading != twin.leading or (leading is not None and not isinstance(state.role, Leader)):
             self.machines.leads(twin, leading, replica.applied.offset, state.role)
 
-    def _look_at(self, twin: Twin, item: Input, effects: Effects, state: State) -> None:
+    def _look_at(
+        self, twin: Twin, item: Input, effects: Effects, state: State, alone: bool
+    ) -> None:
         """What must be known of the messages that the step took."""
         if isinstance(item, Received):
-            self._received(twin, item, effects, state)
+            self._received(twin, item, effects, state, alone)
         elif isinstance(item, Installed):
             twin.installed(item.snapshot_id)
         elif isinstance(item, Submit):
@@ -268,7 +271,9 @@ class Checks(Observer):
         else:
             twin.installing = None
 
-    def _received(self, twin: Twin, item: Received, effects: Effects, state: State) -> None:
+    def _received(
+        self, twin: Twin, item: Received, effects: Effects, state: State, alone: bool
+    ) -> None:
         request = item.request
         if is_stranger(request, state.config.cluster_id):
             self.strangers.asked(twin, item.reply_to, request)
@@ -288,7 +293,11 @@ class Checks(Observer):
                 self._sheltered.add((twin.id, item.reply_to))
         elif type(request) in _HEARD:
             self.duties.heard(twin, item.reply_to, request, state.now)
-        elif isinstance(request, EndQuorumEpochRequest) and not effects.is_over:
+        elif (
+            isinstance(request, EndQuorumEpochRequest)
+            and not effects.is_over
+            and (alone or twin.hears_until)  # else it may follow only since
+        ):
             self.duties.told_goodbye(twin, request, state)
 
     def _results(self, twin: Twin, process: Process, effects: Effects, state: State) -> None:
