@@ -6,6 +6,7 @@ import pytest
 
 from node.world import World, snapshots_of
 from quorate.base.errors import ErrorCode
+from quorate.base.ids import ZERO_UUID
 from quorate.formats.batch import iter_batches, values
 from quorate.formats.records import FeatureLevelRecord, NoOpRecord, decode_record, encode_record
 from quorate.formats.snapshot import read_snapshot
@@ -268,7 +269,7 @@ def test_a_long_replay_is_sliced_and_does_not_delay_the_quorum():
 
 
 def test_peers_that_speak_only_older_versions():
-    oldest = {1: 12, 52: 0, 53: 0, 54: 0, 59: 0}
+    oldest = {1: 13, 52: 0, 53: 0, 54: 0, 59: 0}
     world = World(versions=oldest)
     world.versions[52] = 2
     world.run_until(lambda: world.active)
@@ -296,6 +297,17 @@ def test_describe_quorum_tells_wall_clock_times(world):
         2: 9002,
         3: 9003,
     }
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_before_version_2_describe_quorum_tells_no_directories_and_no_nodes(world, version):
+    """So that the tools of Kafka 3.8 and before can ask."""
+    world.run(3000)
+    answer = world.ask(world.active.node_id, describe(), version)
+    told = answer.topics[0].partitions[0]
+    assert [row.replica_id for row in told.current_voters] == [1, 2, 3]
+    assert {row.replica_directory_id for row in told.current_voters} == {ZERO_UUID}
+    assert answer.nodes == []
 
 
 def test_describe_quorum_away_from_the_leader(world):

@@ -9,8 +9,10 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
 from quorate.formats.records import ConfigRecord, FeatureLevelRecord, encode_record
 from quorate.node.calls import Call
+from quorate.node.controller import NodeEffects
 from quorate.node.handlers import served
 from quorate.node.metadata_machine import Bootstrap
+from quorate.wire.codec import encode
 from quorate.wire.header import WireRequest, decode_response, encode_request
 from quorate.wire.messages import (
     AddRaftVoterRequest,
@@ -19,11 +21,13 @@ from quorate.wire.messages import (
     BrokerHeartbeatRequest,
     ControllerRegistrationRequest,
     CreateTopicsRequest,
+    DefaultPrincipalData,
     DescribeClusterRequest,
     DescribeQuorumRequest,
     EndQuorumEpochRequest,
     EnvelopeRequest,
     FetchRequest,
+    FetchResponse,
     FetchSnapshotRequest,
     UpdateFeaturesRequest,
     VoteRequest,
@@ -82,18 +86,29 @@ def test_an_unknown_partition_of_another_cluster_is_first_of_another_cluster(wor
     assert (answer.error_code, answer.topics) == (ErrorCode.INCONSISTENT_CLUSTER_ID, [])
 
 
-@pytest.mark.parametrize("version", [4, 8, 11])
-def test_an_answer_that_its_version_cannot_say_closes_the_connection_and_no_more(world, version):
-    """Before version 12 a Fetch's answer has no place for the leader."""
+@pytest.mark.parametrize("version", [4, 7, 11, 12])
+def test_a_fetch_that_names_the_topic_and_not_its_id_is_of_no_topic(world, version):
+    """Before version 13 (`RaftUtil.hasValidTopicPartition`); before 7 an answer has no error."""
     topic = FetchRequest.FetchTopic
     partitions = [topic.FetchPartition(partition=0)]
     topics = [topic(topic="__cluster_metadata", partitions=partitions)]
-    active, before = world.active, set(world.closed)
-    world.call(active.node_id, FetchRequest(replica_id=2, max_wait_ms=0, topics=topics), version)
-    world.run(10)
-    (reason,) = (world.closed[token] for token in set(world.closed) - before)
-    assert reason.startswith(f"its answer cannot be told: FetchResponse v{version}")
-    assert world.active is active and active.faulted is None
+    fetch = FetchRequest(replica_id=2, max_wait_ms=0, topics=topics)
+    answer = world.ask(world.active.node_id, fetch, version)
+    assert answer.error_code == (ErrorCode.INVALID_REQUEST if version >= 7 else ErrorCode.NONE)
+    assert answer.responses == []
+
+
+def test_an_answer_that_its_version_cannot_say_closes_the_connection_and_no_more():
+    """Before version 12 a Fetch's answer has no place for the leader."""
+    topic = FetchResponse.FetchableTopicResponse
+    leader = topic.PartitionData.LeaderIdAndEpoch(leader_id=1, leader_epoch=1)
+    partition = topic.PartitionData(current_leader=leader)
+    effects, fetch = NodeEffects(), FetchRequest()
+    call = Call(5, WireRequest(1, 11, 9, None, fetch), LISTENER)
+    effects.answer(call, FetchResponse(responses=[topic(partitions=[partition])]))
+    (closed,) = effects.closed
+    assert closed.token == 5 and effects.answers == []
+    assert closed.reason.startswith("its answer cannot be told: FetchResponse v11")
 
 
 # -- ApiVersions ------------------------------------------------------------------------------
@@ -169,6 +184,14 @@ def test_a_leader_whose_registration_another_node_took_registers_again(world):
     assert world.active is leader
     found = world.ask(leader.node_id, DescribeClusterRequest(endpoint_type=2))
     assert found.controller_id == leader.node_id
+
+
+@pytest.mark.parametrize(("asked", "told"), [(True, 8096), (False, -(2**31))])
+def test_what_may_be_done_to_the_cluster_is_told_to_who_asks(world, asked, told):
+    """As of Kafka's controller without an authorizer: everything."""
+    request = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=asked)
+    answer = world.ask(world.active.node_id, request)
+    assert answer.cluster_authorized_operations == told
 
 
 @pytest.mark.parametrize("protocol", [-32768, -1, 4, 32767])
@@ -375,10 +398,15 @@ def test_only_the_active_controller_updates(world, follower):
 
 
 # -- envelopes and strangers ------------------------------------------------------------------
+PRINCIPAL = b"\0\0" + encode(DefaultPrincipalData(type="User", name="ANONYMOUS"), 0)
+
+
 def envelope(message, version, **fields):
     frame = encode_request(message, version, 77, "admin")
     return EnvelopeRequest(
-        request_data=frame[4:], client_host_address=bytes(4), request_principal=None, **fields
+        request_data=frame[4:],
+        client_host_address=bytes(4),
+        **{"request_principal": PRINCIPAL, **fields},
     )
 
 
@@ -419,15 +447,30 @@ def test_a_refusal_of_the_core_is_the_inner_answer(world):
     [
         (envelope(VoteRequest(), 2), ErrorCode.INVALID_REQUEST),
         (envelope(CreateTopicsRequest(), 7), ErrorCode.UNSUPPORTED_VERSION),
-        (EnvelopeRequest(request_data=b"nonsense"), ErrorCode.INVALID_REQUEST),
         (
-            EnvelopeRequest(request_data=b"nonsense", client_host_address=bytes(16)),
+            EnvelopeRequest(request_data=b"nonsense", request_principal=PRINCIPAL),
+            ErrorCode.INVALID_REQUEST,
+        ),
+        (
+            EnvelopeRequest(
+                request_data=b"nonsense",
+                client_host_address=bytes(16),
+                request_principal=PRINCIPAL,
+            ),
             ErrorCode.UNSUPPORTED_VERSION,
+        ),
+        *(
+            (
+                envelope(describe(), 2, request_principal=of),
+                ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE,
+            )
+            for of in (None, b"", b"\0", b"\0\1" + PRINCIPAL[2:], PRINCIPAL[:-2])
         ),
         (
             EnvelopeRequest(
                 request_data=struct.pack(">hhih", 55, 2, 1, -1).ljust(65_537, b"\0"),
                 client_host_address=bytes(16),
+                request_principal=PRINCIPAL,
             ),
             ErrorCode.UNSUPPORTED_VERSION,
         ),

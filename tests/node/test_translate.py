@@ -126,7 +126,7 @@ ZERO = Uuid(bytes(16))
         ),
         (
             core.FetchRequest("c", ReplicaKey(2, DIRECTORY), 5, 9, 4, 500, 1000, 8),
-            12,
+            13,
             core.FetchRequest("c", ReplicaKey(2), 5, 9, 4, 500, 1000, INT64_MAX),
         ),
         (

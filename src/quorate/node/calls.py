@@ -9,13 +9,16 @@ from quorate.base.errors import ErrorCode
 from quorate.base.frozen import frozen
 from quorate.node.sizes import check_size
 from quorate.node.translate import Asked
+from quorate.wire.codec import decode_prefix
 from quorate.wire.errors import WireError
 from quorate.wire.header import WireRequest, decode_request, encode_response
-from quorate.wire.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.wire.messages import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
 from quorate.wire.schema import Message
 
 ENVELOPE: Final = 58
 _LENGTH: Final = 4
+_VERSION: Final = 2
+"""Bytes."""
 
 
 @frozen
@@ -61,6 +64,8 @@ def unwrap(call: Call, forwardable: Container[int]) -> Call | ErrorCode:
     """The request inside an Envelope, or why it is refused (`EnvelopeUtils`)."""
     message = call.message
     assert isinstance(message, EnvelopeRequest)
+    if not _is_principal(message.request_principal):
+        return ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
     if len(message.client_host_address) not in (4, 16):
         return ErrorCode.INVALID_REQUEST
     try:
@@ -74,6 +79,17 @@ def unwrap(call: Call, forwardable: Container[int]) -> Call | ErrorCode:
         passed_on = request.api_key in _PASSED_ON
         return ErrorCode.UNSUPPORTED_VERSION if passed_on else ErrorCode.INVALID_REQUEST
     return Call(call.token, request, call.listener, call)
+
+
+def _is_principal(data: bytes | None) -> bool:
+    """Its version, and then DefaultPrincipalData (`DefaultKafkaPrincipalBuilder`)."""
+    if data is None or data[:_VERSION] != bytes(_VERSION):
+        return False
+    try:
+        decode_prefix(DefaultPrincipalData, 0, data, _VERSION)
+    except WireError:
+        return False
+    return True
 
 
 def envelope_error(call: Call, error: ErrorCode) -> bytes:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import METADATA_TOPIC, Uuid
+from quorate.base.ids import METADATA_TOPIC, ZERO_UUID, Uuid
 from quorate.formats.records import RegisterControllerRecord, encode_record
 from quorate.metadata.cluster import SECURITY_PROTOCOLS
 from quorate.node import features
@@ -37,6 +37,11 @@ __all__ = ["FORWARDABLE", "HANDLERS", "Done", "Handler", "Host", "served"]
 
 CONTROLLERS: Final = 2
 """DescribeCluster's endpoint type; 1 is brokers."""
+_NOT_ASKED_FOR: Final = -(2**31)
+_ALL_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+"""What may be done to a cluster (`AclOperation`), and without an authorizer by everybody."""
+_WITH_DIRECTORIES: Final = 2
+"""The version of DescribeQuorum that tells directory ids and nodes."""
 
 
 def _ask_core(host: Host, call: Call) -> Message | None:
@@ -107,6 +112,9 @@ def _describe_cluster(host: Host, call: Call) -> Message:
         cluster_id=host.cluster_id,
         controller_id=host.leader_id if known else -1,
         brokers=nodes,
+        cluster_authorized_operations=_ALL_OPERATIONS
+        if message.include_cluster_authorized_operations
+        else _NOT_ASKED_FOR,
     )
 
 
@@ -140,13 +148,14 @@ def _describe_quorum(host: Host, call: Call) -> Message:
     found = host.describe()
     if found is None:
         return _quorum_errors(message, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    whole = call.request.version >= _WITH_DIRECTORIES
     topic = DescribeQuorumResponse.TopicData
     partition = topic.PartitionData(
         leader_id=found.leader_id,
         leader_epoch=found.epoch,
         high_watermark=found.high_watermark,
-        current_voters=[_replica_state(host, found, state) for state in found.voters],
-        observers=[_replica_state(host, found, state) for state in found.observers],
+        current_voters=[_replica_state(host, found, state, whole) for state in found.voters],
+        observers=[_replica_state(host, found, state, whole) for state in found.observers],
     )
     node = DescribeQuorumResponse.Node
     return DescribeQuorumResponse(
@@ -159,13 +168,13 @@ def _describe_quorum(host: Host, call: Call) -> Message:
                     for end in voter.listeners
                 ],
             )
-            for voter in found.nodes
+            for voter in (found.nodes if whole else ())
         ],
     )
 
 
 def _replica_state(
-    host: Host, found: QuorumDescription, state: ReplicaDescription
+    host: Host, found: QuorumDescription, state: ReplicaDescription, whole: bool
 ) -> DescribeQuorumResponse.TopicData.PartitionData.ReplicaState:
     """Times on the wire are since 1970; -1 for never. The leader's own are the present."""
     since_1970 = host.now.wall_ms - host.now.monotonic_ms
@@ -177,7 +186,7 @@ def _replica_state(
 
     return DescribeQuorumResponse.TopicData.PartitionData.ReplicaState(
         replica_id=state.key.id,
-        replica_directory_id=state.key.directory_id,
+        replica_directory_id=state.key.directory_id if whole else ZERO_UUID,
         log_end_offset=state.log_end_offset,
         last_fetch_timestamp=wall(state.last_fetch_ms),
         last_caught_up_timestamp=wall(state.last_caught_up_ms),

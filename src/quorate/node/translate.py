@@ -28,7 +28,6 @@ _TOP_LEVEL: Final = frozenset(
     {ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 )
 """Errors that are said of the whole request; all others of its one partition."""
-_FETCH_WITH_TOPIC_ID: Final = 13
 _FETCH_WITH_ENDPOINTS: Final = 17
 _FETCH_WITH_REPLICA_STATE: Final = 15
 
@@ -52,7 +51,8 @@ def listeners_from_wire(endpoints: Any) -> Listeners:
 
 # -- requests -----------------------------------------------------------------------------------
 def _fetch(message: wire.FetchRequest, version: int) -> Incoming:
-    partition = _single(message.topics, "partition", lambda topic: _is_fetch_topic(topic, version))
+    # Before topics had ids a Fetch names none: of no topic, to Kafka's controllers.
+    partition = _single(message.topics, "partition", lambda t: t.topic_id == METADATA_TOPIC_ID)
     if partition is None:
         return wire.FetchResponse(error_code=ErrorCode.INVALID_REQUEST)
     new = version >= _FETCH_WITH_REPLICA_STATE
@@ -67,12 +67,6 @@ def _fetch(message: wire.FetchRequest, version: int) -> Incoming:
         max_bytes=message.max_bytes,
         high_watermark=partition.high_watermark,
     )
-
-
-def _is_fetch_topic(topic: wire.FetchRequest.FetchTopic, version: int) -> bool:
-    if version >= _FETCH_WITH_TOPIC_ID:
-        return topic.topic_id == METADATA_TOPIC_ID
-    return topic.topic == METADATA_TOPIC
 
 
 def _fetch_snapshot(message: wire.FetchSnapshotRequest, version: int) -> Incoming:
