@@ -93,12 +93,14 @@ class Other:
 class Asker:
     """A Peer and what became of its requests."""
 
-    def __init__(self, address, **settings):
+    def __init__(self, address, unreachable=None, **settings):
         self.outcomes = asyncio.Queue()
         self.lost = asyncio.Event()
         loop = asyncio.get_running_loop()
+        unreachable = set() if unreachable is None else unreachable
+        log = Sparing(loop, 3)
         self.peer = Peer(
-            loop, address, "raft-client-7", self.lost.set, Sparing(loop, 3), **settings
+            loop, address, "raft-client-7", self.lost.set, log, unreachable, **settings
         )
 
     def ask(self, message=None, timeout_ms=5000, key=55):
@@ -293,18 +295,48 @@ def test_who_cannot_be_reached_is_told_once_and_that_it_can_be_again(caplog):
     assert told[0].endswith(": Connection refused")
 
 
-def test_who_does_not_answer_in_time_is_told(caplog):
+@pytest.mark.parametrize("silent", [55, 18], ids=["request", "handshake"])
+def test_who_does_not_answer_in_time_is_told_once_and_that_it_does_again(silent, caplog):
+    """Also one that was frozen before the connection was made: the system accepts for it."""
+
     async def run():
-        async with Other(silent={55}) as other:
+        async with Other(silent={silent}) as other:
             asker = Asker(other.address)
-            asker.ask(timeout_ms=50)
-            assert await asker.outcome() is Failure.TIMED_OUT
+            for _ in range(1 if silent == 55 else 3):
+                asker.ask(timeout_ms=50)
+                assert await asker.outcome() is Failure.TIMED_OUT
+            other.silent.clear()
+            asker.ask()
+            assert isinstance(await asker.outcome(), DescribeQuorumResponse)
             asker.peer.close()
             return other.address
 
-    with caplog.at_level(logging.WARNING, "quorate"):
+    with caplog.at_level(logging.INFO, "quorate"):
         address = asyncio.run(run())
-    assert f"No answer of {address} in time" in caplog.text
+    told = [record.getMessage() for record in caplog.records if record.name == "quorate"]
+    silence = f"No answer of {address} in time: closed the connection"
+    assert told == [silence, f"Connected to {address}"]
+
+
+def test_two_connections_to_one_address_tell_of_it_once(caplog):
+    """A node asks another as its leader, as a bootstrap server, and to register."""
+
+    async def run():
+        async with Other() as other:
+            address = other.address
+        unreachable = set()
+        askers = [Asker(address, unreachable) for _ in range(3)]
+        for asker in askers:
+            asker.ask()
+        for asker in askers:
+            assert await asker.outcome() is Failure.DISCONNECTED
+            asker.peer.close()
+        assert not unreachable
+
+    with caplog.at_level(logging.INFO, "quorate"):
+        asyncio.run(run())
+    (told,) = (record.getMessage() for record in caplog.records if record.name == "quorate")
+    assert told.startswith("Cannot connect to")
 
 
 def test_who_was_not_asked_for_long_and_owes_nothing_is_idle():

@@ -116,6 +116,7 @@ class Driver:
         self._next = 0
         self._slots: dict[int, Slot] = {}
         self._peers: dict[tuple[int, str], Peer] = {}
+        self._unreachable: set[Address] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self._over = False
         listeners = node.replica.config.listeners
@@ -299,7 +300,7 @@ class Driver:
                 self.post(inputs.ConnectionLost(node_id))
 
         client_id = f"raft-client-{own_id}" if is_raft else str(own_id)
-        peer = Peer(self._loop, address, client_id, lost, self._notes)
+        peer = Peer(self._loop, address, client_id, lost, self._notes, self._unreachable)
         self._peers[node_id, channel] = peer
         return peer
 

@@ -40,10 +40,13 @@ class Peer:
         client_id: str,
         on_lost: Callable[[], None],
         log: Sparing,
+        unreachable: set[Address],
         connect_timeout_s: float = 10.0,
     ) -> None:
+        """`unreachable` are the addresses of which it was told, by any of the node's peers."""
         self.address = address
         self._log = log
+        self._unreachable = unreachable
         self._loop = loop
         self._client_id = client_id
         self._on_lost = on_lost
@@ -59,8 +62,6 @@ class Peer:
         """There was a link that became ready since the address refused last."""
         self._probing = False
         """A link that had carried answers broke, and it is not clear yet whether the node lives."""
-        self._told = False
-        """That it cannot be reached, since there was a link."""
         self._closed = False
         self._asked_at = loop.time()
 
@@ -89,6 +90,7 @@ class Peer:
     def close(self) -> None:
         """Fail whatever waits, close the connection, never connect again."""
         self._closed = True
+        self._unreachable.discard(self.address)
         for running in (self._timer, self._retry, self._connecting):
             if running is not None:
                 running.cancel()
@@ -140,9 +142,10 @@ class Peer:
     def _ready(self) -> None:
         assert self._link is not None
         self._was_up, self._probing, self._backoff_s = True, False, 0.0
-        if self._told:
-            self._told = False
-            self._tell(logging.INFO, f"Connected to {self}")
+        if self.address in self._unreachable:
+            self._unreachable.remove(self.address)
+            text = f"Connected to {self}"
+            self._log.log(logging.INFO, text, text)
         waiting, self._queue = self._queue, []
         for item in waiting:
             self._link.send(item)
@@ -165,9 +168,7 @@ class Peer:
 
     def _refused(self, error: Exception) -> None:
         """Nobody answered at this address; try again later if there is something to send."""
-        if not self._told:
-            self._told = True
-            self._tell(logging.WARNING, f"Cannot connect to {self}{self._reason(error)}")
+        self._tell(f"Cannot connect to {self}{self._reason(error)}")
         lost, self._was_up, self._probing = self._was_up, False, False
         self._drop()
         self._retry_later()
@@ -183,8 +184,11 @@ class Peer:
             return f": {os.strerror(error.errno)}"
         return f": no answer within {self._connect_timeout_s:g} s"
 
-    def _tell(self, level: int, text: str) -> None:
-        self._log.log(level, text, text)
+    def _tell(self, text: str) -> None:
+        """That it is out of reach: once, until it is not any more."""
+        if self.address not in self._unreachable:
+            self._unreachable.add(self.address)
+            self._log.log(logging.WARNING, text, text)
 
     def _retry_later(self) -> None:
         self._backoff_s = min(max(self._backoff_s * 2, _MIN_BACKOFF_S), _MAX_BACKOFF_S)
@@ -207,13 +211,14 @@ class Peer:
         """Kafka's client gives up the whole connection when one request times out."""
         self._timer = None
         now = self._loop.time()
-        sent = {} if self._link is None else self._link.pending
+        link = self._link
+        sent = {} if link is None else link.pending
         waiting = [*sent.values(), *self._queue]
         late = [item for item in waiting if item.deadline <= now]
         if late:
             silent = [key for key, item in sent.items() if item.deadline <= now]
-            if silent:
-                self._tell(logging.WARNING, f"No answer of {self} in time: closed the connection")
+            if silent or (link is not None and not link.is_ready):
+                self._tell(f"No answer of {self} in time: closed the connection")
             for key in silent:
                 del sent[key]
             self._queue = [item for item in self._queue if item.deadline > now]
