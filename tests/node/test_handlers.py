@@ -12,6 +12,7 @@ from quorate.node.calls import Call
 from quorate.node.controller import NodeEffects
 from quorate.node.handlers import served
 from quorate.node.metadata_machine import Bootstrap
+from quorate.raft.inputs import Resign
 from quorate.wire.codec import encode
 from quorate.wire.header import WireRequest, decode_response, encode_request
 from quorate.wire.messages import (
@@ -486,9 +487,24 @@ def test_what_is_not_served_closes_the_connection(world):
     assert ["not served" in reason for reason in world.closed.values()] == [True]
 
 
-def test_brokers_are_told_to_look_for_another_controller(world):
-    answer = world.ask(world.active.node_id, BrokerHeartbeatRequest())
+def test_brokers_are_told_to_look_for_another_controller_and_not_at_once(world, follower):
+    """They find this one again, and would ask and log dozens of times a second."""
+    held = world.call(world.active.node_id, BrokerHeartbeatRequest())
+    answer = world.ask(follower.node_id, BrokerHeartbeatRequest())
     assert answer.error_code == ErrorCode.NOT_CONTROLLER
+    world.run(1900)
+    assert held == []
+    world.run(200)
+    assert [answer.error_code for answer in held] == [ErrorCode.NOT_CONTROLLER]
+
+
+def test_brokers_that_wait_are_told_as_soon_as_another_node_leads(world):
+    leader = world.active
+    held = world.call(leader.node_id, BrokerHeartbeatRequest())
+    world.run(10)
+    world.give(leader.node_id, Resign(leader.core.epoch))
+    world.run(10)
+    assert [answer.error_code for answer in held] == [ErrorCode.NOT_CONTROLLER]
 
 
 def test_a_level_that_is_not_committed_is_not_told_to_be_in_force(world):

@@ -6,6 +6,7 @@ and when to call again. Driven by the server, and by a simulator just the same.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,6 +21,7 @@ from quorate.node.calls import ENVELOPE, Call, envelope_error, unwrap
 from quorate.node.feature_handler import update_features
 from quorate.node.handlers import (
     ALTER_CLIENT_QUOTAS,
+    BROKERS_ASK,
     FORWARDABLE,
     HANDLERS,
     UPDATE_FEATURES,
@@ -97,6 +99,10 @@ class NodeEffects:
             self.closed.append(Closed(call.token, f"its answer cannot be told: {error}"))
 
 
+_HOLD_MS: Final = 2_000
+"""A broker that is refused finds the same controller again and asks at once: no more often than it
+sends heartbeats (`broker.heartbeat.interval.ms`)."""
+
 _HANDLERS: Final[dict[int, Callable[[ControllerHost, Call], Message | None]]] = {
     **HANDLERS,
     ALTER_CLIENT_QUOTAS: alter_client_quotas,
@@ -121,6 +127,8 @@ class Controller(ReplicaView):
         self._next = 0
         self._asked: dict[int, Call] = {}
         self._waiting: dict[int, tuple[Call, Done]] = {}
+        self._held: deque[tuple[int, Call]] = deque()
+        """What is refused later, and when: ms, in order."""
         self._inbox: list[Input] = []
 
     def step(self, happened: Iterable[NodeInput], now: Now) -> NodeEffects:
@@ -141,7 +149,9 @@ class Controller(ReplicaView):
             if not self._inbox or effects.stopped or effects.faulted:
                 break
         self._register(effects)
-        effects.wake_at_ms = _earliest(done.wake_at_ms, self._registration.wake_at_ms)
+        self._release(effects)
+        held = self._held[0][0] if self._held else None
+        effects.wake_at_ms = _earliest(done.wake_at_ms, self._registration.wake_at_ms, held)
         return effects
 
     # -- the ways in and out ------------------------------------------------------------------
@@ -155,11 +165,13 @@ class Controller(ReplicaView):
                 self._inbox.append(item)
 
     def _call(self, call: Call, effects: NodeEffects) -> None:
+        if call.request.api_key in BROKERS_ASK and self._leads:
+            self._held.append((self.now.monotonic_ms + _HOLD_MS, call))
+            return
         if call.request.api_key == ENVELOPE:
             # Whatever is inside, also what no Quorate node serves: a broker goes on to send here
             # until it is told that this is no controller any more.
-            leads = self.replica.core.leader.leader_id == self.node_id
-            opened = unwrap(call, FORWARDABLE) if leads else ErrorCode.NOT_CONTROLLER
+            opened = unwrap(call, FORWARDABLE) if self._leads else ErrorCode.NOT_CONTROLLER
             if isinstance(opened, ErrorCode):
                 effects.answer(call, EnvelopeResponse(error_code=opened))
                 return
@@ -172,6 +184,19 @@ class Controller(ReplicaView):
         answer = handler(self, call)
         if answer is not None:
             self._reply(call, answer, effects)
+
+    def _release(self, effects: NodeEffects) -> None:
+        """Refuse what was held for long enough, or all of it to look for the next leader."""
+        held, now_ms, leads = self._held, self.now.monotonic_ms, self._leads
+        while held and (not leads or held[0][0] <= now_ms):
+            _, call = held.popleft()
+            answer = HANDLERS[call.request.api_key](self, call)
+            assert answer is not None
+            effects.answer(call, answer)
+
+    @property
+    def _leads(self) -> bool:
+        return self.replica.core.leader.leader_id == self.node_id
 
     def _reply(self, call: Call, answer: Message, effects: NodeEffects) -> None:
         error = getattr(answer, "error_code", ErrorCode.NONE)

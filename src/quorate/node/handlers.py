@@ -276,27 +276,26 @@ def _listener_problem(end: ControllerRegistrationRequest.Listener) -> str | None
 
 
 def _not_a_whole_controller(host: Host, call: Call) -> Message:
-    """Brokers keep asking quietly until a node leads that can serve them (a Java one)."""
+    """Brokers look for another controller, until a node leads that can serve them (a Java one)."""
     answer = APIS[call.request.api_key].response()
     answer.error_code = ErrorCode.NOT_CONTROLLER  # type: ignore[attr-defined]
     return answer
 
 
+BROKERS_ASK: Final = frozenset({56, 62, 63, 67, 73})
+"""What brokers ask the active controller of their own accord, and no Quorate node serves."""
+
 HANDLERS: Final[dict[int, Handler]] = {
+    **dict.fromkeys(BROKERS_ASK, _not_a_whole_controller),
     1: _ask_core,
     18: _api_versions,
     52: _ask_core,
     53: _ask_core,
     54: _ask_core,
     55: _describe_quorum,
-    56: _not_a_whole_controller,
     59: _ask_core,
     60: _describe_cluster,
-    62: _not_a_whole_controller,
-    63: _not_a_whole_controller,
-    67: _not_a_whole_controller,
     70: _register_controller,
-    73: _not_a_whole_controller,
     80: _ask_core,
     81: _ask_core,
     82: _ask_core,
