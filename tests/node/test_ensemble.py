@@ -141,6 +141,19 @@ def test_an_unreadable_file_matters_in_the_metadata_directory_only(node, tmp_pat
         load_identity(node)
 
 
+@pytest.mark.parametrize("how", ["a directory", "a pipe"])
+def test_what_is_no_file_is_refused_at_once(node, tmp_path, how):
+    """Of a pipe that nobody writes to a start waited for ever, and said nothing."""
+    put(node, 0)
+    put(node, 1)
+    path = tmp_path / "a" / "meta.properties"
+    path.unlink()
+    (os.mkfifo if how == "a pipe" else os.mkdir)(path)
+    assert load_ensemble(node.log_dirs).failed == {
+        str(tmp_path / "a"): f"{path}: Not a regular file"
+    }
+
+
 def test_an_expected_cluster_is_held_against_every_directory(node):
     put(node, 0)
     ensemble = load_ensemble(node.log_dirs)

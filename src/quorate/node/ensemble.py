@@ -24,6 +24,7 @@ from quorate.formats.meta_properties import (
     encode_meta_properties,
 )
 from quorate.node.config import NodeConfig
+from quorate.storage.disk import read_regular
 
 
 class IdentityError(QuorateError):
@@ -48,7 +49,7 @@ def load_ensemble(directories: Iterable[str], metadata_log_dir: str | None = Non
     for directory in sorted({*directories, *([metadata_log_dir] if metadata_log_dir else ())}):
         path = os.path.join(directory, META_PROPERTIES)
         try:
-            found[directory] = decode_meta_properties(Path(path).read_bytes(), path)
+            found[directory] = decode_meta_properties(read_regular(path), path)
         except FileNotFoundError:
             empty.append(directory)
         except OSError as error:

@@ -39,6 +39,7 @@ from quorate.server.logs import LOG, level_of
 from quorate.server.meters import Meters
 from quorate.server.sockets import Bound, backlog, bind, bind_metrics
 from quorate.storage.api import Recovered, Storage
+from quorate.storage.disk import read_regular
 from quorate.storage.files import FileStorage
 from quorate.storage.log import LogOptions
 
@@ -143,7 +144,7 @@ def read_bootstrap(config: NodeConfig, is_new: bool) -> Bootstrap:
     """
     path = Path(config.metadata_log_dir, BOOTSTRAP_CHECKPOINT)
     try:
-        data = path.read_bytes()
+        data = read_regular(str(path))
     except FileNotFoundError:
         return Bootstrap()
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn, Protocol
@@ -16,7 +17,7 @@ from typing import Final, NoReturn, Protocol
 from quorate.formats.files import LOCK, PART_SUFFIX, PARTITION_DIRECTORY
 from quorate.storage.api import StorageError
 
-_FULL: Final = "the disk is full: free space on it, then start this node again"
+_FULL: Final = "the disk is full: free space on it, then start this node again if it has ended"
 _DENIED: Final = "let the user that runs this node own the directory and all files in it"
 _ADVICE: Final = {
     errno.ENOSPC: _FULL,
@@ -28,7 +29,8 @@ _ADVICE: Final = {
     errno.EROFS: "the file system is mounted read-only: look at the system's log why",
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
     errno.ENFILE: "raise the system's limit on open files",
-    errno.ENOENT: "someone removed it: do not touch the files of a running node",
+    errno.ENOENT: "someone removed it, or it is a link to nothing: do not touch the files of a "
+    "running node",
 }
 _NOT_SUPPORTED: Final = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY})
 """A file system that knows no full sync says so; fsync is the best there is on it."""
@@ -91,6 +93,17 @@ def storage_error(error: OSError, what: str, path: str) -> StorageError:
 
 def _raise(error: OSError, what: str, path: str) -> NoReturn:
     raise storage_error(error, what, path) from error
+
+
+def read_regular(path: str) -> bytes:
+    """All bytes of a file. Raises OSError; also for what is no file, where a read might never end,
+    as of a pipe that nobody writes to."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "Not a regular file", path)
+    with os.fdopen(fd, "rb") as file:
+        return file.read()
 
 
 def sync_file(fd: int) -> None:
