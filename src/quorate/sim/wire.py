@@ -23,8 +23,8 @@ from quorate.wire.registry import APIS
 from quorate.wire.schema import Message
 
 _FETCH, _FETCH_SNAPSHOT, _VOTE, _BEGIN, _END = 1, 59, 52, 53, 54
-_OLDEST: Final[Mapping[int, int]] = {_FETCH: 12}
-"""Of static quorums: the first version that knows the metadata log."""
+_OLDEST: Final[Mapping[int, int]] = {_FETCH: 13}
+"""Of static quorums: the first version that names the metadata log by its id."""
 _WITH_DIRECTORY_IDS: Final[Mapping[int, int]] = {
     _FETCH: 17,
     _FETCH_SNAPSHOT: 1,
