@@ -246,6 +246,13 @@ def test_who_stops_before_its_time() -> None:
         node.step(stopped=True)
 
 
+def test_whose_disk_has_failed_waits_for_nobody() -> None:
+    """Seed 10212176: at the end of a pause it was told to stop, and its disk was full."""
+    node = to_stop()
+    node.state.now = 499
+    node.step(stopped=True, faulted="storage failed: the disk is full")
+
+
 def test_a_leader_that_stops_without_a_word() -> None:
     """Also where nobody could follow it: they may come back."""
     node = to_stop(Follower((), 900, 0))

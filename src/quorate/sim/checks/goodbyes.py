@@ -105,7 +105,7 @@ class Goodbyes:
         for item in happened:
             if isinstance(item, Shutdown):
                 self._until.setdefault(twin.id, state.now + item.timeout_ms)
-        if effects.stopped:
+        if effects.stopped and effects.faulted is None:
             _check_waited(twin, self._until.get(twin.id, NEVER), state)
         if len(happened) == 1:
             _check_first_runs(twin, happened[0], effects, state)
