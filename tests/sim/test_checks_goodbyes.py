@@ -308,6 +308,18 @@ def test_the_first_successor_that_waits() -> None:
         node.receive(node.goodbye)  # type: ignore[attr-defined]
 
 
+def test_who_runs_already_falls_back_to_its_leader_whatever_that_has_said() -> None:
+    """Seed 10213841: its election timeout was over in the step of the goodbye. So is Kafka's."""
+    node = hears_goodbye(2, 3)
+    follower = node.state.role
+    node.state.role = Prospective(None, 900)  # type: ignore[arg-type]
+    node.step()
+    node.state.role = follower
+    node.receive(node.goodbye)  # type: ignore[attr-defined]
+    with broken("the first successor runs at once", "waits for 900 ms"):
+        node.receive(node.goodbye)  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("named", [(), (3, 2)])
 def test_who_is_not_the_first_successor_may_wait(named: tuple[int, ...]) -> None:
     node = hears_goodbye(*named)

@@ -21,7 +21,7 @@ from quorate.raft.messages import (
     FetchResponse,
     VoteRequest,
 )
-from quorate.raft.roles import NEVER, Follower, Leader, Resigned, Unattached
+from quorate.raft.roles import NEVER, Follower, Leader, Prospective, Resigned, Unattached
 from quorate.sim.checks.strangers import is_stranger
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter, matches, names
@@ -88,6 +88,9 @@ class Goodbyes:
         self._reigns: dict[int, Reign] = {}
         self._looking: dict[int, frozenset[int]] = {}
         """By node that knows a leader and not where it is: its requests that are under way."""
+        self._running: set[int] = set()
+        """Nodes that were prospective at the end of their last step: one that falls back to its
+        leader then waits as Kafka's does, whatever that leader has said meanwhile."""
         self._until: dict[int, int] = {}
         """By node that was told to stop: until when it may wait, ms of its own clock."""
 
@@ -98,6 +101,7 @@ class Goodbyes:
         self._reigns.pop(twin.id, None)
         self._until.pop(twin.id, None)
         self._looking.pop(twin.id, None)
+        self._running.discard(twin.id)
 
     def look(self, twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:
         for send in effects.sends:
@@ -108,7 +112,8 @@ class Goodbyes:
         if effects.stopped and effects.faulted is None:
             _check_waited(twin, self._until.get(twin.id, NEVER), state)
         if len(happened) == 1:
-            _check_first_runs(twin, happened[0], effects, state)
+            if twin.id not in self._running:
+                _check_first_runs(twin, happened[0], effects, state)
             asked = self._looking.get(twin.id, _NOTHING)
             _check_follows(twin, happened[0], asked, effects, state)
         self._looks(twin, state)
@@ -129,6 +134,10 @@ class Goodbyes:
             self._looking[twin.id] = frozenset(state.requests._by_correlation)
         elif self._looking:
             self._looking.pop(twin.id, None)
+        if isinstance(state.role, Prospective):
+            self._running.add(twin.id)
+        elif self._running:
+            self._running.discard(twin.id)
 
     def _goes(self, twin: Twin, led: bool, effects: Effects, state: State) -> bool:
         """Is this the step in which all are to hear that it leads no more?"""
