@@ -22,6 +22,7 @@ from quorate.server.names import first_to_answer, is_refusal
 
 _MIN_BACKOFF_S: Final = 0.02
 _MAX_BACKOFF_S: Final = 0.5
+_MOST_TOLD: Final = 1_000
 _NO_ADDRESS: Final = (ValueError, OverflowError)
 """What a host name or a port raises that cannot be one: no encoding as IDNA, or a NUL in it."""
 
@@ -90,7 +91,6 @@ class Peer:
     def close(self) -> None:
         """Fail whatever waits, close the connection, never connect again."""
         self._closed = True
-        self._unreachable.discard(self.address)
         for running in (self._timer, self._retry, self._connecting):
             if running is not None:
                 running.cancel()
@@ -187,6 +187,8 @@ class Peer:
     def _tell(self, text: str) -> None:
         """That it is out of reach: once, until it is not any more."""
         if self.address not in self._unreachable:
+            if len(self._unreachable) >= _MOST_TOLD:  # whoever would be a voter names its address
+                self._unreachable.clear()
             self._unreachable.add(self.address)
             self._log.log(logging.WARNING, text, text)
 
