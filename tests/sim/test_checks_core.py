@@ -11,7 +11,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch
-from quorate.node.jobs import AppendBatches, WriteSnapshot
+from quorate.node.jobs import AppendBatches, Installed, WriteSnapshot
 from quorate.node.replica import Committed
 from quorate.raft.messages import (
     AddVoterRequest,
@@ -24,6 +24,7 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.progress import Progress
+from quorate.raft.ready import InstallSnapshot
 from quorate.raft.roles import NEVER, Follower, Leader, Resigned
 from quorate.raft.values import ControlState, ElectionState, KRaftVersion, LeaderChange, Voters
 from quorate.raft.voters import VoterSet
@@ -681,6 +682,47 @@ def a_quorum_of_five() -> tuple[Fake, Node]:
     fake.replicate(leader, 2, 3)
     leader.commit(3)
     return fake, leader
+
+
+def lost_and_found() -> tuple[Fake, Node]:
+    """What the leader of epoch 1 wrote only on node 5 beside itself, that of epoch 2 lacks, and the
+    first one commits it in epoch 3 without node 5, which still knows the second."""
+    fake, leader = a_quorum_of_five()
+    fake.replicate(leader, 4)
+    leader.append(leader.made())
+    leader.persist()
+    fake.replicate(leader, 5)
+    fake.elect(2, 2, 3, 4)
+    fake[5].save(2, 2)
+    fake[5].persist()
+    fake.elect(1, 3, 3, 4)
+    fake.replicate(leader, 3, 4)
+    leader.commit(leader.end)
+    return fake, fake[5]
+
+
+def test_the_leader_of_an_older_epoch_has_cut_off_what_is_committed_since() -> None:
+    fake, node = lost_and_found()
+    node.truncate(3)
+    node.persist()
+    fake.replicate(fake[1], 5)
+
+
+def test_a_snapshot_of_an_older_epoch_takes_the_place_of_what_is_committed_since() -> None:
+    _, node = lost_and_found()
+    node.write(InstallSnapshot(OffsetAndEpoch(3, 1)))
+    node.save(3, 1)
+    node.batches, node.start_offset = [], 3
+    node.state.high_watermark, node.snapshot = 3, OffsetAndEpoch(3, 1)
+    node.state.log.start_offset, node.state.log.snapshots = 3, [node.snapshot]
+    node.step([Installed(node.seq, node.snapshot, ControlState(1, ()))])
+
+
+def test_who_has_heard_of_the_later_epoch_cuts_off_nothing_of_it() -> None:
+    _, node = lost_and_found()
+    node.save(3, 1)
+    with broken("committed prefix", "cuts off"):
+        node.truncate(3)
 
 
 def test_a_second_voter_change_before_the_first_is_committed() -> None:

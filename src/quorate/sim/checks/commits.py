@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.raft.values import Voter
-from quorate.sim.checks.history import Entry, History
+from quorate.sim.checks.history import UNCOMMITTED, Entry, History
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import matches, names
 from quorate.sim.observe import Violation
@@ -42,7 +42,7 @@ class Commits:
             )
         twin.high_watermark = high_watermark
         twin.high = entry
-        if not entry.committed:
+        if entry.committed_in == UNCOMMITTED:
             self._commit(twin, entry, before)
 
     def _commit(self, twin: Twin, entry: Entry, before: tuple[Voter, ...]) -> None:

@@ -11,7 +11,7 @@ from quorate.raft.roles import Candidate, Follower, Prospective, Role
 from quorate.raft.values import ElectionState, Voter
 from quorate.sim.checks.history import Entry, History, Reign
 from quorate.sim.checks.twin import Twin
-from quorate.sim.checks.voters import is_voter, keys, matches, names
+from quorate.sim.checks.voters import is_voter, matches, names
 from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Violation
 
@@ -197,7 +197,7 @@ def check_runs(twin: Twin, state: State) -> None:
 def check_may_run(twin: Twin, effects: Effects, state: State) -> None:
     """Whoever may run knows it, and nobody else: looked at when a voter set begins to rule, and
     when it is known to be committed."""
-    newest, change = twin.tip.voters_entry, _newest_change(twin)
+    newest, change = twin.tip.voters_entry, twin.tip.change_entry
     is_open = change is not None and change.end > twin.high.end
     if (newest is twin.ruled_by and is_open is twin.is_open) or effects.is_over:
         return
@@ -221,20 +221,10 @@ def may_run(twin: Twin) -> bool:
 
 
 def _was_voter(twin: Twin) -> bool:
-    change = _newest_change(twin)
+    change = twin.tip.change_entry
     if change is None or change.parent is None or change.end <= twin.high.end:
         return False
     return is_voter(change.parent.voters or twin.own_voters, twin.key)
-
-
-def _newest_change(twin: Twin) -> Entry | None:
-    """The entry since which these replicas vote; later ones say only where they are."""
-    entry = twin.tip.voters_entry
-    while entry is not None and entry.parent is not None and entry.parent.voters_entry is not None:
-        if keys(entry.parent.voters or ()) != keys(entry.voters or ()):
-            break
-        entry = entry.parent.voters_entry
-    return entry
 
 
 def check_rests(twin: Twin, role: Role) -> None:

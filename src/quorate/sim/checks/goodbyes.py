@@ -191,7 +191,7 @@ class Goodbyes:
         request = send.request
         if isinstance(request, VoteRequest | BeginQuorumEpochRequest):
             _check_address(twin, send.to, request.voter)
-            told = getattr(request, "leader_endpoints", None)
+            told = None if isinstance(request, VoteRequest) else request.leader_endpoints
             if told is not None and told != state.config.listeners:
                 raise Violation(
                     SAYS, f"{twin} listens at {state.config.listeners}, and tells of {told}"
@@ -252,8 +252,10 @@ def _check_address(twin: Twin, to: int, named: ReplicaKey | None) -> None:
 
 def _check_first_runs(twin: Twin, item: Input, effects: Effects, state: State) -> None:
     """Who is named first in EndQuorumEpoch waits for nothing (`handleEndQuorumEpochRequest`)."""
-    request = getattr(item, "request", None)
-    if not isinstance(request, EndQuorumEpochRequest) or effects.is_over:
+    if not isinstance(item, Received) or effects.is_over:
+        return
+    request = item.request
+    if not isinstance(request, EndQuorumEpochRequest):
         return
     if is_stranger(request, state.config.cluster_id):
         return

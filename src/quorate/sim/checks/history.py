@@ -14,6 +14,8 @@ from quorate.raft.values import ControlRecord, KRaftVersion, Voter, Voters
 from quorate.sim.observe import Violation
 from quorate.storage.api import AppendedBatch
 
+UNCOMMITTED = 1 << 31
+"""Later than any epoch."""
 _ATTRIBUTES_LOW = 22
 _CONTROL = 0x20
 
@@ -23,7 +25,8 @@ class Entry:
 
     __slots__ = (
         "base",
-        "committed",
+        "change_entry",
+        "committed_in",
         "control",
         "data",
         "durable_on",
@@ -41,7 +44,8 @@ class Entry:
         self.end = end
         self.epoch = epoch
         self.data = data
-        self.committed = False
+        self.committed_in = UNCOMMITTED
+        """The epoch whose leader committed it."""
         self.durable_on = 0
         """Bits of the disks that hold the log up to here for sure (`Twin.bit`)."""
         self.control: tuple[ControlRecord, ...] = ()
@@ -51,8 +55,11 @@ class Entry:
             """In force for a log that ends here; None before the first Voters record."""
             self.voters_entry: Entry | None = parent.voters_entry
             """The entry with the newest Voters record, this one included."""
+            self.change_entry: Entry | None = parent.change_entry
+            """The one since which these replicas vote; later ones say only where they are."""
         else:
-            self.kraft_version, self.voters, self.voters_entry = 0, None, None
+            self.kraft_version, self.voters = 0, None
+            self.voters_entry = self.change_entry = None
         if len(data) > _ATTRIBUTES_LOW and data[_ATTRIBUTES_LOW] & _CONTROL:
             self._rule()
 
@@ -63,6 +70,13 @@ class Entry:
                 self.kraft_version = record.version
             elif isinstance(record, Voters):
                 self.voters, self.voters_entry = record.voters, self
+        if self.voters_entry is self and (
+            self.parent is None
+            or self.parent.voters is None
+            or {voter.key for voter in self.parent.voters}
+            != {voter.key for voter in self.voters or ()}
+        ):
+            self.change_entry = self
 
     def holds(self, entry: Entry) -> bool:
         """Is `entry` in the log that ends here? Walks over what lies between."""
@@ -89,7 +103,7 @@ class History:
 
     def __init__(self) -> None:
         self.root = Entry(None, 0, 0, 0, b"")
-        self.root.committed = True
+        self.root.committed_in = 0
         self.root.durable_on = -1
         self.entries: dict[tuple[int, int], Entry] = {}
         """By (base offset, epoch)."""
@@ -130,7 +144,7 @@ class History:
         """Everything up to `entry` is committed; nothing committed may be missing in it."""
         at: Entry | None = entry
         path: list[Entry] = []
-        while at is not None and not at.committed:
+        while at is not None and at.committed_in == UNCOMMITTED:
             path.append(at)
             at = at.parent
         if at is not self.committed:
@@ -140,6 +154,6 @@ class History:
                 f"{self.committed} is committed",
             )
         for step in path:
-            step.committed = True
+            step.committed_in = entry.epoch
             self.committed_at[step.end] = step
         self.committed = entry

@@ -10,7 +10,7 @@ from quorate.formats.batch import iter_batches
 from quorate.node.jobs import AppendBatches, Job, Write
 from quorate.raft.ready import Clean, InstallSnapshot, SaveElection, Truncate
 from quorate.raft.values import ElectionState, Voter
-from quorate.sim.checks.history import Entry, History
+from quorate.sim.checks.history import UNCOMMITTED, Entry, History
 from quorate.sim.checks.voters import check_made
 from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Node, Violation
@@ -61,6 +61,8 @@ class Twin:
         """Given to the disk and not known to be durable, each with its kraft.version."""
         self.installing: Entry | None = None
         """A snapshot takes the log's place: what of the durable log it surely has."""
+        self.installing_in = 0
+        """The epoch in which its disk was told so."""
         self.writes: deque[tuple[int, Entry | None, ElectionState | None]] = deque()
         """(seq, log's end after it, election) of the writes under way."""
         self.made: list[Entry] = []
@@ -128,6 +130,17 @@ class Twin:
     def kraft_version(self) -> int:
         """The kraft.version in force for this replica's log; it never falls."""
         return max(self.own_version, self.tip.kraft_version)
+
+    @property
+    def saved(self) -> ElectionState:
+        """What its disk was given last."""
+        return self.saving[-1][0] if self.saving else self.vote
+
+    @property
+    def _epoch(self) -> int:
+        """In which it drops what it drops now: what was committed in a later one, it may not have
+        known."""
+        return self.saved.epoch if self.installing is None else self.installing_in
 
     def forget_heard(self) -> None:
         """Another epoch, or another life."""
@@ -257,6 +270,7 @@ class Twin:
                 tip = self.tip
             elif kind is InstallSnapshot:
                 self.installing = self._common(write.snapshot_id.offset)  # type: ignore[union-attr]
+                self.installing_in = self.saved.epoch
             elif kind is Clean:
                 self.committed_snapshot(write.snapshot_id)  # type: ignore[union-attr]
         self.writes.append((job.seq, tip, election))
@@ -274,14 +288,12 @@ class Twin:
 
     def _append(self, batch: AppendedBatch) -> None:
         tip = self.tip
-        if batch.epoch > tip.epoch:
-            saved = self.saving[-1][0] if self.saving else self.vote
-            if batch.epoch > saved.epoch:
-                raise Violation(
-                    "durable before audible",
-                    f"{self} writes a batch of epoch {batch.epoch} before that epoch: its disk was "
-                    f"given {election_words(saved)}",
-                )
+        if batch.epoch > tip.epoch and batch.epoch > self.saved.epoch:
+            raise Violation(
+                "durable before audible",
+                f"{self} writes a batch of epoch {batch.epoch} before that epoch: its disk was "
+                f"given {election_words(self.saved)}",
+            )
         entry = self.history.find(tip, batch, self)
         if entry is None:
             entry = self._make(tip, batch)
@@ -312,9 +324,11 @@ class Twin:
         return entry
 
     def _truncate(self, end: int) -> None:
+        """Who follows the leader of an epoch cuts off what that one lacks, also when the leader of
+        a later epoch, which has it, has committed it meanwhile with the help of others."""
         tip = self.tip
         while tip.end > end and tip.parent is not None:
-            if tip.committed:
+            if tip.committed_in <= self._epoch:
                 raise Violation("committed prefix", f"{self} cuts off {tip}, which is committed")
             if self.pending:
                 self.pending.pop()
@@ -338,7 +352,9 @@ class Twin:
     def _common(self, snapshot_offset: int) -> Entry:
         """The last durable entry of this log that the log before a committed snapshot has too."""
         at = self.synced
-        while not (at.committed and at.end <= snapshot_offset) and at.parent is not None:
+        while at.parent is not None:
+            if at.committed_in != UNCOMMITTED and at.end <= snapshot_offset:
+                break
             at = at.parent
         return at
 
@@ -356,10 +372,10 @@ class Twin:
     def installed(self, snapshot_id: tuple[int, int]) -> None:
         """The log is empty now and starts where this snapshot ends; all of it is durable."""
         entry = self.committed_snapshot(snapshot_id)
-        self.installing = None
         self.tip = self.high = entry
         self.pending.clear()
         self.settle(entry)
+        self.installing = None
 
     # -- the disk -----------------------------------------------------------------------------
     def persisted(self, seq: int) -> list[ElectionState]:
@@ -391,7 +407,7 @@ class Twin:
             at = at.parent  # type: ignore[assignment]
         gone = self.synced
         while gone is not at:
-            if gone.committed and not self.restored:
+            if gone.committed_in <= self._epoch and not self.restored:
                 raise Violation("committed prefix", f"{self}: {gone} is committed, and dropped")
             gone.durable_on &= ~bit
             gone = gone.parent  # type: ignore[assignment]
