@@ -140,6 +140,8 @@ class MemoryDisk:
         self._durable: dict[str, _Content] = {}
         self._pending: list[tuple[str, str, _Content | None]] = []
         """(name that goes, name that comes, its content), oldest first; "" is no name."""
+        self._meddled = False
+        """Was a name changed behind the storage's back, so that `_pending` does not tell all?"""
         self._locked = False
         self._gone = False
 
@@ -193,7 +195,11 @@ class MemoryDisk:
 
     def sync(self) -> None:
         self.step("sync directory", "")
-        self._durable = dict(self._files)
+        if self._meddled:
+            self._durable, self._meddled = dict(self._files), False
+        else:  # a directory may have thousands of names, and one sync is of a few
+            for goes, comes, content in self._pending:
+                _rename(self._durable, goes, comes, content)
         self._pending.clear()
 
     def _do(self, goes: str, comes: str, content: _Content | None) -> None:
@@ -238,10 +244,12 @@ class MemoryDisk:
         """A file is gone from the medium, whoever has it open."""
         self._files.pop(name, None)
         self._durable.pop(name, None)
+        self._meddled = True
 
     def put(self, name: str, data: bytes) -> None:
         """Set a file's bytes behind the storage's back, durably: a restored backup."""
         self._files[name] = self._durable[name] = _Content(data)
+        self._meddled = True
 
     def overwrite(self, name: str, position: int, data: bytes) -> None:
         """Change bytes of a file on the medium, under whoever has it open: bit rot."""
