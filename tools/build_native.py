@@ -35,8 +35,8 @@ _HOT: Final = {
     " sizes snapshots tail translate translate_peer",
     "raft": "*",
     "server": "disk driver link listener peers",
-    "sim": "account chance clients content drive faults healing ledger machine network observe"
-    " operations operators process seams trace wire world",
+    "sim": "account chance clients content drive faults healing hours ledger machine marks network"
+    " news observe operations operators process seams trace wire world",
     "sim/checks": "*",
     "storage": "api disk disk_storage files log memory recovery scan segment snapshots",
     "wire": "frame header registry",

@@ -19,6 +19,8 @@ _IMPORTS: Final = (
 )
 _KEPT: Final = "__dataclass_fields__: _ClassVar[dict[str, _Any]]"
 """So that mypy lets `dataclasses.replace` have it; `as_dataclass` fills it."""
+_REUSED: Final = "@mypyc_attr(free_list_len=1)"
+"""Most values are gone before the next of their kind is made: it takes the place of the last."""
 
 
 def native_source(text: str, *, copied: bool = False) -> str:
@@ -103,6 +105,8 @@ def _written_out(node: ast.ClassDef, traits: set[str], room: int) -> list[str]:
             made.append(f"    def __hash__(self) -> int: return hash(({values}))")
     if len(made) > room:
         raise ValueError(f"class {node.name}: {len(made) - room} lines short: say what it is")
+    if len(made) < room:
+        made.insert(0, _REUSED)
     return made + [""] * (room - len(made))
 
 

@@ -215,10 +215,14 @@ class Marks(Observer):
         self._committed = 0
         """The highest high watermark of all."""
         self._hours = Hours()
+        self._is_patient = False
         self._pending: set[int] = set()
         """Clients with an operation under way."""
 
     # -- lives --------------------------------------------------------------------------------
+    def began(self, world: World) -> None:
+        self._is_patient = world.plan.duration_ms >= HOUR_MS
+
     def started(self, process: Process, recovered: Recovered) -> None:
         marks = self.marks
         marks.update(self._hours.started(process))
@@ -316,7 +320,7 @@ class Marks(Observer):
                     self._proposal_refused(outcome)
         if effects.jobs:
             self._jobs(process, role, effects)
-        if process.world.plan.duration_ms >= HOUR_MS:
+        if self._is_patient:
             self.marks.update(self._hours.stepped(process, role, happened, effects))
         if effects.is_over:
             del self._roles[node_id]

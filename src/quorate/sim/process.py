@@ -40,6 +40,7 @@ BORN_MS: Final = 1_700_000_000_000
 """The wall clock when a world begins, ms since 1970."""
 NEVER: Final = 1 << 62
 _RATE: Final = 1_000_000
+_A_MS: Final = _RATE * 1000
 _US_PER_ITEM: Final = 4
 _TAILS_READ: Final = READ_BYTES // TAIL_BYTES
 """Read for others at a time: so many times what the tail holds, where that is little, too."""
@@ -175,7 +176,7 @@ class Process:
     @property
     def now(self) -> Now:
         """What it takes for the time."""
-        mono = self.world.now_us * self._rate // (_RATE * 1000)
+        mono = self.world.now_us * self._rate // _A_MS
         return Now(mono, BORN_MS + mono + self.wall_offset_ms)
 
     # -- beginning ----------------------------------------------------------------------------
@@ -289,7 +290,7 @@ class Process:
         assert replica is not None
         now_us = world.now_us
         happened, self.inbox = self.inbox, []
-        mono = now_us * self._rate // (_RATE * 1000)
+        mono = now_us * self._rate // _A_MS
         try:
             effects = replica.step(happened, Now(mono, BORN_MS + mono + self.wall_offset_ms))
         except Exception as error:
@@ -313,7 +314,7 @@ class Process:
         if effects.faulted is not None or effects.stopped:
             self._ended(effects.faulted)
         elif effects.wake_at_ms is not None:
-            due = -(-effects.wake_at_ms * _RATE * 1000 // self._rate)
+            due = (effects.wake_at_ms * _A_MS + self._rate - 1) // self._rate
             self._due_us = due
             if due <= world.now_us:
                 if not self._scheduled:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from hashlib import blake2b
 from struct import Struct
 from typing import Final
 
 _FIELDS: Final = "BqBqqqi"
-_ENTRY: Final = Struct(f">{_FIELDS}")
 _MANY: Final = 256
-_STRIDE: Final = Struct(">" + _FIELDS * _MANY)
 
 
 class TraceHash:
@@ -30,8 +29,7 @@ class TraceHash:
         waiting = self._waiting
         waiting += (kind, now_us, node, a, b, c, d)
         if len(waiting) == _MANY * len(_FIELDS):
-            self._hash.update(_STRIDE.pack(*waiting))
-            waiting.clear()
+            self._flush()
 
     def add_text(self, text: str) -> None:
         """Of the rare events: whatever they say of themselves."""
@@ -43,10 +41,15 @@ class TraceHash:
         return self._hash.hexdigest()
 
     def _flush(self) -> None:
-        waiting, size = self._waiting, len(_FIELDS)
-        for at in range(0, len(waiting), size):
-            self._hash.update(_ENTRY.pack(*waiting[at : at + size]))
+        waiting = self._waiting
+        self._hash.update(_entries(len(waiting) // len(_FIELDS)).pack(*waiting))
         waiting.clear()
+
+
+@cache
+def _entries(count: int) -> Struct:
+    """So many of them, one after the other."""
+    return Struct(">" + _FIELDS * count)
 
 
 Print = Callable[[str], None]

@@ -226,7 +226,11 @@ def _heard(twin: Twin, voter: Voter) -> int | None:
     """When it asked something as a follower in this epoch last."""
     if twin.heard_in != twin.election.epoch:
         return None
-    return max((at for key, at in twin.heard.items() if matches(voter.key, key)), default=None)
+    last = None
+    for key, at in twin.heard.items():
+        if matches(voter.key, key) and (last is None or at > last):
+            last = at
+    return last
 
 
 def _check_told(
