@@ -8,6 +8,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch
 from quorate.formats.snapshot import encode_snapshot
+from quorate.node.company import PATIENCE_MS
 from quorate.node.jobs import Job, LogRead, ReadLog, ReadSnapshot, SnapshotRead, Surveyed, Write
 from quorate.node.jobs import Written as Durable
 from quorate.node.machine import Now
@@ -142,6 +143,24 @@ def test_it_is_in_office_when_a_record_of_its_own_epoch_is_applied_not_when_it_i
 
 
 # -- cleaning ----------------------------------------------------------------------------------
+def test_who_only_waits_for_what_came_before_is_answered_when_that_is_applied() -> None:
+    """A wait for company that was in vain is not tried again at once, so it is proposed when the
+    batch before it is applied; nothing may happen for long after that."""
+    node = Alone(end=0)
+    node.persist()
+    node.persist()
+    assert node.is_in_office()
+    for token in range(1, 40, 2):
+        steps = [node.step(Submit(token, [NOTHING])), node.step(Submit(token + 1, ()))]
+        steps.append(node.persist())
+        while len(told := [outcome.token for step in steps for outcome in step.outcomes]) < 2:
+            wake = steps[-1].wake_at_ms
+            assert wake is not None and wake <= node.now_ms + PATIENCE_MS
+            node.now_ms = wake
+            steps.append(node.step())
+        assert told == [token, token + 1]
+
+
 def test_what_the_snapshot_that_is_loaded_covers_may_go_meanwhile() -> None:
     """The newest is always the one that is loaded, and always kept."""
     alone = Alone(OLD, NEW, end=12, policy=SnapshotPolicy(retention_bytes=0))

@@ -97,6 +97,47 @@ def test_a_refusal_may_overtake() -> None:
     told(leader, Refused(2, ErrorCode.NOT_CONTROLLER, ""), Committed(1, leader.end, leader.end))
 
 
+def in_company() -> Node:
+    """A leader in office with a submission that nothing keeps from being appended, for 2 ms."""
+    _, leader = leading()
+    leader.apply(leader.end)
+    leader.replica.leading_epoch = 1
+    leader.step([Submit(1, (b"a",))], wake_at_ms=leader.state.now + 2)
+    leader.state.now += 1
+    leader.step([Submit(2, (b"b",))], wake_at_ms=leader.state.now + 1)
+    return leader
+
+
+def test_a_submission_may_wait_for_company_for_two_ms() -> None:
+    leader = in_company()
+    leader.state.now += 1
+    leader.append(leader.made(b"a", b"b"))
+    leader.state.now += 100
+    leader.persist()
+    leader.fake.replicate(leader, 2, 3)
+    leader.commit(leader.end)
+    leader.apply(leader.end)
+    told(
+        leader,
+        Committed(1, leader.end - 2, leader.end - 1),
+        Committed(2, leader.end - 1, leader.end),
+    )
+    leader.step([Submit(3, ())], wake_at_ms=leader.state.now + 2)
+
+
+def test_a_submission_waits_for_company_in_vain() -> None:
+    leader = in_company()
+    leader.state.now += 2
+    with broken("a submission waits for company only so long", "has let 1 wait for 3 ms"):
+        leader.step()
+
+
+def test_a_leader_sleeps_while_a_submission_waits_for_company() -> None:
+    leader = in_company()
+    with broken("a submission waits for company only so long", "does nothing for 3 ms"):
+        leader.step(wake_at_ms=leader.state.now + 3)
+
+
 def test_a_submission_that_is_never_answered() -> None:
     fake, leader = leading()
     leader.step([Submit(1, ())])

@@ -174,6 +174,8 @@ class Replica:
             self._propose(events, effects, now)
             if not events:
                 break
+        # What is proposed last may only have waited for all that is applied by now.
+        self._proposals.release(self._applier.applied.offset, effects.outcomes)
         if self.machine.notes:
             effects.notes.extend(self.machine.notes)
             self.machine.notes.clear()

@@ -12,17 +12,21 @@ from quorate.formats.batch import HEADER_SIZE, read_batch
 from quorate.formats.batch_records import values as values_of
 from quorate.node.replica import Committed, Submit
 from quorate.raft.ready import Refused
+from quorate.raft.roles import NEVER
 from quorate.sim.checks.history import Entry, History
 from quorate.sim.checks.twin import Twin
 from quorate.sim.observe import Violation
 
 if TYPE_CHECKING:
     from quorate.node.proposals import Outcome
-    from quorate.node.replica import Replica
+    from quorate.node.replica import Effects, Replica
 
 CHECK = "a submission is answered"
 FOR_GOOD = "refused means never done"
 NEEDLESS = "a leader takes what it is given"
+COMPANY = "a submission waits for company only so long"
+_COMPANY_MS = 2
+"""Decision 7."""
 _LONG_MS = 2000
 _OVERHEAD = 24
 """Most bytes that a record needs beside its value."""
@@ -40,11 +44,14 @@ class Submits:
         """By node and token: what it waits for."""
         self._likely: dict[int, Counter[_Values]] = {}
         """By node: how often it was asked for these values, and has not said that it will not."""
+        self._alone: dict[int, tuple[int, int]] = {}
+        """By leader: the first that waits while nothing is on its way, and since when."""
 
     def began(self, twin: Twin) -> None:
         """Another life: who asked the one before has heard that the connection broke."""
         self._waiting[twin.id] = {}
         self._likely[twin.id] = Counter()
+        self._alone.pop(twin.id, None)
 
     def asked(self, twin: Twin, submit: Submit, now_ms: int) -> None:
         values = tuple(submit.values)
@@ -142,6 +149,30 @@ class Submits:
                 CHECK,
                 f"{twin} says that {len(values)} records are {_place(outcome)}; there the log has "
                 f"{'none of one batch' if found is None else _hex(found)}, they are {_hex(values)}",
+            )
+
+    def look(self, twin: Twin, effects: Effects, replica: Replica, now_ms: int) -> None:
+        """At the end of a step: what waits while a round is on its way is the next round, and else
+        it waits for those that may come at once."""
+        waiting = self._waiting[twin.id]
+        if not waiting:
+            return
+        epoch, end = replica.leading_epoch, twin.tip.end
+        is_idle = twin.high.end == end == replica.applied.offset
+        if epoch is None or not is_idle or effects.is_over:
+            self._alone.pop(twin.id, None)
+            return
+        first = next(iter(waiting))
+        token, since = self._alone.get(twin.id, (first, now_ms))
+        if token != first:
+            since = now_ms
+        self._alone[twin.id] = first, since
+        wakes = NEVER if effects.wake_at_ms is None else effects.wake_at_ms
+        if wakes > since + _COMPANY_MS:
+            raise Violation(
+                COMPANY,
+                f"{twin} leads epoch {epoch}, has nothing on its way, and has let {first} wait for "
+                f"{now_ms - since} ms; it does nothing for {wakes - now_ms} ms",
             )
 
     def finish(self, twin: Twin, now_ms: int) -> None:

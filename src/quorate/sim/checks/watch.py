@@ -252,6 +252,7 @@ class Checks(Observer):
         self.retention.look(twin, effects, replica, state.now)
         self.retention.counts(twin, effects, replica._applier, trail, self.history)
         self.fetches.look(twin, effects, replica, state)
+        self.submits.look(twin, effects, replica, state.now)
         leading = replica.leading_epoch
         if leading != twin.leading or (leading is not None and not isinstance(state.role, Leader)):
             self.machines.leads(twin, leading, replica.applied.offset, state.role)

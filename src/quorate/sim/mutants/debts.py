@@ -233,4 +233,19 @@ DEBTS = (
         "        self.applied = snapshot_id\n        self.bytes_applied = 0\n",
         "        self.applied = snapshot_id\n",
     ),
+    Mutant(
+        "waits-for-company-too-long",
+        "what is submitted waits a second for others that may come, and not 2 ms",
+        "node.company",
+        "PATIENCE_MS: Final = 2\n",
+        "PATIENCE_MS: Final = 1000\n",
+    ),
+    Mutant(
+        "waits-for-nothing",
+        "who only waits for what is applied already is answered when something else happens",
+        "node.replica",
+        "        # What is proposed last may only have waited for all that is applied by now.\n"
+        "        self._proposals.release(self._applier.applied.offset, effects.outcomes)\n",
+        "",
+    ),
 )

@@ -109,8 +109,8 @@ STORAGE = (
         "answered-when-appended",
         "a client is told that its write is committed when it is in the leader's log",
         "node.replica",
-        "self._proposals.release(self._applier.applied.offset, effects.outcomes)",
-        "self._proposals.release(self._tail.end_offset, effects.outcomes)",
+        "            self._proposals.release(self._applier.applied.offset, effects.outcomes)\n",
+        "            self._proposals.release(self._tail.end_offset, effects.outcomes)\n",
     ),
     Mutant(
         "snapshot-half-loaded",
