@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.raft import following
+from quorate.raft.messages import AddVoterRequest
+from quorate.sim.checks.joins import Joins
 from quorate.sim.checks.watch import Checks
+from quorate.sim.network import Network
 from quorate.sim.observe import ClientOp, Violation
 from quorate.sim.plan import Plan
 from quorate.sim.run import checked, run_plan, run_seed
@@ -91,3 +95,25 @@ def test_a_world_in_which_nobody_reports_itself(monkeypatch: pytest.MonkeyPatch)
     assert failure is not None
     assert failure.check == "liveness"
     assert "is known to the leader as Voter(" in failure.message
+
+
+def test_a_world_in_which_nobody_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(observers=1, auto_join=True, thorough=True, duration_ms=500)
+    assert run_plan(plan, checked()).failure is None
+    wire = replace(plan, wire=True)
+    assert run_plan(wire, checked()).failure is None
+    asked = following.voter_request
+    monkeypatch.setattr(
+        following,
+        "voter_request",
+        lambda s, role: None if isinstance(asked(s, role), AddVoterRequest) else asked(s, role),
+    )
+    monkeypatch.setattr(Joins, "look", lambda *_: None)
+    failure = run_plan(plan, checked()).failure
+    assert failure is not None
+    assert (failure.check, failure.message) == (
+        "liveness",
+        "node 4 is to join by itself, and is no voter",
+    )
+    monkeypatch.setattr(Network, "can_say", lambda *_: False)
+    assert run_plan(plan, checked()).failure is None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey
 from quorate.raft.alter import RemoveStep, plan
+from quorate.raft.messages import AddVoterRequest
 from quorate.raft.roles import Leader
 from quorate.raft.values import Voter
 from quorate.sim.observe import Violation
@@ -102,7 +103,26 @@ class Healing:
         gone = self._gone(leader)
         if gone is not None:
             return f"voter {gone} has lost its disk and is still a voter"
-        return self._mistaken(leader) if world.plan.thorough else None
+        if not world.plan.thorough:
+            return None
+        return self._mistaken(leader) or self._outside(leader)
+
+    def _outside(self, leader: Process) -> str | None:
+        """Who is to join by itself, can (its software and the leader's may be too old), and has
+        not."""
+        core = leader.core
+        version, voters = core.voters.kraft_version, core.voters.voters or ()
+        keys = {voter.key for voter in voters}
+        for process in self._world.running:
+            config = process.core._state.config
+            may = version > 0 and config.auto_join and config.can_be_voter
+            can = config.min_kraft_version <= version <= config.max_kraft_version
+            if not (may and can) or process.key in keys:
+                continue
+            join = AddVoterRequest(config.cluster_id, process.key, config.listeners, 0, False)
+            if self._world.network.can_say(process, leader, join):
+                return f"node {process.id} is to join by itself, and is no voter"
+        return None
 
     def _mistaken(self, leader: Process) -> str | None:
         """A voter that stands in the voter set with what is not so (any more).

@@ -222,6 +222,17 @@ class Network:
             return False
         return True
 
+    def can_say(self, asker: Process, to: Process, request: Request) -> bool:
+        """Has the version that these two speak of it all that the request says?"""
+        wire = self._wire
+        if wire is None:
+            return True
+        try:
+            wire.request(request, wire.version(asker, to, request))
+        except UnsupportedFieldError:
+            return False
+        return True
+
     def _fail(self, call: Call, failure: Failure) -> None:
         asker = call.asker
         if not call.over and asker is not None:

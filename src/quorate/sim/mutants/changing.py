@@ -148,4 +148,11 @@ CHANGING = (
         "        if row is not None and row is not self.own and matches(row.key, key):\n",
         "        if row is not None and row is not self.own:\n",
     ),
+    Mutant(
+        "joins-without-a-directory",
+        "who is to join by itself asks for a voter without a directory id, and is refused for ever",
+        "raft.joining",
+        "AddVoterRequest(config.cluster_id, s.me, ",
+        "AddVoterRequest(config.cluster_id, type(s.me)(s.me.id), ",
+    ),
 )
