@@ -41,7 +41,7 @@ def asking() -> Node:
 
 
 def asks(node: Node, correlation: int, happened: Any = ()) -> None:
-    request = FetchSnapshotRequest(None, key(2), 1, (3, 1), 0, 9)  # type: ignore[arg-type]
+    request = FetchSnapshotRequest(None, key(node.id), node.epoch, (3, 1), 0, 9)  # type: ignore[arg-type]
     node.step(happened, sends=[Send(correlation, 1, ("host", 9093), request, 100)])  # type: ignore[arg-type]
 
 
@@ -56,8 +56,35 @@ def test_who_does_not_answer_is_not_asked_before_the_backoff_is_over(
     if later == 20:
         asks(node, 8)
     else:
-        with broken(ALONE, "node 2 (life 1) got no answer of 1"):
+        with broken(ALONE, "node 2 (life 1) asked 1 in vain"):
             asks(node, 8)
+
+
+@pytest.mark.parametrize("later", [19, 20])
+def test_who_answers_a_fetch_with_an_error_is_left_alone_too(later: int) -> None:
+    node = asking()
+    node.step([Answered(7, FetchResponse(ErrorCode.UNKNOWN_LEADER_EPOCH))])
+    node.state.now = later
+    if later == 20:
+        asks(node, 8)
+    else:
+        with broken(ALONE, "node 2 (life 1) asked 1 in vain"):
+            asks(node, 8)
+
+
+def test_an_observer_that_finds_no_leader_rests_twice_as_long_each_time() -> None:
+    """20, 40, and then 50 ms, as long as a Fetch may wait."""
+    node = Fake(4, (1, 2, 3))[4]
+    node.state.config.retry_backoff_ms, node.state.config.fetch_max_wait_ms = 20, 50
+    for correlation, rest in enumerate((20, 40, 50, 50)):
+        asks(node, correlation)
+        node.step([SendFailed(correlation, Failure.TIMED_OUT)])
+        node.state.now += rest
+    asks(node, 9)
+    node.step([SendFailed(9, Failure.TIMED_OUT)])
+    node.state.now += 49
+    with broken(ALONE, "asks it 1 ms before its backoff is over"):
+        asks(node, 10)
 
 
 def test_it_may_be_asked_in_the_very_step_in_which_it_fails_no_more_than_later() -> None:

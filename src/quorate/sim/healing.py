@@ -108,9 +108,11 @@ class Healing:
         return self._mistaken(leader) or self._outside(leader)
 
     def _outside(self, leader: Process) -> str | None:
-        """Who is to join by itself, can (its software and the leader's may be too old), and has
-        not."""
+        """Who is to join by itself, can (its software and the leader's may be too old, and the
+        leader may have room for fewer observers than there are), and has not."""
         core = leader.core
+        if self._world.plan.limits.max_observers < len(self._world.processes):
+            return None
         version, voters = core.voters.kraft_version, core.voters.voters or ()
         keys = {voter.key for voter in voters}
         for process in self._world.running:

@@ -120,6 +120,21 @@ CHANGING = (
         "        self._backoff[node_id] = now_ms + rest // 2\n",
     ),
     Mutant(
+        "no-rest-after-a-bad-answer",
+        "who answers with an error is asked again at once",
+        "raft.dispatch",
+        "    if not _on_response(s, flight, event.response) and s.requests.resets == resets:\n"
+        "        _let_rest(s, flight.to)\n",
+        "    _on_response(s, flight, event.response)\n",
+    ),
+    Mutant(
+        "asks-in-vain-as-often",
+        "an observer that finds no leader asks the same servers again after the same backoff",
+        "raft.requests",
+        "            rest = min(rest << min(times, _DOUBLINGS), most_ms)\n",
+        "            rest = self._backoff_ms\n",
+    ),
+    Mutant(
         "reports-without-a-pause",
         "a voter tells its leader of itself again and again until its log has it",
         "raft.following",
