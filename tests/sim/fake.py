@@ -140,12 +140,14 @@ class Node:
             election=self.disk_election or ElectionState(),
             epoch=0,
             now=0,
+            random=None,
             config=SimpleNamespace(
                 cluster_id="simulated",
                 static_voters=(),
                 fetch_timeout_ms=2000,
                 election_timeout_ms=1000,
                 request_timeout_ms=2000,
+                retry_backoff_ms=20,
                 listeners=(),
                 high_watermark_linger_ms=0,
                 min_kraft_version=0,
@@ -185,6 +187,7 @@ class Node:
             config=self.state.config,
             _policy=SimpleNamespace(clean_interval_ms=60_000, max_bytes=1000),
             _applier=SimpleNamespace(bytes_applied=0, loading=None, is_inside_a_batch=False),
+            step=lambda *_: Effects(),
         )
         log = RecoveredLog(
             self.start_offset,

@@ -131,6 +131,7 @@ def test_what_the_leader_answers(known: Listeners, told: Listeners, fine: bool) 
     """All of it, when it names a listener by which it can be asked."""
     response = FetchResponse(ErrorCode.NONE, HERS, 3, 0, leader_endpoints=told)
     node = following(known)
+    node.state.config.retry_backoff_ms = 0
     fetches(node, 7)
     node.step([Answered(7, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, HERS))])
     if fine:

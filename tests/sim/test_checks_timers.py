@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from quorate.base.errors import ErrorCode
+from quorate.node.jobs import Survey
+from quorate.node.replica import Answer, Committed, Effects
 from quorate.raft.inputs import Received
-from quorate.raft.messages import AddVoterRequest
+from quorate.raft.messages import AddVoterRequest, AddVoterResponse
+from quorate.raft.ready import Send
 from quorate.raft.roles import (
+    NEVER,
     Ballot,
     Candidate,
     Follower,
@@ -20,7 +26,8 @@ from quorate.raft.roles import (
 )
 from quorate.raft.voters import VoterSet
 from quorate.sim.checks.changes import IN_TIME
-from quorate.sim.checks.timers import WAKES
+from quorate.sim.checks.timers import DONE, WAKES
+from quorate.sim.checks.watch import AGAIN
 from sim.fake import Fake, Node, key, voters
 from sim.test_checks_changes import HERE
 from sim.test_checks_core import A_LEADER, broken
@@ -186,3 +193,40 @@ def test_who_is_to_stop() -> None:
 def test_who_sleeps_for_ever() -> None:
     with broken(WAKES, "sleeps for ever as follower"):
         follower().step(wake_at_ms=None)
+
+
+# -- what is left undone --------------------------------------------------------------------------
+LEFT = [
+    (
+        {"sends": [Send(9, 2, ("host", 9093), AddVoterRequest("", key(1), (), 0, False), 0)]},
+        "AddVoterRequest(",
+    ),  # type: ignore[arg-type]
+    ({"answers": [Answer(7, AddVoterResponse(ErrorCode.NONE))]}, "AddVoterResponse("),
+    ({"jobs": [Survey()]}, "Survey for its disk"),
+    ({"outcomes": [Committed(7, 3, 4)]}, "Committed for 7"),
+    ({"faulted": "storage failed"}, "storage failed"),
+]
+
+
+def steps(found: Node, count: int, wake_at_ms: int | None) -> None:
+    for _ in range(count):
+        found.step(wake_at_ms=wake_at_ms)
+
+
+@pytest.mark.parametrize(("left", "what"), LEFT)
+def test_a_step_that_leaves_something_undone(left: dict[str, Any], what: str) -> None:
+    found = node(Unattached(NEVER))
+    steps(found, 2 * AGAIN, None)
+    found.replica.step = lambda *_: Effects(**left)
+    steps(found, 2 * AGAIN, found.state.now + 1)
+    with broken(DONE, f"until something happens as unattached, and has left undone: {what}"):
+        steps(found, AGAIN, None)
+    with broken(DONE, "node 1 (life 1) would sleep for 2 ms"):
+        steps(found, AGAIN, found.state.now + 2)
+
+
+def test_who_ends_leaves_everything_undone() -> None:
+    found = node(Unattached(NEVER))
+    found.replica.step = lambda *_: Effects(jobs=[Survey()])
+    for _ in range(AGAIN):
+        found.step(stopped=True, wake_at_ms=None)

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.roles import NEVER, Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter
+from quorate.sim.checks.words import message_words
 from quorate.sim.observe import Violation
 
 if TYPE_CHECKING:
     from quorate.node.replica import Effects
     from quorate.raft.state import State
+    from quorate.sim.process import Process
 
 WAKES: Final = "a replica wakes in time"
+DONE: Final = "a step leaves nothing undone"
 
 
 def check_wakes(twin: Twin, effects: Effects, state: State) -> None:
@@ -48,6 +51,35 @@ def check_wakes(twin: Twin, effects: Effects, state: State) -> None:
     else:
         _hold(twin, state, wakes, role.election_deadline, "its election timeout is over")
         _check_asks(twin, state, role, wakes)
+
+
+def check_done(twin: Twin, process: Process, effects: Effects, state: State) -> None:
+    """At the end of a step that asks for no other one soon: nothing is left to do. Were it asked
+    again, at the same time and with nothing new, it would do nothing."""
+    replica, wakes = process.replica, effects.wake_at_ms
+    if replica is None or effects.is_over or (wakes is not None and wakes <= state.now + 1):
+        return
+    luck, state.random = state.random, _no_luck  # of its own it has as much as before
+    more = replica.step((), process.now)
+    state.random = luck
+    undone = [
+        *(message_words(send.request) for send in more.sends),
+        *(message_words(answer.response) for answer in more.answers),
+        *(f"{type(job).__name__} for its disk" for job in more.jobs),
+        *(f"{type(told).__name__} for {told.token}" for told in more.outcomes),
+        *([] if more.faulted is None else [more.faulted]),
+    ]
+    if undone:
+        sleeps = "until something happens" if wakes is None else f"for {wakes - state.now} ms"
+        raise Violation(
+            DONE,
+            f"{twin} would sleep {sleeps} as {type(state.role).__name__.lower()}, and has left "
+            f"undone: {'; '.join(undone)}",
+        )
+
+
+def _no_luck() -> float:
+    return 0.0
 
 
 def _is_alone(twin: Twin) -> bool:

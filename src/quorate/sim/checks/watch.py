@@ -59,7 +59,7 @@ from quorate.sim.checks.retention import Retention, check_age
 from quorate.sim.checks.stalls import Stalls
 from quorate.sim.checks.strangers import Strangers, is_stranger
 from quorate.sim.checks.submits import Submits
-from quorate.sim.checks.timers import check_wakes
+from quorate.sim.checks.timers import check_done, check_wakes
 from quorate.sim.checks.twin import UNKNOWN, Twin
 from quorate.sim.checks.upgrades import Upgrades
 from quorate.sim.checks.voters import check_changes, names
@@ -76,6 +76,8 @@ if TYPE_CHECKING:
     from quorate.storage.api import Recovered
 
 _ANY_EPOCH: Final = 1 << 31
+AGAIN: Final = 32
+"""One step in so many is looked at twice: it is the dearest check of all."""
 _Asked = VoteRequest | BeginQuorumEpochRequest | AddVoterRequest | RemoveVoterRequest
 _ASKED: Final = frozenset(
     (VoteRequest, BeginQuorumEpochRequest, AddVoterRequest, RemoveVoterRequest)
@@ -108,6 +110,7 @@ class Checks(Observer):
         self.leftovers = Leftovers()
         self.retention = Retention()
         self.strangers = Strangers()
+        self._steps = 0
         self.stalls = Stalls()
         self._states: dict[int, State] = {}
         """What each running core has in memory: read, never written."""
@@ -206,6 +209,9 @@ class Checks(Observer):
         self.changes.look(twin, effects, state)
         self._replica(twin, process, effects, state)
         check_wakes(twin, effects, state)
+        self._steps += 1
+        if self._steps % AGAIN == 0:
+            check_done(twin, process, effects, state)
 
     def _told_by_its_disk(
         self,
