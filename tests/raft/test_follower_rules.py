@@ -530,6 +530,17 @@ def test_a_silent_leader_is_asked_for_elsewhere_after_the_request_timeout() -> N
     assert (send.to, send.address.host) == (-2, "elsewhere")
 
 
+def test_a_silent_leader_is_asked_again_where_all_others_rest() -> None:
+    """Found by the simulator (seed 12007591): nobody was asked, until something else was due."""
+    single = Single(4, bootstrap_servers=(("elsewhere", 1),))
+    single.ask(begin())
+    single.core._state.requests._backoff[-2] = single.now + 2020
+    before = len(single.sends)
+    single.wait(2000)
+    (send,) = single.sends[before:]
+    assert (send.to, send.address) == (2, listeners(2)[0].address)
+
+
 def test_the_only_voter_of_the_start_asks_the_voters_of_now_once_it_is_removed() -> None:
     """Found by the simulator: without bootstrap servers it had nobody to ask, for ever."""
     alone = recovered(snapshot_control=ControlState(1, (voter(1),)))

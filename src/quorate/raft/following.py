@@ -296,8 +296,9 @@ def _fetch_from_best(s: State, role: Follower) -> None:
         return
     if s.requests.timed_out(leader, s.now):
         s.requests.forget(leader)
-        _fetch_from_any(s)
-    elif s.requests.backing_off(leader, s.now):
+        if _fetch_from_any(s):
+            return
+    if s.requests.backing_off(leader, s.now):
         if role.download is None or role.download.unanswered:
             _fetch_from_any(s)
     elif not s.requests.any_in_flight(s.now):
@@ -306,12 +307,15 @@ def _fetch_from_best(s: State, role: Follower) -> None:
         s.send(leader, address, _next_request(s, role))
 
 
-def _fetch_from_any(s: State) -> None:
+def _fetch_from_any(s: State) -> bool:
+    """Ask a bootstrap server, where one may be asked now."""
     if not _may_fetch(s):
-        return
+        return False
     server: tuple[int, Address] | None = s.requests.ready_server(s.servers(), s.random, s.now)
-    if server is not None:
-        s.send(server[0], server[1], fetch_request(s))
+    if server is None:
+        return False
+    s.send(server[0], server[1], fetch_request(s))
+    return True
 
 
 def found_no_leader(s: State, node_id: int) -> None:
