@@ -177,7 +177,7 @@ class Node:
             ),
         )
         self.core = SimpleNamespace(_state=self.state)
-        self.machine = SimpleNamespace(trail=[], values={})
+        self.machine = SimpleNamespace(trail=[], values={}, led=None)
         tail = SimpleNamespace(start_offset=0)
         self.replica = SimpleNamespace(
             leading_epoch=None,
@@ -185,7 +185,13 @@ class Node:
             _tail=tail,
             _reads=SimpleNamespace(replies=[], given={}),
             config=self.state.config,
-            _policy=SimpleNamespace(clean_interval_ms=60_000, max_bytes=1000),
+            _policy=SimpleNamespace(
+                clean_interval_ms=60_000,
+                max_bytes=1000,
+                max_interval_ms=0,
+                retention_bytes=-1,
+                retention_ms=-1,
+            ),
             _applier=SimpleNamespace(bytes_applied=0, loading=None, is_inside_a_batch=False),
             step=lambda *_: Effects(),
         )

@@ -44,6 +44,7 @@ from quorate.raft.ready import Clean, SaveElection, Send
 from quorate.raft.roles import Follower, Resigned
 from quorate.raft.values import ControlState, ElectionState, LeaderChange, Voter, Voters
 from quorate.sim.checks.changes import Asked, Place, misjudged
+from quorate.sim.checks.history import Entry
 from quorate.sim.process import CLUSTER_ID, LISTENER
 from quorate.storage.api import SnapshotInfo
 from sim.fake import Fake, Node, key, voters
@@ -459,6 +460,80 @@ def test_who_loads_a_snapshot_is_inside_a_batch_or_ends_writes_none() -> None:
     leader.step(stopped=True)
     with broken(DUE):
         leader.step()
+
+
+def test_what_was_applied_is_in_a_snapshot_within_the_interval() -> None:
+    leader, job = begun()
+    has_applied(leader, 1)
+    leader.replica._policy.max_interval_ms = 500
+    leader.state.now += 500
+    leader.step()  # one is in the making
+    leader.fake.checks.retention._making[leader.id] = OffsetAndEpoch(0, 0)
+    leader.replica._applier.is_inside_a_batch = True
+    leader.step()
+    leader.replica._applier.is_inside_a_batch = False
+    with broken(DUE, "has begun none for 500 ms, 500 are enough, and has applied 1 bytes"):
+        leader.step()
+    has_applied(leader, 0)
+    leader.step()
+    leader.replica._applier.loading = job.snapshot_id
+    leader.step()
+    leader.replica._applier.loading = None
+    has_applied(leader, 1)
+    leader.state.now += 499
+    leader.step()
+
+
+def survey(*ages_ms: int, size: int = 10) -> Surveyed:
+    """Of a log of 100 bytes, and of snapshots that are so old."""
+    return Surveyed(
+        100,
+        tuple(
+            SnapshotInfo(OffsetAndEpoch(at + 1, 1), size, -age) for at, age in enumerate(ages_ms)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("retention_bytes", "retention_ms", "looked_at", "due"),
+    [
+        (-1, -1, survey(9, 9, 9), None),
+        (-1, 5, survey(9, 6, 5, 0), 3),
+        (-1, 5, survey(9, 9), 2),
+        (-1, 5, survey(9), None),
+        (129, -1, survey(9, 9, 9), 2),
+        (130, -1, survey(9, 9, 9), None),
+        (0, -1, survey(9), None),
+        (0, 5, survey(9, 9, 9), 3),
+    ],
+)
+def test_what_a_disk_is_told_to_drop(
+    retention_bytes: int, retention_ms: int, looked_at: Surveyed, due: int | None
+) -> None:
+    _, leader = leading()
+    policy = leader.replica._policy
+    policy.retention_bytes, policy.retention_ms = retention_bytes, retention_ms
+    known = leader.fake.checks.history
+    known.committed_at.update({end: Entry(known.root, 0, end, 1, b"") for end in (1, 2)})
+
+    def told(*ends: int, note: str = "") -> None:
+        writes = tuple(Clean(OffsetAndEpoch(end, 1)) for end in ends)
+        jobs = [Write(7, writes)] if writes else []
+        leader.step([looked_at], jobs=jobs, notes=[note])
+        leader.fake.checks.retention._looks[leader.id].clear()
+        leader.fake.checks.retention._oldest[leader.id] = OffsetAndEpoch(0, 0)
+
+    if due is None:
+        told()
+        with broken("retention", "is to drop nothing; its disk was told to drop what is before (1"):
+            told(1)
+    else:
+        told(due)
+        told(note="nothing to clean before it")
+        with broken("retention", f"is to drop what is before ({due}, 1); its disk was told to"):
+            told()
+        with broken("retention"):
+            told(due - 1)
 
 
 def test_a_snapshot_that_is_older_than_it_says() -> None:

@@ -906,3 +906,13 @@ def test_a_voter_change_acknowledged_before_the_commit() -> None:
     reply_to = leader.receive(AddVoterRequest(None, key(4), (), ack_when_committed=False))
     with broken("acknowledged means done"):
         leader.answer(AddVoterResponse(ErrorCode.NONE), reply_to)
+
+
+def test_a_machine_that_is_not_told_that_it_leads_no_more() -> None:
+    _, leader = a_quorum()
+    leader.machine.led = 1
+    leader.step()  # it leads again, perhaps
+    with broken("one leader acts", "its machine goes on leading epoch 1"):
+        leader.save(2)
+    leader.machine.led = None
+    leader.step()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.base.ids import Address, LeaderAndEpoch, OffsetAndEpoch
+from quorate.base.ids import Address, LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.node.replica import Answer
 from quorate.raft.inputs import Answered, Failure, Received, SendFailed, Shutdown
 from quorate.raft.messages import (
@@ -410,3 +410,26 @@ def test_who_has_installed_a_snapshot_may_run() -> None:
     fake[3].install(OffsetAndEpoch(3, 1))
     fake[3].state.role = Prospective(None, 0)  # type: ignore[arg-type]
     fake[3].step()
+
+
+def test_who_says_yes_to_what_is_meant_for_another_disk() -> None:
+    fake, _ = leading()
+    node = fake[2]
+    node.state.election = fake.checks.twins[2].election = ElectionState(1, 1)
+    node.state.role = Follower(HERE, 900, 0)
+    me = LeaderAndEpoch(1, 1)
+    for meant in (key(3), ReplicaKey(2, Uuid(bytes(15) + b"\x99"))):
+        request = BeginQuorumEpochRequest(None, meant, me, HERE)
+        node.step(
+            [Received(7, request)],
+            answers=[Answer(7, BeginQuorumEpochResponse(ErrorCode.INVALID_VOTER_KEY, me))],
+        )
+        with broken("a request names whom it is for", "and said yes"):
+            node.step(
+                [Received(8, request)],
+                answers=[Answer(8, BeginQuorumEpochResponse(ErrorCode.NONE, me))],
+            )
+    request = BeginQuorumEpochRequest(None, ReplicaKey(2), me, HERE)
+    node.step(
+        [Received(9, request)], answers=[Answer(9, BeginQuorumEpochResponse(ErrorCode.NONE, me))]
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from sim.test_checks_core import broken
 from sim.test_checks_duties import leading
 
 pytestmark = pytest.mark.interpreted
+NOBODY: Any = SimpleNamespace(voters={}, find=lambda key: None)
 ALONE = "who does not answer is left alone for a while"
 COUNTS = "only voters in force make a majority that is heard"
 ONCE = "a voter tells a leader of itself once, or once in a while"
@@ -134,7 +136,7 @@ def reigning(*first: int) -> tuple[Fake, Node]:
     leader = fake.elect(1, 1, 2, 3)
     fake.replicate(leader, 2, 3, 4, 5)
     leader.commit(leader.end)
-    leader.state.role = Leader(0, None, 3000, NEVER)  # type: ignore[arg-type]
+    leader.state.role = Leader(0, NOBODY, 3000, NEVER)
     leader.step()
     for now in (0, 100):
         leader.state.now = now
@@ -169,7 +171,7 @@ def test_a_majority_is_of_voters_that_asked_since_the_last_one(heard: tuple[int,
 
 def test_before_an_epoch_is_durable_nobody_counts_and_then_all_do() -> None:
     _, leader = reigning()
-    leader.state.role = Leader(0, None, 9000, NEVER)  # type: ignore[arg-type]
+    leader.state.role = Leader(0, NOBODY, 9000, NEVER)
     leader.step()
     hears(leader, 2, 3, 4)
     leader.state.now = 300

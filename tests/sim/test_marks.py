@@ -47,7 +47,7 @@ def a_world(marks: Marks) -> Fake:
 
 
 def a_leader() -> Leader:
-    progress = SimpleNamespace(majority_end=lambda: 0)
+    progress = SimpleNamespace(majority_end=lambda: 0, voters={})
     return Leader(0, progress, NEVER, NEVER)  # type: ignore[arg-type]
 
 
@@ -188,7 +188,7 @@ def test_a_leader_that_is_gone_leads_no_more(marks: Marks, end: str) -> None:
 def test_an_older_entry_on_a_majority(marks: Marks) -> None:
     node = a_world(marks)[1]
     role = a_leader()
-    role.progress = SimpleNamespace(majority_end=lambda: 5)  # type: ignore[assignment]
+    role.progress = SimpleNamespace(majority_end=lambda: 5, voters={})  # type: ignore[assignment]
     node.state.role = role
     node.step()
     assert marks.marks["an entry of an older epoch on a majority was not counted"] == 1

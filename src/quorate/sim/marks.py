@@ -107,6 +107,7 @@ _NOTED: Final[Mapping[str, str]] = {
     r"log starts at \d+, older": "a log was cleaned",
     r"nothing to clean": "there was nothing to clean",
     r"Wrote snapshot": "a snapshot was written",
+    r".*an older copy of its directory was restored": "a voter acknowledged less than before",
     r".*fetches at \d+, having": "a replica acknowledged less than before",
     r"storage failed": "a replica lost its disk while it ran",
     r"resignation of epoch": "a resignation came too late",

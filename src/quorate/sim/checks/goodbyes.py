@@ -62,13 +62,17 @@ class Reign:
 def check_taught(
     twin: Twin, request: BeginQuorumEpochRequest, response: Response, state: State
 ) -> None:
-    """Who says yes to BeginQuorumEpoch knows the leader from then on, or of a later epoch."""
+    """Who says yes to BeginQuorumEpoch was meant, and knows the leader from then on, or of a later
+    epoch."""
     known = state.election
     told = request.leader
     knows = known.epoch > told.epoch or (known.epoch, known.leader_id) == (
         told.epoch,
         told.leader_id,
     )
+    meant = request.voter
+    if response.error == ErrorCode.NONE and meant is not None and not matches(meant, twin.key):
+        raise Violation(ADDRESSED, f"{twin} was told what is meant for {meant}, and said yes")
     if response.error == ErrorCode.NONE and not knows:
         raise Violation(
             SAYS,

@@ -11,6 +11,17 @@ from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Violation
 
 
+def check_led(twin: Twin, led: int | None) -> None:
+    """Its replica is not in office: a machine that was, in epoch `led`, has been told so, unless it
+    is this very node that leads again."""
+    if led is not None and twin.election.leader_id != twin.id:
+        raise Violation(
+            "one leader acts",
+            f"{twin} knows of {election_words(twin.election)}, and its machine goes on leading "
+            f"epoch {led}",
+        )
+
+
 class Machines:
     """Holds the hashes that the state machines leave behind against each other."""
 

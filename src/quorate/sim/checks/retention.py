@@ -25,6 +25,7 @@ from quorate.sim.observe import Violation
 if TYPE_CHECKING:
     from quorate.node.applier import Applier
     from quorate.node.replica import Effects, Replica
+    from quorate.sim.process import Process
 
 _NEVER = 1 << 62
 _NONE = OffsetAndEpoch(0, 0)
@@ -58,11 +59,14 @@ class Retention:
         """By node: what was in the making when its disk was told so."""
         self._applied: dict[int, int] = {}
         """By node: bytes of the batches that it applied since its last snapshot."""
+        self._since: dict[int, int] = {}
+        """By node: when it began its last snapshot, or its first step; ms of its own clock."""
         self._loads: set[int] = set()
         """Nodes that read a snapshot at the end of their last step."""
 
     def began(self, twin: Twin, replica: Replica | None) -> None:
         self._applied[twin.id] = 0
+        self._since.pop(twin.id, None)
         self._loads.discard(twin.id)
         if replica is not None and replica._applier.loading is not None:
             self._loads.add(twin.id)
@@ -93,6 +97,7 @@ class Retention:
     def look(self, twin: Twin, effects: Effects, replica: Replica, now_ms: int) -> None:
         due = self._due[twin.id]
         applier = replica._applier
+        self._check_age(twin, effects, replica, now_ms)
         if applier.bytes_applied >= replica._policy.max_bytes and due < _NEVER:
             begins = self._making[twin.id] != _NONE or applier.loading is not None
             if not begins and not applier.is_inside_a_batch and not effects.is_over:
@@ -120,6 +125,59 @@ class Retention:
             self._due[twin.id] = now_ms + interval
         elif now_ms >= due and not effects.is_over:
             raise Violation("retention", f"{twin} has not looked at its disk within {interval} ms")
+
+    def _check_age(self, twin: Twin, effects: Effects, replica: Replica, now_ms: int) -> None:
+        """What was applied is in a snapshot within the interval (metadata.log.max.snapshot.
+        interval.ms), as soon as something happens then."""
+        applier, interval = replica._applier, replica._policy.max_interval_ms
+        since = self._since.get(twin.id)
+        begins = any(job.__class__ is WriteSnapshot for job in effects.jobs)
+        if since is None or begins or applier.loading is not None:
+            self._since[twin.id] = now_ms
+            return
+        is_held_up = applier.is_inside_a_batch or effects.is_over
+        if self._making[twin.id] != _NONE or is_held_up or applier.bytes_applied == 0:
+            return
+        if 0 < interval <= now_ms - since:
+            raise Violation(
+                "a snapshot is written when it is due",
+                f"{twin} has begun none for {now_ms - since} ms, {interval} are enough, and has "
+                f"applied {applier.bytes_applied} bytes meanwhile",
+            )
+
+    def judge(self, twin: Twin, survey: Surveyed, effects: Effects, process: Process) -> None:
+        """What its disk is told to drop, after this look at it and nothing else: all but the newest
+        snapshot that are too old, or else, where all is too much, one (`KafkaRaftLog.maybeClean`).
+        """
+        assert process.replica is not None
+        policy, found = process.replica._policy, survey.snapshots
+        wall_ms = process.now.wall_ms
+        due = None
+        old = [
+            wall_ms - info.last_contained_log_timestamp > policy.retention_ms >= 0
+            for info in found[:-1]
+        ]
+        young = old.index(False) if False in old else len(old)
+        total = survey.log_size + sum(info.size for info in found)
+        if young:
+            due = found[young].id
+        elif len(found) > 1 and total > policy.retention_bytes >= 0:
+            due = found[1].id
+        told = [
+            write.snapshot_id
+            for job in effects.jobs
+            if isinstance(job, Write)
+            for write in job.writes
+            if isinstance(write, Clean)
+        ]
+        needless = any("nothing to clean" in note for note in effects.notes)
+        if told != ([] if due is None or needless else [due]):
+            wanted = "nothing" if due is None else f"what is before {tuple(due)}"
+            raise Violation(
+                "retention",
+                f"{twin} is to drop {wanted}; its disk was told to drop what is before "
+                f"{', '.join(str(tuple(one)) for one in told) or 'nothing'}",
+            )
 
     def counts(
         self,

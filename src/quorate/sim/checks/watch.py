@@ -45,12 +45,13 @@ from quorate.sim.checks.elections import (
     check_runs,
 )
 from quorate.sim.checks.endpoints import Endpoints
+from quorate.sim.checks.falls import Falls
 from quorate.sim.checks.fetches import Fetches
 from quorate.sim.checks.goodbyes import Goodbyes, check_taught
 from quorate.sim.checks.history import History
 from quorate.sim.checks.joins import Joins
 from quorate.sim.checks.leftovers import Leftovers
-from quorate.sim.checks.machines import Machines
+from quorate.sim.checks.machines import Machines, check_led
 from quorate.sim.checks.majorities import Majorities
 from quorate.sim.checks.places import check_borders, check_places
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
@@ -105,6 +106,7 @@ class Checks(Observer):
         self.endpoints = Endpoints()
         self.majorities = Majorities()
         self.rests = Rests()
+        self.falls = Falls()
         self.fetches = Fetches()
         self.joins = Joins()
         self.leftovers = Leftovers()
@@ -146,6 +148,7 @@ class Checks(Observer):
         self.goodbyes.began(twin)
         self.endpoints.began(twin)
         self.rests.began(twin)
+        self.falls.began(twin)
         self.strangers.began(twin)
         self.stalls.began(twin)
         self.retention.began(twin, process.replica)
@@ -178,7 +181,7 @@ class Checks(Observer):
             if isinstance(
                 item, Surveyed | Installed | InstallRefused | SnapshotWritten | SnapshotFailed
             ):
-                self._told_by_its_disk(twin, process, item)
+                self._told_by_its_disk(twin, process, item, effects if alone else None)
         before = twin.tip
         if effects.jobs:
             twin.submit(effects.jobs)
@@ -199,7 +202,7 @@ class Checks(Observer):
             self._results(twin, process, effects, state)
         self.stalls.look(twin, happened, effects, state)
         check_installed(twin, happened, effects, state)
-        self._role(twin, effects, state)
+        self._role(twin, happened, effects, state)
         self.strangers.look(twin, effects, state)
         self.goodbyes.look(twin, happened, effects, state)
         self.endpoints.look(twin, happened, effects, state)
@@ -218,17 +221,22 @@ class Checks(Observer):
         twin: Twin,
         process: Process,
         item: Surveyed | Installed | InstallRefused | SnapshotWritten | SnapshotFailed,
+        effects: Effects | None,
     ) -> None:
+        """`effects`: of a step in which nothing else happened."""
         if not isinstance(item, Surveyed):
             self.leftovers.count(twin, process.storage.disk)
             twin.log_start = UNKNOWN
         if not isinstance(item, InstallRefused):
             self.retention.happened(twin, item)
+        if isinstance(item, Surveyed) and effects is not None and not effects.is_over:
+            self.retention.judge(twin, item, effects, process)
 
-    def _role(self, twin: Twin, effects: Effects, state: State) -> None:
+    def _role(self, twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:
         role = state.role
         if isinstance(role, Leader):
             if not effects.stopped:
+                self.falls.look(twin, happened, effects, state)
                 self.duties.leads(twin, state)
                 self.majorities.look(twin, role)
                 self.described.look(twin, role, state)
@@ -236,6 +244,7 @@ class Checks(Observer):
             return
         if twin.led and isinstance(role, Resigned):
             self.duties.resigned(twin, state, effects.notes)
+        self.falls.ended(twin)
         self.duties.follows(twin, state)
         check_rests(twin, role)
         check_runs(twin, state)
@@ -260,6 +269,8 @@ class Checks(Observer):
         self.fetches.look(twin, effects, replica, state)
         self.submits.look(twin, effects, replica, state.now)
         leading = replica.leading_epoch
+        if leading is None and not effects.is_over:
+            check_led(twin, process.machine.led)
         if leading != twin.leading or (leading is not None and not isinstance(state.role, Leader)):
             self.machines.leads(twin, leading, replica.applied.offset, state.role)
 

@@ -9,6 +9,7 @@ from quorate.sim.mutants.elections import ELECTIONS
 from quorate.sim.mutants.goodbyes import GOODBYES
 from quorate.sim.mutants.margins import MARGINS
 from quorate.sim.mutants.mutant import Mutant
+from quorate.sim.mutants.policies import POLICIES
 from quorate.sim.mutants.replication import REPLICATION
 from quorate.sim.mutants.storage import STORAGE
 from quorate.sim.mutants.strangers import STRANGERS
@@ -27,4 +28,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *STRANGERS,
     *VERSIONS,
     *CHANGING,
+    *POLICIES,
 )

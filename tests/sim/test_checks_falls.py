@@ -1,0 +1,72 @@
+"""A voter whose disk has forgotten what it acknowledged is told of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quorate.raft.doubts import FORGOT, copies
+from quorate.raft.inputs import Received
+from quorate.raft.messages import FetchRequest
+from quorate.raft.progress import Progress
+from quorate.raft.voters import VoterSet
+from quorate.sim.checks.falls import TOLD
+from sim.fake import Node, key, voters
+from sim.test_checks_core import A_LEADER, broken
+from sim.test_checks_duties import leading
+
+pytestmark = pytest.mark.interpreted
+
+
+def counting() -> Node:
+    """A leader that counts voters 2 and 3 at offset 3."""
+    _, leader = leading(count=4)
+    leader.state.role = replace(A_LEADER, progress=Progress(key(1), VoterSet(voters(1, 2, 3))))
+    for other in (2, 3):
+        leader.state.role.progress.voters[other].end_offset = 3
+    leader.step()
+    return leader
+
+
+def falls(leader: Node, other: int, offset: int, *notes: str, beside: int = 0) -> None:
+    """It fetches there, and is taken at its word."""
+    rows = leader.state.role.progress.voters
+    if other in rows:
+        rows[other].end_offset = offset
+    request = FetchRequest(None, key(other), leader.epoch, offset, 1, 0, 0, -1)
+    leader.replies += 1
+    item = Received(leader.replies, request)
+    leader.step([item, *[item] * beside], notes=list(notes))
+
+
+def test_a_fall_that_nobody_hears_of() -> None:
+    leader = counting()
+    with broken(TOLD, "voter 2-AAAAAAAAAAAAAAAAAAAAAg has acknowledged up to 3"):
+        falls(leader, 2, 2)
+
+
+def test_a_fall_of_another_voter_is_another_one() -> None:
+    leader = counting()
+    falls(leader, 2, 2, f"{key(2)} fetches at 2, having acknowledged 3: {FORGOT}")
+    with broken(TOLD):
+        falls(leader, 3, 2)
+
+
+def test_it_is_told_once_in_a_minute() -> None:
+    leader = counting()
+    falls(leader, 2, 2, copies(key(2), "it goes to and fro"), beside=1)
+    leader.state.role = replace(leader.state.role, check_deadline=1 << 40, begin_deadline=1 << 40)
+    falls(leader, 2, 1)
+    leader.fake.checks.falls._told[1, key(2)] = leader.state.now - 60_000
+    with broken(TOLD):
+        falls(leader, 2, 0)
+
+
+def test_who_need_not_be_told_of() -> None:
+    leader = counting()
+    falls(leader, 4, 0)  # an observer has acknowledged nothing
+    falls(leader, 2, 2, beside=1)  # what came before in the same step may have been higher
+    falls(leader, 2, 2)
+    leader.fake.checks.falls.ended(leader.fake.checks.twins[1])
+    falls(leader, 2, 0)  # a new reign has heard nothing yet
