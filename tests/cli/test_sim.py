@@ -131,3 +131,8 @@ def test_a_file_that_is_no_text(quorate, tmp_path):
     path.write_bytes(b"\xff\xfe\x00")
     outcome = quorate("sim", "replay", str(path))
     assert outcome.code == 2 and "no text" in outcome.err
+
+
+def test_nan_is_no_number_of_seconds(quorate):
+    outcome = quorate("sim", "nemesis", "--seconds", "nan")
+    assert outcome.code == 2 and "nan is no number" in outcome.err

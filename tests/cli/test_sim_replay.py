@@ -119,3 +119,8 @@ def test_bad_input_is_told_from_a_broken_promise(quorate, tmp_path, monkeypatch,
     (tmp_path / "3.trace").write_text("# quorate trace 1, plan format 2, seed 3, version 1\n")
     outcome = quorate("sim", *arguments)
     assert outcome.code == 2 and said in outcome.err
+
+
+def test_a_comparison_draws_nothing(quorate, tmp_path):
+    outcome = quorate("sim", "replay", "7", "--against", tmp_path / "t", "--html", tmp_path / "h")
+    assert outcome.code == 2 and "--against only compares" in outcome.err

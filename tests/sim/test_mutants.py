@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from interop.process import wait_for
 from quorate.base.errors import QuorateError
 from quorate.sim.mutants.catalog import MUTANTS
 from quorate.sim.mutants.hunt import find, hunt, hunt_here
@@ -72,6 +73,21 @@ def test_a_hunt_that_was_killed_has_found_nothing(
     monkeypatch.setattr(sys, "executable", str(killed))
     with pytest.raises(QuorateError, match=r"the hunt of vote-not-stored ended .*signal 9"):
         hunt(find("vote-not-stored"), range(1))
+
+
+def test_a_hunt_ends_with_who_began_it() -> None:
+    """SIGTERM is for the parent alone, and leaves it no time to say anything."""
+    command = [sys.executable, "-m", "quorate", "sim", "mutants", "caught-up-long-ago"]
+    with subprocess.Popen([*command, "--seeds", "100000"], stdout=subprocess.DEVNULL) as parent:
+        hunter = wait_for(lambda: children(parent.pid), "a hunt")[0]
+        parent.terminate()
+    wait_for(lambda: not Path(f"/proc/{hunter}").exists(), "the end of the hunt")
+
+
+def children(parent: int) -> list[str]:
+    """The processes that it began, by number."""
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True)
+    return listed.stdout.decode().split()
 
 
 def test_a_mutant_that_cannot_be_imported_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.base.words import many
-from quorate.cli.options import Tool
+from quorate.cli.options import NumberRange, Tool
 from quorate.cli.pipeline_job import (
     BAD_INPUT,
     absolute,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--every",
     metavar="SECONDS",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     default=10.0,
     show_default=True,
     help="Between the beginnings of two batches.",
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=0.001),
+    type=NumberRange(min=0.001),
     default=60.0,
     show_default=True,
     help="Give up when no controller of a cluster has answered for so long.",

@@ -19,7 +19,7 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.cli.main import INTERRUPTED
-from quorate.cli.options import CONTEXT, json_option
+from quorate.cli.options import CONTEXT, NumberRange, json_option
 
 if TYPE_CHECKING:
     from quorate.nemesis.checks import Broken
@@ -44,7 +44,7 @@ Examples:
   quorate sim nemesis --plant forget --only power     a bug that must be caught""",
 )
 @click.option(
-    "--seconds", type=click.FloatRange(1, 86_400), default=30.0, help="For how long.  [default: 30]"
+    "--seconds", type=NumberRange(1, 86_400), default=30.0, help="For how long.  [default: 30]"
 )
 @click.option("--seed", type=click.IntRange(0), help="Of deeds and clients.  [default: any]")
 @click.option(

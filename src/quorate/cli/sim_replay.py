@@ -83,6 +83,8 @@ def replay(
     from quorate.sim.tla import Recorder
     from quorate.sim.version import code_version
 
+    if against is not None and (html is not None or tla is not None):
+        raise click.UsageError("--against only compares: draw and write in a call of its own")
     plan = plan_of(what)
     check_place(html, "--html")
     check_place(None if tla is None else str(tla), "--tla")

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -85,7 +88,12 @@ def hunt(mutant: Mutant, seeds: range) -> Catch:
     not come to its end: who kills a hunter has caught nothing.
     """
     command = [sys.executable, "-m", __name__, mutant.name, str(seeds.start), str(seeds.stop)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    tether, held = os.pipe()
+    try:
+        done = subprocess.run(command, stdin=tether, capture_output=True, text=True, check=False)
+    finally:
+        os.close(tether)
+        os.close(held)
     lines = done.stdout.splitlines()
     if done.returncode == 0 and lines:
         return Catch(**json.loads(lines[-1]))
@@ -112,7 +120,15 @@ def hunt_all(mutants: Sequence[Mutant], seeds: range, jobs: int) -> Iterator[Cat
 _STALE = 3
 
 
+def _end_with_parent() -> None:
+    """The parent holds the other end of the pipe that is this process's input, however it ends."""
+    os.read(0, 1)
+    os._exit(1)
+
+
 def _main(name: str, first: str, end: str) -> int:
+    if stat.S_ISFIFO(os.fstat(0).st_mode):
+        threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         catch = hunt_here(find(name), range(int(first), int(end)))
     except QuorateError as error:
