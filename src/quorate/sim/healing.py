@@ -40,6 +40,7 @@ class Healing:
         self._patience_us = 1000 * max(_LEAST_MS, _PATIENCE * longest)
         self._deadline_us = world.now_us + self._patience_us
         self._busy = False
+        self._is_renewed = False
         self._began_us = world.now_us
         self.took_us = 0
 
@@ -184,9 +185,12 @@ class Healing:
                 world.wiped(process)
                 world.faults.start(process)
         leader = world.leader()
+        is_late = world.plan.wire and 4 * (world.now_us - self._began_us) > self._patience_us
+        if leader is None and is_late and not self._is_renewed:
+            self._renew()
         if leader is None or self._busy:
             return
-        if world.plan.wire and 4 * (world.now_us - self._began_us) > self._patience_us:
+        if is_late:
             self._bring_back(leader)
         gone = self._gone(leader)
         if gone is None:
@@ -200,6 +204,20 @@ class Healing:
         if steps and isinstance(steps[0], RemoveStep):
             self._busy = True
             world.operators.take(leader, steps[0], lambda response: self._free())
+
+    def _renew(self) -> None:
+        """Let everybody begin anew, with software that knows pre-votes.
+
+        Without them a voter that cannot be reached and lacks most of the log may end every other
+        one's epoch before anything of it is committed (Raft, section 9.6; KIP-996).
+        """
+        world = self._world
+        self._is_renewed = True
+        world.fault("software renewed", ())
+        world.network.renew_software()
+        for process in world.running:
+            world.faults.kill(process)
+            world.faults.start(process)
 
     def _bring_back(self, leader: Process) -> None:
         """Give a new disk to observers whose epoch no voter knows.

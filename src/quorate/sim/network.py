@@ -222,6 +222,11 @@ class Network:
             return False
         return True
 
+    def renew_software(self) -> None:
+        """Let everybody speak the newest versions."""
+        if self._wire is not None:
+            self._wire.renew()
+
     def can_say(self, asker: Process, to: Process, request: Request) -> bool:
         """Has the version that these two speak of it all that the request says?"""
         wire = self._wire
