@@ -270,6 +270,9 @@ def poll_follower(s: State, role: Follower) -> int:
         become_prospective(s, why, suspicion=role.suspicion)
         return s.now
     silent = s.requests.timed_out(s.leader_id, s.now)
+    if silent and _may_fetch(s):
+        s.requests.forget(s.leader_id)
+        silent = _fetch_from_any(s)
     if s.now >= role.update_deadline and s.durable.election and not silent:
         address = s.usable(role.leader_endpoints)
         request = voter_request(s, role)
@@ -294,10 +297,6 @@ def _fetch_from_best(s: State, role: Follower) -> None:
     leader = s.leader_id
     if not _may_fetch(s):
         return
-    if s.requests.timed_out(leader, s.now):
-        s.requests.forget(leader)
-        if _fetch_from_any(s):
-            return
     if s.requests.backing_off(leader, s.now):
         if role.download is None or role.download.unanswered:
             _fetch_from_any(s)
