@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 else:
 
     def mypyc_attr(**_: object) -> Any:
-        """mypyc reads it and never calls it: no need of the package at run time."""
+        """mypyc reads it and never calls it: no need of the package at run time. To a class that
+        runs in the interpreter it does nothing."""
+        return lambda cls: cls
 
 
 _FIELD: Final[Any] = make_dataclass("One", ["field"]).__dataclass_fields__["field"]  # type: ignore[attr-defined]
