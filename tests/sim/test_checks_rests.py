@@ -47,6 +47,15 @@ def asks(node: Node, correlation: int, happened: Any = ()) -> None:
     node.step(happened, sends=[Send(correlation, 1, ("host", 9093), request, 100)])  # type: ignore[arg-type]
 
 
+def may_be_asked_after_20_ms(node: Node, later: int) -> None:
+    node.state.now = later
+    if later == 20:
+        asks(node, 8)
+    else:
+        with broken(ALONE, "node 2 (life 1) asked 1 in vain"):
+            asks(node, 8)
+
+
 @pytest.mark.parametrize("failure", [Failure.DISCONNECTED, Failure.TIMED_OUT])
 @pytest.mark.parametrize("later", [19, 20])
 def test_who_does_not_answer_is_not_asked_before_the_backoff_is_over(
@@ -54,24 +63,14 @@ def test_who_does_not_answer_is_not_asked_before_the_backoff_is_over(
 ) -> None:
     node = asking()
     node.step([SendFailed(7, failure)])
-    node.state.now = later
-    if later == 20:
-        asks(node, 8)
-    else:
-        with broken(ALONE, "node 2 (life 1) asked 1 in vain"):
-            asks(node, 8)
+    may_be_asked_after_20_ms(node, later)
 
 
 @pytest.mark.parametrize("later", [19, 20])
 def test_who_answers_a_fetch_with_an_error_is_left_alone_too(later: int) -> None:
     node = asking()
     node.step([Answered(7, FetchResponse(ErrorCode.UNKNOWN_LEADER_EPOCH))])
-    node.state.now = later
-    if later == 20:
-        asks(node, 8)
-    else:
-        with broken(ALONE, "node 2 (life 1) asked 1 in vain"):
-            asks(node, 8)
+    may_be_asked_after_20_ms(node, later)
 
 
 def test_an_observer_that_finds_no_leader_rests_twice_as_long_each_time() -> None:
