@@ -180,6 +180,32 @@ def test_a_snapshot_of_our_own_appears_when_it_is_frozen(place):
     assert (found.log.start_offset, found.log.end_offset) == (0, 12)
 
 
+@pytest.mark.parametrize(("at", "what"), [(7, "base offset"), (0, "base offset"), (15, "epoch")])
+@pytest.mark.parametrize("number", [0, 1, 6, 9, 30])
+def test_a_batch_whose_place_or_epoch_rots_is_never_served(tmp_path, number, at, what):
+    """No checksum covers its base offset and its epoch."""
+    place = file_place(tmp_path)
+    place.open()
+    log = [leader_change(0, 1), *[data(n) for n in range(1, 9)], leader_change(9, 2)]
+    log += [data(n, 2) for n in range(10, 40)]
+    place.storage.append(log)
+    place.storage.sync()
+    segments = sorted(tmp_path.rglob("*.log"))
+    file = next(s for s in reversed(segments) if parse_segment_name(s.name) <= number)
+    before = sum(len(batch.data) for batch in log[parse_segment_name(file.name) : number])
+    with file.open("r+b") as raw:
+        raw.seek(before + at)
+        byte = raw.read(1)[0]
+        raw.seek(before + at)
+        raw.write(bytes([byte ^ 1 << 1]))
+    with pytest.raises(StorageError, match=f"{file}: bytes that were sound .* says {what}"):
+        read_all(place.storage)
+    with pytest.raises(StorageError, match=f"says {what}"):
+        place.storage.read(number, number + 1, ALL)
+    with pytest.raises(StorageError, match=f"says {what}"):
+        place.storage.truncate(number + 1)
+
+
 def test_an_aborted_snapshot_leaves_nothing(place):
     place.open()
     writer = place.storage.create_snapshot(SNAPSHOT)

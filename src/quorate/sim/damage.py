@@ -7,6 +7,7 @@ Only where Kafka's formats can tell:
 - quorum-state has no checksum at all;
 - a snapshot that is about to take the log's place may be all that knows of the records that were
   dropped for it;
+- a block may bring a batch whole but for its base offset, which no checksum covers;
 - of two snapshots nothing but a name says which is which, so that a whole batch of one, or a whole
   sector, may stand in the other in the same place;
 - an epoch is not covered by a batch's checksum: recovery holds it against what is around it.
@@ -18,7 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.formats.batch import read_batch, whole_batches_size
+from quorate.formats.batch import iter_batches, read_batch, whole_batches_size
+from quorate.formats.errors import BatchError
 from quorate.formats.files import (
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
@@ -61,7 +63,8 @@ def misdirect(disk: MemoryDisk, luck: Chance) -> str | None:
     position = luck.below(size)
     start = luck.below(len(source))
     block = source[start : start + min(_BLOCK, size - position)]
-    if data[position : position + len(block)] == block:
+    spoiled = data[:position] + block + data[position + len(block) :]
+    if spoiled == data or _looks_whole(name, spoiled, data):
         return None
     disk.overwrite(name, position, block)
     return f"{len(block)} bytes of {name} at byte {position}"
@@ -192,6 +195,18 @@ def _places(disk: MemoryDisk) -> list[tuple[str, int, bytes]]:
 def _before_last_batch(data: bytes) -> int:
     """Where the last whole batch begins; 0 where there is none."""
     return max(_borders(data), default=0)
+
+
+def _looks_whole(name: str, spoiled: bytes, data: bytes) -> bool:
+    """Are all batches what their checksums say, where batches were?"""
+    if not name.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)):
+        return False
+    try:
+        return [view.base_offset for view in iter_batches(spoiled)] == [
+            view.base_offset for view in iter_batches(data)
+        ]
+    except BatchError:
+        return False
 
 
 def _is_epoch(data: bytes, position: int) -> bool:

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.check import check
 from quorate.base.errors import BrokenInvariant
 from quorate.base.ids import OffsetAndEpoch
-from quorate.formats.batch import control_records, read_batch
+from quorate.formats.batch import BatchView, control_records, read_batch
 from quorate.formats.errors import BatchError
 from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, encode_leader_epochs, segment_name
 from quorate.raft.values import LeaderChange
-from quorate.storage.api import AppendedBatch, rotten
-from quorate.storage.disk import Disk, replace_file
-from quorate.storage.scan import CHUNK, batches
-from quorate.storage.segment import Segment, remove_derived, remove_segments
+from quorate.storage.api import AppendedBatch, StorageError, rotten
+from quorate.storage.disk import Disk, File, replace_file
+from quorate.storage.scan import CHUNK, batches, epoch_at
+from quorate.storage.segment import Segment, Spot, remove_derived, remove_segments
 
 _LOOK_AHEAD: Final = 64 * 1024
 _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
@@ -205,9 +205,12 @@ class Log:
         with self._lock:
             self._generation += 1
             try:
-                segment.truncate(end_offset, lambda start: batches(segment.file, old_size, start))
+                segment.truncate(
+                    end_offset,
+                    lambda spot: _as_written(segment.file, old_size, spot, self._epochs),
+                )
             except BatchError as error:
-                raise rotten(self._disk.where, error) from None
+                raise self._rotten(segment, error) from None
             self._sum_up()
         remove_derived(self._disk, segment.base_offset)
         segment.file.truncate(segment.size)
@@ -259,39 +262,78 @@ class Log:
                 generation = self._generation
                 first = max(bisect_right(self._bases, offset) - 1, 0)
                 pieces = [(segment, segment.size) for segment in self._segments[first:]]
-                start = pieces[0][0].position_before(offset)
+                spot = pieces[0][0].spot_before(offset)
+                epochs = self._epochs
             data, trouble = b"", None
             try:
-                data = _read_segments(pieces, start, (offset, end), max_bytes)
-            except BatchError as error:
+                data = self._read_segments(pieces, spot, epochs, (offset, end), max_bytes)
+            except StorageError as error:
                 trouble = error
             with self._lock:
                 is_whole = generation == self._generation
             # Truncated meanwhile, the bytes may be a mix of before and after.
             if is_whole and trouble is not None:
-                raise rotten(self._disk.where, trouble)
+                raise trouble
             if is_whole:
                 return data
 
+    def _read_segments(
+        self,
+        pieces: list[tuple[Segment, int]],
+        spot: Spot,
+        epochs: list[tuple[int, int]],
+        wanted: tuple[int, int],
+        max_bytes: int,
+    ) -> bytes:
+        """Whole batches of `wanted` (offset, end) from a spot in the first piece on."""
+        offset, end = wanted
+        found: list[bytes] = []
+        room = max_bytes
+        for segment, size in pieces:
+            chunk = max(min(room, CHUNK), 0) + _LOOK_AHEAD
+            start, due = spot if segment is pieces[0][0] else (0, segment.base_offset)
+            try:
+                for view in batches(segment.file, size, start, chunk):
+                    _check_place(view, due, epochs)
+                    due = view.end_offset
+                    if due <= offset:
+                        continue
+                    if due > end or (found and view.size > room):
+                        return b"".join(found)
+                    found.append(view.data)
+                    room -= view.size
+            except BatchError as error:
+                raise self._rotten(segment, error) from None
+        return b"".join(found)
 
-def _read_segments(
-    pieces: list[tuple[Segment, int]], start: int, wanted: tuple[int, int], max_bytes: int
-) -> bytes:
-    """Whole batches of `wanted` (offset, end) from byte `start` of the first piece on."""
-    offset, end = wanted
-    found: list[bytes] = []
-    room = max_bytes
-    for segment, size in pieces:
-        chunk = max(min(room, CHUNK), 0) + _LOOK_AHEAD
-        for view in batches(segment.file, size, start, chunk):
-            if view.last_offset < offset:
-                continue
-            if view.end_offset > end or (found and view.size > room):
-                return b"".join(found)
-            found.append(view.data)
-            room -= view.size
-        start = 0
-    return b"".join(found)
+    def _rotten(self, segment: Segment, error: BatchError) -> StorageError:
+        return rotten(f"{self._disk.where}/{segment.file.name}", error)
+
+
+def _as_written(
+    file: File, size: int, spot: Spot, epochs: list[tuple[int, int]]
+) -> Iterator[BatchView]:
+    """The batches from a spot on; raises BatchError where one is not what was written there."""
+    start, due = spot
+    for view in batches(file, size, start):
+        _check_place(view, due, epochs)
+        due = view.end_offset
+        yield view
+
+
+def _check_place(view: BatchView, due: int, epochs: list[tuple[int, int]]) -> None:
+    """No checksum covers a batch's base offset and epoch: they must be those of its place.
+
+    `epochs` is empty while a log is being emptied: then nothing is known of them.
+    """
+    if view.base_offset != due:
+        what = f"the batch says base offset {view.base_offset}, expected {due}"
+        raise BatchError(what, view.position)
+    if epochs:
+        expected = epoch_at(epochs, due)
+        if view.epoch != expected:
+            what = f"the batch says epoch {view.epoch}, expected {expected}"
+            raise BatchError(what, view.position)
 
 
 def _checked(batch: AppendedBatch, end_offset: int) -> int:

@@ -134,6 +134,17 @@ def _is_sealed(file: File, position: int, size: int) -> bool:
     return view.magic == 2 and view.crc_matches
 
 
+def epoch_at(epochs: list[tuple[int, int]], offset: int) -> int:
+    """The epoch of the batch that holds `offset`; of the first for what is before.
+
+    `epochs`: (epoch, start offset), ascending, at least one.
+    """
+    if offset >= epochs[-1][1]:
+        return epochs[-1][0]
+    index = bisect_right(epochs, offset, key=lambda entry: entry[1]) - 1
+    return epochs[max(index, 0)][0]
+
+
 @dataclass(slots=True)
 class LogScan:
     """What the batches of a log say, gathered while they pass by."""
@@ -165,9 +176,7 @@ class LogScan:
             raise Damage(str(error), error.position, self.end_offset, torn=torn) from None
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch of the batch that holds `offset`; of the first for what is before."""
-        index = bisect_right(self.epochs, offset, key=lambda entry: entry[1]) - 1
-        return self.epochs[max(index, 0)][0]
+        return epoch_at(self.epochs, offset)
 
     def _take(self, segment: Segment, view: BatchView) -> None:
         base = view.base_offset

@@ -21,12 +21,15 @@ DERIVED_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex", ".snaps
 """Files beside a segment that can be made from it: the last one holds Kafka's producer state."""
 _INDEX_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
+Spot = tuple[int, int]
+"""Where in the file a batch begins, and its base offset."""
 
 
 class Segment:
     """Batches from `base_offset` on. Owned by the writer; readers hold the log's lock."""
 
     __slots__ = (
+        "_base_offsets",
         "_interval",
         "_last_offsets",
         "_positions",
@@ -51,7 +54,8 @@ class Segment:
         self.max_timestamp_offset = base_offset
         self._interval = index_interval
         self._since_entry = 0
-        # One entry every `index_interval` bytes: the batch that ends with this offset begins here.
+        # One entry every `index_interval` bytes: the batch of these offsets begins here.
+        self._base_offsets = array("q")
         self._last_offsets = array("q")
         self._positions = array("q")
         self._timestamps: list[tuple[int, int]] = []
@@ -63,6 +67,7 @@ class Segment:
         if timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset
         if self._since_entry > self._interval:
+            self._base_offsets.append(self.end_offset)
             self._last_offsets.append(last_offset)
             self._positions.append(self.size)
             self._add_timestamp()
@@ -75,18 +80,19 @@ class Segment:
         if self.max_timestamp > (self._timestamps[-1][0] if self._timestamps else -1):
             self._timestamps.append((self.max_timestamp, self.max_timestamp_offset))
 
-    def truncate(self, offset: int, batches_from: Callable[[int], Iterator[BatchView]]) -> None:
-        """Forget every batch that reaches to `offset`; `batches_from` a position reads the file."""
+    def truncate(self, offset: int, batches_from: Callable[[Spot], Iterator[BatchView]]) -> None:
+        """Forget every batch that reaches to `offset`; `batches_from` a spot reads the file."""
         keep = bisect_left(self._last_offsets, offset)
+        del self._base_offsets[keep:]
         del self._last_offsets[keep:]
         del self._positions[keep:]
         last_kept = self._last_offsets[-1] if keep else self.base_offset - 1
         self._timestamps = [entry for entry in self._timestamps if entry[1] <= last_kept]
         newest = self._timestamps[-1] if self._timestamps else (-1, self.base_offset)
         self.max_timestamp, self.max_timestamp_offset = newest
-        start = self._positions[-1] if keep else 0
+        start, base = self._spot(keep - 1)
         self.size, self.end_offset, self._since_entry = start, self.base_offset, 0
-        for view in batches_from(start):
+        for view in batches_from((start, base)):
             if view.last_offset >= offset:
                 break
             if keep and view.position == start:  # the batch of the last entry that is kept
@@ -98,10 +104,15 @@ class Segment:
         if self.size == 0:
             self.first_timestamp = None
 
-    def position_before(self, offset: int) -> int:
+    def spot_before(self, offset: int) -> Spot:
         """Where to begin looking for the batch that holds `offset`: a batch begins there."""
-        slot = bisect_right(self._last_offsets, offset) - 1
-        return self._positions[slot] if slot >= 0 else 0
+        return self._spot(bisect_right(self._last_offsets, offset) - 1)
+
+    def _spot(self, slot: int) -> Spot:
+        """Of an entry of the index; of the segment's front for -1."""
+        if slot < 0:
+            return 0, self.base_offset
+        return self._positions[slot], self._base_offsets[slot]
 
     def index_bytes(self) -> bytes:
         """The `.index` file: int32 relative last offset, int32 position of each entry."""
