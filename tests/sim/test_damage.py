@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 import pytest
 
 from quorate.formats.batch import encode_batch
 from quorate.sim.chance import Chance
-from quorate.sim.damage import lose
+from quorate.sim.damage import lose, misdirect, rot_offset
 from quorate.storage.memory import MemoryDisk
 
+T = TypeVar("T")
 OLD = "00000000000000000084-0000000001.checkpoint"
 NEW = "00000000000000000098-0000000002.checkpoint"
 FIRST, SECOND, FRESH = (f"{base:020d}.log" for base in (0, 80, 98))
@@ -44,3 +48,48 @@ def test_any_snapshot_that_the_log_reaches_may_be_lost(log: dict[str, bytes]) ->
 def test_an_older_snapshot_may_be_lost_while_the_log_is_dropped() -> None:
     part = {FIRST: encode_batch(0, 1, 0, [b"a"] * 90)}
     assert lost({OLD: b"x", NEW: b"y", **part}) == {f"lost: {OLD}"}
+
+
+class Drawn(Chance):
+    """Luck that is known: the first of what is picked from, and these numbers."""
+
+    def __init__(self, *numbers: int) -> None:
+        super().__init__(0)
+        self._numbers = list(numbers)
+
+    def pick(self, items: Sequence[T]) -> T:
+        return items[0]
+
+    def below(self, limit: int) -> int:
+        return self._numbers.pop(0)
+
+
+@pytest.mark.parametrize(("source", "is_told"), [(8, False), (0, True), (9, True)])
+def test_a_block_that_makes_a_whole_batch_of_the_same_place_is_not_misdirected(
+    source: int, is_told: bool
+) -> None:
+    """Seed 14124062: no checksum covers a base offset, so nobody can tell one batch's bytes behind
+    it from another's."""
+    one, other, last = (
+        encode_batch(n, 1, 0, [value]) for n, value in enumerate((b"a", b"b", b"c"))
+    )
+    assert len(one) < 8 + 64  # a block reaches to its end
+    disk = MemoryDisk()
+    disk.put(FIRST, one + other + last)
+    said = misdirect(disk, Drawn(8, len(one) + source))
+    assert (said is not None) == is_told
+    assert (disk.content(FIRST) != one + other + last) == is_told
+
+
+def test_a_bit_that_rots_in_a_base_offset_leaves_all_else() -> None:
+    whole = encode_batch(0, 1, 0, [b"a"]) + encode_batch(1, 1, 0, [b"b"])
+    for seed in range(100):
+        disk = MemoryDisk()
+        disk.put(FIRST, whole)
+        assert (
+            rot_offset(disk, Chance(seed, "test"))
+            == f"a bit of the base offset of the batch at byte 0 of {FIRST}"
+        )
+        found = disk.content(FIRST)
+        assert int.from_bytes(found[:8]).bit_count() == 1
+        assert found[8:] == whole[8:]

@@ -37,6 +37,11 @@ FOUND = [
         "world_snapshot_rots_once_it_is_verified",
         "applied state",
     ),
+    (
+        "place-unchecked-as-it-is-read",
+        "world_base_offset_rots_once_it_is_verified",
+        "applied state",
+    ),
 ]
 
 

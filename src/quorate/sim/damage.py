@@ -97,6 +97,20 @@ def rot_epoch(disk: MemoryDisk, luck: Chance) -> str | None:
     """Flip a bit of a batch's epoch, mostly a low one, where leader-epoch-checkpoint knows it."""
     if LEADER_EPOCH_CHECKPOINT not in disk.medium():
         return None
+    return _rot_number(disk, luck, "epoch", _EPOCH_AT, 32)
+
+
+def rot_offset(disk: MemoryDisk, luck: Chance) -> str | None:
+    """Flip a bit of a batch's base offset, mostly a low one."""
+    return _rot_number(disk, luck, "base offset", 0, 64)
+
+
+def rot_live(disk: MemoryDisk, luck: Chance) -> str | None:
+    """Of bytes that were read before: in a base offset, which has no checksum, or anywhere."""
+    return rot_offset(disk, luck) if luck.happens(0.25) else rot(disk, luck)
+
+
+def _rot_number(disk: MemoryDisk, luck: Chance, what: str, place: int, bits: int) -> str | None:
     places = [
         (name, at)
         for name, size, data in _places(disk)
@@ -107,11 +121,11 @@ def rot_epoch(disk: MemoryDisk, luck: Chance) -> str | None:
     if not places:
         return None
     name, at = luck.pick(places)
-    bit = luck.skewed(0, 31)
-    position = at + _EPOCH_AT + 3 - bit // 8
+    bit = luck.skewed(0, bits - 1)
+    position = at + place + (bits - 1 - bit) // 8
     old = disk.content(name)[position]
     disk.overwrite(name, position, bytes([old ^ 1 << bit % 8]))
-    return f"a bit of the epoch of the batch at byte {at} of {name}"
+    return f"a bit of the {what} of the batch at byte {at} of {name}"
 
 
 def lose(disk: MemoryDisk, luck: Chance, what: str) -> str | None:

@@ -300,13 +300,13 @@ class Faults:
         if luck.happens(0.5):
             self._rots_once_verified[process.id] = luck
         else:
-            self._spoil(luck, process, damage.rot)
+            self._spoil(luck, process, damage.rot_live)
 
     def recovered(self, process: Process) -> None:
         """It has found its disk sound, and a new life has begun."""
         luck = self._rots_once_verified.pop(process.id, None)
         if luck is not None and not self._world.is_healing:
-            self._spoil(luck, process, damage.rot)
+            self._spoil(luck, process, damage.rot_live)
 
     def _misplace(self, luck: Chance, process: Process, size: int, down_ms: int) -> None:
         self._spoil_and_restart(

@@ -239,4 +239,11 @@ STORAGE = (
         "iter_batches(data[:size], origin)",
         "iter_batches(data[:size], origin, verify=False)",
     ),
+    Mutant(
+        "place-unchecked-as-it-is-read",
+        "a batch was sound when it was recovered, so its base offset is not looked at again",
+        "storage.log",
+        "    if view.base_offset != due:\n",
+        "    if False:\n",
+    ),
 )
