@@ -206,6 +206,24 @@ def test_a_batch_whose_place_or_epoch_rots_is_never_served(tmp_path, number, at,
         place.storage.truncate(number + 1)
 
 
+def test_a_log_truncated_to_its_start_inside_a_segment_goes_on_in_a_later_epoch(place):
+    """Seed 15000108: what the segment has before the start is of an epoch that is forgotten."""
+    place.open()
+    place.storage.append(log_of(6))
+    write_snapshot(place.storage, OffsetAndEpoch(4, 1))
+    place.storage.clean(OffsetAndEpoch(4, 1))
+    place.storage.truncate(4)
+    log = [leader_change(4, 2), data(5, 2)]
+    place.storage.append(log)
+    assert place.storage.start_offset == 4
+    assert read_all(place.storage) == joined(log)
+    place.storage.truncate(5)
+    assert read_all(place.storage) == joined(log[:1])
+    place.storage.sync()
+    place.reopen()
+    assert place.storage.read(4, ALL, ALL) == joined(log[:1])
+
+
 def test_an_aborted_snapshot_leaves_nothing(place):
     place.open()
     writer = place.storage.create_snapshot(SNAPSHOT)

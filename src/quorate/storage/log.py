@@ -324,12 +324,13 @@ def _as_written(
 def _check_place(view: BatchView, due: int, epochs: list[tuple[int, int]]) -> None:
     """No checksum covers a batch's base offset and epoch: they must be those of its place.
 
-    `epochs` is empty while a log is being emptied: then nothing is known of them.
+    `epochs` may begin later: nothing is known of batches before the log's start that share a
+    segment with it, nor of any while a log is being emptied.
     """
     if view.base_offset != due:
         what = f"the batch says base offset {view.base_offset}, expected {due}"
         raise BatchError(what, view.position)
-    if epochs:
+    if epochs and due >= epochs[0][1]:
         expected = epoch_at(epochs, due)
         if view.epoch != expected:
             what = f"the batch says epoch {view.epoch}, expected {expected}"
