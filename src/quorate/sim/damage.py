@@ -64,7 +64,7 @@ def misdirect(disk: MemoryDisk, luck: Chance) -> str | None:
     start = luck.below(len(source))
     block = source[start : start + min(_BLOCK, size - position)]
     spoiled = data[:position] + block + data[position + len(block) :]
-    if spoiled == data or _looks_whole(name, spoiled, data):
+    if spoiled == data or _looks_whole(name, spoiled[:size], data[:size]):
         return None
     disk.overwrite(name, position, block)
     return f"{len(block)} bytes of {name} at byte {position}"

@@ -17,6 +17,7 @@ from quorate.formats.files import (
 from quorate.storage.api import CorruptLog
 from quorate.storage.disk import Disk, read_file
 from quorate.storage.log import LogOptions
+from quorate.storage.scan import epoch_at
 from quorate.storage.segment import last_indexed
 from quorate.storage.survey import ANEW, Survey
 
@@ -36,10 +37,13 @@ def check_epochs(disk: Disk, found: Survey) -> None:
             )
     log_start = found.segments[0].base_offset if found.segments else 0
     for epoch, start in saved:
-        if log_start <= start < scan.end_offset and scan.epoch_at(start) != epoch:
+        if not log_start <= start < scan.end_offset:
+            continue
+        found_epoch = epoch_at(scan.epochs, start)
+        if found_epoch != epoch:
             raise CorruptLog(
                 f"{disk.where}: leader-epoch-checkpoint says that offset {start} is of epoch "
-                f"{epoch}, the log says {scan.epoch_at(start)}: one of them is damaged. If it is "
+                f"{epoch}, the log says {found_epoch}: one of them is damaged. If it is "
                 f"the checkpoint, remove it: it is rebuilt from the log; else {ANEW}"
             )
 

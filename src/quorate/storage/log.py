@@ -21,7 +21,7 @@ from quorate.formats.errors import BatchError
 from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, encode_leader_epochs, segment_name
 from quorate.raft.values import LeaderChange
 from quorate.storage.api import AppendedBatch, StorageError, rotten
-from quorate.storage.disk import Disk, File, replace_file
+from quorate.storage.disk import Disk, replace_file
 from quorate.storage.scan import CHUNK, batches, epoch_at
 from quorate.storage.segment import Segment, Spot, remove_derived, remove_segments
 
@@ -204,13 +204,9 @@ class Log:
         old_size = segment.size
         with self._lock:
             self._generation += 1
-            try:
-                segment.truncate(
-                    end_offset,
-                    lambda spot: _as_written(segment.file, old_size, spot, self._epochs),
-                )
-            except BatchError as error:
-                raise self._rotten(segment, error) from None
+            segment.truncate(
+                end_offset, lambda spot: self._as_written(segment, old_size, spot, self._epochs)
+            )
             self._sum_up()
         remove_derived(self._disk, segment.base_offset)
         segment.file.truncate(segment.size)
@@ -291,34 +287,33 @@ class Log:
         room = max_bytes
         for segment, size in pieces:
             chunk = max(min(room, CHUNK), 0) + _LOOK_AHEAD
-            start, due = spot if segment is pieces[0][0] else (0, segment.base_offset)
-            try:
-                for view in batches(segment.file, size, start, chunk):
-                    _check_place(view, due, epochs)
-                    due = view.end_offset
-                    if due <= offset:
-                        continue
-                    if due > end or (found and view.size > room):
-                        return b"".join(found)
-                    found.append(view.data)
-                    room -= view.size
-            except BatchError as error:
-                raise self._rotten(segment, error) from None
+            at = spot if segment is pieces[0][0] else (0, segment.base_offset)
+            for view in self._as_written(segment, size, at, epochs, chunk):
+                if view.last_offset < offset:
+                    continue
+                if view.end_offset > end or (found and view.size > room):
+                    return b"".join(found)
+                found.append(view.data)
+                room -= view.size
         return b"".join(found)
 
-    def _rotten(self, segment: Segment, error: BatchError) -> StorageError:
-        return rotten(f"{self._disk.where}/{segment.file.name}", error)
-
-
-def _as_written(
-    file: File, size: int, spot: Spot, epochs: list[tuple[int, int]]
-) -> Iterator[BatchView]:
-    """The batches from a spot on; raises BatchError where one is not what was written there."""
-    start, due = spot
-    for view in batches(file, size, start):
-        _check_place(view, due, epochs)
-        due = view.end_offset
-        yield view
+    def _as_written(
+        self,
+        segment: Segment,
+        size: int,
+        spot: Spot,
+        epochs: list[tuple[int, int]],
+        chunk: int = CHUNK,
+    ) -> Iterator[BatchView]:
+        """The batches from a spot on; raises StorageError where one is not what was written."""
+        start, due = spot
+        try:
+            for view in batches(segment.file, size, start, chunk):
+                _check_place(view, due, epochs)
+                due = view.end_offset
+                yield view
+        except BatchError as error:
+            raise rotten(f"{self._disk.where}/{segment.file.name}", error) from None
 
 
 def _check_place(view: BatchView, due: int, epochs: list[tuple[int, int]]) -> None:

@@ -175,9 +175,6 @@ class LogScan:
             torn = not _is_sealed(segment.file, error.position, size)
             raise Damage(str(error), error.position, self.end_offset, torn=torn) from None
 
-    def epoch_at(self, offset: int) -> int:
-        return epoch_at(self.epochs, offset)
-
     def _take(self, segment: Segment, view: BatchView) -> None:
         base = view.base_offset
         if base != self.end_offset:
