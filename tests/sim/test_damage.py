@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from itertools import count
 
 import pytest
 
@@ -12,7 +11,6 @@ from quorate.sim.chance import Chance
 from quorate.sim.damage import lose, misdirect, rot_offset
 from quorate.storage.memory import MemoryDisk
 
-T = TypeVar("T")
 OLD = "00000000000000000084-0000000001.checkpoint"
 NEW = "00000000000000000098-0000000002.checkpoint"
 FIRST, SECOND, FRESH = (f"{base:020d}.log" for base in (0, 80, 98))
@@ -50,18 +48,13 @@ def test_an_older_snapshot_may_be_lost_while_the_log_is_dropped() -> None:
     assert lost({OLD: b"x", NEW: b"y", **part}) == {f"lost: {OLD}"}
 
 
-class Drawn(Chance):
-    """Luck that is known: the first of what is picked from, and these numbers."""
-
-    def __init__(self, *numbers: int) -> None:
-        super().__init__(0)
-        self._numbers = list(numbers)
-
-    def pick(self, items: Sequence[T]) -> T:
-        return items[0]
-
-    def below(self, limit: int) -> int:
-        return self._numbers.pop(0)
+def chance_of(*drawn: tuple[int, int]) -> Chance:
+    """Luck that draws these: each a number, and the limit that it is below."""
+    for seed in count():
+        luck = Chance(seed)
+        if all(luck.below(limit) == number for number, limit in drawn):
+            return Chance(seed)
+    raise AssertionError
 
 
 @pytest.mark.parametrize(("source", "is_told"), [(8, False), (0, True), (9, True)])
@@ -76,7 +69,9 @@ def test_a_block_that_makes_a_whole_batch_of_the_same_place_is_not_misdirected(
     assert len(one) < 8 + 64  # a block reaches to its end
     disk = MemoryDisk()
     disk.put(FIRST, one + other + last)
-    said = misdirect(disk, Drawn(8, len(one) + source))
+    before_last, whole = len(one + other), len(one + other + last)
+    luck = chance_of((0, 1), (0, 1), (8, before_last), (len(one) + source, whole))
+    said = misdirect(disk, luck)
     assert (said is not None) == is_told
     assert (disk.content(FIRST) != one + other + last) == is_told
 
