@@ -9,6 +9,7 @@ from quorate.sim.observe import Observer, Violation
 from quorate.sim.plan import FORMAT
 from quorate.sim.plan_text import plan_text
 from quorate.sim.run import run_seed
+from quorate.sim.scenarios import SCENARIOS
 
 SMALL = 5
 """A seed whose world is soon over."""
@@ -120,10 +121,16 @@ def test_a_plan_of_another_version_is_refused(quorate, tmp_path):
     assert outcome.code == 2 and "this version runs formats 1, 2, 3" in outcome.err
 
 
-@pytest.mark.parametrize("what", ["no-such-file", "-3"])
+@pytest.mark.parametrize("what", ["no-such-file", "-3", ""])
 def test_nothing_to_replay(quorate, what):
     outcome = quorate("sim", "replay", "--", what)
-    assert outcome.code in (1, 2) and outcome.err and "Traceback" not in outcome.err
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"'{what}' is neither a seed (0 to ")
+
+
+def test_the_scenarios_of_kafka_are_listed(quorate):
+    outcome = quorate("sim", "plan", "1", "--scenario", "help")
+    assert outcome.code == 0 and outcome.out.splitlines() == list(SCENARIOS)
 
 
 def test_a_file_that_is_no_text(quorate, tmp_path):

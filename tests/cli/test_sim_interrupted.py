@@ -1,8 +1,9 @@
-"""Ctrl-C: how far it came, what does the rest, and exit code 130."""
+"""Ctrl-C, and SIGTERM just so: how far it came, what does the rest, and exit code 130."""
 
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from itertools import islice
 
@@ -36,6 +37,22 @@ def test_a_run_says_from_which_seed_to_go_on(quorate, monkeypatch):
     assert again == "  quorate sim run --seeds 3..4000 --jobs 2 --keep-going"
 
 
+def test_who_is_told_to_end_says_the_same(quorate, monkeypatch):
+    def worlds(*_: object, **__: object) -> Iterator[Outcome]:
+        yield Outcome(7, draw(7), 100, 1000, "ab" * 16, None, 0.5)
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL  # it would end the tests
+        signal.raise_signal(signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("quorate.sim.many.run_seeds", worlds)
+    outcome = quorate("sim", "run", "--seeds", "7..9")
+    assert outcome.code == 130
+    assert outcome.out.endswith(
+        "1 of 2 seeds are done; go on with\n  quorate sim run --seeds 8..9\n"
+    )
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_the_same_as_json(quorate, monkeypatch):
     monkeypatch.setattr("quorate.sim.many.run_seeds", interrupted_worlds(5))
     outcome = quorate("sim", "run", "--seeds", "5..9", "--json")
@@ -60,6 +77,14 @@ def test_a_campaign_keeps_what_is_done_and_goes_on_with_resume(quorate, monkeypa
     options = ("--out", tmp_path / "my results", "--resume")
     outcome = quorate("sim", "campaign", "--seeds", "3..9", *options)
     assert outcome.code == 130 and "interrupted: 3 of 6 seeds " in outcome.out
+    assert outcome.err == "2 seeds are done already, 4 are left\n"
+
+
+def test_a_campaign_that_goes_on_with_nothing_says_so(quorate, monkeypatch, tmp_path):
+    monkeypatch.setattr("quorate.sim.campaign.run_seeds", interrupted_worlds())
+    place = tmp_path / "mistyped"
+    outcome = quorate("sim", "campaign", "--seeds", "3..9", "--out", place, "--resume")
+    assert outcome.err == f"there are no results in {place} yet: all seeds are left\n"
 
 
 def test_a_hunt_names_the_mutants_that_are_left(quorate, monkeypatch):
@@ -74,6 +99,16 @@ def test_a_hunt_names_the_mutants_that_are_left(quorate, monkeypatch):
     *_, said, again = outcome.out.splitlines()
     assert said == "interrupted: 1 of 3 mutants are done; go on with"
     assert again.endswith("sim mutants --seeds 1000 --first 0 --jobs 1 no-pre-vote applies-twice")
+
+
+def test_a_hunt_that_has_found_nothing_yet_counts_nothing(quorate, monkeypatch):
+    def hunted(*_: object) -> Iterator[Catch]:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr("quorate.sim.mutants.hunt.hunt_all", hunted)
+    outcome = quorate("sim", "mutants", "vote-twice")
+    assert outcome.out.splitlines()[0] == "interrupted: 0 of 1 mutants are done; go on with"
 
 
 def test_a_hunt_whose_process_was_killed_tells_what_was_found_before(quorate, monkeypatch):

@@ -1,7 +1,10 @@
 """`quorate sim replay`: a run as a TLA+ module, and traces that are packed."""
 
+import errno
 import gzip
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +78,39 @@ def test_a_place_that_cannot_be_written(quorate, plan_file, tmp_path):
             outcome = quorate("sim", *command, place)
             assert (outcome.code, outcome.out) == (2, ""), command
             assert " is no file" in outcome.err or " is a directory" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("command", "option"), [("replay", "--html"), ("shrink", "--out"), ("replay", "--tla")]
+)
+def test_what_is_read_is_not_written_over(quorate, plan_file, tmp_path, command, option):
+    plan = plan_file(WHOLE)
+    before = plan.read_text()
+    place = tmp_path / "Run.tla"
+    place.symlink_to(plan)
+    outcome = quorate("sim", command, plan, option, place)
+    assert (outcome.code, outcome.out) == (2, "") and "is what is read here" in outcome.err
+    assert plan.read_text() == before
+
+
+@pytest.mark.parametrize("option", ["--html", "--tla"])
+def test_a_full_disk_is_told_with_the_name_of_the_file(
+    quorate, plan_file, tmp_path, monkeypatch, option
+):
+    """What was there before stays."""
+
+    def full(self, *_: object, **__: object) -> int:
+        self.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    plan, place = plan_file(WHOLE), tmp_path / "out" / "Run.tla"
+    place.parent.mkdir()
+    place.write_text("old")
+    monkeypatch.setattr(Path, "write_text", full)
+    outcome = quorate("sim", "replay", plan, option, place)
+    assert (outcome.code, outcome.err) == (70, f"{place}: No space left on device\n")
+    assert [path.name for path in place.parent.iterdir()] == ["Run.tla"]
+    assert place.read_text() == "old"
 
 
 def test_a_story_without_a_place_is_not_looked_for(quorate, tmp_path):

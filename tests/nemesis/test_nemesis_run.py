@@ -1,9 +1,13 @@
 """Short runs over real processes: a sound quorum passes, and each planted bug is caught."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
+from interop.process import wait_for
 from quorate.cli.sim_nemesis import _text
 from quorate.nemesis.checks import Broken
 from quorate.nemesis.plan import DISK_KINDS, KINDS, Deed, draw
@@ -101,6 +105,20 @@ def test_bad_input(quorate, words, said):
     outcome = quorate("sim", "nemesis", *words)
     assert (outcome.code, outcome.out) == (2, "")
     assert said in outcome.err
+
+
+@pytest.mark.slow
+def test_who_is_told_to_end_leaves_nothing_behind(tmp_path):
+    command = [sys.executable, "-m", "quorate", "sim", "nemesis", "--seconds", "60", "--seed", "7"]
+    with subprocess.Popen(
+        command, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        wait_for(lambda: list(tmp_path.glob("quorate-nemesis-*/*/node.log")), "a node")
+        process.terminate()
+        said, _ = process.communicate()
+    assert process.returncode == 130
+    assert said.startswith("interrupted: ") and "the same deeds again:" in said
+    assert list(tmp_path.glob("quorate-nemesis-*")) == []
 
 
 def test_a_directory_in_use_is_left_alone(quorate, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -75,12 +76,13 @@ def test_a_hunt_that_was_killed_has_found_nothing(
         hunt(find("vote-not-stored"), range(1))
 
 
-def test_a_hunt_ends_with_who_began_it() -> None:
-    """SIGTERM is for the parent alone, and leaves it no time to say anything."""
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_hunt_ends_with_who_began_it(how: signal.Signals) -> None:
+    """Both are for the parent alone, and the second leaves it no time to say anything."""
     command = [sys.executable, "-m", "quorate", "sim", "mutants", "caught-up-long-ago"]
     with subprocess.Popen([*command, "--seeds", "100000"], stdout=subprocess.DEVNULL) as parent:
         hunter = wait_for(lambda: children(parent.pid), "a hunt")[0]
-        parent.terminate()
+        parent.send_signal(how)
     wait_for(lambda: not Path(f"/proc/{hunter}").exists(), "the end of the hunt")
 
 

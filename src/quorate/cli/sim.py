@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from contextlib import closing
 from typing import Final
 
@@ -24,11 +25,15 @@ FAILED: Final = 1
 
 
 @click.group(cls=OrderedGroup, context_settings=CONTEXT)
-def sim() -> None:
+@click.pass_context
+def sim(context: click.Context) -> None:
     """Run whole quorums in hostile worlds: the production code, everything else simulated.
 
     A seed decides everything. What fails once fails again, the same way, anywhere.
     """
+    # Who is told to end is interrupted: what is done is written and said then too.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    context.call_on_close(lambda: signal.signal(signal.SIGTERM, before))
 
 
 # -- run ----------------------------------------------------------------------------------------

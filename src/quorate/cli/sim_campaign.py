@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -66,10 +64,11 @@ def campaign(
     left = len(seeds) - sum(seed in run.done for seed in seeds) if run.done else len(seeds)
     if run.done:
         click.echo(f"{len(run.done)} seeds are done already, {left} are left", err=True)
+    elif resume:
+        click.echo(f"there are no results in {out} yet: all seeds are left", err=True)
     shown, again = Total(), None
     try:
         with (
-            _interrupted_by_sigterm(),
             progress(left, as_json) as show,
             closing(run.run(seeds, jobs)) as outcomes,
         ):
@@ -92,16 +91,6 @@ def campaign(
     if again is not None:
         return INTERRUPTED
     return _NOT_CLEAN if run.total.failures or run.total.cold else 0
-
-
-@contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """Who is told to end is interrupted: what is done is written then too."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _facts(run: campaigns.Campaign) -> dict[str, object]:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from quorate.base.errors import QuorateError
 from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
-from quorate.cli.sim_given import check_place
+from quorate.cli.sim_files import check_place, write
 
 if TYPE_CHECKING:
     from quorate.sim.explore.search import Progress, Result
@@ -29,10 +28,6 @@ _BUDGET: Final = {
     "proposals": "How many records are proposed.",
     "changes": "How often a client asks for a voter change.",
 }
-
-
-class _CannotWrite(QuorateError):
-    exit_code = 2
 
 
 def _budget_options(command: Any) -> Any:
@@ -137,10 +132,7 @@ def _tell(result: Result, out: str | None, as_json: bool) -> None:
     assert result.violation is not None
     story = retell(result)
     if out is not None:
-        try:
-            Path(out).write_text(story, encoding="utf-8")
-        except OSError as error:
-            raise _CannotWrite(f"{out}: {error.strerror}") from None
+        write(Path(out), story)
     if not as_json:
         click.echo(f"BROKEN: {result.violation.law}: {result.violation.message}")
         click.echo(f"told in {out}" if out is not None else f"\n{story}", nl=out is not None)

@@ -53,6 +53,10 @@ def one_seed(word: str) -> int | None:
 def _scenario(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     from quorate.sim.scenarios import SCENARIOS
 
+    if value == "help":
+        for name in SCENARIOS:
+            click.echo(name)
+        ctx.exit(0)
     if value is not None and value not in SCENARIOS:
         raise click.BadParameter(f"there is no '{value}'; there are: {', '.join(SCENARIOS)}")
     return value
@@ -64,7 +68,7 @@ def scenario_option(command: Any) -> Any:
         "--scenario",
         callback=_scenario,
         metavar="NAME",
-        help="Let the seeds draw worlds of this simulation scenario of Kafka's.",
+        help="Let the seeds draw worlds of this simulation scenario of Kafka's; `help` lists them.",
     )(command)
 
 
@@ -92,17 +96,6 @@ def plant_option(command: Any) -> Any:
         metavar="BUG",
         help="Plant a bug into the code first, in memory; `help` lists them.",
     )(command)
-
-
-def check_place(place: str | None, option: str) -> None:
-    """Raises BadParameter where nothing can be written to what a command is to write in the end."""
-    if place is None:
-        return
-    path = Path(place)
-    if not place or path.is_dir():
-        raise click.BadParameter(f"'{place}' is no file", param_hint=option)
-    if not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no directory for '{place}'", param_hint=option)
 
 
 def with_bug(command: str, bug: str | None) -> str:
@@ -175,7 +168,7 @@ def plan_of(what: str) -> Plan:
     if number is not None:
         return draw(number)
     path = Path(what)
-    if not path.exists():
+    if not what or not path.exists():
         raise SeedError(f"'{what}' is neither a seed (0 to {MOST}) nor a file")
     text = read_story(path)
     if text.startswith("# quorate trace"):

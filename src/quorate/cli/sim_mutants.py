@@ -69,7 +69,8 @@ def mutants(
     if as_json:
         click.echo(json.dumps([asdict(catch) for catch in catches]))
     else:
-        click.echo(_sum(catches))
+        if catches:
+            click.echo(_sum(catches))
         if again is not None:
             click.echo(interrupted(len(catches), len(chosen), "mutants", again))
     if failure is not None:

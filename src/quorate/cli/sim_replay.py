@@ -12,7 +12,8 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.cli.options import CONTEXT
-from quorate.cli.sim_given import check_place, plan_of, plant_option
+from quorate.cli.sim_files import check_place, write
+from quorate.cli.sim_given import plan_of, plant_option
 
 if TYPE_CHECKING:
     from quorate.sim.observe import Observer
@@ -86,8 +87,8 @@ def replay(
     if against is not None and (html is not None or tla is not None):
         raise click.UsageError("--against only compares: draw and write in a call of its own")
     plan = plan_of(what)
-    check_place(html, "--html")
-    check_place(None if tla is None else str(tla), "--tla")
+    check_place(html, "--html", what)
+    check_place(tla, "--tla", what)
     if against is not None:
         return _compare(plan, against)
     picture = Picture() if html is not None else None
@@ -100,7 +101,7 @@ def replay(
     for line in trace_end(outcome):
         click.echo(line)
     if picture is not None and html is not None:
-        _write(Path(html), picture.page(outcome))
+        write(Path(html), picture.page(outcome))
         click.echo(f"written to {html}")
     if recorder is not None and tla is not None:
         click.echo(_write_module(recorder, tla))
@@ -112,17 +113,10 @@ def _write_module(recorder: Recorder, path: Path) -> str:
     tape, left_out = recorder.tape, recorder.left_out
     if not tape.lines:
         raise TraceError(f"there is nothing to write to {path}: {left_out}")
-    _write(path, tape.module())
-    _write(path.with_suffix(".cfg"), tape.config())
+    write(path, tape.module())
+    write(path.with_suffix(".cfg"), tape.config())
     told = f"{len(tape.lines)} lines written to {path}, for QuorateTrace.tla"
     return told if left_out is None else f"{told}; the run goes on, but {left_out}"
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 # -- against another trace ------------------------------------------------------------------------

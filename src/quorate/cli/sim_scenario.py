@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from quorate.cli.options import CONTEXT
+from quorate.cli.sim_files import write
 from quorate.cli.sim_given import plant_option
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def scenario(
         told = tell(text, file)
         if rewrite:
             if told.text != text:
-                path.write_text(told.text, encoding="utf-8")
+                write(path, told.text)
             click.echo(f"{file}: {len(told.differences)} outcomes written anew")
             continue
         same = same and not told.differences

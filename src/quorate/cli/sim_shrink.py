@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from quorate.cli.options import CONTEXT
-from quorate.cli.sim_given import check_place, plan_of, plant_option
+from quorate.cli.sim_files import check_place, write
+from quorate.cli.sim_given import plan_of, plant_option
 
 if TYPE_CHECKING:
     from quorate.sim.run import Outcome
@@ -57,7 +58,7 @@ def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None
     from quorate.sim import shrink as shrinker
     from quorate.sim.story.worlds import world_text
 
-    check_place(out, "--out")
+    check_place(out, "--out", what)
     plan = plan_of(what)
     origin = f"seed {plan.seed}" if what.isdecimal() else Path(what).name
     planted = "" if bug is None else f", with {bug} planted"
@@ -67,7 +68,7 @@ def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None
 
     def keep(outcome: Outcome) -> None:
         if out is not None:
-            _write(Path(out), text_of(outcome, _UNFINISHED))
+            write(Path(out), text_of(outcome, _UNFINISHED))
 
     began = time.monotonic()
     try:
@@ -81,20 +82,9 @@ def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None
     if out is None:
         click.echo(text, nl=False)
     else:
-        _write(Path(out), text)
+        write(Path(out), text)
         _say(f"written to {out}")
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    """At once: who is killed leaves the old text there or the new one."""
-    if path.exists() and not path.is_file():  # a terminal, a pipe
-        path.write_text(text, encoding="utf-8")
-        return
-    path = path.resolve()
-    fresh = path.with_name(f"{path.name}.tmp")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(path)
 
 
 def _say(text: str) -> None:
