@@ -20,7 +20,7 @@ from quorate.sim.plan_text import parse_plan, plan_text
 from quorate.sim.run import checked, drawn, run_plan, run_seed
 from quorate.sim.scenarios import SCENARIOS
 
-A_SHARE = 2 if QUICK else 20
+A_SHARE = 2 if QUICK else 1000
 
 
 def wanted() -> range:
