@@ -69,8 +69,28 @@ class Ledger:
         return key.directory_id in (ZERO_UUID, process.directory_id)
 
     def may_lose(self, process: Process) -> bool:
-        """Does every voter set keep a majority that is intact and reachable without this disk?"""
-        return all(self._survives(keys, process) for keys in self.sets())
+        """Does every voter set keep a majority that is intact and reachable without this disk, and
+        could somebody be elected then?"""
+        return all(self._survives(keys, process) for keys in self.sets()) and any(
+            self._may_be_elected(other, process) for other in self._world.processes.values()
+        )
+
+    def _may_be_elected(self, process: Process, without: Process) -> bool:
+        """By the voters that its own log names, each with what it has durably.
+
+        One of them may be an observer in its own eyes, and have more of the lost leader's log than
+        any voter: it votes for nobody who has less, and runs for nothing.
+        """
+        voters = process.view.voters or self._world.static_voters or ()
+        keys = [voter.key for voter in voters]
+        if not any(key.id == process.id and self.is_intact(key, without) for key in keys):
+            return False
+        votes = sum(
+            self.is_intact(key, without)
+            and _log_end(self._world.processes[key.id]) <= _log_end(process)
+            for key in keys
+        )
+        return 2 * votes > len(keys)
 
     def may_become(self, keys: VoterKeys) -> bool:
         """May these be the voters?"""
@@ -126,8 +146,12 @@ class Ledger:
 
         All others hold as much as it does and are in no older epoch, nobody runs for leader, and
         it cannot elect itself: then what it forgets can neither be lost nor be promised twice.
+        Of two voters the other one would have it alone: then it is committed already, or a request
+        that is on its way might commit it.
         """
         for keys in self.sets():
+            if len(keys) == 2 and not self._is_committed(process, keys):
+                return False
             if keys == (process.key,) or not all(
                 self.is_intact(key) for key in keys if key.id != process.id
             ):
@@ -141,11 +165,22 @@ class Ledger:
             their_epoch = theirs.election.epoch if theirs.election is not None else 0
             if their_epoch < epoch or other.damage is not None or other.is_refused:
                 return False
-            if (theirs.last_epoch, theirs.end_offset) < (mine.last_epoch, mine.end_offset):
+            if _log_end(other) < _log_end(process):
                 return False
             if other.replica is not None and other.core.role in ("candidate", "prospective"):
                 return False
         return len(self._world.processes) > 1
+
+    def _is_committed(self, process: Process, keys: VoterKeys) -> bool:
+        """Does each of these that runs know that all which this disk has is committed?"""
+        others = [self._world.processes[key.id] for key in keys if key.id != process.id]
+        end = process.durable.end_offset
+        return all(one.replica is None or one.core.high_watermark >= end for one in others)
+
+
+def _log_end(process: Process) -> tuple[int, int]:
+    """(epoch of the last record, end offset) of what its disk has: who has less is not elected."""
+    return process.durable.last_epoch, process.durable.end_offset
 
 
 def place_of(listeners: Listeners) -> Listeners:
