@@ -38,11 +38,18 @@ class Healing:
             world.plan.clients.timeout_ms,
         )
         self._patience_us = 1000 * max(_LEAST_MS, _PATIENCE * longest)
-        self._deadline_us = world.now_us + self._patience_us
+        self._deadline_us = world.now_us + self._patience_us + self._catching_up_us()
         self._busy = False
         self._is_renewed = False
         self._began_us = world.now_us
         self.took_us = 0
+
+    def _catching_up_us(self) -> int:
+        """Until who is the furthest behind has all, were each answer to bring it one record."""
+        plan = self._world.plan
+        ends = [process.durable.end_offset for process in self._world.processes.values()]
+        on_its_way = 2 * plan.network.delay_us + plan.network.jitter_us
+        return (max(ends) - min(ends)) * (on_its_way + plan.disk.sync_us + plan.timing.cpu_us)
 
     def run(self) -> None:
         """Until all that is owed is done; raises Violation when it takes too long."""
