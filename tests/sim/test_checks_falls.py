@@ -10,6 +10,7 @@ from quorate.raft.doubts import FORGOT, copies
 from quorate.raft.inputs import Received
 from quorate.raft.messages import FetchRequest
 from quorate.raft.progress import Progress
+from quorate.raft.roles import Resigned
 from quorate.raft.voters import VoterSet
 from quorate.sim.checks.falls import TOLD
 from sim.fake import Node, key, voters
@@ -68,5 +69,19 @@ def test_who_need_not_be_told_of() -> None:
     falls(leader, 4, 0)  # an observer has acknowledged nothing
     falls(leader, 2, 2, beside=1)  # what came before in the same step may have been higher
     falls(leader, 2, 2)
-    leader.fake.checks.falls.ended(leader.fake.checks.twins[1])
+    reign = leader.state.role
+    leader.state.role = Resigned(9_000, set())
+    leader.step()
+    leader.state.role = reign
     falls(leader, 2, 0)  # a new reign has heard nothing yet
+
+
+def test_who_tells_in_the_step_in_which_it_resigns_has_told() -> None:
+    """Seed 17147920: it led again soon, and a Fetch was overtaken once more."""
+    leader = counting()
+    reign = leader.state.role
+    leader.state.role = Resigned(9_000, set())
+    leader.step(notes=[f"{key(2)} fetches at 2, having acknowledged 3: {FORGOT}"])
+    leader.state.role = reign
+    leader.step()
+    falls(leader, 2, 2)

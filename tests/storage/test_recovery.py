@@ -170,6 +170,17 @@ def test_a_missing_vote_is_refused_where_every_epoch_was_saved_before_its_record
     assert notes == ()
 
 
+def test_a_missing_vote_is_missed_where_the_log_has_only_the_beginning_of_a_batch():
+    """Seed 17138378: an epoch had been saved before that, too."""
+    disk = MemoryDisk()
+    disk.put(LOG_FILE, WHOLE[:75])
+    says = "quorum-state is missing, but the log has the beginning of a batch"
+    with pytest.raises(CorruptLog, match=says):
+        MemoryStorage(disk, LogOptions(needs_vote=True)).open()
+    _, notes = opened(disk)
+    assert says in notes[-1] and isinstance(notes[-1], Warn)
+
+
 def test_a_large_torn_tail_is_searched_quickly_for_sound_batches():
     late = data(7, 4).data
     for gap in (4 * 1024 * 1024 - 30, 8 * 1024 * 1024, 9_000_001):

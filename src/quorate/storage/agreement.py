@@ -189,12 +189,13 @@ def _miss_segment(disk: Disk, found: Survey) -> None:
 
 def check_vote(disk: Disk, found: Survey, options: LogOptions) -> None:
     epoch = found.scan.last_epoch
-    if QUORUM_STATE in found.names or epoch == 0:
+    if QUORUM_STATE in found.names or (epoch == 0 and found.torn_bytes == 0):
         return
-    missing = f"{disk.where}/{QUORUM_STATE} is missing, but the log reaches epoch {epoch}: "
+    log = f"reaches epoch {epoch}" if epoch else "has the beginning of a batch"
+    missing = f"{disk.where}/{QUORUM_STATE} is missing, but the log {log}: "
     if options.needs_vote:
         raise CorruptLog(
-            f"{missing}it held this replica's vote, in that epoch or a later one, which must not "
-            f"be forgotten: restore the file, or {ANEW}"
+            f"{missing}it held this replica's vote of that epoch or of a later one, which must "
+            f"not be forgotten: restore the file, or {ANEW}"
         )
     found.notes.append(Warn(f"{missing}if this replica voted in a later epoch, that is forgotten"))

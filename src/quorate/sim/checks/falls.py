@@ -3,7 +3,7 @@ what it has acknowledged (docs/recovery.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.inputs import Received
@@ -41,17 +41,13 @@ class Falls:
         """At the end of a leader's step."""
         role = state.role
         assert isinstance(role, Leader)
-        for note in effects.notes:
-            if any(map(note.__contains__, _SAYS)):
-                for row in role.progress.voters.values():
-                    if str(row.key) in note:
-                        self._told[twin.id, row.key] = state.now
+        voters = role.progress.voters.values()
+        self._listen(twin, [row.key for row in voters], effects, state)
         held = self._held.get(twin.id)
         if held is not None and len(happened) == 1:
             item = happened[0]
             if isinstance(item, Received) and isinstance(item.request, FetchRequest):
                 self._look_at(twin, item.request.replica, held, role, state)
-        voters = role.progress.voters.values()
         self._held[twin.id] = {row.key: row.end_offset for row in voters}
 
     def _look_at(
@@ -73,6 +69,15 @@ class Falls:
                 "that, and nobody hears of it",
             )
 
-    def ended(self, twin: Twin) -> None:
-        """It leads no more."""
-        self._held.pop(twin.id, None)
+    def _listen(
+        self, twin: Twin, voters: Iterable[ReplicaKey], effects: Effects, state: State
+    ) -> None:
+        for note in effects.notes:
+            if any(map(note.__contains__, _SAYS)):
+                for key in voters:
+                    if str(key) in note:
+                        self._told[twin.id, key] = state.now
+
+    def ended(self, twin: Twin, effects: Effects, state: State) -> None:
+        """It leads no more, and may have told in this very step."""
+        self._listen(twin, self._held.pop(twin.id, ()), effects, state)

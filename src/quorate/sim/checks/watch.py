@@ -244,7 +244,7 @@ class Checks(Observer):
             return
         if twin.led and isinstance(role, Resigned):
             self.duties.resigned(twin, state, effects.notes)
-        self.falls.ended(twin)
+        self.falls.ended(twin, effects, state)
         self.duties.follows(twin, state)
         check_rests(twin, role)
         check_runs(twin, state)
