@@ -13,7 +13,8 @@ from quorate.base.errors import QuorateError
 from quorate.sim.draw import draw
 from quorate.sim.explore.search import Progress
 from quorate.sim.mutants.hunt import Catch
-from quorate.sim.run import Outcome
+from quorate.sim.run import Failure, Outcome
+from quorate.sim.shrink import Shrunk
 
 
 def interrupted_worlds(*done: int):
@@ -155,5 +156,53 @@ def test_an_exploration_says_how_deep_it_came(quorate, monkeypatch, depths):
         assert said == "interrupted: no depth of 9 was done"
 
     outcome = quorate("sim", "explore", "election", "--json")
-    assert outcome.code == 130 and outcome.out == ""
+    facts = json.loads(outcome.out)
+    assert outcome.code == 130 and (len(facts["levels"]), facts["complete"]) == (depths, False)
     assert outcome.err.startswith("interrupted: ") and len(outcome.err.splitlines()) == 1
+
+
+def test_a_campaign_that_has_seen_enough_says_what_is_left(quorate, monkeypatch, tmp_path):
+    failure = Failure("liveness", "nobody leads", 7, 9)
+
+    def worlds(*_: object, **__: object) -> Iterator[Outcome]:
+        for seed in (3, 4, 5):
+            yield Outcome(seed, draw(seed), 100, 1000, "ab" * 16, failure, 0.5)
+
+    monkeypatch.setattr("quorate.sim.campaign.run_seeds", worlds)
+    options = ("--seeds", "3..6", "--out", tmp_path / "out", "--failures", 2)
+    outcome = quorate("sim", "campaign", *options)
+    assert outcome.code == 1 and "cold:" not in outcome.out
+    *_, said, again = outcome.out.splitlines()
+    assert (
+        said == f"2 seeds have failed: 2 of 3 seeds ({tmp_path}/out has them) are done; go on with"
+    )
+    assert again.endswith("--resume --failures 4")
+    outcome = quorate("sim", "campaign", "--seeds", "3..6", "--out", tmp_path / "all", "--json")
+    assert json.loads(outcome.out)["go_on"] is None
+
+
+def test_a_shrinking_that_was_interrupted_does_not_pass_for_done(quorate, monkeypatch):
+    failed = Outcome(
+        7, draw(7), 100, 1000, "ab" * 16, Failure("liveness", "nobody leads", 7, 9), 0.5
+    )
+    monkeypatch.setattr(
+        "quorate.sim.shrink.shrink",
+        lambda *_, **__: Shrunk(failed, 3, is_finished=False, is_interrupted=True),
+    )
+    outcome = quorate("sim", "shrink", "7")
+    assert outcome.code == 130 and "there may be a smaller world" in outcome.out
+
+
+def test_an_interrupted_hunt_says_in_json_what_was_found(quorate, monkeypatch):
+    def hunted(mutants, *_: object) -> Iterator[Catch]:
+        yield Catch(mutants[0].name, "election safety", "", 3, 4, 100, 0.5)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("quorate.sim.mutants.hunt.hunt_all", hunted)
+    outcome = quorate("sim", "mutants", "vote-twice", "no-pre-vote", "--json")
+    assert [row["mutant"] for row in json.loads(outcome.out)] == ["vote-twice"]
+    assert outcome.err.startswith("interrupted: 1 of 2 mutants are done")
+    listed = json.loads(quorate("sim", "mutants", "vote-twice", "--list", "--json").out)
+    assert [(row["name"], sorted(row)) for row in listed] == [
+        ("vote-twice", ["module", "name", "what"])
+    ]

@@ -77,6 +77,17 @@ def test_who_stood_still_for_longer_than_a_leader_ever_sleeps_takes_it_for_news_
         at(leader, 9002)
 
 
+def test_a_short_pause_over_its_deadline_is_one_too() -> None:
+    """Seed 18007502: it stood still for less than a fetch timeout."""
+    _, leader = leading()
+    at(leader, 4979)
+    leader.state.now = 6001
+    leader.step()
+    at(leader, 9001)
+    with broken("check quorum"):
+        at(leader, 9002)
+
+
 def test_a_new_voter_set_has_its_own_time() -> None:
     fake, leader = leading()
     at(leader, 5000)

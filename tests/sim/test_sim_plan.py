@@ -200,6 +200,8 @@ def test_settings_left_out_have_their_defaults() -> None:
             "line 2: limits.batch_bytes is at least 1061, and not 1060",
         ),
         ("listeners 3", "line 1: listeners is from 1 to 2, and not 3"),
+        ("timing.fetch_max_bytes 1000000000000", "line 1: timing.fetch_max_bytes is from 1 to 21"),
+        ("timing.snapshot_max_bytes 9999999999", "line 1: timing.snapshot_max_bytes is from 1"),
         ("clients.lists 0", "line 1: clients.lists is from 1 to 1000"),
         ("limits.caught_up_within_ms 0", "line 1: limits.caught_up_within_ms is from 1"),
         ("\nclock.drift_ppm 1000000", "line 2: clock.drift_ppm is from 0 to 500000, and not"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from contextlib import closing
+from functools import partial
 from typing import Final
 
 import click
@@ -16,7 +17,7 @@ from quorate.cli.sim_explore import explore
 from quorate.cli.sim_given import plant_option, scenario_option, seed, seeds_option, with_bug
 from quorate.cli.sim_mutants import mutants
 from quorate.cli.sim_nemesis import nemesis
-from quorate.cli.sim_progress import Total, interrupted, progress
+from quorate.cli.sim_progress import Total, ended_early, progress
 from quorate.cli.sim_replay import replay
 from quorate.cli.sim_scenario import scenario
 from quorate.cli.sim_shrink import shrink
@@ -31,9 +32,12 @@ def sim(context: click.Context) -> None:
 
     A seed decides everything. What fails once fails again, the same way, anywhere.
     """
-    # Who is told to end is interrupted: what is done is written and said then too.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    context.call_on_close(lambda: signal.signal(signal.SIGTERM, before))
+    # Who is told to end, or loses its terminal, is interrupted: what is done is written then too.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        before = signal.getsignal(number)
+        if before is not signal.SIG_IGN:  # as by nohup
+            signal.signal(number, signal.default_int_handler)
+            context.call_on_close(partial(signal.signal, number, before))
 
 
 # -- run ----------------------------------------------------------------------------------------
@@ -83,7 +87,7 @@ def run(
     else:
         click.echo(total.text())
         if again is not None:
-            click.echo(interrupted(total.worlds, len(seeds), "seeds", again))
+            click.echo(ended_early("interrupted", total.worlds, len(seeds), "seeds", again))
     if again is not None:
         return INTERRUPTED
     return FAILED if total.failures else 0

@@ -13,12 +13,13 @@ import click
 from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
 from quorate.cli.sim_given import plant_option, seeds_option, with_bug
-from quorate.cli.sim_progress import Total, interrupted, progress
+from quorate.cli.sim_progress import Total, ended_early, progress
 
 if TYPE_CHECKING:
     from quorate.sim import campaign as campaigns
 
 _NOT_CLEAN: Final = 1
+_FAILURES: Final = 20
 
 
 @click.command(
@@ -36,9 +37,9 @@ Examples:
 @click.option(
     "--failures",
     type=click.IntRange(1),
-    default=20,
+    default=_FAILURES,
     show_default=True,
-    help="Stop when so many seeds have failed.",
+    help="Stop when so many seeds have failed, those of before --resume included.",
 )
 @plant_option
 @json_option
@@ -66,7 +67,7 @@ def campaign(
         click.echo(f"{len(run.done)} seeds are done already, {left} are left", err=True)
     elif resume:
         click.echo(f"there are no results in {out} yet: all seeds are left", err=True)
-    shown, again = Total(), None
+    shown, again, is_over = Total(), None, True
     try:
         with (
             progress(left, as_json) as show,
@@ -75,22 +76,30 @@ def campaign(
             for outcome in outcomes:
                 shown.add(outcome)
                 show.add(outcome, shown)
-                if len(run.total.failures) >= failures:
+                if len(run.total.failures) >= failures and shown.worlds < left:
+                    again = _go_on(seeds, jobs, out, bug, len(run.total.failures) + failures)
                     break
     except KeyboardInterrupt:
-        words = ["quorate sim campaign --seeds", f"{seeds.start}..{seeds.stop}"]
-        words += ["--jobs", str(jobs), "--out", shlex.quote(out), "--resume"]
-        again = with_bug(" ".join(words), bug)
+        again, is_over = _go_on(seeds, jobs, out, bug, failures), False
     if as_json:
         click.echo(json.dumps({**_facts(run), "go_on": again}))
     else:
         click.echo(_text(run, bug, is_over=again is None))
         if again is not None:
             done = len(seeds) - left + shown.worlds
-            click.echo(interrupted(done, len(seeds), f"seeds ({out} has them)", again))
-    if again is not None:
+            why = f"{len(run.total.failures)} seeds have failed" if is_over else "interrupted"
+            click.echo(ended_early(why, done, len(seeds), f"seeds ({out} has them)", again))
+    if not is_over:
         return INTERRUPTED
     return _NOT_CLEAN if run.total.failures or run.total.cold else 0
+
+
+def _go_on(seeds: range, jobs: int, out: str, bug: str | None, failures: int) -> str:
+    """The command that does the rest."""
+    words = ["quorate sim campaign --seeds", f"{seeds.start}..{seeds.stop}"]
+    words += ["--jobs", str(jobs), "--out", shlex.quote(out), "--resume"]
+    words += [] if failures == _FAILURES else ["--failures", str(failures)]
+    return with_bug(" ".join(words), bug)
 
 
 def _facts(run: campaigns.Campaign) -> dict[str, object]:
@@ -124,7 +133,7 @@ def _text(run: campaigns.Campaign, bug: str | None, *, is_over: bool) -> str:
     for seed, check, message in sorted(total.failures):
         shrink = with_bug(f"quorate sim shrink {seed}", bug)
         lines += [f"seed {seed} failed: {check}: {message}", f"  {shrink}"]
-    if not total.failures:
+    if total.worlds and not total.failures:
         lines.append("no promise was broken")
     lines.append(f"{len(ALL_MARKS) - len(cold)} of {len(ALL_MARKS)} marks are warm")
     lines += [f"cold: {name}" for name in cold if is_over]

@@ -88,6 +88,9 @@ def explore(
     try:
         result = Search(chosen).run(depth, reached)
     except KeyboardInterrupt:
+        if as_json:
+            done = {"levels": [asdict(level) for level in levels], "states": _states(levels)}
+            click.echo(json.dumps({**done, "complete": False, "violation": None}))
         click.echo(_ended_early(levels, depth), err=as_json)
         return INTERRUPTED
     if as_json:
@@ -106,6 +109,10 @@ def _ended_early(levels: list[Progress], depth: int) -> str:
         return f"interrupted: no depth of {depth} was done"
     done = levels[-1]
     return f"interrupted: every law holds in {done.states} states, to depth {done.depth} of {depth}"
+
+
+def _states(levels: list[Progress]) -> int:
+    return levels[-1].states if levels else 0
 
 
 def _show(level: Progress) -> None:

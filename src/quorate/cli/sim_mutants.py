@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,12 @@ from quorate.base.errors import QuorateError
 from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
 from quorate.cli.sim_given import with_bug
-from quorate.cli.sim_progress import interrupted
+from quorate.cli.sim_progress import ended_early
+from quorate.sim.plan_bounds import MOST
 
 if TYPE_CHECKING:
     from quorate.sim.mutants.hunt import Catch
+    from quorate.sim.mutants.mutant import Mutant
 
 _ALIVE = 1
 
@@ -33,7 +36,9 @@ Examples:
 @click.option(
     "--seeds", type=click.IntRange(1), default=1000, help="At most so many each.  [default: 1000]"
 )
-@click.option("--first", type=click.IntRange(0), default=0, help="The first seed.  [default: 0]")
+@click.option(
+    "--first", type=click.IntRange(0, MOST), default=0, help="The first seed.  [default: 0]"
+)
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
 @click.option("--list", "only_list", is_flag=True, help="Say what there is, and hunt nothing.")
 @json_option
@@ -49,8 +54,7 @@ def mutants(
 
     chosen = [find(name) for name in names] or list(MUTANTS)
     if only_list:
-        for mutant in chosen:
-            click.echo(f"{mutant.name:34} {mutant.what} ({mutant.module})")
+        click.echo(_listed(chosen, as_json))
         return 0
     catches: list[Catch] = []
     again, failure = None, None
@@ -71,13 +75,20 @@ def mutants(
     else:
         if catches:
             click.echo(_sum(catches))
-        if again is not None:
-            click.echo(interrupted(len(catches), len(chosen), "mutants", again))
+    if again is not None:
+        said = ended_early("interrupted", len(catches), len(chosen), "mutants", again)
+        click.echo(said, err=as_json)
     if failure is not None:
         raise failure
     if again is not None:
         return INTERRUPTED
     return _ALIVE if any(catch.check is None for catch in catches) else 0
+
+
+def _listed(chosen: Sequence[Mutant], as_json: bool) -> str:
+    if as_json:
+        return json.dumps([{"name": m.name, "what": m.what, "module": m.module} for m in chosen])
+    return "\n".join(f"{m.name:34} {m.what} ({m.module})" for m in chosen)
 
 
 def _line(catch: Catch) -> str:

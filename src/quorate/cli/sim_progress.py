@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -25,14 +24,12 @@ class Total:
         self.worlds = self.events = self.simulated_ms = 0
         self.cpu_s = 0.0
         self.failures: list[tuple[int, Failure]] = []
-        self.marks: Counter[str] = Counter()
 
     def add(self, outcome: Outcome) -> None:
         self.worlds += 1
         self.events += outcome.events
         self.simulated_ms += outcome.simulated_ms
         self.cpu_s += outcome.seconds
-        self.marks.update(outcome.marks)
         if outcome.failure is not None:
             self.failures.append((outcome.seed, outcome.failure))
             self.failures.sort(key=lambda failed: failed[0])
@@ -59,7 +56,6 @@ class Total:
                 }
                 for seed, failure in self.failures
             ],
-            "marks": dict(sorted(self.marks.items())),
         }
 
     def text(self) -> str:
@@ -69,7 +65,7 @@ class Total:
             f"{self.rate:,.0f} events/s"
         ]
         lines += [failed(*one, self._scenario, self._bug) for one in self.failures]
-        if not self.failures:
+        if self.worlds and not self.failures:
             lines.append("no promise was broken")
         return "\n".join(lines)
 
@@ -86,9 +82,9 @@ def failed(seed: int, failure: Failure, scenario: str | None = None, bug: str | 
     return f"{said}{failure.message}\n  {again}\n  {smaller}"
 
 
-def interrupted(done: int, of: int, what: str, again: str) -> str:
-    """How far a command came that a person has ended, and the command that does the rest."""
-    return f"interrupted: {done} of {of} {what} are done; go on with\n  {again}"
+def ended_early(why: str, done: int, of: int, what: str, again: str) -> str:
+    """How far a command came, and the command that does the rest."""
+    return f"{why}: {done} of {of} {what} are done; go on with\n  {again}"
 
 
 class Show(Protocol):

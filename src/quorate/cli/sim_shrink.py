@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT
 from quorate.cli.sim_files import check_place, write
 from quorate.cli.sim_given import plan_of, plant_option
@@ -53,7 +54,7 @@ def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None
     Mend the code, let 'sim scenario --rewrite' write the new outcome, and keep the file as a test.
     Interrupted (Ctrl-C), it prints the smallest world so far. With --out every smaller world is
     written there as soon as it is found.
-    Exit codes: 0 done, 1 nothing fails in this world, 2 bad input.
+    Exit codes: 0 done, 1 nothing fails in this world, 2 bad input, 130 interrupted.
     """
     from quorate.sim import shrink as shrinker
     from quorate.sim.story.worlds import world_text
@@ -84,7 +85,7 @@ def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None
     else:
         write(Path(out), text)
         _say(f"written to {out}")
-    return 0
+    return INTERRUPTED if shrunk.is_interrupted else 0
 
 
 def _say(text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 MOST: Final = 1 << 62
 """No seed and no other number is larger."""
+_MOST_INT32: Final = (1 << 31) - 1
 _DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000
 _MINUTE_US: Final = 60_000_000
@@ -22,8 +23,8 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "timing.request_timeout_ms": (1, _HOUR_MS),
         "timing.retry_backoff_ms": (1, _HOUR_MS),
         "timing.fetch_max_wait_ms": (0, _HOUR_MS),
-        "timing.fetch_max_bytes": (1, MOST),
-        "timing.snapshot_max_bytes": (1, MOST),
+        "timing.fetch_max_bytes": (1, _MOST_INT32),
+        "timing.snapshot_max_bytes": (1, _MOST_INT32),
         "disk.segment_bytes": (1, MOST),
         "disk.segment_ms": (1, MOST),
         "disk.slice_bytes": (1, MOST),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from quorate.sim.checks.watch import Checks
 from quorate.sim.draw import draw
+from quorate.sim.halt import deferred
 from quorate.sim.observe import Observer, Violation
 from quorate.sim.plan import Plan
 from quorate.sim.scenarios import draw_scenario
@@ -53,12 +54,15 @@ def checked() -> list[Observer]:
 
 
 def run_plan(plan: Plan, observers: Sequence[Observer] = ()) -> Outcome:
-    """Run a world of this plan to its end, or to the first broken promise."""
+    """Run a world of this plan to its end, or to the first broken promise.
+
+    Raises KeyboardInterrupt between two events of it.
+    """
     began = time.process_time()
     world = World(plan, observers)
     failure = None
     try:
-        with _uncollected():
+        with deferred(), _uncollected():
             world.run()
     except Violation as violation:
         failure = _failure(world, violation.check, violation.message)

@@ -67,6 +67,7 @@ class Shrunk:
     outcome: Outcome
     tries: int
     is_finished: bool
+    is_interrupted: bool = False
 
     @property
     def plan(self) -> Plan:
@@ -101,8 +102,10 @@ def shrink(
                 pass
         search.seeds = 1
         search.make_small()
-    except (_OutOfTries, KeyboardInterrupt):
+    except _OutOfTries:
         return Shrunk(search.best, search.tried, False)
+    except KeyboardInterrupt:
+        return Shrunk(search.best, search.tried, False, is_interrupted=True)
     return Shrunk(search.best, search.tried, True)
 
 

@@ -21,7 +21,8 @@ def begin(over: Event, bug: str | None = None) -> None:
     """Leave interrupts to the parent, end when that is gone, and plant the bug."""
     global _over
     _over = over
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if bug is not None:
         from quorate.sim.mutants.hunt import find

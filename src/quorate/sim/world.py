@@ -29,6 +29,7 @@ from quorate.sim.clients import Clients
 from quorate.sim.content import of_medium, of_message, of_writes
 from quorate.sim.exam import examine
 from quorate.sim.faults import Faults
+from quorate.sim.halt import HALT
 from quorate.sim.healing import Healing
 from quorate.sim.ledger import Ledger
 from quorate.sim.network import Network
@@ -182,6 +183,8 @@ class World:
         """Everything that happens before this time."""
         heap, pop = self._heap, heapq.heappop
         while heap and heap[0][0] < end_us:
+            if HALT.wanted:
+                raise KeyboardInterrupt
             self.now_us, _, deed, args = pop(heap)
             deed(*args)
         self.now_us = end_us

@@ -28,6 +28,8 @@ _LATEST = 2 * CHECK_QUORUM_FACTOR
 """In fetch timeouts: a majority counts from the first of its fetches to the last, and then for the
 deadline that the last one sets. Where one voter beside the leader is enough, its last Fetch sets
 it."""
+_SLOW_MS = 20
+"""A step may take so long before the next deadline is looked at."""
 _ANY = -1
 """A high watermark that every good answer is news to."""
 _ENDS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE)
@@ -128,7 +130,7 @@ class Duties:
             self._reigns[twin.id] = reign
             self._since[twin.id] = state.now
             self._until[twin.id] = state.now + patience
-        elif still > state.config.fetch_timeout_ms:
+        elif still > state.config.fetch_timeout_ms // 2 + _SLOW_MS:
             # It stood still: a leader wakes each half fetch timeout. What had come meanwhile it
             # takes for news, as Kafka does, and that sets the last deadline.
             self._until[twin.id] = max(state.now + patience / 2, self._until[twin.id])

@@ -11,6 +11,7 @@ from time import perf_counter
 
 from quorate.sim.explore.laws import Broken
 from quorate.sim.explore.space import Action, Setup, Space, State
+from quorate.sim.halt import HALT, deferred
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,14 @@ class Search:
     def run(
         self, depth: int, on_level: Callable[[Progress], None] = lambda progress: None
     ) -> Result:
-        """All states at most `depth` actions from the first one; stops at a broken law."""
+        """All states at most `depth` actions from the first one; stops at a broken law.
+
+        Raises KeyboardInterrupt between two states.
+        """
+        with deferred():
+            return self._run(depth, on_level)
+
+    def _run(self, depth: int, on_level: Callable[[Progress], None]) -> Result:
         try:
             first = self.space.begin(self._opening)
         except Broken as broken:
@@ -94,6 +102,8 @@ class Search:
         space, most = self.space, self.space.setup.epochs
         found: list[tuple[int, State]] = []
         for index, state in frontier:
+            if HALT.wanted:
+                raise KeyboardInterrupt
             for action in space.actions(state):
                 self._transitions += 1
                 try:

@@ -36,16 +36,17 @@ class Commands:
     # -- who is there --------------------------------------------------------------------------
     def cmd_dynamic(self, *ids: int, auto_join: str = "no") -> None:
         """dynamic 1 2 3 [auto_join=yes]: voters in the bootstrap snapshot, kraft.version 1"""
-        self.cluster.dynamic(*ids, auto_join=auto_join == "yes")
+        self.cluster.dynamic(*_each_once(ids), auto_join=_is_yes("auto_join", auto_join))
 
     def cmd_static(self, *ids: int) -> None:
         """static 1 2 3: voters by configuration, kraft.version 0"""
-        self.cluster.static(*ids)
+        self.cluster.static(*_each_once(ids))
 
     def cmd_observer(self, node: int, knows: str, disk: int = 0, auto_join: str = "no") -> None:
         """observer 4 knows=1,2 [disk=1] [auto_join=yes]: an empty node, not started"""
         others = _numbers(knows.split(","))
-        self.cluster.observer(node, *others, disk=disk, auto_join=auto_join == "yes")
+        joins = _is_yes("auto_join", auto_join)
+        self.cluster.observer(node, *others, disk=disk, auto_join=joins)
 
     def cmd_start(self, *ids: int) -> None:
         """start [1 2]: begin, or begin again, with what is on the disk; quietly without ids"""
@@ -80,7 +81,7 @@ class Commands:
 
     def cmd_move(self, node: int, back: str = "no") -> None:
         """move 2 [back=yes]: its host gets another name, known to nodes that start from now on"""
-        self.cluster.move(node, back=back == "yes")
+        self.cluster.move(node, back=_is_yes("back", back))
 
     def cmd_heal(self) -> None:
         """heal: all messages pass again"""
@@ -224,6 +225,19 @@ class Commands:
 def _chosen(message: Message, filters: tuple[str, ...]) -> bool:
     route = f"{message.source}->{message.to}"
     return all(f in (route, type(message.body).__name__) for f in filters)
+
+
+def _each_once(ids: tuple[int, ...]) -> tuple[int, ...]:
+    """The ids of voters."""
+    if not ids or len(set(ids)) < len(ids):
+        raise CannotDo("name the voters, each once")
+    return ids
+
+
+def _is_yes(name: str, word: str) -> bool:
+    if word not in ("yes", "no"):
+        raise CannotDo(f"{name}={word} is neither yes nor no")
+    return word == "yes"
 
 
 def _numbers(words: Sequence[str]) -> list[int]:

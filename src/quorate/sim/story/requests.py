@@ -41,9 +41,12 @@ class _Options:
                 raise CannotDo(f"ask {self._kind} needs {name}=<number>")
             return default
         try:
-            return int(word)
+            number = int(word)
         except ValueError:
             raise CannotDo(f"{name}={word} is not a number") from None
+        if not -1 <= number < 1 << 31:
+            raise CannotDo(f"{name}={word} is not from -1, for none, to {(1 << 31) - 1}")
+        return number
 
     def nothing_left(self) -> None:
         if left := sorted(set(self._words) - self._used):

@@ -21,6 +21,9 @@ _COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
 _SIGNATURES: Final = {
     name: inspect.signature(function, eval_str=True) for name, function in _COMMANDS.items()
 }
+_MOST_OF_ANY: Final = (1 << 31) - 1
+_MOST: Final = {"duration_ms": 86_400_000, "ms": 86_400_000, "disk": 255}
+"""A story of more than a day never ends; a disk is a byte of its directory id."""
 
 
 class Script:
@@ -91,7 +94,11 @@ def parse(line: str) -> tuple[str, list[Any], dict[str, Any]]:
 
 
 def _number(name: str, word: str) -> int:
+    most = _MOST.get(name, _MOST_OF_ANY)
     try:
-        return int(word)
+        number = int(word)
     except ValueError:
         raise CannotDo(f"{name}: '{word}' is not a number") from None
+    if not 0 <= number <= most:
+        raise CannotDo(f"{name}: {word} is not from 0 to {most}")
+    return number
