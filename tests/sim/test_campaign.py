@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import subprocess
@@ -337,3 +338,17 @@ def test_the_columns_are_those_of_the_manual() -> None:
     manual = Path(__file__).parents[2].joinpath("docs/campaigns.md").read_text()
     for name in schema().names:
         assert f"| `{name}` |" in manual
+
+
+def test_a_full_disk_is_told_with_the_part_that_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(table: object, where: Path, **_: object) -> None:
+        where.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
+    with pytest.raises(OSError, match="go on with --resume") as caught:
+        list(Campaign(tmp_path).run(range(1), 1))
+    assert caught.value.filename == str(tmp_path / "part-000000.parquet")
+    assert list(tmp_path.iterdir()) == []

@@ -212,14 +212,22 @@ class Campaign:
 
     # -- files --------------------------------------------------------------------------------
     def _write(self, rows: Iterable[dict[str, Any]]) -> None:
-        """A part is there whole or not at all: it is renamed when it is written."""
+        """A part is there whole or not at all: it is renamed when it is written.
+
+        Raises OSError with its name.
+        """
         from pyarrow import parquet
 
         table = self._arrow.Table.from_pylist(list(rows), schema=schema())
         path = self.directory / f"part-{self._parts:06}.parquet"
         unfinished = path.with_name(f".{path.name}.unfinished")
-        parquet.write_table(table, unfinished, compression="zstd")
-        unfinished.replace(path)
+        try:
+            parquet.write_table(table, unfinished, compression="zstd")
+            unfinished.replace(path)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            said = f"{error}; what was written before stays: make room and go on with --resume"
+            raise OSError(error.errno, said, str(path)) from None
         self._parts += 1
 
     def _take_up(self, path: Path) -> None:
