@@ -173,7 +173,10 @@ Crash(i) ==
         /\ ballot' = [ballot EXCEPT ![i] = IF PreVotes /\ alone THEN {i} ELSE {}]
         /\ role' = [role EXCEPT ![i] =
              IF s.leader = i THEN IF alone THEN "prospective" ELSE "resigned"
-             ELSE IF s.voted = i /\ (i \in set \/ i \in VotersBefore(i, s.log)) THEN "candidate"
+             ELSE IF /\ s.leader = None  \* who ran in vain may have been made the only voter since
+                     /\ s.voted = i
+                     /\ i \in set \/ i \in VotersBefore(i, s.log)
+                  THEN "candidate"
              ELSE IF s.leader \in set THEN "follower"
              ELSE IF alone THEN "prospective" ELSE "unattached"]
         /\ UNCHANGED <<asked, votes, said, led>>

@@ -146,6 +146,7 @@ class Node:
                 static_voters=(),
                 fetch_timeout_ms=2000,
                 election_timeout_ms=1000,
+                election_backoff_max_ms=1000,
                 request_timeout_ms=2000,
                 retry_backoff_ms=20,
                 listeners=(),

@@ -290,11 +290,12 @@ def test_what_a_request_deserves(
     ("request_", "kind"),
     [
         (FetchRequest(None, key(2), 0, 0, 0, 0, 0, -1), FetchResponse),
+        (FetchRequest(None, key(2), 2, 0, 0, 0, 0, -1), FetchResponse),
         (VoteRequest(None, key(1), 0, key(2), 0, 0, True), VoteResponse),
         (BeginQuorumEpochRequest(None, None, (2, 0)), BeginQuorumEpochResponse),  # type: ignore[arg-type]
     ],
 )
-def test_a_request_of_an_epoch_that_is_over(request_: Any, kind: Any) -> None:
+def test_a_request_of_an_epoch_that_is_over_or_unheard_of(request_: Any, kind: Any) -> None:
     if isinstance(request_, BeginQuorumEpochRequest):
         request_ = replace(request_, leader=LeaderAndEpoch(2, 0))
     _, leader = leading()

@@ -8,6 +8,7 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
+from quorate.formats.batch import encode_batch
 from quorate.node.jobs import AppendBatches, Write
 from quorate.raft.inputs import Persisted, Received
 from quorate.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse, ReadRange
@@ -16,6 +17,8 @@ from quorate.raft.ready import SaveElection
 from quorate.raft.roles import Follower, Leader, Resigned, Unattached
 from quorate.raft.values import ControlState, ElectionState, Voters
 from quorate.raft.voters import VoterSet
+from quorate.sim.checks.machines import TIMES
+from quorate.storage.api import AppendedBatch
 from sim.fake import Fake, Node, key, voters
 from sim.test_checks_core import A_LEADER, broken
 
@@ -486,3 +489,11 @@ def test_of_two_fetches_that_wait_the_later_one_counts() -> None:
     first, _ = asks(leader, 2, 1), asks(leader, 2, 2)
     booked(leader, 2, 2)
     leader.answer(GOOD, first)
+
+
+def test_a_leader_writes_the_time_of_its_clock() -> None:
+    _, leader = leading()
+    leader.append(leader.made())
+    data = encode_batch(leader.end, leader.epoch, 5, (b"value",))
+    with broken(TIMES, "the times [5, 5] at 0 ms"):
+        leader.append(AppendedBatch(leader.end, leader.end, leader.epoch, data))

@@ -26,7 +26,7 @@ from quorate.raft.roles import (
 )
 from quorate.raft.voters import VoterSet
 from quorate.sim.checks.changes import IN_TIME
-from quorate.sim.checks.timers import DONE, WAKES
+from quorate.sim.checks.timers import DONE, PATIENCE, WAKES
 from quorate.sim.checks.watch import AGAIN
 from sim.fake import Fake, Node, key, voters
 from sim.test_checks_changes import HERE
@@ -230,3 +230,26 @@ def test_who_ends_leaves_everything_undone() -> None:
     found.replica.step = lambda *_: Effects(jobs=[Survey()])
     for _ in range(AGAIN):
         found.step(stopped=True, wake_at_ms=None)
+
+
+# -- how long it waits ----------------------------------------------------------------------------
+def looked_at(found: Node) -> None:
+    """It is looked at now and then."""
+    for _ in range(AGAIN):
+        found.step()
+
+
+@pytest.mark.parametrize(
+    ("role", "most"),
+    [
+        (Follower(HERE, 0, NEVER), 2300),
+        (Unattached(0), 3000),
+    ],
+    ids=["a follower", "who knows no leader"],
+)
+def test_who_waits_for_a_leader_for_longer_than_it_may(role: Role, most: int) -> None:
+    name = "fetch_deadline" if isinstance(role, Follower) else "election_deadline"
+    looked_at(node(replace(role, **{name: most})))
+    looked_at(node(replace(role, **{name: most + 1}), is_voter=False))
+    with broken(PATIENCE, f"waits {most + 1} ms"):
+        looked_at(node(replace(role, **{name: most + 1})))

@@ -214,4 +214,21 @@ SABOTAGES = (
         + elect("c", "a"),
         "{a, b}",
     ),
+    Sabotage(
+        "a candidate again after a restart, of an epoch that has a leader",
+        "/\\ s.leader = None  \\* who",
+        "\\* who",
+        "CommittedPrefix",
+        run_for("a")
+        + run_for("b")
+        + vote("c")
+        + lead("b")
+        + follow("c")
+        + fetch("c")
+        + do("b", "Commit", "ChangeVoters", "Sync")
+        + follow("a")
+        + do("a", "Fetch", "FetchRecords", "Sync", "Sync", "Fetch")
+        + do("b", "Commit", "ChangeVoters", "Sync")
+        + do("a", "FetchRecords", "Sync", "Crash", "BecomeLeader"),
+    ),
 )

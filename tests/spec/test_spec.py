@@ -17,7 +17,7 @@ INVARIANTS = (
 )
 PROPERTIES = "PreVoteFirst NobodyDisturbs HighWatermarkMonotonic DurableMajority"
 
-STATES = {"Election": 25_472, "PreVote": 25_247, "Replication": 50_648, "Reconfiguration": 95_930}
+STATES = {"Election": 24_808, "PreVote": 24_827, "Replication": 50_648, "Reconfiguration": 95_930}
 
 
 def guided(folder: Path, stories: list[Sabotage], checks: str) -> str:

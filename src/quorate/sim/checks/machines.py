@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
+from quorate.node.jobs import AppendBatches, Write
 from quorate.raft.roles import Leader, Role
 from quorate.sim.checks.history import History
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.words import election_words
 from quorate.sim.observe import Violation
+
+if TYPE_CHECKING:
+    from quorate.node.replica import Effects
+
+
+TIMES: Final = "a batch bears the leader's time"
+_TIMES_AT: Final = (27, 35)
+"""Of a batch: its first record's time, and the newest one's."""
 
 
 def check_led(twin: Twin, led: int | None) -> None:
@@ -20,6 +30,24 @@ def check_led(twin: Twin, led: int | None) -> None:
             f"{twin} knows of {election_words(twin.election)}, and its machine goes on leading "
             f"epoch {led}",
         )
+
+
+def check_times(twin: Twin, effects: Effects, wall_ms: int) -> None:
+    """What a leader appends bears the time of its clock: snapshots and segments age by it."""
+    for job in effects.jobs:
+        if not isinstance(job, Write):
+            continue
+        for write in job.writes:
+            if not isinstance(write, AppendBatches):
+                continue
+            for batch in write.batches:
+                times = [int.from_bytes(batch.data[at : at + 8]) for at in _TIMES_AT]
+                if batch.epoch == twin.election.epoch and times != [wall_ms, wall_ms]:
+                    raise Violation(
+                        TIMES,
+                        f"{twin} leads and appends {batch.base_offset} with the times {times} at "
+                        f"{wall_ms} ms of its clock",
+                    )
 
 
 class Machines:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from quorate.sim.process import Process
 
 WAKES: Final = "a replica wakes in time"
+PATIENCE: Final = "a voter waits for a leader only so long"
 DONE: Final = "a step leaves nothing undone"
 
 
@@ -75,6 +76,26 @@ def check_done(twin: Twin, process: Process, effects: Effects, state: State) -> 
             DONE,
             f"{twin} would sleep {sleeps} as {type(state.role).__name__.lower()}, and has left "
             f"undone: {'; '.join(undone)}",
+        )
+
+
+def check_patience(twin: Twin, state: State) -> None:
+    """A voter waits for a leader no longer than its configuration says: the fetch timeout and a
+    little by rank, or at most twice the election timeout and a backoff."""
+    role, config = state.role, state.config
+    if not state.electable or isinstance(role, Leader):
+        return
+    if isinstance(role, Follower):
+        timeout = config.fetch_timeout_ms
+        due, most = role.fetch_deadline, timeout + timeout // 20 * len(twin.voters)
+    else:
+        due = role.election_deadline
+        most = 2 * config.election_timeout_ms + config.election_backoff_max_ms
+    if state.now + most < due < NEVER:
+        raise Violation(
+            PATIENCE,
+            f"{twin} waits {due - state.now} ms as {type(role).__name__.lower()}; by its "
+            f"configuration it does so for {most} ms at the most",
         )
 
 

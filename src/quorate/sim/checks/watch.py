@@ -51,7 +51,7 @@ from quorate.sim.checks.goodbyes import Goodbyes, check_taught
 from quorate.sim.checks.history import History
 from quorate.sim.checks.joins import Joins
 from quorate.sim.checks.leftovers import Leftovers
-from quorate.sim.checks.machines import Machines, check_led
+from quorate.sim.checks.machines import Machines, check_led, check_times
 from quorate.sim.checks.majorities import Majorities
 from quorate.sim.checks.places import check_borders, check_places
 from quorate.sim.checks.promises import ANSWERS, CHECK, REQUESTS, check_fetch_answer
@@ -60,7 +60,7 @@ from quorate.sim.checks.retention import Retention, check_age
 from quorate.sim.checks.stalls import Stalls
 from quorate.sim.checks.strangers import Strangers, is_stranger
 from quorate.sim.checks.submits import Submits
-from quorate.sim.checks.timers import check_done, check_wakes
+from quorate.sim.checks.timers import check_done, check_patience, check_wakes
 from quorate.sim.checks.twin import UNKNOWN, Twin
 from quorate.sim.checks.upgrades import Upgrades
 from quorate.sim.checks.voters import check_changes, names
@@ -121,7 +121,8 @@ class Checks(Observer):
         self._sheltered: set[tuple[int, int]] = set()
         """Of these, pre-votes asked of a replica that led or heard a leader before it was asked."""
         self._fenced: set[tuple[int, int]] = set()
-        """By node and reply_to: requests of an epoch that was over when they came."""
+        """By node and reply_to: requests of an epoch that was over when they came, or, of what only
+        a leader is asked, of one that the asked has not heard of."""
         self._disks = 0
 
     # -- lives --------------------------------------------------------------------------------
@@ -215,6 +216,7 @@ class Checks(Observer):
         self._steps += 1
         if self._steps % AGAIN == 0:
             check_done(twin, process, effects, state)
+            check_patience(twin, state)
 
     def _told_by_its_disk(
         self,
@@ -298,9 +300,10 @@ class Checks(Observer):
             return
         if isinstance(request, FetchRequest | FetchSnapshotRequest):
             self.fetches.asked(twin, item.reply_to, request, state.now)
-        if _epoch_of(request) < twin.election.epoch:
+        epoch, is_heard = _epoch_of(request), type(request) in _HEARD
+        if epoch < twin.election.epoch or (is_heard and epoch > state.election.epoch):
             self._fenced.add((twin.id, item.reply_to))
-            if type(request) in _HEARD:
+            if is_heard:
                 return
         if type(request) in _CHANGES:
             self.changes.asked(twin, item.reply_to, request, state)  # type: ignore[arg-type]
@@ -323,6 +326,8 @@ class Checks(Observer):
         trail = process.machine.trail
         if trail:
             self.machines.applied(twin, trail)
+        if isinstance(state.role, Leader) and effects.jobs:
+            check_times(twin, effects, process.now.wall_ms)
         if effects.outcomes:
             self.clients.told(twin, effects.outcomes)
             replica = process.replica
@@ -404,7 +409,7 @@ class Checks(Observer):
         if answer.response.error == ErrorCode.NONE:
             raise Violation(
                 "fencing",
-                f"{twin} is in epoch {twin.election.epoch} and answers a request of an older one: "
+                f"{twin} is in epoch {twin.election.epoch} and answers a request of another one: "
                 f"{message_words(answer.response)}",
             )
 
