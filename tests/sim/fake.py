@@ -178,7 +178,7 @@ class Node:
             ),
         )
         self.core = SimpleNamespace(_state=self.state)
-        self.machine = SimpleNamespace(trail=[], values={}, led=None)
+        self.machine = SimpleNamespace(trail=[], values={}, led=None, newest=None)
         tail = SimpleNamespace(start_offset=0)
         self.replica = SimpleNamespace(
             leading_epoch=None,

@@ -497,3 +497,13 @@ def test_a_leader_writes_the_time_of_its_clock() -> None:
     data = encode_batch(leader.end, leader.epoch, 5, (b"value",))
     with broken(TIMES, "the times [5, 5] at 0 ms"):
         leader.append(AppendedBatch(leader.end, leader.end, leader.epoch, data))
+
+
+def test_a_machine_is_given_the_time_of_the_batch() -> None:
+    fake, leader = leading()
+    leader.machine.newest = 3, 0
+    leader.apply(3, 1, 1)
+    fake[2].commit(3)
+    fake[2].machine.newest = 3, 7
+    with broken(TIMES, "the batch up to 3 as of 7 ms; it is of 0 ms"):
+        fake[2].apply(3, 1, 1)

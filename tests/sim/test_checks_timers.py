@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch
 from quorate.node.jobs import Survey
 from quorate.node.replica import Answer, Committed, Effects
 from quorate.raft.inputs import Received
@@ -205,6 +206,7 @@ LEFT = [
     ({"jobs": [Survey()]}, "Survey for its disk"),
     ({"outcomes": [Committed(7, 3, 4)]}, "Committed for 7"),
     ({"faulted": "storage failed"}, "storage failed"),
+    ({"leader": LeaderAndEpoch(2, 1)}, "to say who leads"),
 ]
 
 

@@ -62,6 +62,8 @@ class KeyValueMachine:
         self.digest = 0
         self.trail: list[tuple[int, int, int]] = []
         """(end offset, history, digest) since the world looked last."""
+        self.newest: tuple[int, int] | None = None
+        """(end offset, time in ms) of the newest batch that was applied."""
         self.led: int | None = None
         """The epoch that this machine was last told to lead in; None since it follows."""
         self._loading: OffsetAndEpoch | None = None
@@ -79,6 +81,7 @@ class KeyValueMachine:
             end = entry.last_offset + 1
             history = crc32(_PLACE.pack(end, entry.epoch), history)
             self.trail.append((end, history, self.digest))
+            self.newest = end, entry.timestamp_ms
         self.history = history
         return taken
 

@@ -79,6 +79,20 @@ class Machines:
                     f"{twin} applied up to {end}, high watermark {twin.high_watermark}",
                 )
 
+    def check_time(self, twin: Twin, newest: tuple[int, int] | None) -> None:
+        """(end offset, time) of the newest batch that its machine was given."""
+        if newest is None:
+            return
+        end, given = newest
+        data = self.history.committed_at[end].data
+        times = [int.from_bytes(data[at : at + 8]) for at in _TIMES_AT]
+        if given != times[1]:
+            raise Violation(
+                TIMES,
+                f"{twin} gives its machine the batch up to {end} as of {given} ms; it is of "
+                f"{times[1]} ms",
+            )
+
     def leads(self, twin: Twin, epoch: int | None, applied: int, role: Role) -> None:
         """Its machine was told to lead (None: not to) after applying up to `applied`.
 

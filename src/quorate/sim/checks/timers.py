@@ -69,6 +69,7 @@ def check_done(twin: Twin, process: Process, effects: Effects, state: State) -> 
         *(f"{type(job).__name__} for its disk" for job in more.jobs),
         *(f"{type(told).__name__} for {told.token}" for told in more.outcomes),
         *([] if more.faulted is None else [more.faulted]),
+        *([] if more.leader is None else ["to say who leads"]),
     ]
     if undone:
         sleeps = "until something happens" if wakes is None else f"for {wakes - state.now} ms"

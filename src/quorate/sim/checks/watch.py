@@ -326,6 +326,7 @@ class Checks(Observer):
         trail = process.machine.trail
         if trail:
             self.machines.applied(twin, trail)
+            self.machines.check_time(twin, process.machine.newest)
         if isinstance(state.role, Leader) and effects.jobs:
             check_times(twin, effects, process.now.wall_ms)
         if effects.outcomes:

@@ -187,4 +187,11 @@ ANSWERS = (
         "            replica.key, replica.end_offset, replica.last_fetch_ms",
         "            replica.key, s.log.end_offset, replica.last_fetch_ms",
     ),
+    Mutant(
+        "serves-a-later-epoch",
+        "a deposed leader serves replicas that know of a newer epoch, and counts them",
+        "raft.answers",
+        "    if epoch > s.epoch:\n        return ErrorCode.UNKNOWN_LEADER_EPOCH\n",
+        "",
+    ),
 )

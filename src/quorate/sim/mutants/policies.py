@@ -62,4 +62,25 @@ POLICIES = (
         "last_contained_log_timestamp > self.retention_ms\n",
         "last_contained_log_timestamp > self.retention_ms // 2\n",
     ),
+    Mutant(
+        "batch-time-zero",
+        "a leader's batches bear no time: snapshots and segments are of 1970",
+        "node.proposals",
+        "        data = encode_batch(0, epoch, wall_ms, values)\n",
+        "        data = encode_batch(0, epoch, 0, values)\n",
+    ),
+    Mutant(
+        "control-time-zero",
+        "the same of the batches that the core itself writes",
+        "node.replica",
+        "                batch.base_offset, batch.epoch, self._wall_ms, batch.control\n",
+        "                batch.base_offset, batch.epoch, 0, batch.control\n",
+    ),
+    Mutant(
+        "entry-time-zero",
+        "a machine is not told of when a batch is",
+        "node.applier",
+        "view.epoch, view.max_timestamp, found)",
+        "view.epoch, 0, found)",
+    ),
 )

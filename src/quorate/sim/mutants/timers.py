@@ -28,4 +28,18 @@ TIMERS = (
         "        for flight",
         "            pass\n        for flight",
     ),
+    Mutant(
+        "slow-to-suspect",
+        "a follower waits eight fetch timeouts for a silent leader",
+        "raft.moves",
+        "    timeout = s.config.fetch_timeout_ms\n    return timeout + min(",
+        "    timeout = s.config.fetch_timeout_ms\n    return 8 * timeout + min(",
+    ),
+    Mutant(
+        "slow-elections",
+        "an election takes ten times as long",
+        "raft.state",
+        "        return self.now + timeout + int(self.random() * timeout)\n",
+        "        return self.now + 10 * timeout + int(self.random() * timeout)\n",
+    ),
 )
