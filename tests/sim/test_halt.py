@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from threading import Thread
 
 import pytest
@@ -15,6 +16,14 @@ from quorate.sim.halt import HALT, deferred
 from quorate.sim.observe import Observer
 from quorate.sim.plan import Plan
 from quorate.sim.run import run_plan
+
+
+@pytest.fixture(autouse=True)
+def python_s_own() -> Iterator[None]:
+    """Spark, in the process of other tests, leaves a handler of its own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Interrupts(Observer):
