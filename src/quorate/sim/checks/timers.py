@@ -87,8 +87,8 @@ def check_patience(twin: Twin, state: State) -> None:
     if not state.electable or isinstance(role, Leader):
         return
     if isinstance(role, Follower):
-        timeout = config.fetch_timeout_ms
-        due, most = role.fetch_deadline, timeout + timeout // 20 * len(twin.voters)
+        # The rank is that among the voters of when it began to wait, a twentieth each.
+        due, most = role.fetch_deadline, config.fetch_timeout_ms * 3 // 2
     else:
         due = role.election_deadline
         most = 2 * config.election_timeout_ms + config.election_backoff_max_ms
