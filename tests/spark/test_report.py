@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metadata.samples import DATA
+from quorate.base.whole import write_whole
 from quorate.spark.audit import audit_here
-from quorate.spark.files.whole import write_whole
 from quorate.spark.history.views import register_views
 from quorate.spark.report import ReportError, report
 from quorate.spark.report import gather as gathering

@@ -136,8 +136,8 @@ def campaign_report(directories: tuple[str, ...], html: str | None, **words: Any
 
 
 def _write_page(versions: list[Version], path: Path) -> None:
+    from quorate.base.whole import write_whole
     from quorate.campaign.page import page
-    from quorate.spark.files.whole import write_whole
 
     try:
         write_whole(path, page(versions))

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from quorate.base.whole import write_whole
 from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT, json_option
-from quorate.cli.sim_files import check_place, write
+from quorate.cli.sim_files import check_place
 
 if TYPE_CHECKING:
     from quorate.sim.explore.search import Progress, Result
@@ -139,7 +140,7 @@ def _tell(result: Result, out: str | None, as_json: bool) -> None:
     assert result.violation is not None
     story = retell(result)
     if out is not None:
-        write(Path(out), story)
+        write_whole(Path(out), story)
     if not as_json:
         click.echo(f"BROKEN: {result.violation.law}: {result.violation.message}")
         click.echo(f"told in {out}" if out is not None else f"\n{story}", nl=out is not None)

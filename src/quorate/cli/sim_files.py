@@ -1,4 +1,4 @@
-"""The files that the commands of `quorate sim` write at their end, which may be hours away."""
+"""Whether the commands of `quorate sim` may write at their end, which may be hours away."""
 
 from __future__ import annotations
 
@@ -21,21 +21,3 @@ def check_place(place: str | Path | None, option: str, *read: str | None) -> Non
         if source and Path(source).is_file() and path.exists() and path.samefile(source):
             said = f"'{place}' is what is read here: name another file"
             raise click.BadParameter(said, param_hint=option)
-
-
-def write(path: Path, text: str) -> None:
-    """At once: who is killed leaves the old text there or the new one.
-
-    Raises OSError with the name of the file; then nothing is left of the new text.
-    """
-    if path.exists() and not path.is_file():  # a terminal, a pipe
-        path.write_text(text, encoding="utf-8")
-        return
-    path = path.resolve()
-    fresh = path.with_name(f"{path.name}.tmp")
-    try:
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from None

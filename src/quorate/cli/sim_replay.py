@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from quorate.base.errors import QuorateError
+from quorate.base.whole import write_whole
 from quorate.cli.options import CONTEXT
-from quorate.cli.sim_files import check_place, write
+from quorate.cli.sim_files import check_place
 from quorate.cli.sim_given import plan_of, plant_option
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def replay(
     for line in trace_end(outcome):
         click.echo(line)
     if picture is not None and html is not None:
-        write(Path(html), picture.page(outcome))
+        write_whole(Path(html), picture.page(outcome))
         click.echo(f"written to {html}")
     if recorder is not None and tla is not None:
         click.echo(_write_module(recorder, tla))
@@ -113,8 +114,8 @@ def _write_module(recorder: Recorder, path: Path) -> str:
     tape, left_out = recorder.tape, recorder.left_out
     if not tape.lines:
         raise TraceError(f"there is nothing to write to {path}: {left_out}")
-    write(path, tape.module())
-    write(path.with_suffix(".cfg"), tape.config())
+    write_whole(path, tape.module())
+    write_whole(path.with_suffix(".cfg"), tape.config())
     told = f"{len(tape.lines)} lines written to {path}, for QuorateTrace.tla"
     return told if left_out is None else f"{told}; the run goes on, but {left_out}"
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quorate.base.whole import write_whole
 from quorate.cli.options import CONTEXT
-from quorate.cli.sim_files import write
 from quorate.cli.sim_given import plant_option
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def scenario(
         told = tell(text, file)
         if rewrite:
             if told.text != text:
-                write(path, told.text)
+                write_whole(path, told.text)
             click.echo(f"{file}: {len(told.differences)} outcomes written anew")
             continue
         same = same and not told.differences

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from quorate.base.whole import write_whole
 from quorate.cli.main import INTERRUPTED
 from quorate.cli.options import CONTEXT
-from quorate.cli.sim_files import check_place, write
+from quorate.cli.sim_files import check_place
 from quorate.cli.sim_given import plan_of, plant_option
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None
 
     def keep(outcome: Outcome) -> None:
         if out is not None:
-            write(Path(out), text_of(outcome, _UNFINISHED))
+            write_whole(Path(out), text_of(outcome, _UNFINISHED))
 
     began = time.monotonic()
     try:
@@ -83,7 +84,7 @@ def shrink(what: str, out: str | None, tries: int, seconds: int, bug: str | None
     if out is None:
         click.echo(text, nl=False)
     else:
-        write(Path(out), text)
+        write_whole(Path(out), text)
         _say(f"written to {out}")
     return INTERRUPTED if shrunk.is_interrupted else 0
 

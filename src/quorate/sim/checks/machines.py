@@ -41,13 +41,17 @@ def check_times(twin: Twin, effects: Effects, wall_ms: int) -> None:
             if not isinstance(write, AppendBatches):
                 continue
             for batch in write.batches:
-                times = [int.from_bytes(batch.data[at : at + 8]) for at in _TIMES_AT]
+                times = _times(batch.data)
                 if batch.epoch == twin.election.epoch and times != [wall_ms, wall_ms]:
                     raise Violation(
                         TIMES,
                         f"{twin} leads and appends {batch.base_offset} with the times {times} at "
                         f"{wall_ms} ms of its clock",
                     )
+
+
+def _times(data: bytes) -> list[int]:
+    return [int.from_bytes(data[at : at + 8]) for at in _TIMES_AT]
 
 
 class Machines:
@@ -84,13 +88,12 @@ class Machines:
         if newest is None:
             return
         end, given = newest
-        data = self.history.committed_at[end].data
-        times = [int.from_bytes(data[at : at + 8]) for at in _TIMES_AT]
-        if given != times[1]:
+        _, of_batch = _times(self.history.committed_at[end].data)
+        if given != of_batch:
             raise Violation(
                 TIMES,
                 f"{twin} gives its machine the batch up to {end} as of {given} ms; it is of "
-                f"{times[1]} ms",
+                f"{of_batch} ms",
             )
 
     def leads(self, twin: Twin, epoch: int | None, applied: int, role: Role) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quorate.base.whole import write_whole
 from quorate.base.words import many
 from quorate.spark.audit.chain import Part
 from quorate.spark.audit.matching import differ, first_of
@@ -38,7 +39,6 @@ from quorate.spark.audit.steps import (
 )
 from quorate.spark.files.archives import Shelf
 from quorate.spark.files.paths import File, SourceError
-from quorate.spark.files.whole import write_whole
 from quorate.spark.session import reason
 from quorate.spark.source.options import PARTITION_BYTES
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorate.base.errors import QuorateError
-from quorate.spark.files.whole import write_whole
+from quorate.base.whole import write_whole
 from quorate.spark.history.views import register_views
 from quorate.spark.report.gather import Cluster, gather
 from quorate.spark.report.page import page

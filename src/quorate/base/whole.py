@@ -1,4 +1,4 @@
-"""Files that jobs write for people and programs: there is the old one, or the whole new one."""
+"""Files that are written for people and programs: there is the old one, or the whole new one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file (UTF-8), also over one that is there; raises OSError.
+    """Write a text file (UTF-8), also over one that is there; raises OSError with its name.
 
-    A job that ends on the way leaves what was there. What is no plain file, as a pipe, is written
+    Who ends on the way leaves what was there. What is no plain file, as a pipe, is written
     as it is.
     """
     if path.exists() and not path.is_file():
@@ -19,6 +19,6 @@ def write_whole(path: Path, text: str) -> None:
     try:
         part.write_text(text, encoding="utf-8")
         part.replace(target)
-    except OSError:
+    except OSError as error:
         part.unlink(missing_ok=True)
-        raise
+        raise OSError(error.errno, error.strerror, str(target)) from None
