@@ -12,6 +12,7 @@ import pytest
 from quorate.base.errors import QuorateError
 from quorate.sim.draw import draw
 from quorate.sim.explore.search import Progress
+from quorate.sim.mutants.catalog import MUTANTS
 from quorate.sim.mutants.hunt import Catch
 from quorate.sim.run import Failure, Outcome
 from quorate.sim.shrink import Shrunk
@@ -95,6 +96,8 @@ def test_a_hunt_names_the_mutants_that_are_left(quorate, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("quorate.sim.mutants.hunt.hunt_all", hunted)
+    outcome = quorate("sim", "mutants")
+    assert outcome.out.endswith(f"--first 0 --jobs 1 --but {MUTANTS[0].name}\n")
     outcome = quorate("sim", "mutants", "vote-twice", "no-pre-vote", "applies-twice")
     assert outcome.code == 130
     *_, said, again = outcome.out.splitlines()

@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import io
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from quorate.sim.plan import Deed, Plan
 from quorate.sim.plan_text import plan_text
 from quorate.sim.run import run_plan
 from quorate.sim.tla import Recorder
+from quorate.sim.version import code_version
 
 WHOLE = Plan(voters=3, duration_ms=3000, deeds=(Deed(1500, "power", (1, 300)),))
 OLD_COPY = Plan(voters=3, duration_ms=3000, deeds=(Deed(2000, "old-copy", (2, 500, 100)),))
@@ -130,7 +132,8 @@ def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):
     packed = tmp_path / "trace.txt.gz"
     packed.write_bytes(gzip.compress(quorate("sim", "replay", plan).out.encode()))
     outcome = quorate("sim", "replay", plan, "--against", packed)
-    assert outcome.code == 0 and "the same" in outcome.out
+    assert outcome.code == 0
+    assert outcome.out.endswith(f"{packed}, of version {code_version()}\n")
     packed.write_bytes(b"no gzip")
     outcome = quorate("sim", "replay", plan, "--against", packed)
     assert outcome.code == 2 and "is no trace" in outcome.err
@@ -142,9 +145,12 @@ def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):
         (("replay", "abc"), "'abc' is neither a seed"),
         (("replay", "3", "--against", "nowhere"), "nowhere: No such file"),
         (("replay", "3.trace"), "3.trace:1: this is a trace: 'quorate sim replay SEED --against"),
+        (("scenario", "3.trace"), "3.trace:1: this is a trace: 'quorate sim replay SEED --against"),
         (("replay", "empty"), "empty:1: this is no plan: those begin with 'format'"),
         (("replay", "odd"), "odd:2: a setting is a name and a value: 'voters'"),
         (("campaign", "--seeds", "0..2", "--out", "odd/x"), "odd/x: cannot be made: Not a dir"),
+        (("scenario", "-", "--rewrite"), "--rewrite writes into files"),
+        (("mutants", "--but", "nope"), "there is no mutant 'nope'"),
         (("mutants", "nope"), "there is no mutant 'nope'"),
     ],
 )
@@ -155,6 +161,17 @@ def test_bad_input_is_told_from_a_broken_promise(quorate, tmp_path, monkeypatch,
     (tmp_path / "3.trace").write_text("# quorate trace 1, plan format 2, seed 3, version 1\n")
     outcome = quorate("sim", *arguments)
     assert outcome.code == 2 and said in outcome.err
+
+
+@pytest.mark.parametrize("command", ["replay", "scenario"])
+def test_a_world_from_the_standard_input(quorate, plan_file, monkeypatch, command):
+    """As it comes out of a pipe; the same as from a file."""
+    plan = plan_file(WHOLE)
+    expected = quorate("sim", command, plan)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(plan.read_bytes())))
+    outcome = quorate("sim", command, "-")
+    assert outcome.out == expected.out.replace(str(plan), "-")
+    assert (outcome.code, outcome.err) == (expected.code, "")
 
 
 def test_a_comparison_draws_nothing(quorate, tmp_path):

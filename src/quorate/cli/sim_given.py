@@ -154,26 +154,22 @@ def seeds_option(command: Any) -> Any:
 
 
 def plan_of(what: str) -> Plan:
-    """Of a seed, or of a file: a plan, or a world with its outcome.
+    """Of a seed, or of a file (`-`: the standard input): a plan, or a world with its outcome.
 
     Raises SeedError, and StoryError where the file does not parse.
     """
     from quorate.sim.draw import draw
     from quorate.sim.plan_bounds import MOST
     from quorate.sim.story.errors import StoryError
-    from quorate.sim.story.file import read_story
+    from quorate.sim.story.file import STDIN, read_story
     from quorate.sim.story.worlds import is_world, parse_world
 
     number = one_seed(what)
     if number is not None:
         return draw(number)
-    path = Path(what)
-    if not what or not path.exists():
+    if what != STDIN and (not what or not Path(what).exists()):
         raise SeedError(f"'{what}' is neither a seed (0 to {MOST}) nor a file")
-    text = read_story(path)
-    if text.startswith("# quorate trace"):
-        said = f"this is a trace: 'quorate sim replay SEED --against {what}' compares with it"
-        raise StoryError(what, 1, said)
+    text = read_story(Path(what))
     if not is_world(text):
         said = "this is no plan: those begin with 'format', as 'quorate sim plan' prints them"
         raise StoryError(what, 1, said)

@@ -40,10 +40,17 @@ Examples:
     "--first", type=click.IntRange(0, MOST), default=0, help="The first seed.  [default: 0]"
 )
 @click.option("--jobs", type=click.IntRange(1, 1024), default=1, help="Processes.  [default: 1]")
+@click.option("--but", metavar="NAME,...", default="", help="Leave these out.")
 @click.option("--list", "only_list", is_flag=True, help="Say what there is, and hunt nothing.")
 @json_option
 def mutants(
-    names: tuple[str, ...], seeds: int, first: int, jobs: int, only_list: bool, as_json: bool
+    names: tuple[str, ...],
+    seeds: int,
+    first: int,
+    jobs: int,
+    but: str,
+    only_list: bool,
+    as_json: bool,
 ) -> int:
     """Plant bugs into the real code, one at a time, and run seeds until a check finds each.
 
@@ -52,7 +59,7 @@ def mutants(
     from quorate.sim.mutants.catalog import MUTANTS
     from quorate.sim.mutants.hunt import find, hunt_all
 
-    chosen = [find(name) for name in names] or list(MUTANTS)
+    chosen = _without([find(name) for name in names] or list(MUTANTS), but)
     if only_list:
         click.echo(_listed(chosen, as_json))
         return 0
@@ -66,10 +73,8 @@ def mutants(
     except QuorateError as error:
         failure = error  # what was found until then is told first
     except KeyboardInterrupt:
-        done = {catch.mutant for catch in catches}
-        names = tuple(mutant.name for mutant in chosen if mutant.name not in done)
         again = f"quorate sim mutants --seeds {seeds} --first {first} --jobs {jobs} "
-        again += " ".join(names)
+        again += _rest(chosen, catches, whole=not names and not but)
     if as_json:
         click.echo(json.dumps([asdict(catch) for catch in catches]))
     else:
@@ -83,6 +88,22 @@ def mutants(
     if again is not None:
         return INTERRUPTED
     return _ALIVE if any(catch.check is None for catch in catches) else 0
+
+
+def _without(mutants: Sequence[Mutant], but: str) -> list[Mutant]:
+    from quorate.sim.mutants.hunt import find
+
+    left_out = {find(name.strip()) for name in but.split(",") if name.strip()}
+    return [mutant for mutant in mutants if mutant not in left_out]
+
+
+def _rest(chosen: Sequence[Mutant], catches: Sequence[Catch], whole: bool) -> str:
+    """The arguments that name the mutants not hunted yet; of the `whole` list the shorter way."""
+    done = [catch.mutant for catch in catches]
+    left = [mutant.name for mutant in chosen if mutant.name not in done]
+    if whole and len(done) < len(left):
+        return f"--but {','.join(done)}" if done else ""
+    return " ".join(left)
 
 
 def _listed(chosen: Sequence[Mutant], as_json: bool) -> str:

@@ -76,6 +76,8 @@ def replay(
 ) -> int:
     """Run one world again and print what happens; FILE holds a plan, as 'sim plan' prints it.
 
+    FILE '-' is the standard input.
+
     Exit codes: 0 fine, 1 a promise was broken, or the trace differs from the one that was given,
     2 bad input.
     """
@@ -135,7 +137,7 @@ def _compare(plan: Plan, file: str) -> int:
             click.echo(f"  - {'(its end)' if one is None else one}")
             click.echo(f"  + {'(the end)' if other is None else other}")
             return _DIFFERS
-    click.echo(f"the same {len(found)} lines as in {file}")
+    click.echo(f"the same {len(found)} lines as in {file}, of version {version}")
     return 0 if outcome.failure is None else _DIFFERS
 
 

@@ -27,20 +27,21 @@ if TYPE_CHECKING:
 def scenario(
     context: click.Context, files: tuple[str, ...], rewrite: bool, bug: str | None
 ) -> None:
-    """Play cluster stories: commands, and what is written to come of them.
+    """Play cluster stories: commands, and what is written to come of them; '-' is one on stdin.
 
     Prints the outcomes that differ. Exit codes: 0 none, 1 some, 2 a file that cannot be played.
     """
-    from quorate.sim.story.file import read_story, tell
+    from quorate.sim.story.file import STDIN, read_story, tell
 
+    if rewrite and STDIN in files:
+        raise click.UsageError("--rewrite writes into files, and '-' is none")
     same = True
     for file in files:
-        path = Path(file)
-        text = read_story(path)
+        text = read_story(Path(file))
         told = tell(text, file)
         if rewrite:
             if told.text != text:
-                write_whole(path, told.text)
+                write_whole(Path(file), told.text)
             click.echo(f"{file}: {len(told.differences)} outcomes written anew")
             continue
         same = same and not told.differences

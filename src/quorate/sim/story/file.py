@@ -6,6 +6,7 @@ that begins with a setting of a plan is a world of the simulator: see `worlds`.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from quorate.sim.story.script import Script, parse
 from quorate.sim.story.told import Difference, Told
 from quorate.sim.story.worlds import is_world, tell_world
 
+STDIN: Final = "-"
 _RULE: Final = "----"
 
 
@@ -35,13 +37,22 @@ class Block:
 
 
 def read_story(path: Path) -> str:
-    """The text of a story file, of whatever editor; raises StoryError where it cannot be read."""
+    """The text of a story file, of whatever editor, or of the standard input where it is named `-`.
+
+    Raises StoryError where it cannot be read, and where it is a trace.
+    """
+    name = str(path)
     try:
-        return path.read_text(encoding="utf-8-sig")
+        raw = sys.stdin.buffer.read() if name == STDIN else path.read_bytes()
+        text = raw.decode("utf-8-sig")
     except OSError as error:
-        raise StoryError(str(path), 0, error.strerror or str(error)) from None
+        raise StoryError(name, 0, error.strerror or str(error)) from None
     except UnicodeDecodeError:
-        raise StoryError(str(path), 0, "this is no text") from None
+        raise StoryError(name, 0, "this is no text") from None
+    if text.startswith("# quorate trace"):
+        said = f"this is a trace: 'quorate sim replay SEED --against {name}' compares with it"
+        raise StoryError(name, 1, said)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def parse_story(text: str, name: str) -> list[Block]:
