@@ -4,7 +4,7 @@
     python tools/judge.py 0 --lines 100          only its first lines
     python tools/judge.py docs/spec/Run.tla      a run that `quorate sim replay --tla` has written
 
-Exit codes: 0 accepted, 1 refused, 2 bad input, 3 not known in the time that was given.
+Exit codes: 0 accepted, 1 refused, or a promise was broken that the world itself looks after, 2 bad input, 3 not known in the time that was given.
 """
 
 from __future__ import annotations
@@ -79,13 +79,24 @@ def judge(folder: Path, jar: Path, seconds: float) -> str:
     return said.read_text()
 
 
-def take(what: str, folder: Path, most: int | None, bug: str | None) -> str | None:
-    """Put the run into `folder`; where it does not reach to the end of the world, why."""
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A run that lies ready. `left_out`: why it does not reach to the end of the world;
+    `failure`: what the world itself objected to."""
+
+    left_out: str | None = None
+    failure: str | None = None
+
+
+def take(what: str, folder: Path, most: int | None, bug: str | None) -> Taken:
+    """Put the run into `folder`."""
     path = Path(what)
     if path.suffix == ".tla":
+        if most is not None or bug is not None:
+            raise ValueError("--lines and --plant are for worlds that run now, not for a module")
         shutil.copy(path, folder / "Run.tla")
         shutil.copy(path.with_suffix(".cfg"), folder / "Run.cfg")
-        return None
+        return Taken()
     if bug is not None:
         from quorate.sim.mutants.hunt import find
         from quorate.sim.mutants.plant import plant
@@ -96,14 +107,16 @@ def take(what: str, folder: Path, most: int | None, bug: str | None) -> str | No
     from quorate.sim.tla import Recorder
 
     recorder = Recorder()
-    run_plan(plan_of(what), [recorder])
+    failure = run_plan(plan_of(what), [recorder]).failure
     tape, left_out = recorder.tape, recorder.left_out
     if most is not None and most < len(tape.lines):
         left_out = f"only its first {most} of {len(tape.lines)} lines were asked for"
         del tape.lines[most:]
     (folder / "Run.tla").write_text(tape.module())
     (folder / "Run.cfg").write_text(tape.config())
-    return left_out
+    if failure is None:
+        return Taken(left_out)
+    return Taken(left_out, f"{failure.check}, at {failure.at_ms} ms: {failure.message}")
 
 
 def main() -> int:
@@ -123,13 +136,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="quorate-judge-") as name:
         folder = Path(name)
         try:
-            left_out = take(given.what, folder, given.lines, given.plant)
+            taken = take(given.what, folder, given.lines, given.plant)
         except Exception as error:
             print(f"{given.what}: {error}", file=sys.stderr)
             return 2
         lines = LINE.findall((folder / "Run.tla").read_text())
         if not lines:
-            print(f"{given.what}: there is nothing to judge: {left_out}", file=sys.stderr)
+            print(f"{given.what}: there is nothing to judge: {taken.left_out}", file=sys.stderr)
             return 2
         said = judge(folder, jars[-1], given.seconds)
         found = answer(said)
@@ -137,9 +150,12 @@ def main() -> int:
         print(said, file=sys.stderr)
         return 2
     print(found.words(lines))
-    if left_out is not None:
-        print(f"(the world goes on: {left_out})")
-    return found.code
+    if taken.left_out is not None:
+        print(f"(the world goes on: {taken.left_out})")
+    if taken.failure is None:
+        return found.code
+    print(f"but the world broke a promise: {taken.failure}")
+    return 1
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ def test_the_module_ends_before_what_the_specification_leaves_out(quorate, plan_
     assert end > 20 and cut.tape.lines == whole.tape.lines[:end], "until then they are the same"
     outcome = quorate("sim", "replay", plan_file(OLD_COPY), "--tla", tmp_path / "Run.tla")
     assert outcome.code == 0
-    assert f"{end} lines" in outcome.out and "the run goes on, but n2 starts with " in outcome.out
+    said = "the run goes on, but the disk of node 2 was changed behind its back"
+    assert f"{end} lines" in outcome.out and said in outcome.out
 
 
 def test_a_run_that_the_specification_leaves_out_whole(quorate, plan_file, tmp_path):
@@ -80,6 +81,9 @@ def test_a_place_that_cannot_be_written(quorate, plan_file, tmp_path):
             outcome = quorate("sim", *command, place)
             assert (outcome.code, outcome.out) == (2, ""), command
             assert " is no file" in outcome.err or " is a directory" in outcome.err
+        os.mkfifo(tmp_path / command[0])
+        outcome = quorate("sim", *command, tmp_path / command[0])
+        assert (outcome.code, outcome.out) == (2, "") and " is a pipe: name" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -147,6 +151,8 @@ def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):
         (("replay", "3.trace"), "3.trace:1: this is a trace: 'quorate sim replay SEED --against"),
         (("scenario", "3.trace"), "3.trace:1: this is a trace: 'quorate sim replay SEED --against"),
         (("replay", "empty"), "empty:1: this is no plan: those begin with 'format'"),
+        (("scenario", "headless"), "headless:2: a world says first which format its plan is of"),
+        (("scenario", "long"), "'xxxx"),
         (("replay", "odd"), "odd:2: a setting is a name and a value: 'voters'"),
         (("campaign", "--seeds", "0..2", "--out", "odd/x"), "odd/x: cannot be made: Not a dir"),
         (("scenario", "-", "--rewrite"), "--rewrite writes into files"),
@@ -157,10 +163,13 @@ def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):
 def test_bad_input_is_told_from_a_broken_promise(quorate, tmp_path, monkeypatch, arguments, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").touch()
+    (tmp_path / "headless").write_text("# so\nseed 3\nvoters 2\n")
+    (tmp_path / "long").write_text("x" * 200_000)
     (tmp_path / "odd").write_text("format 2\nvoters\n")
     (tmp_path / "3.trace").write_text("# quorate trace 1, plan format 2, seed 3, version 1\n")
     outcome = quorate("sim", *arguments)
     assert outcome.code == 2 and said in outcome.err
+    assert len(outcome.err) < 1000
 
 
 @pytest.mark.parametrize("command", ["replay", "scenario"])

@@ -13,6 +13,7 @@ from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch
 from quorate.node.jobs import AppendBatches, Installed, WriteSnapshot
 from quorate.node.replica import Committed
+from quorate.raft.inputs import Failure, SendFailed
 from quorate.raft.messages import (
     AddVoterRequest,
     AddVoterResponse,
@@ -151,6 +152,19 @@ def test_a_candidate_without_pre_votes() -> None:
     fake, _ = a_quorum()
     with broken("pre-vote", "granted it a pre-vote"):
         fake[2].save(2, -1, 2)
+
+
+@pytest.mark.parametrize("failure", Failure)
+def test_a_candidate_of_a_peer_that_knows_no_pre_votes(failure: Failure) -> None:
+    """What the replica says of it is no excuse: only what it was told is."""
+    fake, _ = a_quorum()
+    fake[2].state.election = ElectionState(2, -1, key(2))
+    failed = SendFailed(1, failure)
+    if failure is Failure.UNSUPPORTED_VERSION:
+        fake[2].step([failed], notes=["epoch 2: candidate (1 knows no pre-vote)"])
+        return
+    with broken("pre-vote", "granted it a pre-vote"):
+        fake[2].step([failed], notes=["epoch 2: candidate (1 knows no pre-vote)"])
 
 
 def test_an_observer_that_runs() -> None:

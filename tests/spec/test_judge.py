@@ -84,6 +84,29 @@ def test_the_example_is_accepted_and_with_a_bug_it_is_refused() -> None:
     assert ran.returncode == 1 and "refused at line " in ran.stdout
 
 
+@pytest.mark.interop
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bug", "said"),
+    [
+        ("log-not-synced", "refused at line 41 "),
+        ("written-before-sync", "refused at line 41 "),
+        ("quorum-state-not-synced", "but the world broke a promise: recovery, at 1600 ms: node 2"),
+    ],
+)
+def test_a_disk_that_lost_what_was_durable_is_refused(bug: str, said: str) -> None:
+    """Its restart was left out, and the rest accepted."""
+    command = [sys.executable, ROOT / "tools" / "judge.py", SMALL, "--plant", bug]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1 and said in ran.stdout, ran
+
+
+def test_a_module_is_judged_whole(tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "tools" / "judge.py", tmp_path / "Run.tla", "--lines", "5"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2 and "not for a module" in ran.stderr
+
+
 def test_nothing_to_judge(tmp_path: Path) -> None:
     plan = tmp_path / "static.plan"
     plan.write_text("format 3\nseed 1\nstatic yes\nduration_ms 10\n")

@@ -80,8 +80,21 @@ def test_a_replaced_disk_is_another_server() -> None:
 
 def test_a_disk_that_was_never_written_so_is_refused() -> None:
     tape = Tape([key(1)])
-    with pytest.raises(NotInSpecification, match=r"n1 starts with .* which it never wrote"):
+    with pytest.raises(NotInSpecification, match=r"n1 starts with .* in another order"):
         tape.started(key(1), ElectionState(4), 0)
+
+
+def test_a_start_with_less_than_was_durable_is_told() -> None:
+    """It was left out, and what came before accepted."""
+    tape = takeover()
+    last = next(line for line in reversed(tape.lines) if line.server == "n2")
+    assert last.durable == len(last.log) > 1 and last.pending == 0
+    disk = tape._disks["n2"]
+    election = disk.states[-1][0]
+    tape.started(key(2), election, last.log[-2].end_offset)
+    assert tape._disks["n2"].states == [(election, last.log[:-1])]
+    tape.started(key(2), ElectionState(0), last.log[-2].end_offset)
+    assert tape._disks["n2"].states == [(ElectionState(0), last.log[:-1])]
 
 
 def test_snapshots_are_refused() -> None:

@@ -44,7 +44,8 @@ _PARTS: Final[Mapping[str, type[Any]]] = {
     "clients": ClientPlan,
 }
 _PLAIN: Final = tuple(f.name for f in fields(Plan) if f.name not in (*_PARTS, "deeds"))
-_ALWAYS: Final = ("format", "seed", "voters", "duration_ms")
+HEAD: Final = ("format", "seed", "voters", "duration_ms")
+"""What every plan says, and says first."""
 _MASKS: Final = frozenset({"old", "young"})
 _DEFAULT: Final = Plan()
 
@@ -58,7 +59,7 @@ def plan_text(plan: Plan, *, short: bool = False) -> str:
         f"{name} {nodes_text(getattr(plan, name)) if name in _MASKS else _say(getattr(plan, name))}"
         for name in _PLAIN
         if getattr(plan, name) != getattr(_DEFAULT, name)
-        or name in _ALWAYS
+        or name in HEAD
         or not (short or name == "scenario")
     ]
     for part, kind in _PARTS.items():

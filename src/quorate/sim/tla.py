@@ -21,7 +21,7 @@ from quorate.raft.core import RaftCore
 from quorate.raft.ready import AbandonSnapshot, Append, SaveElection, Truncate
 from quorate.raft.roles import Follower
 from quorate.raft.values import Batch, ElectionState, Voters
-from quorate.sim.checks.elections import NO_PRE_VOTE
+from quorate.sim.checks.elections import met_an_old_peer
 from quorate.sim.observe import Observer
 from quorate.storage.api import AppendedBatch
 
@@ -103,15 +103,24 @@ class Tape:
         return self._names[key]
 
     def started(self, key: ReplicaKey, election: ElectionState, end_offset: int) -> None:
-        """A replica begins a life with what its disk gave back (`end_offset` exclusive)."""
+        """A replica begins a life with what its disk gave back (`end_offset` exclusive).
+
+        Less than was durable goes on the tape, too: that is for the specification to refuse.
+        """
         name = self.name(key)
         disk = self._disks.setdefault(name, _Disk([(ElectionState(), ())]))
         found = [
             state for state in disk.states if state[0] == election and _end(state[1]) == end_offset
         ]
+        log = disk.states[-1][1]
+        is_less = end_offset < min(_end(log) for _, log in disk.states)
+        is_forgotten = election.epoch < disk.states[0][0].epoch
+        if not found and (is_less or is_forgotten):
+            found = [(election, tuple(entry for entry in log if entry.end_offset <= end_offset))]
         if not found:
             raise NotInSpecification(
-                f"{name} starts with {election} and a log to {end_offset}, which it never wrote"
+                f"{name} starts with {election} and a log to {end_offset}: its last writes reached "
+                "the disk in another order, or in part"
             )
         self._disks[name] = _Disk([found[-1]])
 
@@ -254,6 +263,11 @@ class Recorder(Observer):
         key = ReplicaKey(process.id, process.directory_id)
         election = recovered.election or ElectionState()
         with self._up_to_what_is_left_out():
+            if process.damage is not None or process.foreign is not None:
+                raise NotInSpecification(
+                    f"the disk of node {process.id} was changed behind its back, which is not in "
+                    "the specification"
+                )
             self.tape.started(key, election, recovered.log.end_offset)
 
     def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
@@ -261,7 +275,7 @@ class Recorder(Observer):
             return
         key = ReplicaKey(process.id, process.directory_id)
         with self._up_to_what_is_left_out():
-            if any(NO_PRE_VOTE in note for note in effects.notes):
+            if process.core.role == "candidate" and met_an_old_peer(happened):
                 raise NotInSpecification(
                     f"peers that know no pre-votes are not in the specification: node {process.id} "
                     "asks such a one for its vote"

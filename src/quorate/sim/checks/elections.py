@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import ZERO_UUID, ReplicaKey
 from quorate.node.jobs import Installed, Written
+from quorate.raft.inputs import Failure, SendFailed
 from quorate.raft.roles import Candidate, Follower, Prospective, Role
 from quorate.raft.values import ElectionState, Voter
 from quorate.sim.checks.history import Entry, History, Reign
@@ -18,9 +19,6 @@ from quorate.sim.observe import Violation
 if TYPE_CHECKING:
     from quorate.node.replica import Effects, Input
     from quorate.raft.state import State
-
-NO_PRE_VOTE = "knows no pre-vote"
-"""In the note of a replica that asks for votes because a peer is too old for pre-votes."""
 
 _SILENT: Final = "(fetch timeout)"
 """Why a follower runs, in its notes."""
@@ -36,15 +34,15 @@ class Elections:
         had been removed when it first did."""
 
     # -- in memory ----------------------------------------------------------------------------
-    def changed(self, twin: Twin, new: ElectionState, notes: Sequence[str]) -> None:
-        """A replica has a new epoch, leader or vote in memory."""
+    def changed(self, twin: Twin, new: ElectionState, happened: Sequence[Input]) -> None:
+        """A replica has a new epoch, leader or vote in memory, after this had happened."""
         old = twin.election
         if new.epoch < old.epoch:
             raise Violation("epoch is monotonic", f"{twin}: {_move(old, new)}")
         if new.epoch == old.epoch:
             self._same_epoch(twin, old, new)
         elif new.voted is not None and new.voted == twin.key:
-            self._runs(twin, new, notes)
+            self._runs(twin, new, happened)
         if new.leader_id not in (-1, twin.id):
             reign = self.history.reigns.get(new.epoch)
             if reign is None or reign.node_id != new.leader_id:
@@ -63,7 +61,7 @@ class Elections:
         if old.voted is not None and not kept:
             raise Violation("one vote an epoch", f"{twin}: {_move(old, new)}")
 
-    def _runs(self, twin: Twin, new: ElectionState, notes: Sequence[str]) -> None:
+    def _runs(self, twin: Twin, new: ElectionState, happened: Sequence[Input]) -> None:
         """It became a candidate: as one that may, and that a majority would elect (KIP-996)."""
         voters = twin.voters
         if not is_voter(voters, twin.key) and not _was_voter(twin):
@@ -71,7 +69,7 @@ class Elections:
                 "observers do not run",
                 f"{twin} runs in epoch {new.epoch}; the voters are {names(voters)}",
             )
-        if any(NO_PRE_VOTE in note for note in notes):
+        if met_an_old_peer(happened):
             return
         granted = self.pre_votes.get((new.epoch - 1, twin.key), {})
         removal = self._removal_of(twin.key)
@@ -236,6 +234,15 @@ def check_rests(twin: Twin, role: Role) -> None:
             f"{twin} runs after epoch {twin.election.epoch} while a snapshot takes the place of "
             "its log",
         )
+
+
+def met_an_old_peer(happened: Sequence[Input]) -> bool:
+    """Did it hear that a request cannot be said in what a peer understands? So it is with
+    pre-votes: of such a peer only a vote can be asked."""
+    return any(
+        isinstance(item, SendFailed) and item.failure is Failure.UNSUPPORTED_VERSION
+        for item in happened
+    )
 
 
 def check_installed(twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:

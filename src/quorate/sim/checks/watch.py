@@ -189,7 +189,7 @@ class Checks(Observer):
         if state.election is not twin.election:
             if alone:  # after several it may have followed, and lost, a leader since
                 self.duties.voted(twin, state)
-            self.elections.changed(twin, state.election, effects.notes)
+            self.elections.changed(twin, state.election, happened)
         if state.high_watermark != twin.high_watermark:
             self.commits.moved(twin, state.high_watermark, before.voters or twin.own_voters)
         if twin.tip is not before and (

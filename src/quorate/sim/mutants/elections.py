@@ -48,6 +48,13 @@ ELECTIONS = (
         "if ballot.lost or not s.durable.log:",
     ),
     Mutant(
+        "any-error-ends-pre-votes",
+        "whatever a peer refuses a pre-vote for, it is asked for its vote in a new epoch",
+        "raft.election",
+        "if response.error == ErrorCode.UNSUPPORTED_VERSION and request.pre_vote:",
+        "if response.error != ErrorCode.NONE and request.pre_vote:",
+    ),
+    Mutant(
         "minority-elects",
         "half of the voters are enough to win",
         "raft.voters",

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from quorate.base.errors import QuorateError
+
+_MOST: Final = 400
+"""Characters of a reason: it may quote a line of any length."""
 
 
 class CannotDo(QuorateError):
@@ -15,6 +20,8 @@ class StoryError(QuorateError):
     exit_code = 2
 
     def __init__(self, file: str, line: int, reason: str) -> None:
+        if len(reason) > _MOST:
+            reason = f"{reason[:_MOST]}... ({len(reason)} characters)"
         where = f"{file}:{line}" if line else file
         super().__init__(f"{where}: {reason}")
         self.file = file

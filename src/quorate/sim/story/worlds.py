@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.words import many
-from quorate.sim.plan import Plan, PlanError
-from quorate.sim.plan_text import parse_plan, plan_text
+from quorate.sim.plan import FORMAT, Plan, PlanError
+from quorate.sim.plan_text import HEAD, parse_plan, plan_text
 from quorate.sim.run import Outcome, checked, run_plan
 from quorate.sim.scenarios import check_scenario
 from quorate.sim.story.errors import StoryError
@@ -34,11 +34,11 @@ class Scenario:
 
 
 def is_world(text: str) -> bool:
-    """Is a plan's `format` the first that it says? Other stories begin with a command."""
+    """Is a setting of a plan the first that it says? Other stories begin with a command."""
     for line in text.splitlines():
         words = line.partition("#")[0].split()
         if words:
-            return words[0] == "format"
+            return words[0] in HEAD
     return False
 
 
@@ -53,6 +53,9 @@ def parse_world(text: str, name: str) -> Scenario:
     while head and not head[-1]:
         head.pop()
     first = next(n for n, line in enumerate(head, 1) if line.partition("#")[0].strip())
+    if head[first - 1].split()[0] != "format":
+        said = f"a world says first which format its plan is of, as in 'format {FORMAT}'"
+        raise StoryError(name, first, said)
     try:
         plan = parse_plan("\n".join(head))
         if plan.scenario:
