@@ -19,7 +19,15 @@ from pyarrow import parquet
 from interop.process import wait_for
 from quorate.cli.main import run
 from quorate.sim import campaign as module
-from quorate.sim.campaign import Campaign, CampaignError, schema, seeds_of_day, watched
+from quorate.sim.campaign import (
+    COUNTS,
+    Campaign,
+    CampaignError,
+    Lost,
+    schema,
+    seeds_of_day,
+    watched,
+)
 from quorate.sim.draw import draw
 from quorate.sim.marks import ALL_MARKS
 from quorate.sim.plan import FORMAT
@@ -107,7 +115,7 @@ def test_files_are_whole_and_of_bounded_size(
 ) -> None:
     monkeypatch.setattr(module, "ROWS", 4)
     list(Campaign(tmp_path).run(range(10), 1))
-    parts = sorted(path.name for path in tmp_path.iterdir())
+    parts = sorted(path.name for path in tmp_path.glob("part-*"))
     assert parts == ["part-000000.parquet", "part-000001.parquet", "part-000002.parquet"]
     assert [parquet.read_metadata(tmp_path / part).num_rows for part in parts] == [4, 4, 2]
 
@@ -181,7 +189,7 @@ def test_a_process_that_is_ended_from_outside_loses_no_rows(
         raise BrokenProcessPool
 
     monkeypatch.setattr(module, "run_seeds", ends)
-    with pytest.raises(CampaignError, match=r"ended from outside .* go on with --resume"):
+    with pytest.raises(Lost, match=r"ended from outside .* go on with --resume"):
         list(Campaign(tmp_path).run(range(3, 9), 1))
     assert [row["seed"] for row in rows(tmp_path)] == [3]
 
@@ -248,6 +256,38 @@ def test_files_of_something_else_are_refused(tmp_path: Path) -> None:
         Campaign(tmp_path, resume=True)
     parquet.write_table(pyarrow.table({"seed": [1]}), part)
     with pytest.raises(CampaignError, match="no part of a campaign"):
+        Campaign(tmp_path, resume=True)
+
+
+def test_two_at_once_in_one_directory(asked: list[int], tmp_path: Path) -> None:
+    """The second wrote over the parts of the first."""
+    first, second = Campaign(tmp_path), Campaign(tmp_path)
+    outcomes = first.run(range(3), 1)
+    next(outcomes)
+    with pytest.raises(CampaignError, match="another campaign is at work in"):
+        next(second.run(range(10, 13), 1))
+    assert len(list(outcomes)) == 2
+    assert [row["seed"] for row in rows(tmp_path)] == [0, 1, 2]
+
+
+def test_a_seed_that_is_there_twice_is_refused(asked: list[int], tmp_path: Path) -> None:
+    """Its events were added up twice."""
+    list(Campaign(tmp_path).run(range(4), 1))
+    part = tmp_path / "part-000000.parquet"
+    (tmp_path / "part-000001.parquet").write_bytes(part.read_bytes())
+    with pytest.raises(CampaignError, match=r"000001.parquet has seed 0, which is there already"):
+        Campaign(tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_row_that_no_world_writes_is_refused(asked: list[int], tmp_path: Path, name: str) -> None:
+    list(Campaign(tmp_path).run(range(4), 1))
+    part = tmp_path / "part-000000.parquet"
+    table = parquet.read_table(part)
+    column = pyarrow.array([-1] * 4, table.schema.field(name).type)
+    at = table.schema.get_field_index(name)
+    parquet.write_table(table.set_column(at, table.schema.field(name), column), part)
+    with pytest.raises(CampaignError, match=f"its {name} fall below 0"):
         Campaign(tmp_path, resume=True)
 
 
@@ -351,4 +391,4 @@ def test_a_full_disk_is_told_with_the_part_that_was_lost(
     with pytest.raises(OSError, match="go on with --resume") as caught:
         list(Campaign(tmp_path).run(range(1), 1))
     assert caught.value.filename == str(tmp_path / "part-000000.parquet")
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]

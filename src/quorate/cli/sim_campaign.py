@@ -55,7 +55,8 @@ def campaign(
     """Run seeds with every check on and write a row of Parquet for each.
 
     Says which marks stayed cold: what the worlds of these seeds have never met. Exit codes: 0
-    clean and no mark cold, 1 a seed failed or a mark is cold, 2 bad input.
+    clean and no mark cold, 1 a seed failed or a mark is cold, 2 bad input, 70 the machine refused
+    (a full disk, a killed process), 130 interrupted.
     """
     from quorate.sim.campaign import Campaign
 

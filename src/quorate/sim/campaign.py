@@ -8,12 +8,13 @@ that is done once. Any reader of Parquet takes the directory as one table:
 
 from __future__ import annotations
 
+import fcntl
 import re
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -37,6 +38,8 @@ SECONDS: Final = 60.0
 _A_DAY: Final = 1_000_000
 MADE_BY: Final = ["version", "source", "plan_format"]
 """The columns that say what made a row: those of Code."""
+COUNTS: Final = ("events", "simulated_ms", "healing_ms", "seconds")
+"""Columns that are never negative."""
 _NUMBERED: Final = re.compile(r"part-(\d{6,})\.parquet")
 _NEEDS_ARROW: Final = (
     "campaigns are written as Parquet, and pyarrow is missing: pip install 'quorate[spark]'"
@@ -47,6 +50,12 @@ class CampaignError(QuorateError):
     """A directory that this campaign cannot go on with."""
 
     exit_code = 2
+
+
+class Lost(QuorateError):
+    """A process that ran worlds was ended from outside."""
+
+    exit_code = 70
 
 
 def seeds_of_day(day: date, count: int) -> range:
@@ -187,13 +196,17 @@ class Campaign:
     def run(self, seeds: Sequence[int], jobs: int) -> Generator[Outcome, None, None]:
         """Run the seeds that are not done yet and write their rows; yields each outcome.
 
-        What is done is written even when the caller stops in the middle.
+        What is done is written even when the caller stops in the middle. Raises CampaignError where
+        another campaign is at work in this directory, and Lost where a process was ended.
         """
         missing = seeds if not self.done else [seed for seed in seeds if seed not in self.done]
         rows: list[dict[str, Any]] = []
         written = time.monotonic()
         try:
-            with closing(run_seeds(missing, jobs, watched, bug=self._bug)) as outcomes:
+            with (
+                _alone(self.directory),
+                closing(run_seeds(missing, jobs, watched, bug=self._bug)) as outcomes,
+            ):
                 for outcome in outcomes:
                     rows.append(row_of(outcome, self.code))
                     self.total.add(rows[-1])
@@ -202,7 +215,7 @@ class Campaign:
                         rows, written = [], time.monotonic()
                     yield outcome
         except BrokenProcessPool:
-            raise CampaignError(
+            raise Lost(
                 "a process of the campaign was ended from outside (out of memory?); what was done "
                 "until then is written: go on with --resume"
             ) from None
@@ -242,7 +255,17 @@ class Campaign:
             raise CampaignError(f"{path} is no part of a campaign: it has other columns")
         columns = table.select(MADE_BY).to_pydict().values()
         self.code.accept(set(zip(*columns, strict=True)), path)
-        self.done.update(table["seed"].to_pylist())
+        seeds = table["seed"].to_pylist()
+        twice = [seed for seed, times in Counter(seeds).items() if times > 1 or seed in self.done]
+        if twice:
+            raise CampaignError(
+                f"{path} has seed {twice[0]}, which is there already ({len(twice)} such seeds): "
+                "move one of the files away"
+            )
+        for name in COUNTS:
+            if any(number < 0 for number in table[name].to_pylist()):
+                raise CampaignError(f"{path} is no part of a campaign: its {name} fall below 0")
+        self.done.update(seeds)
         self.total.add_table(table)
         if number := _NUMBERED.fullmatch(path.name):
             self._parts = int(number[1]) + 1
@@ -269,6 +292,18 @@ def schema() -> pyarrow.Schema:
             arrow.field("marks", arrow.map_(arrow.string(), arrow.int64()), nullable=False),
         ]
     )
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Two campaigns in one directory would write over each other's parts."""
+    with (directory / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            said = f"another campaign is at work in {directory}: name another directory"
+            raise CampaignError(said) from None
+        yield
 
 
 def _arrow() -> Any:
