@@ -4,7 +4,8 @@
     python tools/judge.py 0 --lines 100          only its first lines
     python tools/judge.py docs/spec/Run.tla      a run that `quorate sim replay --tla` has written
 
-Exit codes: 0 accepted, 1 refused, or a promise was broken that the world itself looks after, 2 bad input, 3 not known in the time that was given.
+Exit codes: 0 accepted, 1 refused, or a promise was broken that the world itself looks after,
+2 bad input, 3 not known in the time that was given.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -53,6 +54,9 @@ def test_a_sound_quorum_keeps_its_promises(tmp_path):
     assert result.outcomes["ok"] > 50
     assert 0 < result.outage_ms < 7000
     assert result.healed_ms >= 0
+    assert result.deeds + result.failed + result.left_out == Counter(
+        deed.kind for deed in result.options.deeds
+    )
     assert len(lines(tmp_path / "run/history.jsonl")) == sum(result.outcomes.values())
     assert json.loads((tmp_path / "run/result.json").read_text()) == result.facts()
 
@@ -63,6 +67,15 @@ def test_a_bug_of_the_real_code_is_caught(tmp_path):
     deed = Deed(0.5, "hold", lasts_s=5.0, **CALM)
     result = torment(tmp_path / "run", 5.0, deed, plant="half-is-a-majority")
     assert "no acknowledged write is lost" in {broken.promise for broken in result.broken}
+
+
+@pytest.mark.slow
+def test_a_replica_that_outlives_its_disk_is_caught(tmp_path):
+    """It was killed at the end of the deed without a word."""
+    deed = Deed(0.5, "bad-disk", True, 0.2, 1.0)
+    result = torment(tmp_path / "run", 2.0, deed, plant="disk-failure-ignored")
+    told = [broken.how for broken in result.broken if "failed disk ends" in broken.promise]
+    assert len(told) == 1 and "still runs 10 s after a failed write" in told[0]
 
 
 @pytest.mark.slow
@@ -93,6 +106,7 @@ def test_a_disk_that_lies_is_caught_and_everything_is_kept(quorate, tmp_path):
     ("words", "said"),
     [
         (("--seconds", "0"), "0.0 is not in the range"),
+        (("--seconds", "1"), "there is no deed in the first 1 s: give more --seconds"),
         (("--only", "kill,flood"), "no such deed: 'flood'; there are kill, power, "),
         (("--plant", "weeds"), "no such bug: 'weeds'; `--plant help` lists them"),
         (("--mixed", "--only", "bad-disk"), "no such deed: 'bad-disk'"),
@@ -108,22 +122,29 @@ def test_bad_input(quorate, words, said):
 
 
 @pytest.mark.slow
-def test_who_is_told_to_end_leaves_nothing_behind(tmp_path):
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_who_is_told_to_end_leaves_nothing_behind(tmp_path, is_kept):
+    """But what was to be kept."""
+    keep = tmp_path / "kept"
     command = [sys.executable, "-m", "quorate", "sim", "nemesis", "--seconds", "60", "--seed", "7"]
+    command += ["--keep", keep] if is_kept else []
     with subprocess.Popen(
         command, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
     ) as process:
-        wait_for(lambda: list(tmp_path.glob("quorate-nemesis-*/*/node.log")), "a node")
+        where = "kept" if is_kept else "quorate-nemesis-*"
+        wait_for(lambda: list(tmp_path.glob(f"{where}/*/node.log")), "a node")
         process.terminate()
         said, _ = process.communicate()
     assert process.returncode == 130
     assert said.startswith("interrupted: ") and "the same deeds again:" in said
     assert list(tmp_path.glob("quorate-nemesis-*")) == []
+    assert (f"what happened until then is in {keep}" in said) is is_kept
+    assert (keep / "history.jsonl").exists() is (keep / "deeds.jsonl").exists() is is_kept
 
 
 def test_a_directory_in_use_is_left_alone(quorate, tmp_path):
     (tmp_path / "letter").write_text("dear")
-    outcome = quorate("sim", "nemesis", "--seconds", "1", "--keep", str(tmp_path))
+    outcome = quorate("sim", "nemesis", "--seconds", "2", "--keep", str(tmp_path))
     assert outcome.code == 2
     assert outcome.err == f"{tmp_path} is not empty: give another directory\n"
     assert [path.name for path in tmp_path.iterdir()] == ["letter"]

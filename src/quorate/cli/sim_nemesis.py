@@ -1,6 +1,6 @@
 """`quorate sim nemesis`: real processes, killed, stopped, cut off, on disks that lose and fail.
 
-Exit codes: 0 every promise was kept, 1 one was broken, 2 bad input.
+Exit codes: 0 every promise was kept, 1 one was broken, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ def nemesis(as_json: bool, keep: Path | None, **given: Any) -> int:
         if keep is None:
             shutil.rmtree(options.directory, ignore_errors=True)
         click.echo(_ended_early(options, told, given), err=as_json)
+        if keep is not None:
+            click.echo(f"what happened until then is in {shlex.quote(str(keep))}", err=as_json)
         return INTERRUPTED
     except OSError as error:
         raise Misused(f"{options.directory}: {error.strerror or error}") from None
@@ -165,7 +167,10 @@ def _plan(given: dict[str, Any], keep: Path | None) -> tuple[Options, Workload]:
     if mixed and given["plant"] != "none":
         raise Misused("bugs are planted into the store's members: leave out --mixed")
     seed = secrets.randbits(32) if given["seed"] is None else given["seed"]
-    deeds = draw(seed, given["seconds"], kinds, _MIXED_PACE if mixed else 1.0)
+    pace = _MIXED_PACE if mixed else 1.0
+    deeds = draw(seed, given["seconds"], kinds, pace)
+    if not deeds:
+        raise Misused(f"there is no deed in the first {pace:g} s: give more --seconds")
     workload: Workload
     if mixed:
         from quorate.nemesis.controllers import ControllerWorkload
@@ -180,16 +185,19 @@ def _plan(given: dict[str, Any], keep: Path | None) -> tuple[Options, Workload]:
 
 
 def _text(result: Result, kept: bool) -> str:
-    deeds = ", ".join(f"{number} {kind}" for kind, number in sorted(result.deeds.items()))
     operations = ", ".join(f"{number} {what}" for what, number in result.outcomes.items())
     lines = [
         f"seed {result.options.seed}, {result.options.seconds:g} s: "
         f"{sum(result.deeds.values())} deeds, {result.lives} processes",
-        f"  deeds        {deeds or 'none'}",
+        f"  deeds        {_counted(result.deeds)}",
         f"  operations   {operations or 'none'}",
         f"  leaders      {', '.join(result.leaders) or 'none'}",
         f"  longest time without an acknowledged write: {result.outage_ms} ms",
     ]
+    if result.failed:
+        lines.append(f"  failed       {_counted(result.failed)}")
+    if result.left_out:
+        lines.append(f"  left out     {_counted(result.left_out)}")
     if result.healed_ms >= 0:
         lines.append(f"  whole again {result.healed_ms} ms after the end")
     lines += _broken(result.broken)
@@ -198,6 +206,10 @@ def _text(result: Result, kept: bool) -> str:
     if kept:
         lines += _where_to_look(result)
     return "\n".join(lines)
+
+
+def _counted(kinds: Counter[str]) -> str:
+    return ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items())) or "none"
 
 
 def _broken(broken: Sequence[Broken]) -> list[str]:

@@ -15,6 +15,8 @@ from quorate.nemesis.plan import Deed
 from quorate.nemesis.proxy import Rule
 from quorate.nemesis.quorum import Ensemble, taken
 
+_GRACE_S: Final = 10.0
+"""On a busy machine a process takes a while to end."""
 Tell = Callable[[Mapping[str, Any]], None]
 
 
@@ -32,6 +34,8 @@ class Nemesis:
         self.told: list[dict[str, Any]] = []
         self.surprises: list[str] = []
         """Nodes that ended by themselves and were not made to."""
+        self.outlived: list[str] = []
+        """Nodes that went on after their disk had failed."""
         self._history = history
         self._over = over
         self._watch = watch
@@ -169,13 +173,20 @@ class Nemesis:
             await _set_disk(node, 0.0, "")
 
     async def bad_disk(self, deed: Deed, node: Node) -> None:
-        """Its process must end, or is killed; then it starts again on what is durable."""
+        """Once it has failed its process must end; then it starts again on what is durable."""
         with taken(node):
             node.doomed = True
-            await _set_disk(node, 0.0, "write" if deed.pick < 0.5 else "sync")
+            fails = "write" if deed.pick < 0.5 else "sync"
+            await _set_disk(node, 0.0, fails)
             await self.rest(deed.lasts_s)
-            ended = not node.running
-            if ended:
+            has_failed = await _failed_and_runs(node)
+            if has_failed:
+                words = f"{node.kind} {node.id} still runs {_GRACE_S:g} s after a failed {fails}"
+                self.outlived.append(words)
+            if node.running:
+                words = "it still runs" if has_failed else f"no {fails} was met"
+                self.tell("not ended", node=node.id, words=words)
+            else:
                 self.tell("ended", node=node.id, doomed=True, words=node.last_words())
             await node.kill()
             self.ensemble.start(node)
@@ -196,6 +207,23 @@ class Nemesis:
                 await self.ensemble.replace(node)
             await self.rest(deed.lasts_s)
             await self.ensemble.add(node)
+
+
+async def _failed_and_runs(node: Node) -> bool:
+    """Whether a write or sync has failed and its process has not ended since, after a while."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _GRACE_S
+    has_failed = False
+    while node.running and loop.time() < end:
+        try:
+            has_failed = await ask_member(node, {"do": "failed"})
+        except QuorateError:  # it may be at its end
+            await asyncio.sleep(0.05)
+            continue
+        if not has_failed:
+            return False
+        await asyncio.sleep(0.05)
+    return node.running and has_failed
 
 
 async def _set_disk(node: Node, slow_s: float, fails: str) -> None:

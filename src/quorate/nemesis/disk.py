@@ -29,6 +29,8 @@ class DiskFaults:
     slow_s: float = 0.0
     """A sync takes this much longer."""
     fails: Literal["", "write", "sync"] = ""
+    failed: bool = False
+    """A write or sync has failed since it was made."""
     forgets_log: bool = False
     """A planted lie: the log's syncs return and have done nothing."""
 
@@ -95,6 +97,7 @@ class LossyDisk:
     def meet(self, deed: Literal["write", "sync"], path: str) -> None:
         """Raise StorageError, or take longer, as the faults say."""
         if self.faults.fails == deed:
+            self.faults.failed = True
             error = OSError(errno.EIO, "a fault was injected")
             raise storage_error(error, deed, path) from error
         if deed == "sync" and self.faults.slow_s:

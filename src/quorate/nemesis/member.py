@@ -1,8 +1,8 @@
 """One member of the store as a process: `python -m quorate.nemesis.member DIRECTORY ...`
 
 Clients speak lines of JSON, one request at a time for each connection: `{"do": "put", "key": 1,
-"value": 7}`, also `cas` (with `expected`), `get`, `state`, and `disk` to set faults. The answer has
-`result` or `error`: not-leader (with `leader`), in-doubt, or refused.
+"value": 7}`, also `cas` (with `expected`), `get`, `state`, `disk` to set faults, and `failed`: was
+one met? The answer has `result` or `error`: not-leader (with `leader`), in-doubt, or refused.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ class Front:
             case "disk":
                 self.faults.slow_s, self.faults.fails = asked["slow_s"], asked["fails"]
                 return True
+            case "failed":
+                return self.faults.failed
             case other:
                 raise QuorateError(f"no such request: {other}")
 

@@ -42,6 +42,10 @@ class Result:
     options: Options
     deeds: Counter[str] = field(default_factory=Counter)
     """How often each kind was done."""
+    failed: Counter[str] = field(default_factory=Counter)
+    """How often it could not be done; deeds.jsonl says why."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """How often there was no node for it, or no time."""
     outcomes: Mapping[str, int] = field(default_factory=dict)
     """How many operations ended how."""
     outage_ms: int = 0
@@ -61,6 +65,8 @@ class Result:
             "seconds": self.options.seconds,
             "directory": str(self.options.directory),
             "deeds": dict(sorted(self.deeds.items())),
+            "failed": dict(sorted(self.failed.items())),
+            "left_out": dict(sorted(self.left_out.items())),
             "operations": dict(self.outcomes),
             "longest_write_outage_ms": self.outage_ms,
             "healed_ms": self.healed_ms,
@@ -134,8 +140,10 @@ class _Run:
             for node in self.ensemble:
                 await node.kill()
             await self.ensemble.network.close()
+            self._keep_what_happened()
         self._judge()
-        self._keep()
+        told = json.dumps(self.result.facts(), indent=2) + "\n"
+        (self.options.directory / "result.json").write_text(told)
         return self.result
 
     async def _torment(self) -> None:
@@ -202,11 +210,18 @@ class _Run:
     def _judge(self) -> None:
         result, ops = self.result, self.history.ops
         result.outcomes = self.history.outcomes()
-        result.deeds = Counter(line["kind"] for line in self.nemesis.told if line["what"] == "end")
+        told = self.nemesis.told
+        result.deeds = Counter(line["kind"] for line in told if line["what"] == "end")
+        result.failed = Counter(line["kind"] for line in told if line["what"] == "failed")
+        result.left_out = Counter(deed.kind for deed in self.options.deeds)
+        result.left_out -= result.deeds + result.failed
         result.leaders = [f"{self.ensemble.nodes[i].kind} {i}" for i in self.ensemble.leaders]
         result.lives = sum(node.lives for node in self.ensemble)
         result.broken += [
             Broken("a node runs until it is made to end", words) for words in self.nemesis.surprises
+        ]
+        result.broken += [
+            Broken("a failed disk ends a replica", words) for words in self.nemesis.outlived
         ]
         result.broken += [
             Broken("no node meets a defect", f"{node.log_file} has the traceback of one")
@@ -227,9 +242,9 @@ class _Run:
             broken for log in logs for broken in log_order(ops, log, result.committed)
         ][:1]
 
-    def _keep(self) -> None:
+    def _keep_what_happened(self) -> None:
+        """Of a run that is interrupted, too."""
         directory = self.options.directory
         self.history.write(directory / "history.jsonl")
         told = "".join(json.dumps(line) + "\n" for line in self.nemesis.told)
         (directory / "deeds.jsonl").write_text(told)
-        (directory / "result.json").write_text(json.dumps(self.result.facts(), indent=2) + "\n")
