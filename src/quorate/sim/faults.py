@@ -8,12 +8,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.inputs import Shutdown
-from quorate.sim import damage
+from quorate.sim import cuts, damage
 from quorate.sim.chance import Chance
 from quorate.sim.plan import LEADER, OPERATIONS, Deed, members
 from quorate.sim.process import Process
 from quorate.sim.seams import PowerCut
-from quorate.sim.strangers import visit
 from quorate.storage.api import StorageError
 from quorate.storage.memory import MemoryDisk
 
@@ -59,12 +58,19 @@ class Faults:
         if kind in _OF_WORLD:
             _OF_WORLD[kind](self, luck, *deed.args)
             return
+        if kind in cuts.OF_WORLD:
+            cuts.OF_WORLD[kind](world, luck, *deed.args)
+            return
         if kind in _OF_OPERATORS:
             getattr(world.operators, kind.replace("-", "_"))(*deed.args)
             return
         node, *rest = deed.args
         process = world.leader() if node == LEADER else world.processes[node]
-        if process is not None:
+        if process is None:
+            return
+        if kind in cuts.OF_NODES:
+            cuts.OF_NODES[kind](world, luck, process, *rest)
+        else:
             _OF_NODES[kind](self, luck, process, *rest)
 
     def _is_led(self) -> bool:
@@ -218,6 +224,19 @@ class Faults:
     def _jump(self, luck: Chance, process: Process, wall_ms: int) -> None:
         process.wall_offset_ms += wall_ms if luck.happens(0.5) else -wall_ms
 
+    def _churn(
+        self, luck: Chance, process: Process, count: int, period_ms: int, times: int
+    ) -> None:
+        """It, or who leads in its place, writes a lot and soon cleans its log of that."""
+        if not times or self._world.is_healing:
+            return
+        operators = self._world.operators
+        process = self._world.leader() or process
+        process.burst(count)
+        self._later(period_ms // 3, operators.snapshot, process.id)
+        self._later(period_ms - 1, operators.clean, process.id)
+        self._later(period_ms, self._churn, luck, process, count, period_ms, times - 1)
+
     def _later(self, for_ms: int, deed: Callable[..., None], *args: object) -> None:
         self._world.push(self._world.now_us + for_ms * _MS, deed, *args)
 
@@ -346,90 +365,6 @@ class Faults:
             process.drive.expects_failure = True
             self._world.fault("spoiled", (process.id, what))
 
-    # -- the network --------------------------------------------------------------------------
-    def _separate(self, one: list[int], other: list[int], for_ms: int, *, both: bool) -> None:
-        network, until = self._world.network, self._world.now_us + for_ms * _MS
-        for a in one:
-            for b in other:
-                network.cut(a, b, until)
-                if both:
-                    network.cut(b, a, until)
-
-    def _sides(self, nodes: int) -> tuple[list[int], list[int]]:
-        ids = list(self._world.processes)
-        return [i for i in ids if nodes >> i & 1], [i for i in ids if not nodes >> i & 1]
-
-    def _partition(self, luck: Chance, nodes: int, for_ms: int) -> None:
-        self._separate(*self._sides(nodes), for_ms, both=True)
-
-    def _partition_one_way(self, luck: Chance, nodes: int, for_ms: int) -> None:
-        self._separate(*self._sides(nodes), for_ms, both=False)
-
-    def _isolate(self, luck: Chance, process: Process, for_ms: int) -> None:
-        self._separate(*self._sides(1 << process.id), for_ms, both=True)
-
-    def _fork(
-        self, luck: Chance, process: Process, beside: int, count: int, step: int, for_ms: int
-    ) -> None:
-        """It is cut off with a few others that are no majority, and if it leads it writes on: that
-        must be truncated once another one was elected. With a `step` the power goes meanwhile."""
-        others = luck.shuffled([i for i in self._world.processes if i != process.id])
-        voters = len(process.view.voters or self._world.static_voters)
-        side = [process.id, *others[: min(beside, max(0, (voters - 1) // 2 - 1))]]
-        self._separate(*self._sides(sum(1 << node for node in side)), for_ms, both=True)
-        process.burst(count)
-        if step:
-            for node in side:
-                self._world.processes[node].drive.operations.dark = "truncate", step
-
-    def _churn(
-        self, luck: Chance, process: Process, count: int, period_ms: int, times: int
-    ) -> None:
-        """It, or who leads in its place, writes a lot and soon cleans its log of that."""
-        if not times or self._world.is_healing:
-            return
-        operators = self._world.operators
-        process = self._world.leader() or process
-        process.burst(count)
-        self._later(period_ms // 3, operators.snapshot, process.id)
-        self._later(period_ms - 1, operators.clean, process.id)
-        self._later(period_ms, self._churn, luck, process, count, period_ms, times - 1)
-
-    def _mute(self, luck: Chance, process: Process, for_ms: int) -> None:
-        """Nobody hears it."""
-        self._separate(*self._sides(1 << process.id), for_ms, both=False)
-
-    def _deafen(self, luck: Chance, process: Process, for_ms: int) -> None:
-        """It hears nobody."""
-        me, others = self._sides(1 << process.id)
-        self._separate(others, me, for_ms, both=False)
-
-    def _bridge(self, luck: Chance, process: Process, nodes: int, for_ms: int) -> None:
-        """Two sides that only this node connects."""
-        one, other = self._sides(nodes)
-        one, other = ([i for i in side if i != process.id] for side in (one, other))
-        self._separate(one, other, for_ms, both=True)
-
-    def _flap(self, luck: Chance, nodes: int, period_ms: int, times: int) -> None:
-        if times and not self._world.is_healing:
-            self._partition(luck, nodes, period_ms // 2)
-            self._later(period_ms, self._flap, luck, nodes, period_ms, times - 1)
-
-    def _cut(self, luck: Chance, source: int, to: int, for_ms: int) -> None:
-        self._separate([source], [to], for_ms, both=False)
-
-    def _slow_link(self, luck: Chance, source: int, to: int, delay_ms: int, for_ms: int) -> None:
-        until = self._world.now_us + for_ms * _MS
-        self._world.network.slow(source, to, delay_ms * _MS, until)
-
-    def _stranger(self, luck: Chance, source: int, to: int, period_ms: int, times: int) -> None:
-        """Somebody of another cluster takes itself for `source`."""
-        nodes = self._world.processes
-        visit(self._world, luck, nodes[source], nodes[to], period_ms, times)
-
-    def _reset(self, luck: Chance, process: Process) -> None:
-        self._world.network.reset(process)
-
     # -- another address ----------------------------------------------------------------------
     def _move(self, luck: Chance, process: Process, down_ms: int) -> None:
         """Start it at another address; it tells the quorum by itself (UpdateRaftVoter)."""
@@ -465,12 +400,6 @@ _OF_WORLD: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
     {
         "blackout": Faults._blackout,
         "blackout-reorder": Faults._blackout_reorder,
-        "partition": Faults._partition,
-        "partition-one-way": Faults._partition_one_way,
-        "flap": Faults._flap,
-        "cut": Faults._cut,
-        "slow-link": Faults._slow_link,
-        "stranger": Faults._stranger,
     }
 )
 _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
@@ -502,13 +431,7 @@ _OF_NODES: Final[Mapping[str, Callable[..., None]]] = MappingProxyType(
         "lose-snapshot": partial(Faults._lose, what="snapshot"),
         "lose-vote": partial(Faults._lose, what="vote"),
         "lose-epochs": partial(Faults._lose, what="epochs"),
-        "isolate": Faults._isolate,
         "churn": Faults._churn,
-        "fork": Faults._fork,
-        "mute": Faults._mute,
-        "deafen": Faults._deafen,
-        "bridge": Faults._bridge,
-        "reset": Faults._reset,
         "move": Faults._move,
         "move-outside": Faults._move_outside,
     }
