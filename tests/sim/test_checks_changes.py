@@ -531,6 +531,12 @@ def test_what_a_disk_is_told_to_drop(
     else:
         told(due)
         told(note="nothing to clean before it")
+        leader.state.log.snapshots = [OffsetAndEpoch(due, 1)]
+        leader.state.installing = OffsetAndEpoch(9, 1)
+        told(note="nothing to clean before it")
+        leader.state.installing = None
+        with broken("retention"):  # but there is
+            told(note="nothing to clean before it")
         with broken("retention", f"is to drop what is before ({due}, 1); its disk was told to"):
             told()
         with broken("retention"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from spec.sabotage import SABOTAGES, Sabotage
-from spec.tlc import SPEC, check, copy_spec
+from spec.tlc import SPEC, Verdict, check, copy_spec
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -42,6 +44,29 @@ def test_it_holds_within_bounds(config: str, tmp_path: Path) -> None:
     verdict = check(tmp_path, "MC.tla", f"{config}.cfg", quick=False)
     assert verdict.clean, verdict.text
     assert verdict.distinct == STATES[config]
+
+
+def walk(folder: Path, seed: int) -> Verdict:
+    """Every rule at once, three to five epochs: far beyond what can be searched."""
+    walks = ("-simulate", "num=300", "-depth", "150", "-seed", str(seed))
+    return check(folder, "MC.tla", "Deep.cfg", walks=walks)
+
+
+def test_it_holds_on_walks_far_beyond_the_bounds(tmp_path: Path) -> None:
+    """Others every day."""
+    copy_spec(tmp_path)
+    today = int(f"{datetime.now(UTC):%Y%m%d}")
+    verdict = walk(tmp_path, today)
+    assert (verdict.code, verdict.broken) == (0, None), f"seed {today}: {verdict.text}"
+    assert int(re.findall(r"Progress: (\d+) states checked", verdict.text)[-1]) > 10_000
+
+
+def test_walks_meet_what_breaks(tmp_path: Path) -> None:
+    copy_spec(tmp_path)
+    sabotage = next(one for one in SABOTAGES if one.breaks == "DurableBeforeAudible")
+    text = (SPEC / "Quorate.tla").read_text()
+    (tmp_path / "Quorate.tla").write_text(text.replace(sabotage.rule, sabotage.instead))
+    assert walk(tmp_path, 1).broken
 
 
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda s: s.name.replace(" ", "-"))

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,15 +59,18 @@ def copy_spec(folder: Path) -> None:
         shutil.copy(module, folder)
 
 
-def check(folder: Path, module: str, config: str, *, quick: bool = True) -> Verdict:
-    """Let TLC check `module` with `config`, both in `folder`."""
+def check(
+    folder: Path, module: str, config: str, *, quick: bool = True, walks: Sequence[str] = ()
+) -> Verdict:
+    """Let TLC check `module` with `config`, both in `folder`: all states, or with the arguments
+    `walks` some that it comes to at random."""
     assert shutil.which("java"), "no java on the PATH: TLC needs Java 17 or later"
     # TLC unpacks its own modules there, and deletes them when it ends: no two runs may share it.
     own = f"-Djava.io.tmpdir={folder}"
     java = ["java", own, *JVM, *(QUICK if quick else ()), "-cp", str(jar())]
     main = [*java, "tlc2.TLC", "-workers", "1", "-metadir", "states"]
     done = subprocess.run(
-        [*main, "-cleanup", "-nowarning", "-config", config, module],
+        [*main, *walks, "-cleanup", "-nowarning", "-config", config, module],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -85,6 +85,13 @@ CHANGING = (
         "        s.out.reply(reply_to, AddVoterResponse(ErrorCode.NONE))\n",
     ),
     Mutant(
+        "nothing-to-clean",
+        "a log is never cleaned, for there is nothing to clean, it says",
+        "raft.snapshots",
+        "    if s.installing is not None or not known or oldest or before:\n",
+        "    if True:\n",
+    ),
+    Mutant(
         "cleans-while-it-installs",
         "a log is cleaned while a snapshot is on its way into its place",
         "raft.snapshots",
