@@ -15,7 +15,7 @@ from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.node.jobs import AppendBatches, Installed, Write
 from quorate.node.machine import Now
 from quorate.node.replica import Answer, Effects
-from quorate.raft.inputs import Received
+from quorate.raft.inputs import Received, Resign
 from quorate.raft.log_index import LogIndex
 from quorate.raft.messages import (
     AddVoterRequest,
@@ -29,7 +29,7 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.ready import InstallSnapshot, SaveElection, Send, Truncate
-from quorate.raft.roles import Unattached
+from quorate.raft.roles import Resigned, Unattached
 from quorate.raft.values import (
     ControlRecord,
     ControlState,
@@ -207,7 +207,10 @@ class Node:
         self.fake.watch("started", self, Recovered(log, self.disk_election))
 
     def step(self, happened: Sequence[object] = (), **effects: Any) -> None:
-        """It does not sleep, and stops when its time is up, unless it says so."""
+        """It does not sleep, stops when its time is up, and resigns when it is told to, unless it
+        says so."""
+        if isinstance(self.state.role, Resigned) and not happened and "notes" not in effects:
+            happened = [Resign(self.state.election.epoch)]
         if effects.get("stopped"):
             self.fake.checks.goodbyes._until.setdefault(self.id, 0)
         effects.setdefault("wake_at_ms", self.state.now)

@@ -10,7 +10,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch
 from quorate.node.jobs import AppendBatches, Write
-from quorate.raft.inputs import Persisted, Received
+from quorate.raft.inputs import Persisted, Received, Shutdown
 from quorate.raft.messages import EndQuorumEpochRequest, FetchRequest, FetchResponse, ReadRange
 from quorate.raft.progress import Progress
 from quorate.raft.ready import SaveElection
@@ -139,7 +139,15 @@ def test_a_leader_may_resign_for_another_reason() -> None:
     _, leader = leading()
     at(leader, 3000)
     serve(leader, 2)
-    resign(leader, "epoch 1: resigned (shutdown)")
+    leader.state.role = Resigned(9000, set())
+    leader.step([Shutdown(3000)], notes=["epoch 1: resigned (shutdown)"])
+
+
+def test_a_leader_that_resigns_for_no_reason() -> None:
+    """What it says is no reason, unless there is a check that sees whether it is so."""
+    _, leader = leading()
+    with broken("a leader resigns for a reason", 'asked it to: "epoch 1: resigned (shutdown)"'):
+        resign(leader, "epoch 1: resigned (shutdown)")
 
 
 @pytest.mark.parametrize(

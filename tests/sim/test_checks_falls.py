@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.raft.doubts import FORGOT, copies
-from quorate.raft.inputs import Received
+from quorate.raft.inputs import Received, Shutdown
 from quorate.raft.messages import FetchRequest
 from quorate.raft.progress import Progress
 from quorate.raft.roles import Resigned
@@ -81,7 +81,7 @@ def test_who_tells_in_the_step_in_which_it_resigns_has_told() -> None:
     leader = counting()
     reign = leader.state.role
     leader.state.role = Resigned(9_000, set())
-    leader.step(notes=[f"{key(2)} fetches at 2, having acknowledged 3: {FORGOT}"])
+    leader.step([Shutdown(9)], notes=[f"{key(2)} fetches at 2, having acknowledged 3: {FORGOT}"])
     leader.state.role = reign
     leader.step()
     falls(leader, 2, 2)

@@ -8,6 +8,8 @@ from itertools import pairwise
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ReplicaKey
+from quorate.node.replica import Effects, Input
+from quorate.raft.inputs import Resign, Shutdown
 from quorate.raft.messages import (
     EndQuorumEpochRequest,
     FetchRequest,
@@ -19,7 +21,9 @@ from quorate.raft.messages import (
 from quorate.raft.moves import CHECK_QUORUM_FACTOR
 from quorate.raft.roles import Follower, Leader, Prospective, Resigned, Unattached
 from quorate.raft.state import State
+from quorate.sim.checks.goodbyes import REMOVED
 from quorate.sim.checks.history import Entry
+from quorate.sim.checks.stalls import DISK_HANGS
 from quorate.sim.checks.twin import Twin
 from quorate.sim.checks.voters import is_voter, matches, names
 from quorate.sim.observe import Violation
@@ -36,6 +40,9 @@ _ENDS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.BROKER_NOT_AVAILABLE)
 """What is said to a Fetch that waits, when the leader ends: it had counted when it came."""
 NOBODY_FETCHES = "(no fetch from"
 """In the note of a leader that resigns by check quorum."""
+
+
+_REASONS = (NOBODY_FETCHES, DISK_HANGS, REMOVED)
 
 
 class Duties:
@@ -147,8 +154,13 @@ class Duties:
                     f"of {names(twin.voters)} has fetched from it",
                 )
 
-    def resigned(self, twin: Twin, state: State, notes: Sequence[str]) -> None:
+    def resigned(
+        self, twin: Twin, happened: Sequence[Input], effects: Effects, state: State
+    ) -> None:
         """It led until this step; check quorum lets it go only when too few have fetched."""
+        notes = effects.notes
+        if effects.faulted is None:
+            _check_reason(twin, happened, notes, state)
         if twin.id not in self._silent:
             _check_successors(twin, state)
         if not any(NOBODY_FETCHES in note for note in notes):
@@ -238,6 +250,21 @@ class Duties:
 def _deadline_ms(state: State) -> int:
     """How long a leader stays after a majority has fetched."""
     return int(CHECK_QUORUM_FACTOR * state.config.fetch_timeout_ms)
+
+
+def _check_reason(
+    twin: Twin, happened: Sequence[Input], notes: Sequence[str], state: State
+) -> None:
+    """Nobody leads no more unless he is told to, or says why; whether that is so, the checks of
+    check quorum, of disks that hang and of removals look at."""
+    if any(isinstance(item, Resign | Shutdown) for item in happened):
+        return
+    if not any(why in note for why in _REASONS for note in notes):
+        said = "; ".join(note for note in notes if "resigned" in note)
+        raise Violation(
+            "a leader resigns for a reason",
+            f'{twin} led epoch {state.election.epoch}, resigns, and nobody asked it to: "{said}"',
+        )
 
 
 def _check_successors(twin: Twin, state: State) -> None:

@@ -41,7 +41,7 @@ FIRST_RUNS = "the first successor runs at once"
 REASON = "a leader goes for the reason that it gives"
 FOLLOWS = "who is told where its leader is follows it"
 WAITS = "who stops waits for a successor"
-_REMOVED: Final = "resigned (removed"
+REMOVED: Final = "resigned (removed"
 _DISK: Final = "storage failed"
 _NEVER: Final = -1
 _NOTHING: Final[frozenset[int]] = frozenset()
@@ -128,7 +128,7 @@ class Goodbyes:
             return
         led = self._reigns.pop(twin.id, None) is not None
         for note in effects.notes:
-            if _REMOVED in note:
+            if REMOVED in note:
                 _check_removed(twin, note)
         if state.durable.election and self._goes(twin, led, effects, state):
             _check_told(twin, _others(twin), EndQuorumEpochRequest, effects, state)

@@ -245,7 +245,7 @@ class Checks(Observer):
             twin.hears_until, twin.led = NEVER, True
             return
         if twin.led and isinstance(role, Resigned):
-            self.duties.resigned(twin, state, effects.notes)
+            self.duties.resigned(twin, happened, effects, state)
         self.falls.ended(twin, effects, state)
         self.duties.follows(twin, state)
         check_rests(twin, role)

@@ -7,6 +7,17 @@ from quorate.sim.mutants.mutant import Mutant
 
 POLICIES = (
     Mutant(
+        "resigns-for-nothing",
+        "a leader takes every fourth second of its time for the end of its process, and resigns",
+        "raft.leading",
+        """    if s.shutdown_deadline is not None:
+        role.resign = "shutdown"
+""",
+        """    if s.shutdown_deadline is not None or s.now // 1000 % 4 == 3:
+        role.resign = "shutdown"
+""",
+    ),
+    Mutant(
         "falls-are-not-told",
         "a voter that fetches below what it acknowledged is told to nobody",
         "raft.leading",
