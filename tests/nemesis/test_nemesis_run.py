@@ -138,7 +138,7 @@ def test_who_is_told_to_end_leaves_nothing_behind(tmp_path, is_kept):
     assert process.returncode == 130
     assert said.startswith("interrupted: ") and "the same deeds again:" in said
     assert list(tmp_path.glob("quorate-nemesis-*")) == []
-    assert (f"what happened until then is in {keep}" in said) is is_kept
+    assert (f"what happened until now is in {keep}" in said) is is_kept
     assert (keep / "history.jsonl").exists() is (keep / "deeds.jsonl").exists() is is_kept
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures.process import BrokenProcessPool
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -23,12 +23,12 @@ from quorate.sim.campaign import (
     COUNTS,
     Campaign,
     CampaignError,
-    Lost,
     schema,
     seeds_of_day,
     watched,
 )
 from quorate.sim.draw import draw
+from quorate.sim.many import Lost
 from quorate.sim.marks import ALL_MARKS
 from quorate.sim.plan import FORMAT
 from quorate.sim.run import Failure, Outcome, run_seed
@@ -181,15 +181,35 @@ def test_no_process_is_left_when_a_campaign_is_killed(
     assert campaign.wait() == -signal.SIGKILL
 
 
+@pytest.mark.slow
+def test_a_process_that_is_killed_is_told_and_nothing_else(
+    long_campaign: tuple[subprocess.Popen[str], Path],
+) -> None:
+    """There was a warning of Python's, too, of what the pool had left behind."""
+    campaign, out = long_campaign
+    children = subprocess.run(
+        ["pgrep", "-P", str(campaign.pid), "-f", "spawn_main"], capture_output=True, text=True
+    )
+    os.kill(int(children.stdout.split()[0]), signal.SIGKILL)
+    assert campaign.stderr is not None
+    said = campaign.stderr.read()
+    assert said == (
+        "a process that ran worlds was ended from outside (out of memory?); what was done until "
+        "then is written: go on with --resume\n"
+    )
+    assert campaign.wait() == 70
+    assert len(rows(out)) >= 8
+
+
 def test_a_process_that_is_ended_from_outside_loses_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ends(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
         yield pretend(3)
-        raise BrokenProcessPool
+        raise Lost("a process that ran worlds was ended from outside")
 
     monkeypatch.setattr(module, "run_seeds", ends)
-    with pytest.raises(Lost, match=r"ended from outside .* go on with --resume"):
+    with pytest.raises(Lost, match=r"ended from outside; .* go on with --resume"):
         list(Campaign(tmp_path).run(range(3, 9), 1))
     assert [row["seed"] for row in rows(tmp_path)] == [3]
 

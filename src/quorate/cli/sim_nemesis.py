@@ -85,9 +85,7 @@ def nemesis(as_json: bool, keep: Path | None, **given: Any) -> int:
     except KeyboardInterrupt:
         if keep is None:
             shutil.rmtree(options.directory, ignore_errors=True)
-        click.echo(_ended_early(options, told, given), err=as_json)
-        if keep is not None:
-            click.echo(f"what happened until then is in {shlex.quote(str(keep))}", err=as_json)
+        click.echo(_ended_early(options, told, given, keep), err=as_json)
         return INTERRUPTED
     except OSError as error:
         raise Misused(f"{options.directory}: {error.strerror or error}") from None
@@ -112,17 +110,20 @@ class _Told:
         self._tell(line)
 
 
-def _ended_early(options: Options, told: _Told, given: dict[str, Any]) -> str:
+def _ended_early(options: Options, told: _Told, given: dict[str, Any], keep: Path | None) -> str:
     """How far it came, and how to have the same deeds again; a run does not go on in the middle."""
     words = [f"quorate sim nemesis --seed {options.seed} --seconds {options.seconds:g}"]
     words += ["--members", given["members"]]
     words += ["--mixed"] if given["mixed"] else []
     words += [] if given["only"] is None else ["--only", shlex.quote(given["only"])]
     words += [] if given["plant"] == "none" else ["--plant", given["plant"]]
-    return (
+    lines = [
         f"interrupted: {told.deeds} deeds begun, the last step after {told.seconds:.1f} of "
-        f"{options.seconds:g} s; nothing was judged\nthe same deeds again:\n  {' '.join(words)}"
-    )
+        f"{options.seconds:g} s; nothing was judged"
+    ]
+    if keep is not None:
+        lines.append(f"what happened until now is in {shlex.quote(str(keep))}")
+    return "\n".join([*lines, "the same deeds again:", f"  {' '.join(words)}"])
 
 
 def _show(line: Mapping[str, Any]) -> None:

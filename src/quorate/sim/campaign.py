@@ -13,7 +13,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.base.errors import QuorateError
-from quorate.sim.many import run_seeds
+from quorate.sim.many import Lost, run_seeds
 from quorate.sim.marks import Marks, cold
 from quorate.sim.observe import Observer
 from quorate.sim.plan import FORMAT
@@ -50,12 +49,6 @@ class CampaignError(QuorateError):
     """A directory that this campaign cannot go on with."""
 
     exit_code = 2
-
-
-class Lost(QuorateError):
-    """A process that ran worlds was ended from outside."""
-
-    exit_code = 70
 
 
 def seeds_of_day(day: date, count: int) -> range:
@@ -214,11 +207,9 @@ class Campaign:
                         self._write(rows)
                         rows, written = [], time.monotonic()
                     yield outcome
-        except BrokenProcessPool:
-            raise Lost(
-                "a process of the campaign was ended from outside (out of memory?); what was done "
-                "until then is written: go on with --resume"
-            ) from None
+        except Lost as lost:
+            said = f"{lost}; what was done until then is written: go on with --resume"
+            raise Lost(said) from None
         finally:
             if rows:
                 self._write(rows)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Final
 
+from quorate.base.errors import QuorateError
 from quorate.sim.observe import Observer
 from quorate.sim.run import Outcome, checked, run_seed
 from quorate.sim.worker import begin, is_wanted
 
 _SHARE: Final = 8
 """Seeds that a process takes at a time."""
+
+
+class Lost(QuorateError):
+    """A process that ran worlds has ended, and no world ended it."""
+
+    exit_code = 70
 
 
 def run_seeds(
@@ -26,12 +35,28 @@ def run_seeds(
 
     `watch`, a function of some module, makes the observers of one world: by default all checks.
     `scenario`: one of `sim.scenarios`. `bug`: a mutant that is planted here already; the other
-    processes plant it too.
+    processes plant it too. Raises Lost.
     """
     if jobs == 1:
         for seed in seeds:
             yield run_seed(seed, watch(), scenario)
         return
+    try:
+        yield from _run_on_many(seeds, jobs, watch, scenario, bug)
+        return
+    except BrokenProcessPool:
+        pass
+    gc.collect()  # the error holds the pool, and the pool the error: what it has of the system, too
+    raise Lost("a process that ran worlds was ended from outside (out of memory?)")
+
+
+def _run_on_many(
+    seeds: Sequence[int],
+    jobs: int,
+    watch: Callable[[], list[Observer]],
+    scenario: str | None,
+    bug: str | None,
+) -> Generator[Outcome, None, None]:
     shares = (seeds[at : at + _SHARE] for at in range(0, len(seeds), _SHARE))
     fresh = get_context("spawn")
     over = fresh.Event()
