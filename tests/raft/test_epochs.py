@@ -26,6 +26,7 @@ from quorate.raft.messages import (
     VoteRequest,
 )
 from quorate.raft.values import ElectionState, Voters
+from quorate.sim.story.cluster import Cluster
 from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
@@ -210,6 +211,18 @@ def test_a_follower_vouches_no_more_for_a_leader_that_ended() -> None:
     assert single.ask(vote(candidate=3, pre_vote=True)).granted is True  # type: ignore[union-attr]
     single.wait(500)
     assert single.core.role == "prospective"
+
+
+def test_whose_turn_is_late_waits_no_longer_than_for_a_silent_leader() -> None:
+    """Seed 23011937: the last of nine waited 240 ms, and its fetch timeout is of 108."""
+    cluster = Cluster().dynamic(*range(1, 10), fetch_timeout_ms=108).start()
+    leader_id = cluster.elect()
+    cluster.run(50)
+    last = max(node_id for node_id in range(1, 10) if node_id != leader_id)
+    cluster.ask(last, end(epoch=cluster[last].epoch, leader_id=leader_id))
+    cluster.partition([last])
+    cluster.run(109)
+    assert cluster[last].role != "follower"
 
 
 def test_an_observer_does_not_run_for_it() -> None:

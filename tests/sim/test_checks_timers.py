@@ -255,3 +255,9 @@ def test_who_waits_for_a_leader_for_longer_than_it_may(role: Role, most: int) ->
     looked_at(node(replace(role, **{name: most + 1}), is_voter=False))
     with broken(PATIENCE, f"waits {most + 1} ms"):
         looked_at(node(replace(role, **{name: most + 1})))
+
+
+def test_a_successor_whose_turn_is_later_than_that() -> None:
+    found = node(Follower(HERE, 0, 4000))
+    found.state.config.election_backoff_max_ms = 4000
+    looked_at(found)

@@ -198,7 +198,7 @@ def on_end(s: State, reply_to: int, request: EndQuorumEpochRequest) -> None:
         total = len(request.preferred_candidates)
         wait = election_backoff(s.config.election_backoff_max_ms, position, total)
         if total == 0:
-            wait = RANK_STEP_MS * rank_without(s, s.leader_id)
+            wait = min(RANK_STEP_MS * rank_without(s, s.leader_id), s.config.fetch_timeout_ms)
         role.fetch_deadline = s.now + wait
         role.has_fetched = False
         role.ended = True

@@ -82,13 +82,15 @@ def check_done(twin: Twin, process: Process, effects: Effects, state: State) -> 
 
 def check_patience(twin: Twin, state: State) -> None:
     """A voter waits for a leader no longer than its configuration says: the fetch timeout and a
-    little by rank, or at most twice the election timeout and a backoff."""
+    little by rank, its turn among the successors of one that has ended, or at most twice the
+    election timeout and a backoff."""
     role, config = state.role, state.config
     if not state.electable or isinstance(role, Leader):
         return
     if isinstance(role, Follower):
         # The rank is that among the voters of when it began to wait, a twentieth each.
-        due, most = role.fetch_deadline, config.fetch_timeout_ms * 3 // 2
+        due = role.fetch_deadline
+        most = max(config.fetch_timeout_ms * 3 // 2, config.election_backoff_max_ms)
     else:
         due = role.election_deadline
         most = 2 * config.election_timeout_ms + config.election_backoff_max_ms
