@@ -16,10 +16,9 @@ from quorate.raft.messages import (
 )
 from quorate.raft.moves import (
     MAX_EPOCH,
-    RANK_STEP_MS,
     become_follower,
     become_unattached,
-    rank_without,
+    turn_ms,
 )
 from quorate.raft.requests import InFlight
 from quorate.raft.roles import Follower, Leader, Resigned
@@ -198,7 +197,7 @@ def on_end(s: State, reply_to: int, request: EndQuorumEpochRequest) -> None:
         total = len(request.preferred_candidates)
         wait = election_backoff(s.config.election_backoff_max_ms, position, total)
         if total == 0:
-            wait = min(RANK_STEP_MS * rank_without(s, s.leader_id), s.config.fetch_timeout_ms)
+            wait = turn_ms(s)
         role.fetch_deadline = s.now + wait
         role.has_fetched = False
         role.ended = True

@@ -127,8 +127,14 @@ def fetch_patience(s: State) -> int:
     The fetch timeout, and a little more by rank: voters that lose a silent leader at the same
     moment must not run, and split the vote, at the same moment.
     """
-    timeout = s.config.fetch_timeout_ms
-    return timeout + min(RANK_STEP_MS, timeout // 20) * rank_without(s, s.leader_id)
+    return s.config.fetch_timeout_ms + turn_ms(s)
+
+
+def turn_ms(s: State) -> int:
+    """How much later than the first of the voters this one runs: in a rank's time the pre-votes of
+    the rank before have come, unless timeouts are so short that there is no time for that."""
+    step = min(RANK_STEP_MS, s.config.fetch_timeout_ms // 20)
+    return step * rank_without(s, s.leader_id)
 
 
 def check_quorum_ms(s: State) -> int:

@@ -32,8 +32,8 @@ TIMERS = (
         "slow-to-suspect",
         "a follower waits eight fetch timeouts for a silent leader",
         "raft.moves",
-        "    timeout = s.config.fetch_timeout_ms\n    return timeout + min(",
-        "    timeout = s.config.fetch_timeout_ms\n    return 8 * timeout + min(",
+        "return s.config.fetch_timeout_ms + turn_ms(s)",
+        "return 8 * s.config.fetch_timeout_ms + turn_ms(s)",
     ),
     Mutant(
         "slow-elections",
