@@ -290,6 +290,33 @@ def test_two_at_once_in_one_directory(asked: list[int], tmp_path: Path) -> None:
     assert [row["seed"] for row in rows(tmp_path)] == [0, 1, 2]
 
 
+def test_parts_that_came_since_the_directory_was_read(asked: list[int], tmp_path: Path) -> None:
+    """They were written over."""
+    first, second = Campaign(tmp_path), Campaign(tmp_path, resume=True)
+    assert len(list(first.run(range(3), 1))) == 3
+    with pytest.raises(CampaignError, match=r"has written to .* meanwhile: say it again"):
+        next(second.run(range(10, 13), 1))
+    assert len(list(first.run(range(3, 5), 1))) == 2, "its own it knows"
+    assert [row["seed"] for row in rows(tmp_path)] == [0, 1, 2, 3, 4]
+
+
+def test_the_last_part_is_written_before_another_may_begin(
+    asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(self: Campaign, rows: object) -> None:
+        with pytest.raises(CampaignError, match="another campaign is at work"):
+            next(other.run(range(9), 1))
+        written.append(rows)
+
+    campaign, other = Campaign(tmp_path), Campaign(tmp_path)
+    written: list[object] = []
+    monkeypatch.setattr(Campaign, "_write", write)
+    outcomes = campaign.run(range(3), 1)
+    next(outcomes)
+    outcomes.close()
+    assert len(written) == 1
+
+
 def test_a_seed_that_is_there_twice_is_refused(asked: list[int], tmp_path: Path) -> None:
     """Its events were added up twice."""
     list(Campaign(tmp_path).run(range(4), 1))

@@ -180,10 +180,10 @@ class Campaign:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CampaignError(f"{directory}: cannot be made: {error.strerror}") from None
-        parts = sorted(directory.glob("part-*.parquet"))
-        if parts and not resume:
+        self._taken_up = _parts_in(directory)
+        if self._taken_up and not resume:
             raise results_are_there(directory)
-        for part in parts:
+        for part in self._taken_up:
             self._take_up(part)
 
     def run(self, seeds: Sequence[int], jobs: int) -> Generator[Outcome, None, None]:
@@ -192,14 +192,19 @@ class Campaign:
         What is done is written even when the caller stops in the middle. Raises CampaignError where
         another campaign is at work in this directory, and Lost where a process was ended.
         """
+        with _alone(self.directory):
+            if _parts_in(self.directory) != self._taken_up:
+                raise CampaignError(
+                    f"another campaign has written to {self.directory} meanwhile: say it again"
+                )
+            yield from self._run(seeds, jobs)
+
+    def _run(self, seeds: Sequence[int], jobs: int) -> Generator[Outcome, None, None]:
         missing = seeds if not self.done else [seed for seed in seeds if seed not in self.done]
         rows: list[dict[str, Any]] = []
         written = time.monotonic()
         try:
-            with (
-                _alone(self.directory),
-                closing(run_seeds(missing, jobs, watched, bug=self._bug)) as outcomes,
-            ):
+            with closing(run_seeds(missing, jobs, watched, bug=self._bug)) as outcomes:
                 for outcome in outcomes:
                     rows.append(row_of(outcome, self.code))
                     self.total.add(rows[-1])
@@ -233,6 +238,7 @@ class Campaign:
             said = f"{error}; what was written before stays: make room and go on with --resume"
             raise OSError(error.errno, said, str(path)) from None
         self._parts += 1
+        self._taken_up.append(path)
 
     def _take_up(self, path: Path) -> None:
         """Read a part that an earlier run has written."""
@@ -285,6 +291,10 @@ def schema() -> pyarrow.Schema:
     )
 
 
+def _parts_in(directory: Path) -> list[Path]:
+    return sorted(directory.glob("part-*.parquet"))
+
+
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
     """Two campaigns in one directory would write over each other's parts."""
@@ -293,6 +303,9 @@ def _alone(directory: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             said = f"another campaign is at work in {directory}: name another directory"
+            raise CampaignError(said) from None
+        except OSError as error:
+            said = f"{directory} cannot be locked: {error.strerror}; name another directory"
             raise CampaignError(said) from None
         yield
 
