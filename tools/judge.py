@@ -143,7 +143,10 @@ def main() -> int:
             return 2
         lines = LINE.findall((folder / "Run.tla").read_text())
         if not lines:
-            print(f"{given.what}: there is nothing to judge: {taken.left_out}", file=sys.stderr)
+            print(
+                f"{given.what}: there is nothing to judge: {taken.failure or taken.left_out}",
+                file=sys.stderr,
+            )
             return 2
         said = judge(folder, jars[-1], given.seconds)
         found = answer(said)

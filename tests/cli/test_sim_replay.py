@@ -156,6 +156,7 @@ def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):
         (("replay", "odd"), "odd:2: a setting is a name and a value: 'voters'"),
         (("campaign", "--seeds", "0..2", "--out", "odd/x"), "odd/x: cannot be made: Not a dir"),
         (("scenario", "-", "--rewrite"), "--rewrite writes into files"),
+        (("mutants", "vote-twice", "--but", "vote-twice"), "--but leaves none to hunt"),
         (("mutants", "--but", "nope"), "there is no mutant 'nope'"),
         (("mutants", "nope"), "there is no mutant 'nope'"),
     ],

@@ -244,7 +244,7 @@ def looked_at(found: Node) -> None:
 @pytest.mark.parametrize(
     ("role", "most"),
     [
-        (Follower(HERE, 0, NEVER), 3000),
+        (Follower(HERE, 0, NEVER), 3500),
         (Unattached(0), 3000),
     ],
     ids=["a follower", "who knows no leader"],

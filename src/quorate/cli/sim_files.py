@@ -15,7 +15,8 @@ def check_place(place: str | Path | None, option: str, *read: str | None) -> Non
     path = Path(place)
     if not str(place) or path.is_dir():
         raise click.BadParameter(f"'{place}' is no file", param_hint=option)
-    if path.is_fifo():  # whoever is interrupted writes there, and would wait for a reader
+    is_open = str(path).startswith("/dev/")  # a pipe of the shell's has its reader
+    if path.is_fifo() and not is_open:  # else who is interrupted would wait for one
         raise click.BadParameter(f"'{place}' is a pipe: name a file", param_hint=option)
     if not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no directory for '{place}'", param_hint=option)

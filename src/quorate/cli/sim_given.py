@@ -169,7 +169,7 @@ def plan_of(what: str) -> Plan:
         return draw(number)
     if what != STDIN and (not what or not Path(what).exists()):
         raise SeedError(f"'{what}' is neither a seed (0 to {MOST}) nor a file")
-    text = read_story(Path(what))
+    text = read_story(what)
     if not is_world(text):
         said = "this is no plan: those begin with 'format', as 'quorate sim plan' prints them"
         raise StoryError(what, 1, said)

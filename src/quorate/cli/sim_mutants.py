@@ -60,6 +60,8 @@ def mutants(
     from quorate.sim.mutants.hunt import find, hunt_all
 
     chosen = _without([find(name) for name in names] or list(MUTANTS), but)
+    if not chosen:
+        raise click.UsageError("--but leaves none to hunt")
     if only_list:
         click.echo(_listed(chosen, as_json))
         return 0

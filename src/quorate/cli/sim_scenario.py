@@ -37,7 +37,7 @@ def scenario(
         raise click.UsageError("--rewrite writes into files, and '-' is none")
     same = True
     for file in files:
-        text = read_story(Path(file))
+        text = read_story(file)
         told = tell(text, file)
         if rewrite:
             if told.text != text:

@@ -17,6 +17,10 @@ from quorate.nemesis.quorum import Ensemble, taken
 
 _GRACE_S: Final = 10.0
 """On a busy machine a process takes a while to end."""
+_ENDED: Final = "ended"
+_RUNS: Final = "it still runs"
+_NOT_MET: Final = "it met no fault"
+_SILENT: Final = "it does not answer"
 Tell = Callable[[Mapping[str, Any]], None]
 
 
@@ -179,15 +183,12 @@ class Nemesis:
             fails = "write" if deed.pick < 0.5 else "sync"
             await _set_disk(node, 0.0, fails)
             await self.rest(deed.lasts_s)
-            has_failed = await _failed_and_runs(node)
-            if has_failed:
+            how = await _end_of(node)
+            if how == _RUNS:
                 words = f"{node.kind} {node.id} still runs {_GRACE_S:g} s after a failed {fails}"
                 self.outlived.append(words)
-            if node.running:
-                words = "it still runs" if has_failed else f"no {fails} was met"
-                self.tell("not ended", node=node.id, words=words)
-            else:
-                self.tell("ended", node=node.id, doomed=True, words=node.last_words())
+            words = node.last_words() if how == _ENDED else how
+            self.tell(_ENDED if how == _ENDED else "not ended", node=node.id, words=words)
             await node.kill()
             self.ensemble.start(node)
 
@@ -209,21 +210,20 @@ class Nemesis:
             await self.ensemble.add(node)
 
 
-async def _failed_and_runs(node: Node) -> bool:
-    """Whether a write or sync has failed and its process has not ended since, after a while."""
+async def _end_of(node: Node) -> str:
+    """What comes of a node whose disk fails: one of the four, soon or after a while."""
     loop = asyncio.get_running_loop()
     end = loop.time() + _GRACE_S
-    has_failed = False
-    while node.running and loop.time() < end:
+    how = _SILENT
+    while node.running:
         try:
-            has_failed = await ask_member(node, {"do": "failed"})
+            how = _RUNS if await ask_member(node, {"do": "failed"}) else _NOT_MET
         except QuorateError:  # it may be at its end
-            await asyncio.sleep(0.05)
-            continue
-        if not has_failed:
-            return False
+            how = _SILENT
+        if how == _NOT_MET or loop.time() > end:
+            return how
         await asyncio.sleep(0.05)
-    return node.running and has_failed
+    return _ENDED
 
 
 async def _set_disk(node: Node, slow_s: float, fails: str) -> None:

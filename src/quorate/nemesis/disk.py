@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from quorate.formats.files import LOG_SUFFIX
+from quorate.formats.files import LOG_SUFFIX, SNAPSHOT_SUFFIX
 from quorate.storage.disk import File, OsDisk, storage_error
 
 Chance = Callable[[], float]
@@ -30,7 +30,7 @@ class DiskFaults:
     """A sync takes this much longer."""
     fails: Literal["", "write", "sync"] = ""
     failed: bool = False
-    """A write or sync has failed since it was made."""
+    """A write or sync has failed: not of a snapshot, without which a replica goes on."""
     forgets_log: bool = False
     """A planted lie: the log's syncs return and have done nothing."""
 
@@ -97,7 +97,7 @@ class LossyDisk:
     def meet(self, deed: Literal["write", "sync"], path: str) -> None:
         """Raise StorageError, or take longer, as the faults say."""
         if self.faults.fails == deed:
-            self.faults.failed = True
+            self.faults.failed |= SNAPSHOT_SUFFIX not in path
             error = OSError(errno.EIO, "a fault was injected")
             raise storage_error(error, deed, path) from error
         if deed == "sync" and self.faults.slow_s:

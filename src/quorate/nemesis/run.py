@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -133,14 +134,19 @@ class _Run:
         # Questions to a stopped node take their time: others must not wait for them.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(32))
         try:
-            await self.ensemble.found()
-            await self._torment()
-            await self._end_well()
-        finally:
-            for node in self.ensemble:
-                await node.kill()
-            await self.ensemble.network.close()
-            self._keep_what_happened()
+            try:
+                await self.ensemble.found()
+                await self._torment()
+                await self._end_well()
+            finally:
+                for node in self.ensemble:
+                    await node.kill()
+                await self.ensemble.network.close()
+        except BaseException:
+            with suppress(OSError):
+                self._keep_what_happened()
+            raise
+        self._keep_what_happened()
         self._judge()
         told = json.dumps(self.result.facts(), indent=2) + "\n"
         (self.options.directory / "result.json").write_text(told)
@@ -213,8 +219,8 @@ class _Run:
         told = self.nemesis.told
         result.deeds = Counter(line["kind"] for line in told if line["what"] == "end")
         result.failed = Counter(line["kind"] for line in told if line["what"] == "failed")
-        result.left_out = Counter(deed.kind for deed in self.options.deeds)
-        result.left_out -= result.deeds + result.failed
+        begun = Counter(line["kind"] for line in told if line["what"] == "begin")
+        result.left_out = Counter(deed.kind for deed in self.options.deeds) - begun
         result.leaders = [f"{self.ensemble.nodes[i].kind} {i}" for i in self.ensemble.leaders]
         result.lives = sum(node.lives for node in self.ensemble)
         result.broken += [

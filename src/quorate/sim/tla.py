@@ -214,6 +214,16 @@ class Tape:
         )
 
 
+def _votes_for_itself(me: ReplicaKey, effects: Effects) -> bool:
+    """Has it become a candidate in this step? It may be a follower again at its end."""
+    return any(
+        isinstance(write, SaveElection) and write.state.voted == me
+        for job in effects.jobs
+        if isinstance(job, Write)
+        for write in job.writes
+    )
+
+
 def _end(log: tuple[Entry, ...]) -> int:
     return log[-1].end_offset if log else 0
 
@@ -275,7 +285,7 @@ class Recorder(Observer):
             return
         key = ReplicaKey(process.id, process.directory_id)
         with self._up_to_what_is_left_out():
-            if process.core.role == "candidate" and met_an_old_peer(happened):
+            if met_an_old_peer(happened) and _votes_for_itself(key, effects):
                 raise NotInSpecification(
                     f"peers that know no pre-votes are not in the specification: node {process.id} "
                     "asks such a one for its vote"

@@ -90,7 +90,7 @@ def check_patience(twin: Twin, state: State) -> None:
     if isinstance(role, Follower):
         # The rank is that among the voters of when it began to wait, a twentieth each.
         due = role.fetch_deadline
-        most = max(config.fetch_timeout_ms * 3 // 2, config.election_backoff_max_ms)
+        most = max(config.fetch_timeout_ms * 7 // 4, config.election_backoff_max_ms)
     else:
         due = role.election_deadline
         most = 2 * config.election_timeout_ms + config.election_backoff_max_ms

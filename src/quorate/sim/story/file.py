@@ -36,14 +36,14 @@ class Block:
         return [(line, text) for line, text in numbered if not text.startswith("#")]
 
 
-def read_story(path: Path) -> str:
-    """The text of a story file, of whatever editor, or of the standard input where it is named `-`.
+def read_story(source: str | Path) -> str:
+    """The text of a story file, of whatever editor, or of the standard input where that is `-`.
 
     Raises StoryError where it cannot be read, and where it is a trace.
     """
-    name = str(path)
+    name = str(source)
     try:
-        raw = sys.stdin.buffer.read() if name == STDIN else path.read_bytes()
+        raw = sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
         text = raw.decode("utf-8-sig")
     except OSError as error:
         raise StoryError(name, 0, error.strerror or str(error)) from None

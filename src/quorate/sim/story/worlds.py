@@ -38,7 +38,7 @@ def is_world(text: str) -> bool:
     for line in text.splitlines():
         words = line.partition("#")[0].split()
         if words:
-            return words[0] in HEAD
+            return words[0] in HEAD and words[0] != "voters"  # which is a command, too
     return False
 
 
