@@ -1,6 +1,8 @@
-# make quickstart   run a durable three-controller quorum     make test   every test
-# make check        the fast inner loop                       make bench  the measurements
+# make quickstart   run a durable three-controller quorum     make test       every test, a slice of the long loops
+# make check        the fast inner loop                       make test-long  every test at full length
+# make bench        the measurements
 # make campaign     a day's fresh seeds of the simulator, as a table
+# make dist         the sdist and the wheel
 PYTHON ?= python3
 BIN := .venv/bin
 UV = $(if $(shell command -v uv),uv,$(BIN)/uv)
@@ -8,12 +10,16 @@ UV = $(if $(shell command -v uv),uv,$(BIN)/uv)
 PIP = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python
 
 # Tested again without the compiled parts; so is what changes the core in memory.
-PURE = $(addprefix tests/,formats wire raft storage node server embed) tests/test_native.py
+PURE = $(addprefix tests/,formats wire raft storage replica log_dirs config security node server embed) \
+  tests/test_native.py
+
+# The second pass repeats property tests of the first: it takes few examples, but for `make test-long`.
+AGAIN = QUORATE_PURE_PYTHON=1 $(if $(QUORATE_LONG),,QUORATE_QUICK=1)
 
 # The interpreter and pytest keep what they compiled, of the package and of rewritten tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: quickstart test check lint quick bench campaign lock clean native wheel
+.PHONY: quickstart test test-long check lint quick bench campaign lock clean native dist
 
 quickstart: .venv/runtime.stamp native
 	@$(BIN)/quorate quickstart $(ARGS)
@@ -24,11 +30,15 @@ WORKERS ?= 3
 
 # The compiler and the downloads leave a core to what stands beside them.
 test:
-	@$(MAKE) --no-print-directory -j 2 .venv/dev.stamp .kafka/tla.stamp
+	@$(MAKE) --no-print-directory -j 2 .venv/dev.stamp .kafka/suite.stamp
 	@$(MAKE) --no-print-directory -j 2 native lint
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
-	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n $(WORKERS) -m "not slow and not interop" $(PURE)
+	$(AGAIN) $(BIN)/pytest -n $(WORKERS) -m "not slow and not interop" $(PURE)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/raft tests/sim
+
+# tests/effort.py says what `make test` leaves to other days.
+test-long:
+	QUORATE_LONG=1 $(MAKE) --no-print-directory test
 
 # A Spark session takes as long as half of the rest: only where the pipeline differs from the commit.
 PIPELINE = src/quorate/spark src/quorate/cli tests/spark
@@ -37,7 +47,7 @@ QUICK = not slow and not interop$(if $(shell git status --porcelain -- $(PIPELIN
 # What takes longest is left out where neither it nor what it stands on differs from the commit:
 # the pipeline's tests without a session, and the simulator's whole worlds.
 UNDER_IT = $(addprefix src/quorate/,base wire formats metadata)
-UNDER_WORLDS = $(addprefix src/quorate/,raft storage controller node sim) tests/sim
+UNDER_WORLDS = $(addprefix src/quorate/,raft storage replica controller node sim) tests/sim
 unchanged = $(if $(shell git status --porcelain -- $(UNDER_IT) $(1)),,--ignore=$(2))
 LEFT = $(call unchanged,$(PIPELINE),tests/spark) \
   $(call unchanged,$(UNDER_WORLDS),tests/sim/test_sim_worlds.py)
@@ -60,11 +70,17 @@ lint:
 bench: .venv/dev.stamp native .kafka/libs.stamp
 	$(BIN)/python -m bench $(ARGS)
 
+# Every one of Kafka's own tests with our controllers, for hours; goes on where it was interrupted.
+kafka-suite: .venv/dev.stamp native .kafka/suite.stamp
+	PYTHONPATH=tests $(BIN)/python -m kafka_suite run $(ARGS)
+
 campaign: .venv/dev.stamp native
 	$(BIN)/quorate sim campaign --seeds today:5000 --jobs 2 --out build/campaigns/$(shell date -u +%Y%m%d-%H%M%S) $(ARGS)
 
-wheel: .venv/dev.stamp native
-	$(BIN)/python -m hatchling build -t wheel
+# The sdist, and the wheel built from it; with the compiled parts where there is a C compiler.
+dist: .venv/dev.stamp
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation $(ARGS)
 
 # In place and only when a source has changed; without a C compiler it says so and goes on.
 # The codec in a second; core, replica and simulator too, in a minute, where mypyc is installed.
@@ -86,13 +102,26 @@ native: | .venv/runtime.stamp
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@ .venv/runtime.stamp
 
+# What runs a controller, a broker and the tools of a release: java -cp '.kafka/libs/*' kafka.Kafka
+# and java -cp '.kafka/libs-4.4.0/*' kafka.Kafka, each with a properties file.
+KAFKA_JARS = mvn -q -f tools/kafka-pom.xml dependency:copy-dependencies
+
 .kafka/libs.stamp: tools/kafka-pom.xml
 	mkdir -p .kafka
-	mvn -q -f tools/kafka-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.kafka/libs
+	$(KAFKA_JARS) -DoutputDirectory=$(CURDIR)/.kafka/libs
 	touch $@
 
-# After the other: two Mavens at once get into each other's way.
-.kafka/tla.stamp: tools/tla-pom.xml | .kafka/libs.stamp
+# One after the other: two Mavens at once get into each other's way.
+.kafka/libs-4.4.0.stamp: tools/kafka-pom.xml | .kafka/libs.stamp
+	$(KAFKA_JARS) -Dkafka.version=4.4.0 -DoutputDirectory=$(CURDIR)/.kafka/libs-4.4.0
+	touch $@
+
+# Kafka's own tests; after the others, as Mavens do not run beside each other.
+.kafka/suite.stamp: tools/kafka-suite-pom.xml | .kafka/tla.stamp
+	mvn -q -f tools/kafka-suite-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.kafka/suite-libs
+	touch $@
+
+.kafka/tla.stamp: tools/tla-pom.xml | .kafka/libs-4.4.0.stamp
 	mkdir -p .kafka
 	mvn -q -f tools/tla-pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/.kafka/tla
 	touch $@

@@ -3,7 +3,7 @@
 They are the codec in C (`quorate.wire.build`) and, where mypyc is installed, the modules of
 COMPILED. Without them the same source runs in the interpreter, and nothing is lost but speed.
 Nothing is done while the manifest says that what is there was made from these very sources; with
-`--codec`, while it says so of the codec, for whoever has just changed a module and will not wait.
+`--codec`, while it says so of the codec, for a developer who has just changed a module and does not wait.
 """
 
 from __future__ import annotations
@@ -28,21 +28,27 @@ SOURCE: Final = ROOT / "src"
 PACKAGE: Final = SOURCE / "quorate"
 MANIFEST: Final = PACKAGE / "_native.json"
 _HOT: Final = {
-    "formats": "batch batch_records batch_view files snapshot varint",
     "base": "check",
     "embed": "node outstanding",
-    "node": "applier calls company controller disk handlers jobs machine proposals reads replica"
-    " sizes snapshots tail translate translate_peer",
+    "formats": "batch batch_records batch_view files snapshot varint",
+    "node": "apis controller_node describe envelope raft_rpc_inbound raft_rpc_outbound"
+    " record_parts request_limits requests write_queue",
     "raft": "*",
-    "server": "disk driver link listener peers",
-    "sim": "account chance clients content drive faults healing hours ledger machine marks network"
-    " news observe operations operators process seams trace wire world",
+    "replica": "applier disk_jobs disk_worker log_reads proposals replica"
+    " snapshot_policy state_machine tail",
+    "server": "disk driver listener peer_connection peers",
+    "sim": "prng",
     "sim/checks": "*",
-    "storage": "api disk disk_storage files log memory recovery scan segment snapshots",
+    "sim/coverage": "*",
+    "sim/run": "liveness",
+    "sim/world": "client_loop client_op clients cluster controller controller_clients controller_process"
+    " crash_points disk disk_operations dispatch durable_state fault_budget faults fingerprint kernel"
+    " network observable observer operators process state_machine trace wire world",
+    "storage": "api disk disk_storage log memory recovery scan segment snapshots",
     "wire": "frame header registry",
 }
-_OPEN: Final = ("raft/", "sim/observe.py")
-"""The explorer of `sim` freezes and thaws whole cores; whoever looks on subclasses Observer."""
+_OPEN: Final = ("raft/", "sim/world/observer.py")
+"""The explorer of `sim` freezes and thaws whole cores; observers subclass Observer."""
 COMPILED: Final = tuple(
     str(file.relative_to(PACKAGE))
     for folder, names in _HOT.items()
@@ -95,7 +101,7 @@ def has_compiler() -> bool:
 
 
 def flags() -> tuple[str, ...]:
-    """What the C compiler is told besides -O1; clang has an -O1 of its own."""
+    """The options of the C compiler besides -O1; clang has an -O1 of its own."""
     command = [*BUILD["compiler"](), *_FROM_O2, "-fsyntax-only", "-x", "c", os.devnull]
     taken = subprocess.run([*command, "-Werror"], capture_output=True).returncode == 0
     return _FROM_O2 if taken else ()
@@ -130,6 +136,8 @@ def build(modules: Sequence[str]) -> list[str]:
     began_ns = time.time_ns()
     manifest = wanted(modules)
     if MANIFEST.exists() and json.loads(MANIFEST.read_text()) == manifest:
+        # Every start of the command reads what is newer than the manifest.
+        os.utime(MANIFEST, ns=(began_ns, began_ns))
         return []
     made = ["wire/_native.c"]
     with tempfile.TemporaryDirectory(prefix="quorate-build-") as folder:
@@ -189,10 +197,12 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["mypyc"]:
         compile_modules(arguments[1], arguments[2:])
         return
-    if "--codec" in arguments and codec_is_current():
+    if arguments not in ([], ["--codec"]):
+        sys.exit(f"unknown arguments: {' '.join(arguments)}; known is --codec")
+    if arguments and codec_is_current():
         return
     try:
-        made = build(() if "--codec" in arguments else COMPILED)
+        made = build(() if arguments else COMPILED)
     except (OSError, subprocess.CalledProcessError) as error:
         remove()
         print(f"{BUILD['explain'](error)}: everything runs in the interpreter.", file=sys.stderr)

