@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quorate.base.errors import BrokenInvariant
+from quorate.base.errors import InvariantError
 
 
 def check(condition: bool, what: str, *facts: object) -> None:
-    """Raise BrokenInvariant(`what` and the facts) unless `condition` holds."""
+    """Raise InvariantError(`what` and the facts) unless `condition` holds."""
     if not condition:
-        raise BrokenInvariant(what if not facts else f"{what}: {', '.join(map(repr, facts))}")
+        raise InvariantError(what if not facts else f"{what}: {', '.join(map(repr, facts))}")

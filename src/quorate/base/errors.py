@@ -1,6 +1,6 @@
 """Kafka's protocol error codes and the errors that this package raises.
 
-The code, name and retriability of each entry are those of Kafka 4.3.1
+The code, name and retriability of each entry are those of Kafka 4.4.0
 (`org.apache.kafka.common.protocol.Errors`), and so are the texts of those that we send with theirs.
 """
 
@@ -148,16 +148,21 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+    GROUP_DELETION_FAILED = 134
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
+    CONTROLLER_ID_NOT_REGISTERED = 136
 
     @property
     def message(self) -> str | None:
-        """Kafka's text for it (`Errors.message()`); None for NONE, and where nothing sends it."""
-        return _MESSAGES.get(self)
+        """Kafka's text for it (`Errors.message()`); None for NONE."""
+        from quorate.base.error_messages import MESSAGES  # most starts of the command need none
+
+        return MESSAGES.get(self)
 
     def is_all_of(self, message: str | None) -> bool:
         """Does a message beside the code say nothing more than the code?
 
-        An attempt that ran out of time is told so; one that was refused gets the reason
+        A timeout needs no other message; a refusal carries its reason
         (`RaftUtil.addVoterResponse`, AddVoterHandler, RemoveVoterHandler).
         """
         return not message or message == self.message
@@ -174,18 +179,6 @@ class ErrorCode(IntEnum):
 
 
 _BY_CODE: Final = {int(code): code for code in ErrorCode}
-
-_MESSAGES: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: (
-        "For requests intended only for the leader, this error indicates that the broker is not "
-        "the current leader. For requests intended for any replica, this error indicates that the "
-        "broker is not a replica of the topic partition."
-    ),
-    ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
-    ErrorCode.DUPLICATE_VOTER: "The voter is already part of the set of voters.",
-    ErrorCode.POLICY_VIOLATION: "Request parameters do not satisfy the configured policy.",
-}
 
 _RETRIABLE: Final = frozenset(
     {
@@ -234,7 +227,7 @@ class QuorateError(Exception):
     exit_code: int = 1
 
 
-class BrokenInvariant(QuorateError):
+class InvariantError(QuorateError):
     """A condition that must always hold did not: a defect of ours, never of the input."""
 
     exit_code = 70

@@ -1,4 +1,4 @@
-"""Values that nobody changes, made fast."""
+"""Immutable values, made fast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ held_at_run_time = False
 def frozen(cls: type[T]) -> type[T]:
     """A dataclass with slots that may not be changed: with `==` and a hash, as `frozen=True` gives.
 
-    That nobody changes it is held by the type checker, and by the tests. At run time it would make
+    The type checker and the tests hold that it is immutable. At run time it would make
     each of the dozen values of a step four times as slow to build.
     """
     return dataclass(slots=True, unsafe_hash=True, frozen=held_at_run_time)(cls)

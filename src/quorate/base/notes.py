@@ -1,6 +1,6 @@
 """Facts for a node's log: a note is a str, and its class says how grave it is.
 
-A plain str is a fact of life. Whoever prints notes need not know the difference.
+A plain str is information. Code that prints notes need not distinguish the classes.
 """
 
 from __future__ import annotations

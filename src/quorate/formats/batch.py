@@ -21,7 +21,7 @@ from quorate.formats.control import (
     decode_control,
     encode_control,
 )
-from quorate.formats.errors import BatchError, IncompleteBatch, RecordError
+from quorate.formats.errors import BatchError, IncompleteBatchError, RecordError
 from quorate.formats.varint import encode_signed
 from quorate.raft.values import Batch
 from quorate.raft.values import ControlRecord as RaftControlRecord
@@ -70,19 +70,19 @@ _EPOCH: Final = struct.Struct(">i")
 def read_batch(buf: Buffer, start: int, origin: int = 0) -> BatchView:
     """The batch that begins at `start` of `buf`; only its bounds are checked.
 
-    `origin` is the position of `buf` in its file. Raises IncompleteBatch when `buf` ends first,
+    `origin` is the position of `buf` in its file. Raises IncompleteBatchError when `buf` ends first,
     BatchError when the length cannot be one.
     """
     position = origin + start
     room = len(buf) - start
     if room < PREFIX_SIZE:
-        raise IncompleteBatch(f"only {room} bytes are left of a batch", position)
+        raise IncompleteBatchError(f"only {room} bytes are left of a batch", position)
     base_offset, length = _PREFIX.unpack_from(buf, start)
     if length < HEADER_SIZE - PREFIX_SIZE:
         raise BatchError(f"length {length} is less than a batch's header", position)
     size = PREFIX_SIZE + length
     if room < size:
-        raise IncompleteBatch(f"only {room} of {size} bytes of a batch are there", position)
+        raise IncompleteBatchError(f"only {room} of {size} bytes of a batch are there", position)
     data = bytes(buf[start : start + size])
     (
         base_offset,
@@ -123,14 +123,14 @@ def iter_batches(
     """Every batch of `buf`, verified (format, checksum, attributes, count).
 
     `origin` is the position of `buf` in its file. With `cut_tail` an incomplete last batch ends
-    the iteration, as in the answer to a Fetch; else it raises IncompleteBatch. Raises BatchError,
+    the iteration, as in the answer to a Fetch; else it raises IncompleteBatchError. Raises BatchError,
     whose position is where the sound batches end.
     """
     start, end = 0, len(buf)
     while start < end:
         try:
             view = read_batch(buf, start, origin)
-        except IncompleteBatch:
+        except IncompleteBatchError:
             if cut_tail:
                 return
             raise

@@ -1,4 +1,4 @@
-"""The records inside a batch: the hot loop of every replay, and its strict twin.
+"""The records inside a batch: the hot loop of every replay, and its strict version.
 
 Layout: varint length, attributes (ignored), varint timestamp delta, varint offset delta, key and
 value with varint lengths (-1 for none), varint header count (`DefaultRecord`). What a metadata log

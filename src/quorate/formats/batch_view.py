@@ -17,6 +17,12 @@ _NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _CRC_FROM: Final = 21
 
 
+def compression_name(attributes: int) -> str | None:
+    """The codec of a batch of any format; None for an unknown one."""
+    kind = attributes & _COMPRESSION
+    return _NAMES[kind] if kind < len(_NAMES) else None
+
+
 @dataclass(slots=True)
 class BatchView:
     """One batch: the fields of its header, and all its bytes."""
@@ -58,8 +64,7 @@ class BatchView:
     @property
     def compression(self) -> str:
         """`none`, or the name of the codec, or `unknown (n)`."""
-        kind = self.attributes & _COMPRESSION
-        return _NAMES[kind] if kind < len(_NAMES) else f"unknown ({kind})"
+        return compression_name(self.attributes) or f"unknown ({self.attributes & _COMPRESSION})"
 
     @property
     def crc_matches(self) -> bool:

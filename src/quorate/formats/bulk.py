@@ -41,7 +41,7 @@ def value_bounds(
     """Where the values of the data batches in `data` lie, whose records lie between these places.
 
     The first bytes of all values, and those behind their last (int64 each); and of each batch
-    whether it is as Kafka writes it (a byte, 0 or 1): of others no value is told.
+    whether it is as Kafka writes it (a byte, 0 or 1): for others the bounds are meaningless.
     """
     found: tuple[bytes, bytes, bytes] = _NATIVE.value_bounds(data, starts, ends, counts)  # type: ignore[union-attr]
     return found
@@ -69,7 +69,7 @@ def _columns(cls: type[Message], version: int) -> tuple[tuple[Any, ...], ...]:
 
 
 def _column(field: Field, version: int) -> tuple[Any, ...]:
-    """What `native_c/bulk.h` is told of a field."""
+    """The description of a field for `native_c/bulk.h`."""
     tagged = field.tag is not None
     return (
         f',"{field.json_name}":'.encode(),

@@ -12,9 +12,11 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.formats.batch import HEADER_SIZE, BatchView, values
+from quorate.formats.batch_view import compression_name
 from quorate.formats.control import ControlMessage, ControlType, control_type, decode_message
 from quorate.formats.errors import BatchError, RecordError
 from quorate.formats.json_text import text, to_json
+from quorate.formats.legacy_batch import FIRST_MAGIC, LegacyBatch, LegacyFormatError
 from quorate.formats.quick_json import RecordPrinter
 from quorate.formats.varint import read_signed
 
@@ -32,6 +34,17 @@ _MAX_INT32: Final = 0x7FFFFFFF
 
 class DumpError(QuorateError):
     """The file cannot be read on; what came before was printed."""
+
+
+class CutLineError(DumpError):
+    """A line that cannot be completed; `start` is what Kafka's tool prints of it."""
+
+    def __init__(self, what: str, start: str) -> None:
+        super().__init__(what, start)
+        self.start = start
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 @dataclass(slots=True)
@@ -54,23 +67,59 @@ class DumpOptions:
 
 
 def batch_line(view: BatchView) -> str:
-    """The line of a batch."""
+    """The line of a batch. Raises CutLineError where Kafka's tool fails within the line."""
+    if view.magic < FIRST_MAGIC:
+        return _legacy_line(view)
     delete_horizon = f"OptionalLong[{view.base_timestamp}]" if view.attributes & 0x40 else ""
     sequence = view.base_sequence
     last = -1 if sequence == -1 else _sequence(sequence, view.last_offset_delta)
-    return (
+    start = (
         f"baseOffset: {view.base_offset} lastOffset: {view.last_offset} count: {view.count} "
         f"baseSequence: {sequence} lastSequence: {last} producerId: {view.producer_id} "
         f"producerEpoch: {view.producer_epoch} partitionLeaderEpoch: {view.epoch} "
         f"isTransactional: {_bool(view.attributes & 0x10)} isControl: {_bool(view.is_control)} "
-        f"deleteHorizonMs: {delete_horizon or 'OptionalLong.empty'} position: {view.position} "
+        f"deleteHorizonMs: {delete_horizon or 'OptionalLong.empty'}"
+    )
+    if compression_name(view.attributes) is None:
+        raise CutLineError(_unknown_codec(view), start)
+    return (
+        f"{start} position: {view.position} "
         f"{_time_word(view)}: {view.max_timestamp} size: {view.size} magic: {view.magic} "
         f"compresscodec: {view.compression} crc: {view.crc} isvalid: {_bool(view.crc_matches)}"
     )
 
 
+def _unknown_codec(view: BatchView) -> str:
+    return (
+        f"batch at byte {view.position}: {view.compression} compressed records are not supported: a "
+        "metadata log never holds them"
+    )
+
+
+def _legacy_line(view: BatchView) -> str:
+    start = f"offset: {view.base_offset}"
+    try:
+        batch = LegacyBatch.of(view)
+        return (
+            f"{start} position: {batch.position} {batch.time_word}: {batch.timestamp} "
+            f"size: {batch.size} magic: {batch.magic} compresscodec: {batch.compression} "
+            f"crc: {batch.crc} isvalid: {_bool(batch.crc_matches)}"
+        )
+    except LegacyFormatError as error:
+        raise CutLineError(_damaged_format(view, str(error)), start) from None
+
+
+def _damaged_format(view: BatchView, why: str) -> str:
+    return (
+        f"batch at byte {view.position} has format {view.magic}, but a metadata log has format 2 "
+        f"only: {why}"
+    )
+
+
 def batch_json(view: BatchView) -> str:
-    """The facts of a batch as a JSON object."""
+    """The facts of a batch as a JSON object. Raises DumpError for a format before 2."""
+    if view.magic < FIRST_MAGIC:
+        raise DumpError(_damaged_format(view, "--json does not print it"))
     return (
         f'{{"kind":"batch","baseOffset":{view.base_offset},"lastOffset":{view.last_offset},'
         f'"count":{view.count},"partitionLeaderEpoch":{view.epoch},'
@@ -117,6 +166,9 @@ class RecordDump:
 
     def lines(self, view: BatchView) -> Iterator[list[str]]:
         """A line for each record, in pieces; raises DumpError at the first that cannot be read."""
+        if view.magic < FIRST_MAGIC:
+            yield [self._legacy_line(view)]
+            return
         found = self._sound(view)
         if found is None:
             for record in loose_records(view):
@@ -199,11 +251,65 @@ class RecordDump:
                 line += f"{prefix}payload: {_plain(record.value)}"
         return line
 
+    def _legacy_line(self, view: BatchView) -> str:
+        """The line of the one record of a batch of format 0 or 1."""
+        self.trail.follow(view.base_offset, view.base_offset)
+        line = ""
+        try:
+            batch = legacy_record(view)
+            if not self._options.skip_record_metadata:
+                line = (
+                    f"| offset: {batch.offset} {batch.time_word}: {batch.timestamp} "
+                    f"keySize: {batch.key_size} valueSize: {batch.value_size} "
+                    f"isValid: {_bool(batch.crc_matches)} crc: {batch.crc}"
+                )
+            if self._options.print_data:
+                prefix = " " if line else "| "
+                line += self._legacy_contents(batch, prefix)
+        except LegacyFormatError as error:
+            raise CutLineError(_damaged_format(view, str(error)), line) from None
+        return line
+
+    def _legacy_contents(self, batch: LegacyBatch, prefix: str) -> str:
+        if self._options.decode:
+            try:
+                record = LooseRecord(batch.offset, batch.timestamp, None, batch.value)
+                payload = self._payload(record)
+            except LegacyFormatError as error:
+                payload = f"Error at {batch.offset}, skipping. {error.java}"
+            return f"{prefix}payload: {payload}"
+        fields = (("key", batch.key), ("payload", batch.value))
+        parts = [f"{name}: {_plain(value)}" for name, value in fields if value is not None]
+        return f"{prefix}{' '.join(parts)}" if parts else ""
+
     def _payload(self, record: LooseRecord) -> str:
         try:
             return self._print(record.value or b"")
         except RecordError as error:
             return _in_words_of_kafka(record.offset, error)
+
+
+def legacy_record(view: BatchView) -> LegacyBatch:
+    """A batch of format 0 or 1 as its one record. Raises LegacyFormatError if it is compressed."""
+    batch = LegacyBatch.of(view)
+    if batch.compression != "none":
+        raise LegacyFormatError(f"its {batch.compression} compressed records cannot be read")
+    return batch
+
+
+def batch_last_offset(view: BatchView) -> int:
+    """The last offset of a batch of any format (inclusive)."""
+    return view.base_offset if view.magic < FIRST_MAGIC else view.last_offset
+
+
+def newest_timestamp(view: BatchView) -> int:
+    """Of all records of a batch of any format, in ms; -1 without records. Raises DumpError."""
+    if view.magic >= FIRST_MAGIC:
+        return max((record.timestamp for record in loose_records(view)), default=-1)
+    try:
+        return max(legacy_record(view).timestamp, -1)
+    except LegacyFormatError as error:
+        raise DumpError(_damaged_format(view, str(error))) from None
 
 
 def sound_values(view: BatchView) -> list[bytes] | None:
@@ -223,11 +329,10 @@ def _records_of(view: BatchView, found: list[bytes]) -> Iterator[LooseRecord]:
 
 def loose_records(view: BatchView) -> Iterator[LooseRecord]:
     """Every record as far as it can be read; raises DumpError at the first that cannot."""
-    if view.compression != "none":
-        raise DumpError(
-            f"batch at byte {view.position}: {view.compression} compressed records are not "
-            "supported: a metadata log never holds them"
-        )
+    if view.count < 0:
+        raise DumpError(f"batch at byte {view.position}: invalid record count {view.count}")
+    if view.count and view.compression != "none":
+        raise DumpError(_unknown_codec(view))
     data, position = view.data, HEADER_SIZE
     for index in range(view.count):
         try:

@@ -22,12 +22,12 @@ class BatchError(FormatError):
         self.position = position
 
 
-class IncompleteBatch(BatchError):
+class IncompleteBatchError(BatchError):
     """The bytes end inside a batch: a torn tail, or an answer cut at its size limit."""
 
 
 class RecordError(FormatError):
-    """A record's value is damaged, of an unknown type, or of a version that 4.3.1 lacks."""
+    """A record's value is damaged, of an unknown type, or of a version that 4.4.0 lacks."""
 
     def __init__(self, what: str, detail: str = "") -> None:
         super().__init__(f"{what}: {detail}" if detail else what)
@@ -35,5 +35,5 @@ class RecordError(FormatError):
         """Without the detail: what Kafka's tools print."""
 
 
-class NewerRecord(RecordError):
-    """A record of a type or version that 4.3.1 lacks: whole, as far as anyone here can tell."""
+class NewerRecordError(RecordError):
+    """A record of a type or version that 4.4.0 lacks. Its bytes are complete as far as known."""

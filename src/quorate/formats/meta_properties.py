@@ -14,7 +14,7 @@ from quorate.base.errors import QuorateError
 from quorate.base.ids import Uuid, uuid_from_text, uuid_to_text
 from quorate.formats.errors import FormatError
 from quorate.formats.files import META_PROPERTIES
-from quorate.formats.properties import MalformedProperties, load_properties
+from quorate.formats.properties import PropertiesError, load_properties
 
 _HASH_ORDER: Final = ("node.id", "broker.id", "directory.id", "version", "cluster.id")
 MEMBERS_VERSION: Final = "quorate.embed"
@@ -28,7 +28,7 @@ _ESCAPES: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {
     char: "\\" + char for char in "\\=:#!"
 }
 
-HOW_TO_MEND: Final = (
+HOW_TO_REPAIR: Final = (
     ". Put the file back as it was: version=1, and cluster.id, node.id and directory.id as the "
     "rest of the quorum knows this node ('metadata-quorum describe --replication')"
 )
@@ -82,7 +82,7 @@ def decode_meta_properties(data: bytes, where: str = META_PROPERTIES) -> MetaPro
     id_key = "node.id" if version else "broker.id"
     for key in ("cluster.id", id_key) if version else ():
         if key not in properties:
-            raise FormatError(f"{where}: {key} was not found{HOW_TO_MEND}")
+            raise FormatError(f"{where}: {key} was not found{HOW_TO_REPAIR}")
     node_id = properties.get(id_key)
     directory_id = properties.get("directory.id")
     return MetaProperties(
@@ -97,15 +97,15 @@ def decode_meta_properties(data: bytes, where: str = META_PROPERTIES) -> MetaPro
 def _parse(data: bytes, where: str) -> dict[str, str]:
     try:
         return {key: found.value for key, found in load_properties(data).items()}
-    except MalformedProperties as error:
+    except PropertiesError as error:
         reason = f"{error} (line {error.line})"
-        raise FormatError(f"{where}: not a properties file: {reason}{HOW_TO_MEND}") from None
+        raise FormatError(f"{where}: not a properties file: {reason}{HOW_TO_REPAIR}") from None
 
 
 def _integer(text: str, key: str, where: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
-        raise FormatError(f"{where}: {key}={text} is not a whole number{HOW_TO_MEND}")
+        raise FormatError(f"{where}: {key}={text} is not a whole number{HOW_TO_REPAIR}")
     return int(text)
 
 
@@ -113,7 +113,7 @@ def _uuid(text: str, where: str) -> Uuid:
     try:
         return uuid_from_text(text)
     except QuorateError as error:
-        raise FormatError(f"{where}: directory.id: {error}{HOW_TO_MEND}") from None
+        raise FormatError(f"{where}: directory.id: {error}{HOW_TO_REPAIR}") from None
 
 
 def _escape(value: str) -> str:

@@ -1,7 +1,7 @@
-"""The 26 record types of a metadata log, each in all its versions.
+"""The 27 record types of a metadata log, each in all its versions.
 
-Declared as Kafka 4.3.1's `metadata/src/main/resources/common/metadata` says; meanings of the
-fields are told in those files and in KIP-631. Types 6, 13 and 16 do not exist.
+Declared as Kafka 4.4.0's `metadata/src/main/resources/common/metadata` says; those files
+and KIP-631 define the meanings of the fields. Types 6, 13 and 16 do not exist.
 """
 
 from __future__ import annotations
@@ -231,3 +231,7 @@ class RegisterControllerRecord(Message, kind="metadata", key=27, versions=(0, 0)
 
 class ClearElrRecord(Message, kind="metadata", key=28, versions=(0, 0), flexible=0):
     topic_name: str = string()
+
+
+class UnregisterControllerRecord(Message, kind="metadata", key=29, versions=(0, 0), flexible=0):
+    controller_id: int = int32()

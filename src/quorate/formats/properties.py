@@ -14,7 +14,7 @@ _ESCAPE: Final = re.compile(r"\\(u([0-9a-fA-F]{4})|.)", re.DOTALL)
 _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-class MalformedProperties(ValueError):
+class PropertiesError(ValueError):
     """A text that Java refuses, too; `line` counts from 1."""
 
     def __init__(self, reason: str, line: int) -> None:
@@ -32,7 +32,7 @@ class Property(NamedTuple):
 def load_properties(data: bytes) -> dict[str, Property]:
     """What an ISO-8859-1 text sets, by key; of a key that comes again the last one counts.
 
-    Raises MalformedProperties: a `\\u` without its four hexadecimal digits, nothing else is wrong.
+    Raises PropertiesError: a `\\u` without its four hexadecimal digits, nothing else is wrong.
     """
     found = {}
     for number, line in _logical_lines(data.decode("iso-8859-1")):
@@ -75,7 +75,7 @@ def _unescaped(text: str, line: int) -> str:
         if digits is not None:
             return chr(int(digits, 16))
         if letter == "u":
-            raise MalformedProperties("Malformed \\uxxxx encoding.", line)
+            raise PropertiesError("Malformed \\uxxxx encoding.", line)
         return _LETTERS.get(letter, letter)
 
     # Java's strings are UTF-16: two escapes may be one character.

@@ -120,14 +120,14 @@ def compile_shape(value: bytes) -> Quick | None:
         shape = _Shape(value, version)
         shape.constant(0, position)
         data = shape.walk(cls, position)
-    except (_NoShape, RecordError):
+    except (_NoShapeError, RecordError):
         return None
     if len(shape.names) > _MAX_VALUES:
         return None
     return shape.compile(f'{{{{"type":"{type_name(cls)}","version":{version},"data":{data}}}}}')
 
 
-class _NoShape(Exception):
+class _NoShapeError(Exception):
     """The text depends on more than a shape can check."""
 
 
@@ -160,11 +160,11 @@ class _Shape:
         for _ in range(self._varint()):
             tag, size = self._varint(), self._varint()
             if tag not in tagged:
-                raise _NoShape
+                raise _NoShapeError
             end = self._position + size
             templates[tagged[tag].name] = self._tagged(tagged[tag])
             if self._position != end:
-                raise _NoShape
+                raise _NoShapeError
         members = [
             f'"{field.json_name}":{templates[field.name]}'
             for field in cls.schema.fields
@@ -218,13 +218,13 @@ class _Shape:
         if field.type_name in SIZES:
             self._checks.append(f"{self.names[before]} == {field.default!r}")
         elif not _differs(field, template):
-            raise _NoShape
+            raise _NoShapeError
         return template
 
     def _field(self, field: Field) -> str:
         if field.type_name == "struct":
             if field.nullable_in(self._version):
-                raise _NoShape
+                raise _NoShapeError
             return self.walk(field.struct, self._position)
         if field.type_name in SIZES:
             return self._scalar(field.type_name)

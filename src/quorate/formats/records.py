@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from quorate.formats import metadata_records
-from quorate.formats.errors import NewerRecord, RecordError
+from quorate.formats.errors import NewerRecordError, RecordError
 from quorate.formats.metadata_records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -36,6 +36,7 @@ from quorate.formats.metadata_records import (
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "TopicRecord",
     "UnfenceBrokerRecord",
     "UnregisterBrokerRecord",
+    "UnregisterControllerRecord",
     "UserScramCredentialRecord",
     "ZkMigrationStateRecord",
     "change_version",
@@ -146,10 +148,10 @@ def read_frame(value: bytes) -> tuple[type[Message], int, int]:
     version, position = _read_short(value, position, "version")
     cls = RECORD_TYPES.get(key)
     if cls is None:
-        raise NewerRecord(f"Unknown metadata id {key}")
+        raise NewerRecordError(f"Unknown metadata id {key}")
     low, high = cls.schema.versions
     if not low <= version <= high:
-        raise NewerRecord(
+        raise NewerRecordError(
             f"{cls.__name__} version {version} is not supported, only {low} to {high}: "
             "a newer Kafka may have written it"
         )

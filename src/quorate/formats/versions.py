@@ -1,6 +1,6 @@
 """metadata.version and the other features: levels, names, defaults, dependencies.
 
-Facts of Kafka 4.3.1 (`MetadataVersion`, `Feature` and its `*Version` enums). A level is an int;
+Facts of Kafka 4.4.0 (`MetadataVersion`, `Feature` and its `*Version` enums). A level is an int;
 which version of a record may be written at a metadata.version is answered by `record_version`.
 """
 
@@ -49,6 +49,9 @@ class MetadataVersion(IntEnum):
     IBP_4_2_IV1 = 29
     IBP_4_3_IV0 = 30
     IBP_4_4_IV0 = 31
+    IBP_4_4_IV1 = 32
+    IBP_4_4_IV2 = 33
+    IBP_4_5_IV0 = 34
 
     def __str__(self) -> str:
         """As people write it: `4.3-IV0`."""
@@ -73,6 +76,11 @@ class MetadataVersion(IntEnum):
     @property
     def scram(self) -> bool:
         return self >= MetadataVersion.IBP_3_5_IV2
+
+    @property
+    def bumps_leader_epoch_on_isr_shrink(self) -> bool:
+        """Brokers of these levels need it (KAFKA-15021)."""
+        return self < MetadataVersion.IBP_3_6_IV0
 
     @property
     def transactions(self) -> bool:
@@ -102,13 +110,20 @@ class MetadataVersion(IntEnum):
     def cordoned_log_dirs(self) -> bool:
         return self >= MetadataVersion.IBP_4_3_IV0
 
+    @property
+    def controller_unregistration(self) -> bool:
+        """UnregisterControllerRecord (KIP-1312)."""
+        return self >= MetadataVersion.IBP_4_4_IV2
+
 
 MINIMUM: Final = MetadataVersion.IBP_3_3_IV3
-LATEST_PRODUCTION: Final = MetadataVersion.IBP_4_3_IV0
-LATEST: Final = MetadataVersion.IBP_4_4_IV0
+DEFAULT: Final = MetadataVersion.IBP_4_3_IV0
+"""The level of a new cluster; a later one only on request (decision 12)."""
+LATEST_PRODUCTION: Final = MetadataVersion.IBP_4_4_IV2
+LATEST: Final = MetadataVersion.IBP_4_5_IV0
 
 _CHANGED_METADATA: Final = frozenset(
-    MetadataVersion(level) for level in (7, 8, 11, 13, 14, 15, 17, 23, 30)
+    MetadataVersion(level) for level in (7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33)
 )
 
 
@@ -203,7 +218,7 @@ FEATURES: Final = {
             MetadataVersion.IBP_4_1_IV0,
             needs={METADATA_VERSION: MetadataVersion.IBP_4_0_IV1},
         ),
-        _feature("share.version", MetadataVersion.IBP_4_2_IV0),
+        _feature("share.version", MetadataVersion.IBP_4_2_IV0, MetadataVersion.IBP_4_4_IV0),
         _feature("streams.version", MetadataVersion.IBP_4_2_IV1),
     )
 }
@@ -258,12 +273,16 @@ _RECORD_VERSIONS: Final[dict[str, tuple[tuple[MetadataVersion, int], ...]]] = {
 def record_version(name: str, metadata_version: MetadataVersion) -> int:
     """Which version of the record type `name` is written at `metadata_version`.
 
-    Raises FeatureError for a RegisterControllerRecord where the level has none.
+    Raises FeatureError for a record of a controller's registration where the level has none.
     BrokerRegistrationChangeRecord is the exception: see `records.change_version`.
     """
     if name == "RegisterControllerRecord" and not metadata_version.controller_registration:
         raise FeatureError(
             f"Controller registration is not supported in MetadataVersion {metadata_version}"
+        )
+    if name == "UnregisterControllerRecord" and not metadata_version.controller_unregistration:
+        raise FeatureError(
+            f"Controller unregistration is not supported in MetadataVersion {metadata_version}"
         )
     for since, version in _RECORD_VERSIONS.get(name, ()):
         if metadata_version >= since:

@@ -18,6 +18,7 @@ from quorate.formats.records import (
     RegisterControllerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
 from quorate.metadata.errors import ReplayError
 from quorate.metadata.image import (
@@ -105,6 +106,13 @@ def register_controller(cluster: Cluster, record: RegisterControllerRecord) -> C
         features=_features(record.features),
     )
     return replace(cluster, controllers=cluster.controllers.set(controller.id, controller))
+
+
+def unregister_controller(cluster: Cluster, record: UnregisterControllerRecord) -> Cluster:
+    """Forget the controller, if it is registered (`ClusterDelta` does not ask)."""
+    if record.controller_id not in cluster.controllers:
+        return cluster
+    return replace(cluster, controllers=cluster.controllers.delete(record.controller_id))
 
 
 def _registered(cluster: Cluster, record: str, broker_id: int, epoch: int) -> Broker:

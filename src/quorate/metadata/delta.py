@@ -35,6 +35,7 @@ from quorate.formats.records import (
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
@@ -42,7 +43,7 @@ from quorate.metadata import cluster, security, settings
 from quorate.metadata.errors import ReplayError
 from quorate.metadata.image import Image
 from quorate.metadata.interning import Interner
-from quorate.metadata.topics import TopicsDelta
+from quorate.metadata.topics import TopicsDelta, Touched
 
 
 class ImageDelta:
@@ -51,16 +52,20 @@ class ImageDelta:
     The image stays as it is. After an error the delta is of no use any more.
     """
 
-    def __init__(self, image: Image, interner: Interner | None = None) -> None:
+    def __init__(
+        self, image: Image, interner: Interner | None = None, touched: Touched | None = None
+    ) -> None:
+        """touched: filled with the topics and partitions that change; None: nobody asks."""
         self.image = image
         """The image so far, but for its topics."""
         self.interner = Interner() if interner is None else interner
         self._topics: TopicsDelta | None = None
+        self._touched = touched
 
     @property
     def topics(self) -> TopicsDelta:
         if self._topics is None:
-            self._topics = TopicsDelta(self.image.topics, self.interner)
+            self._topics = TopicsDelta(self.image.topics, self.interner, self._touched)
         return self._topics
 
     def replay(self, record: object) -> None:
@@ -90,6 +95,15 @@ def _part(name: str, change: Callable[[Any, Any], Any]) -> Rule:
         after = change(before, record)
         if after is not before:
             delta.image = replace(delta.image, **{name: after})
+
+    return rule
+
+
+def _whole(change: Callable[[Image, Any], Image]) -> Rule:
+    """The rule that replaces several parts of the image."""
+
+    def rule(delta: ImageDelta, record: object) -> None:
+        delta.image = change(delta.image, record)
 
     return rule
 
@@ -128,8 +142,8 @@ _RULES: Final[dict[type, Rule]] = {
     ClientQuotaRecord: _part("client_quotas", settings.set_client_quota),
     ProducerIdsRecord: _part("next_producer_id", settings.set_next_producer_id),
     BrokerRegistrationChangeRecord: _part("cluster", cluster.change_broker),
-    AccessControlEntryRecord: _part("acls", security.set_acl),
-    RemoveAccessControlEntryRecord: _part("acls", security.remove_acl),
+    AccessControlEntryRecord: _whole(security.set_acl),
+    RemoveAccessControlEntryRecord: _whole(security.remove_acl),
     NoOpRecord: _nothing,
     ZkMigrationStateRecord: _nothing,
     RemoveUserScramCredentialRecord: _part("scram", security.remove_scram),
@@ -138,5 +152,6 @@ _RULES: Final[dict[type, Rule]] = {
     AbortTransactionRecord: _misplaced,
     RemoveDelegationTokenRecord: _part("delegation_tokens", security.remove_token),
     RegisterControllerRecord: _part("cluster", cluster.register_controller),
+    UnregisterControllerRecord: _part("cluster", cluster.unregister_controller),
     ClearElrRecord: lambda delta, record: delta.topics.clear_elr(record),
 }

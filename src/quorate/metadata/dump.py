@@ -25,7 +25,7 @@ from quorate.formats.records import (
     UserScramCredentialRecord,
 )
 from quorate.formats.versions import METADATA_VERSION, MetadataVersion, record_version
-from quorate.metadata.errors import UnwritableMetadata
+from quorate.metadata.errors import UnwritableMetadataError
 from quorate.metadata.image import (
     MIGRATING_DIRECTORY,
     Broker,
@@ -40,10 +40,10 @@ from quorate.metadata.order import in_order
 from quorate.wire.schema import Message
 
 RecordAndVersion = tuple[Message, int]
-OnLoss = Callable[[UnwritableMetadata], None]
+OnLoss = Callable[[UnwritableMetadataError], None]
 
 
-def refuse_loss(error: UnwritableMetadata) -> None:
+def refuse_loss(error: UnwritableMetadataError) -> None:
     """The default: nothing may be lost."""
     raise error
 
@@ -60,7 +60,7 @@ def records(
     on_loss: called wherever the level has no words for something; by default it raises.
         ELR sets are left out without a loss while the feature is off, as Kafka does.
 
-    Raises UnwritableMetadata when the image has no metadata.version.
+    Raises UnwritableMetadataError when the image has no metadata.version.
     """
     writer = Writer(image, metadata_version, on_loss)
     yield from writer.before_topics()
@@ -79,7 +79,7 @@ class Writer:
     ) -> None:
         version = image.features.metadata_version if metadata_version is None else metadata_version
         if version is None:
-            raise UnwritableMetadata(None, "the metadata version itself")
+            raise UnwritableMetadataError(None, "the metadata version itself")
         self.version = version
         self._image = image
         self._on_loss = on_loss
@@ -87,7 +87,7 @@ class Writer:
         self._partition_version = record_version("PartitionRecord", version)
 
     def lose(self, loss: str) -> None:
-        self._on_loss(UnwritableMetadata(self.version, loss))
+        self._on_loss(UnwritableMetadataError(self.version, loss))
 
     def before_topics(self) -> Iterator[RecordAndVersion]:
         """Features, brokers, controllers."""

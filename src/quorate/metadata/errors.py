@@ -16,7 +16,7 @@ class ReplayError(QuorateError):
     exit_code = 65
 
 
-class UnwritableMetadata(QuorateError):
+class UnwritableMetadataError(QuorateError):
     """The image holds something that its metadata.version has no record for.
 
     `loss` says what would be lost (`UnwritableMetadataException`).

@@ -13,7 +13,7 @@ Source of the content: the classes of `org.apache.kafka.image`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +33,10 @@ MIGRATING_DIRECTORY: Final = ZERO_UUID
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
+BROKER_LOGGER_RESOURCE: Final = 8
+CLIENT_METRICS_RESOURCE: Final = 16
+GROUP_RESOURCE: Final = 32
+"""Types of config resources (`ConfigResource.Type`). No record has the loggers' type."""
 
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
@@ -144,6 +148,18 @@ class Acl(NamedTuple):
     operation: int
     permission_type: int
 
+    @property
+    def pattern(self) -> AclPattern:
+        return AclPattern(self.resource_type, self.pattern_type, self.resource_name)
+
+
+class AclPattern(NamedTuple):
+    """Which resources an entry is about: pattern type 3 is literal, 4 is prefixed."""
+
+    resource_type: int
+    pattern_type: int
+    name: str
+
 
 class ScramKey(NamedTuple):
     """Whose credential: mechanism (1 SHA-256, 2 SHA-512) and user."""
@@ -228,6 +244,8 @@ class Image:
     next_producer_id: int = -1
     """First producer id that is in no block yet; -1 before the first block."""
     acls: Map[Uuid, Acl] = _NONE
+    acls_by_pattern: Map[AclPattern, Map[Uuid, Acl]] = field(default=_NONE, compare=False)
+    """The same entries, where an authorizer looks for them."""
     scram: Map[ScramKey, ScramCredential] = _NONE
     delegation_tokens: Map[str, DelegationToken] = _NONE
 

@@ -1,9 +1,9 @@
-"""From a log and its snapshots to the image that may be seen.
+"""Follows a log and its snapshots, and publishes images (`MetadataLoader`, `MetadataBatchLoader`).
 
-A batch counts when it is whole; records of a metadata transaction (KIP-868) count when the
-transaction ends. Rules: `MetadataBatchLoader`, `MetadataLoader`. Where Kafka's loader depends on
-how commits happen to be cut, this one does not: an aborted transaction leaves nothing behind, and
-the epoch of an image is that of its last record.
+A batch is applied as a whole; records of a metadata transaction (KIP-868) are published when the
+transaction ends. Kafka's result depends on how the commits are divided into calls; this one does
+not: an aborted transaction leaves nothing behind, and the epoch of an image is that of its last
+record.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from quorate.metadata.delta import ImageDelta
 from quorate.metadata.errors import ReplayError
 from quorate.metadata.image import Image
 from quorate.metadata.interning import Interner
+from quorate.metadata.topics import Touched
 from quorate.wire.schema import Message
 
 
 class Provenance(NamedTuple):
-    """Up to where an image holds the log (`MetadataProvenance`)."""
+    """The end of the log that an image contains (`MetadataProvenance`)."""
 
     offset: int = -1
     """Of the last record it holds; -1 for none."""
@@ -49,7 +50,7 @@ class Provenance(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """An image that may be seen, and what it stands for."""
+    """An image for readers, and the end of the log that it contains."""
 
     image: Image
     provenance: Provenance
@@ -99,10 +100,22 @@ class Loader:
         self._pending = self._published.image
         self._next_offset = 0
         self._interner = Interner()
+        self._touched: Touched = {}
+
+    def take_touched(self) -> Touched:
+        """What `feed` has changed since the last call: in the image with the records of an open
+        transaction. An aborted one is in it, too."""
+        touched, self._touched = self._touched, {}
+        return touched
+
+    @property
+    def touched(self) -> Touched:
+        """What `take_touched` will give."""
+        return self._touched
 
     @property
     def published(self) -> Published:
-        """The newest image that may be seen: without the records of an open transaction."""
+        """The newest image for readers: without the records of an open transaction."""
         return self._published
 
     @property
@@ -117,6 +130,10 @@ class Loader:
 
     def feed(self, batch: LogBatch) -> None:
         """Apply the next batch of the log.
+
+        1. Replay its records onto a delta; an error leaves the loader as it was.
+        2. Keep the new image as pending, also where a transaction is open.
+        3. Without an open transaction publish it; else publish what came before the transaction.
 
         Raises ReplayError, with the offset, when a record is damaged or does not fit, and when a
         transaction begins inside another or ends without a begin.
@@ -154,11 +171,11 @@ class Loader:
 
     def delta(self) -> ImageDelta:
         """A delta on what was fed so far, open transaction included, that shares our tuples."""
-        return ImageDelta(self._pending, self._interner)
+        return ImageDelta(self._pending, self._interner, self._touched)
 
 
 class _Step:
-    """The work on one batch, kept apart until the whole batch has gone well."""
+    """The state of one batch in work; the loader takes it over when the whole batch is applied."""
 
     def __init__(self, loader: Loader, batch: LogBatch) -> None:
         self.batch = batch
@@ -166,6 +183,7 @@ class _Step:
         self.published = loader.published
         self.transaction = loader.transaction
         self._interner = self.delta.interner
+        self._touched = loader.touched
 
     def replay(self, index: int, record: bytes | Message) -> None:
         if isinstance(record, bytes):
@@ -180,12 +198,17 @@ class _Step:
         elif isinstance(record, AbortTransactionRecord):
             self._open("AbortTransactionRecord")
             self.transaction = None
-            self.delta = ImageDelta(self.published.image, self._interner)
+            # Back to the image before BeginTransactionRecord, which was published there.
+            self.delta = ImageDelta(self.published.image, self._interner, self._touched)
         else:
             self.delta.replay(record)
 
     def _begin(self, index: int, record: BeginTransactionRecord) -> None:
-        """What came before in this batch may be seen; it is no place for a snapshot, though."""
+        """Publish the records before it in this batch.
+
+        That image is not batch-aligned, so no snapshot is made of it: a snapshot ends where a batch
+        ends (KIP-630), or a replica that loads it could not fetch from there.
+        """
         offset = self.batch.base_offset + index
         if self.transaction is not None:
             raise ReplayError(
@@ -198,7 +221,7 @@ class _Step:
             batch = self.batch
             provenance = Provenance(offset - 1, batch.epoch, batch.timestamp_ms, False)
             self.published = Published(image, provenance)
-            self.delta = ImageDelta(image, self._interner)
+            self.delta = ImageDelta(image, self._interner, self._touched)
 
     def _open(self, record: str) -> None:
         if self.transaction is None:
@@ -208,8 +231,9 @@ class _Step:
 class SnapshotBuilder:
     """Builds the image of a snapshot, a few records at a time.
 
-    A million partitions make some millions of objects that all live on. Whoever drives this may
-    turn the garbage collector off until `finish`, and `gc.freeze()` then.
+    A million partitions make millions of objects that all stay alive. The caller may disable the
+    garbage collector until `finish`, and call `gc.freeze()` then: each full collection would visit
+    all of them and free none.
     """
 
     def __init__(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> None:

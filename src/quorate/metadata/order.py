@@ -1,4 +1,4 @@
-"""Sorting beside a thread that must not wait."""
+"""Sorting in slices, so that other threads run meanwhile."""
 
 from __future__ import annotations
 

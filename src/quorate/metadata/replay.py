@@ -10,13 +10,13 @@ from __future__ import annotations
 from quorate.metadata.bulk import record_values
 from quorate.metadata.delta import ImageDelta
 from quorate.metadata.dump import records
-from quorate.metadata.errors import ReplayError, UnwritableMetadata
+from quorate.metadata.errors import ReplayError, UnwritableMetadataError
 from quorate.metadata.image import Image
 
 __all__ = [
     "ImageDelta",
     "ReplayError",
-    "UnwritableMetadata",
+    "UnwritableMetadataError",
     "record_values",
     "records",
     "replay",
@@ -26,7 +26,7 @@ __all__ = [
 def replay(image: Image, record: object) -> Image:
     """`image` after one record of `formats.records`; costs the same at any size of the image.
 
-    Raises ReplayError when the record does not fit, and for the marks of a transaction.
+    Raises ReplayError when the record does not fit, and for the records of a transaction.
     """
     delta = ImageDelta(image)
     delta.replay(record)

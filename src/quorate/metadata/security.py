@@ -6,6 +6,8 @@ managers. A credential or token with a secret never appears in a message.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from immutables import Map
 
 from quorate.base.ids import Uuid, uuid_to_text
@@ -18,16 +20,23 @@ from quorate.formats.records import (
     UserScramCredentialRecord,
 )
 from quorate.metadata.errors import ReplayError
-from quorate.metadata.image import Acl, DelegationToken, ScramCredential, ScramKey
+from quorate.metadata.image import (
+    Acl,
+    AclPattern,
+    DelegationToken,
+    Image,
+    ScramCredential,
+    ScramKey,
+)
 
-Acls = Map[Uuid, Acl]
+AclsByPattern = Map[AclPattern, Map[Uuid, Acl]]
 Scram = Map[ScramKey, ScramCredential]
 Tokens = Map[str, DelegationToken]
 
 
-def set_acl(acls: Acls, record: AccessControlEntryRecord) -> Acls:
-    """Add the entry, or replace the one of the same id."""
-    acl = Acl(
+def acl_of(record: AccessControlEntryRecord) -> Acl:
+    """The entry of a record."""
+    return Acl(
         record.resource_type,
         record.resource_name,
         record.pattern_type,
@@ -36,16 +45,38 @@ def set_acl(acls: Acls, record: AccessControlEntryRecord) -> Acls:
         record.operation,
         record.permission_type,
     )
-    return acls.set(record.id, acl)
 
 
-def remove_acl(acls: Acls, record: RemoveAccessControlEntryRecord) -> Acls:
+def set_acl(image: Image, record: AccessControlEntryRecord) -> Image:
+    """Add the entry, or replace the one of the same id."""
+    acl = acl_of(record)
+    before = image.acls.get(record.id)
+    patterns = image.acls_by_pattern
+    if before is not None:
+        patterns = _without(patterns, record.id, before)
+    known = patterns.get(acl.pattern)
+    entries = Map({record.id: acl}) if known is None else known.set(record.id, acl)
+    return replace(
+        image,
+        acls=image.acls.set(record.id, acl),
+        acls_by_pattern=patterns.set(acl.pattern, entries),
+    )
+
+
+def remove_acl(image: Image, record: RemoveAccessControlEntryRecord) -> Image:
     """Remove the entry; raises ReplayError when there is none."""
-    if record.id not in acls:
+    acl = image.acls.get(record.id)
+    if acl is None:
         raise ReplayError(
             f"RemoveAccessControlEntryRecord: no ACL has the id {uuid_to_text(record.id)}"
         )
-    return acls.delete(record.id)
+    patterns = _without(image.acls_by_pattern, record.id, acl)
+    return replace(image, acls=image.acls.delete(record.id), acls_by_pattern=patterns)
+
+
+def _without(patterns: AclsByPattern, acl_id: Uuid, acl: Acl) -> AclsByPattern:
+    entries = patterns[acl.pattern].delete(acl_id)
+    return patterns.set(acl.pattern, entries) if entries else patterns.delete(acl.pattern)
 
 
 def set_scram(scram: Scram, record: UserScramCredentialRecord) -> Scram:

@@ -33,6 +33,10 @@ _NO_LEADER_CHANGE: Final = -2
 _NO_RECOVERY_CHANGE: Final = -1
 
 
+Touched = dict[Uuid, set[int]]
+"""Topic id -> the partitions that changed; a topic that was created or removed is there, too."""
+
+
 class TopicsDelta:
     """Changes to `topics`, gathered in place; `apply` gives the new value.
 
@@ -40,7 +44,9 @@ class TopicsDelta:
     snapshot come topic by topic, and its maps are then built once.
     """
 
-    def __init__(self, topics: Topics, interner: Interner) -> None:
+    def __init__(self, topics: Topics, interner: Interner, touched: Touched | None = None) -> None:
+        """touched: filled with what changes; None: nobody asks."""
+        self._touched = touched
         self._before = topics
         self._interner = interner
         self._by_id: MapMutation[Uuid, Topic] = topics.by_id.mutate()
@@ -69,6 +75,8 @@ class TopicsDelta:
                 f"'{self._by_id[topic_id].name}'"
             )
         topic = Topic(topic_id, name, Map())
+        if self._touched is not None:
+            self._touched.setdefault(topic_id, set())
         self._ids[name] = topic_id
         self._by_id[topic_id] = topic
         self._open, self._partitions = topic, topic.partitions.mutate()
@@ -105,6 +113,8 @@ class TopicsDelta:
             self._ids = self._before.ids.mutate()
         del self._by_id[topic.id]
         del self._ids[topic.name]
+        if self._touched is not None:
+            self._touched.setdefault(topic.id, set())
         return topic.name
 
     def clear_elr(self, record: ClearElrRecord) -> None:
@@ -141,6 +151,8 @@ class TopicsDelta:
                     "does not exist"
                 )
             self._open, self._partitions = topic, topic.partitions.mutate()
+        if self._touched is not None:
+            self._touched.setdefault(topic_id, set()).add(index)
         return self._partitions
 
     def _close(self) -> None:
@@ -156,6 +168,8 @@ class TopicsDelta:
                 epoch = partition.partition_epoch + 1
                 cleared = partition._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
                 partitions = partitions.set(index, cleared)
+                if self._touched is not None:
+                    self._touched.setdefault(topic.id, set()).add(index)
         if partitions is not topic.partitions:
             self._by_id[topic.id] = topic._replace(partitions=partitions)
 

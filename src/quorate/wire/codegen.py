@@ -15,13 +15,16 @@ from quorate.wire.explain import explain
 from quorate.wire.runtime import (
     DECODE_FAULTS,
     ENCODE_FAULTS,
-    Fault,
+    MAX_ARRAY_LENGTH,
+    CodecFaultError,
     decode_error,
     long_varint,
     null,
     put_tags,
     put_varint,
     short,
+    tag_count,
+    too_long,
     too_many,
     unknown_tags,
 )

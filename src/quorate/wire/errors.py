@@ -1,4 +1,4 @@
-"""What the wire floor raises: WireError for bytes of a peer, EncodeError for values of ours."""
+"""What the wire layer raises: WireError for bytes of a peer, EncodeError for values of ours."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def decode_request(frame: bytes) -> WireRequest:
     """The request in a frame (without its length).
 
     Raises WireError; also for apis and versions that this package does not know, which
-    `peek_header` can tell, except ApiVersions (see WireRequest).
+    `peek_header` recognizes, except ApiVersions (see WireRequest).
     """
     start = peek_header(frame)
     api = APIS.get(start.api_key)

@@ -57,7 +57,7 @@ def functions() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., A
 
 
 def _learn(cls: type[Message], version: int) -> bool:
-    """Teach the extension a version of a message; False when it knows it, or nobody can."""
+    """Teach the extension a version of a message; False when it knows it, or cannot learn it."""
     low, high = cls.schema.versions
     if (cls, version) in _learned or not low <= version <= high:
         return False

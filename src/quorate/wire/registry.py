@@ -43,6 +43,7 @@ API_VERSIONS: Final = 18
 _FAMILIES: Final[Mapping[int, tuple[str, str]]] = {
     1: ("Fetch", "fetch"),
     3: ("Metadata", "cluster"),
+    16: ("ListGroups", "groups"),
     17: ("SaslHandshake", "security"),
     18: ("ApiVersions", "cluster"),
     19: ("CreateTopics", "topics"),
@@ -52,6 +53,8 @@ _FAMILIES: Final[Mapping[int, tuple[str, str]]] = {
     31: ("DeleteAcls", "acls"),
     32: ("DescribeConfigs", "configs"),
     33: ("AlterConfigs", "configs"),
+    34: ("AlterReplicaLogDirs", "log_dirs"),
+    35: ("DescribeLogDirs", "log_dirs"),
     36: ("SaslAuthenticate", "security"),
     37: ("CreatePartitions", "topics"),
     38: ("CreateDelegationToken", "security"),
@@ -81,14 +84,21 @@ _FAMILIES: Final[Mapping[int, tuple[str, str]]] = {
     67: ("AllocateProducerIds", "partitions"),
     70: ("ControllerRegistration", "nodes"),
     73: ("AssignReplicasToDirs", "partitions"),
+    74: ("ListConfigResources", "configs"),
+    75: ("DescribeTopicPartitions", "topics"),
     80: ("AddRaftVoter", "quorum"),
     81: ("RemoveRaftVoter", "quorum"),
     82: ("UpdateRaftVoter", "quorum"),
+    94: ("UnregisterController", "nodes"),
 }
 """Api key -> name, and the module of `quorate.wire.messages` that declares it."""
 
-_NOT_ON_CONTROLLERS: Final = frozenset({3, 48})
-"""Metadata and DescribeClientQuotas: only brokers answer them."""
+_NOT_ON_CONTROLLERS: Final = frozenset({3, 16, 34, 35})
+"""Metadata, ListGroups and the log directories: only brokers answer them."""
+
+BEYOND_KAFKA: Final = frozenset({48, 74, 75})
+"""DescribeClientQuotas, ListConfigResources, DescribeTopicPartitions: a controller of Kafka does not
+answer them, one of Quorate does."""
 
 
 _NO_API: Final[Mapping[str, str]] = {
@@ -140,7 +150,7 @@ CONTROLLER_API_VERSIONS: Final[Mapping[int, tuple[int, int]]] = _Table(
     (key for key in _FAMILIES if key not in _NOT_ON_CONTROLLERS),
     lambda found: (found.min_version, found.max_version),
 )
-"""What a controller of Kafka 4.3.1 advertises: lowest and highest version by key."""
+"""What a controller of Kafka 4.4.0 advertises, and BEYOND_KAFKA: lowest and highest version by key."""
 
 
 def family_of(message_name: str) -> str | None:

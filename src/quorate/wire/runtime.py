@@ -8,18 +8,30 @@ from quorate.wire.errors import WireError
 from quorate.wire.schema import UnknownTags
 
 
-class Fault(Exception):
+class CodecFaultError(Exception):
     """Inside the codec only: a value or bytes that break a rule; the text says which."""
 
 
-DECODE_FAULTS = (Fault, IndexError, struct.error, UnicodeDecodeError)
+DECODE_FAULTS = (CodecFaultError, IndexError, struct.error, UnicodeDecodeError)
 """All that bytes can provoke in generated decoders."""
 
-ENCODE_FAULTS = (Fault, struct.error, AttributeError, TypeError, ValueError, OverflowError)
+ENCODE_FAULTS = (
+    CodecFaultError,
+    struct.error,
+    AttributeError,
+    TypeError,
+    ValueError,
+    OverflowError,
+)
 """All that wrong values can provoke in generated encoders (UnicodeEncodeError is a ValueError)."""
 
 MAX_STRING = 0x7FFF
+MAX_ARRAY_LENGTH = 1_000_000
+MAX_TAGGED_FIELDS = 10_000
+"""Kafka 4.4's limits (`MessageUtil`): a longer list, or more tagged fields, is refused."""
 MAX_INT32 = 0x7FFFFFFF
+_UINT32 = 1 << 32
+_MORE_THAN_31_BITS = "the varint is greater than 31 bits"
 
 
 def long_varint(buf: bytes, first: int, pos: int) -> tuple[int, int]:
@@ -28,16 +40,49 @@ def long_varint(buf: bytes, first: int, pos: int) -> tuple[int, int]:
     Returns the value and the position behind it. At most 5 bytes and 31 bits: no length and no
     tag of the protocol is greater.
     """
+    value, pos = _varint(buf, first, pos)
+    if value > MAX_INT32:
+        raise CodecFaultError(_MORE_THAN_31_BITS)
+    return value, pos
+
+
+def _varint(buf: bytes, first: int, pos: int) -> tuple[int, int]:
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buf[pos]
         pos += 1
         value |= (byte & 0x7F) << shift
         if byte < 128:
-            if value > MAX_INT32:
-                break
             return value, pos
-    raise Fault("the varint is greater than 31 bits")
+    raise CodecFaultError(_MORE_THAN_31_BITS)
+
+
+def tag_count(buf: bytes, first: int, pos: int) -> tuple[int, int]:
+    """The number of tagged fields, whose first byte is `first`, and the position behind it.
+
+    Texts are those of Kafka's generated readers.
+    """
+    count, pos = (first, pos) if first < 128 else _varint(buf, first, pos)
+    if count > MAX_INT32:
+        raise _too_large(count)
+    if count > len(buf) - pos:
+        raise CodecFaultError(
+            f"Tried to read {count} tagged fields, but there are only {len(buf) - pos} bytes "
+            "remaining."
+        )
+    if count > MAX_TAGGED_FIELDS:
+        raise CodecFaultError(
+            f"Tried to read {count} tagged fields, which exceeds the maximum allowed count of "
+            f"{MAX_TAGGED_FIELDS}."
+        )
+    return count, pos
+
+
+def _too_large(count: int) -> CodecFaultError:
+    """The fault of a number of tagged fields that no int32 holds; Kafka reads 32 bits as negative."""
+    if count >= _UINT32:
+        return CodecFaultError(_MORE_THAN_31_BITS)
+    return CodecFaultError(f"Invalid negative number of tagged fields {count - _UINT32}")
 
 
 def unknown_tags(buf: bytes, count: int, pos: int) -> tuple[UnknownTags, int]:
@@ -76,25 +121,35 @@ def put_tags(out: bytearray, known: list[tuple[int, bytearray]], unknown: Unknow
     last = -1
     for tag, value in fields:
         if tag <= last:
-            raise Fault("tag set twice")
+            raise CodecFaultError("tag set twice")
         last = tag
         put_varint(out, tag)
         put_varint(out, len(value))
         out += value
 
 
-def short(needed: int, left: int) -> Fault:
+def short(needed: int, left: int) -> CodecFaultError:
     """The fault of a length that reaches beyond the end."""
-    return Fault(f"{needed} bytes are announced, {max(left, 0)} are left")
+    return CodecFaultError(f"{needed} bytes are announced, {max(left, 0)} are left")
 
 
-def too_many(count: int, left: int) -> Fault:
+def too_many(count: int, left: int) -> CodecFaultError:
     """The fault of a list too long for the bytes behind it."""
-    return Fault(f"a list of {count} elements cannot fit into the {max(left, 0)} bytes left")
+    return CodecFaultError(
+        f"a list of {count} elements cannot fit into the {max(left, 0)} bytes left"
+    )
 
 
-def null() -> Fault:
-    return Fault("it is null, which this version does not allow")
+def too_long(count: int) -> CodecFaultError:
+    """The fault of a list that is too long whatever is behind it, with Kafka's text."""
+    return CodecFaultError(
+        f"Tried to read a collection of size {count}, which exceeds the maximum allowed size of "
+        f"{MAX_ARRAY_LENGTH}."
+    )
+
+
+def null() -> CodecFaultError:
+    return CodecFaultError("it is null, which this version does not allow")
 
 
 def decode_error(

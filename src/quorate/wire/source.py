@@ -1,4 +1,4 @@
-"""Words of source code that the encoder's and the decoder's generators share."""
+"""Source lines, names and sizes: what the generators of encoders and decoders share."""
 
 from __future__ import annotations
 

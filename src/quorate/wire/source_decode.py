@@ -1,8 +1,11 @@
 """Generates the decoder of one version of a message: straight-line source, no loops over a schema.
 
-Fixed-size fields that follow each other are read in one go, together with the first byte of a
-length behind them. `at` says which field is being read, for the error. Every length is held
-against the bytes left before anything is made of it.
+1. Fixed-size fields that follow each other are read with one `unpack_from`, together with the first
+   byte of a length behind them: most of the time of a decoder is calls, not bytes.
+2. Most varints are one byte: it is read inline, and `long_varint` is called above 127 only.
+3. `at` is the index of the field being read in NAME_FIELDS, so that an error can name it.
+4. Every length is compared with the bytes left before memory is allocated for it: a request of
+   100 bytes must not make a list of 2**31 elements. Kafka's limits of counts apply too.
 """
 
 from __future__ import annotations
@@ -110,12 +113,13 @@ class _Decoder:
             self.default(inner, f"{var}.{inner.name}")
 
     def tags(self, cls: type[Struct], var: str, path: str) -> None:
-        """The tagged section; tags of other versions are refused, as Kafka does."""
+        """The tagged section (KIP-482): unknown tags are kept, a known tag that this version does not
+        have is refused, as in Kafka's generated readers."""
         count = self.code.new_name("n")
         self.fixed(count, "B", f"{path}tagged fields", 0)
         self.flush()
         with self.code.block(f"if {count}:"):
-            self._long(count)
+            self.code.add(f"{count}, pos = tag_count(buf, {count}, pos)")
             known = [field for field in cls.schema.fields if field.tag is not None]
             if known:
                 self.known_tags(known, count, var, path)
@@ -142,13 +146,13 @@ class _Decoder:
             with self.code.block("else:"):
                 self.code.add(f"{unknown}[{tag}] = buf[pos:{stop}]", f"pos = {stop}")
             with self.code.block(f"if pos != {stop}:"):
-                self.code.add('raise Fault("a tagged field is not as long as it says")')
+                self.code.add('raise CodecFaultError("a tagged field is not as long as it says")')
         with self.code.block(f"if {unknown}:"):
             self.code.add(f"{var}.unknown_tags = tuple(sorted({unknown}.items()))")
 
     def known_tag(self, field: Field, var: str, path: str) -> None:
         if not field.in_version(self.version):
-            self.code.add('raise Fault("it holds a tag that this version does not have")')
+            self.code.add('raise CodecFaultError("it holds a tag that this version does not have")')
             return
         self.field(field, f"{var}.{field.name} = {{}}", f"{path}{field.name}")
         self.flush()
@@ -190,6 +194,7 @@ class _Decoder:
         self.flush()
         if not classic:
             self._long(length)
+            # KIP-482: compact lengths are length + 1, and 0 is null.
             self.code.add(f"{length} -= 1")
         nullable = field.nullable_in(self.version) and type_name == field.type_name
         with self.code.block(f"if {length} < 0:"):
@@ -206,8 +211,9 @@ class _Decoder:
         self._check_stop(stop, length)
         value = f"buf[pos:{stop}]"
         if type_name == "string":
+            # Kafka's generated readers refuse longer strings in flexible versions too.
             with self.code.block(f"if {length} > 32767:"):
-                self.code.add('raise Fault("the string is longer than 32767 bytes")')
+                self.code.add('raise CodecFaultError("the string is longer than 32767 bytes")')
             value += ".decode()"
         self.code.add(assign.format(value), f"pos = {stop}")
 
@@ -220,6 +226,8 @@ class _Decoder:
             least = min_struct_size(field.struct, self.schema, self.version)
         with self.code.block(f"if {count} * {least} > end - pos:"):
             self.code.add(f"raise too_many({count}, end - pos)")
+        with self.code.block(f"if {count} > MAX_ARRAY_LENGTH:"):
+            self.code.add(f"raise too_long({count})")
         if isinstance(element, str) and element in FORMATS:
             self.fixed_array(element, count, assign)
             return
@@ -245,7 +253,7 @@ class _Decoder:
             value = f'list(unpack_from(f">{{{count}}}{FORMATS[element]}", buf, pos))'
         self.code.add(assign.replace("{}", value), f"pos += {count} * {size}")
 
-    # -- small change
+    # -- varints and bounds
 
     def _long(self, name: str) -> None:
         with self.code.block(f"if {name} > 127:"):

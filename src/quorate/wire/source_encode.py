@@ -40,7 +40,7 @@ class _Encoder:
         """Write a value of fixed size, together with its neighbours."""
         if letter == "16s":
             with self.code.block(f"if len({value}) != 16:"):
-                self.code.add('raise Fault("a uuid has 16 bytes")')
+                self.code.add('raise CodecFaultError("a uuid has 16 bytes")')
         self._run.append((value, letter))
 
     def flush(self) -> None:
@@ -59,14 +59,16 @@ class _Encoder:
         for field in schema.absent(self.version):
             if not field.ignorable:
                 with self.code.block(f"if {differs(field, f'{var}.{field.name}')}:"):
-                    self.code.add('raise Fault("a field that this version does not have")')
+                    self.code.add(
+                        'raise CodecFaultError("a field that this version does not have")'
+                    )
         for field in schema.untagged(self.version):
             self.field(field, f"{var}.{field.name}")
         if self.flexible:
             self.tags(schema.tagged(self.version), var)
         else:
             with self.code.block(f"if {var}.unknown_tags:"):
-                self.code.add('raise Fault("this version has no tagged fields")')
+                self.code.add('raise CodecFaultError("this version has no tagged fields")')
 
     def tags(self, fields: list[Field], var: str) -> None:
         if not fields:
@@ -154,7 +156,7 @@ class _Encoder:
         with self.code.block(f"if {length} > 127:"):
             if type_name == "string":
                 with self.code.block(f"if {length} > 32768:"):
-                    self.code.add('raise Fault("a string has at most 32767 bytes")')
+                    self.code.add('raise CodecFaultError("a string has at most 32767 bytes")')
             self.code.add(f"put_varint({self.out}, {length})")
         with self.code.block("else:"):
             self.code.add(f"{self.out}.append({length})")

@@ -17,14 +17,19 @@ from quorate.wire.schema import (
 )
 
 
-class ApiVersionsRequest(Message, kind="request", key=18, versions=(0, 4), flexible=3):
-    """Asks what the server speaks; may come in a version that it does not."""
+class ApiVersionsRequest(Message, kind="request", key=18, versions=(0, 5), flexible=3):
+    """Asks what the server speaks; may come in a version that it does not.
+
+    `cluster_id` and `node_id` say whom the client means to ask: both, or none (KIP-1242).
+    """
 
     client_software_name: str = string(since=3, ignorable=True)
     client_software_version: str = string(since=3, ignorable=True)
+    cluster_id: str | None = string(since=5, nullable=5, default=None, ignorable=True)
+    node_id: int = int32(since=5, default=-1, ignorable=True)
 
 
-class ApiVersionsResponse(Message, kind="response", key=18, versions=(0, 4), flexible=3):
+class ApiVersionsResponse(Message, kind="response", key=18, versions=(0, 5), flexible=3):
     """Apis with their versions, and the features of the cluster (KIP-584)."""
 
     class ApiVersion(Struct):

@@ -106,3 +106,21 @@ class IncrementalAlterConfigsResponse(
 
     throttle_time_ms: int = int32()
     responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse)
+
+
+class ListConfigResourcesRequest(Message, kind="request", key=74, versions=(0, 1), flexible=0):
+    """Asks which resources have configs; no types: all of them (KIP-1142)."""
+
+    resource_types: list[int] = array("int8", since=1)
+
+
+class ListConfigResourcesResponse(Message, kind="response", key=74, versions=(0, 1), flexible=0):
+    """The resources; version 0 knows client metrics only."""
+
+    class ConfigResource(Struct):
+        resource_name: str = string()
+        resource_type: int = int8(since=1, default=16, ignorable=True)
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    config_resources: list[ConfigResource] = array(ConfigResource)

@@ -64,7 +64,7 @@ class VoteResponse(Message, kind="response", key=52, versions=(0, 2)):
 
 
 class BeginQuorumEpochRequest(Message, kind="request", key=53, versions=(0, 1), flexible=1):
-    """The leader tells a voter that its epoch has begun, and where it listens."""
+    """The leader announces its epoch and its listeners to a voter."""
 
     class TopicData(Struct):
         class PartitionData(Struct):

@@ -87,7 +87,7 @@ class UnregisterBrokerResponse(Message, kind="response", key=64, versions=(0, 0)
 
 
 class ControllerRegistrationRequest(Message, kind="request", key=70, versions=(0, 0)):
-    """A controller tells the active one where it listens and what it supports."""
+    """A controller reports its listeners and supported features to the active controller."""
 
     class Listener(Struct):
         name: str = string(key=True)
@@ -109,6 +109,20 @@ class ControllerRegistrationRequest(Message, kind="request", key=70, versions=(0
 
 class ControllerRegistrationResponse(Message, kind="response", key=70, versions=(0, 0)):
     """The registration is taken, or why not."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable=0)
+
+
+class UnregisterControllerRequest(Message, kind="request", key=94, versions=(0, 0)):
+    """Forgets a controller that will not come back (KIP-1312)."""
+
+    controller_id: int = int32()
+
+
+class UnregisterControllerResponse(Message, kind="response", key=94, versions=(0, 0)):
+    """The controller is forgotten, or why not."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -111,7 +111,7 @@ class RemoveRaftVoterResponse(Message, kind="response", key=81, versions=(0, 0))
 
 
 class UpdateRaftVoterRequest(Message, kind="request", key=82, versions=(0, 0)):
-    """A voter tells the leader its endpoints and versions."""
+    """A voter reports its endpoints and versions to the leader."""
 
     class Listener(Struct):
         name: str = string(key=True)

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from quorate.base.ids import Uuid
-from quorate.wire.schema import Message, Struct, array, boolean, int8, int16, int32, string, uuid
+from quorate.wire.schema import (
+    Message,
+    Struct,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    string,
+    struct,
+    uuid,
+)
 
 
 class CreateTopicsRequest(Message, kind="request", key=19, versions=(2, 7), flexible=5):
@@ -108,3 +119,51 @@ class CreatePartitionsResponse(Message, kind="response", key=37, versions=(0, 3)
 
     throttle_time_ms: int = int32()
     results: list[CreatePartitionsTopicResult] = array(CreatePartitionsTopicResult)
+
+
+class DescribeTopicPartitionsRequest(Message, kind="request", key=75, versions=(0, 0)):
+    """Asks for topics by name (none: all), from `cursor` on (KIP-966)."""
+
+    class TopicRequest(Struct):
+        name: str = string()
+
+    class Cursor(Struct):
+        topic_name: str = string()
+        partition_index: int = int32()
+
+    topics: list[TopicRequest] = array(TopicRequest)
+    response_partition_limit: int = int32(default=2000)
+    cursor: Cursor | None = struct(Cursor, nullable=0, default=None)
+
+
+class DescribeTopicPartitionsResponse(Message, kind="response", key=75, versions=(0, 0)):
+    """Topics in order of their names; `next_cursor` is where the next response begins."""
+
+    class DescribeTopicPartitionsResponseTopic(Struct):
+        class DescribeTopicPartitionsResponsePartition(Struct):
+            error_code: int = int16()
+            partition_index: int = int32()
+            leader_id: int = int32()
+            leader_epoch: int = int32(default=-1, ignorable=True)
+            replica_nodes: list[int] = array("int32")
+            isr_nodes: list[int] = array("int32")
+            eligible_leader_replicas: list[int] | None = array("int32", nullable=0, default=None)
+            last_known_elr: list[int] | None = array("int32", nullable=0, default=None)
+            offline_replicas: list[int] = array("int32", ignorable=True)
+
+        error_code: int = int16()
+        name: str | None = string(nullable=0, key=True)
+        topic_id: Uuid = uuid(ignorable=True)
+        is_internal: bool = boolean(ignorable=True)
+        partitions: list[DescribeTopicPartitionsResponsePartition] = array(
+            DescribeTopicPartitionsResponsePartition
+        )
+        topic_authorized_operations: int = int32(default=-(2**31))
+
+    class Cursor(Struct):
+        topic_name: str = string()
+        partition_index: int = int32()
+
+    throttle_time_ms: int = int32(ignorable=True)
+    topics: list[DescribeTopicPartitionsResponseTopic] = array(DescribeTopicPartitionsResponseTopic)
+    next_cursor: Cursor | None = struct(Cursor, nullable=0, default=None)

@@ -120,7 +120,7 @@ static inline void forget_hash(PyObject *bytes)
     _Py_COMP_DIAG_POP
 }
 
-/* Bytes that nobody else has are written over where the size is the same. */
+/* Bytes without another reference are written over where the size is the same. */
 static int get_bytes(const char *at, int64_t length, PyObject **slot)
 {
     PyObject *old = *slot;
@@ -192,7 +192,7 @@ get_length(const uint8_t *at, const uint8_t *end, const struct field *field, int
 
 /* -- structs and lists ------------------------------------------------------------------------- */
 
-/* The struct to fill in a slot: what is there if nobody else has it, or a new one. */
+/* The struct to fill in a slot: what is there without another reference, or a new one. */
 static inline PyObject *own_struct(const struct spec *spec, PyObject **slot)
 {
     PyObject *old = *slot;
@@ -250,7 +250,7 @@ static const uint8_t *
 get_array(const uint8_t *at, const uint8_t *end, struct field *field, int64_t count, PyObject **slot)
 {
     int kind = field->element;
-    if (count * field->least > end - at)
+    if (count > MAX_ARRAY_LENGTH || count * field->least > end - at)
         return NULL;
     PyObject *list = own_list(count, slot);
     if (list == NULL)
@@ -305,7 +305,7 @@ static const uint8_t *
 get_tagged(const uint8_t *at, const uint8_t *end, const struct spec *spec, PyObject *message, uint32_t *seen)
 {
     int64_t count, tag, size;
-    if ((at = get_varint(at, end, &count)) == NULL)
+    if ((at = get_varint(at, end, &count)) == NULL || count > MAX_TAGGED_FIELDS || count > end - at)
         return NULL;
     for (; count > 0; count--) {
         if ((at = get_varint(at, end, &tag)) == NULL || (at = get_varint(at, end, &size)) == NULL || size > end - at)

@@ -2,7 +2,7 @@
  *
  * A type whose objects are nothing but slots gets a deallocator of its own, which keeps the last few
  * objects; `object_of_family` takes them from there. A kept object still has the small plain values that
- * it had, and the bytes, lists and structs that nobody else holds: most messages look like the one
+ * it had, and the bytes, lists and structs without another reference: most messages look like the one
  * before, and what has not changed need not be made again. The garbage collector does not track it.
  */
 #define FAMILIES 4096 /* slots of the table; a power of two, several times the number of types */

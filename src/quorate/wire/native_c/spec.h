@@ -4,6 +4,8 @@ enum place { BODY, TAGGED, DROPPED, REFUSED };
 
 #define FORMAT 2 /* of the programs; native.py must say the same */
 #define MAX_STRING 32767
+#define MAX_ARRAY_LENGTH 1000000 /* this and the next: runtime.py */
+#define MAX_TAGGED_FIELDS 10000
 #define MAX_TAGGED 32
 
 struct spec;

@@ -1,15 +1,15 @@
-"""Files that are written for people and programs: there is the old one, or the whole new one."""
+"""Text files replaced atomically: a reader sees the old text or the whole new one."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file (UTF-8), also over one that is there; raises OSError with its name.
+def write_atomically(path: Path, text: str) -> None:
+    """Write a text file (UTF-8), also over an existing one; raises OSError with its name.
 
-    Who ends on the way leaves what was there. What is no plain file, as a pipe, is written
-    as it is.
+    A process that ends on the way leaves the old file. A path that is no regular file (a pipe,
+    `/dev/stdout`) cannot be replaced by a rename, so it is written directly.
     """
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
