@@ -1,8 +1,8 @@
 """AlterQuorum (KIP-595) on top of KIP-853: any voter set, reached by single safe steps.
 
-The plan is a function of where the quorum stands now. Whoever carries it out does its first step,
-waits until that is committed and plans again: so it can be stopped and resumed at any point, by
-anybody, after any change of leader.
+The plan is a function of where the quorum stands now. The caller executes its first step, waits
+until that is committed and plans again. So the operation can stop and resume at any point, from any
+client, after any change of leader.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RemoveStep:
 Step = AddStep | RemoveStep
 
 
-class CannotAlter(QuorateError):
+class AlterVotersError(QuorateError):
     """There is no safe way from here to the wanted voter set."""
 
     exit_code = 1
@@ -57,7 +57,7 @@ def plan(
     - The leader goes last; of the others those that are not `live` go first (None: all are).
     - After every step a majority of the voters is live, if one is before it.
 
-    Raises CannotAlter where a target is empty or names an id twice, the last voter would have to
+    Raises AlterVotersError where a target is empty or names an id twice, the last voter would have to
     be removed before its replacement comes, or a step would leave no live majority.
     """
     voters = sorted(current)
@@ -72,7 +72,7 @@ def plan(
             before = _has_live_majority(voters, live)
             voters.remove(step.voter)
             if before and not _has_live_majority(voters, live):
-                raise CannotAlter(
+                raise AlterVotersError(
                     f"'{step}' would leave {_names(voters)}, of which no majority answers; bring "
                     "voters back first, or choose another target"
                 )
@@ -82,9 +82,11 @@ def plan(
 
 def _validate(wanted: frozenset[ReplicaKey]) -> None:
     if not wanted:
-        raise CannotAlter("a quorum needs at least one voter; the target set is empty")
+        raise AlterVotersError("a quorum needs at least one voter; the target set is empty")
     if len({key.id for key in wanted}) < len(wanted):
-        raise CannotAlter(f"a node id stands twice in the target set: {_names(sorted(wanted))}")
+        raise AlterVotersError(
+            f"a node id stands twice in the target set: {_names(sorted(wanted))}"
+        )
 
 
 def _next(
@@ -107,7 +109,7 @@ def _next(
 
     step = RemoveStep(min(leaving, key=urgency))
     if len(voters) == 1:
-        raise CannotAlter(
+        raise AlterVotersError(
             f"{step.voter} is the only voter and cannot be removed before another one is added; "
             "add a voter with another node id first"
         )

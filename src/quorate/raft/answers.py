@@ -28,7 +28,7 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.roles import Leader
-from quorate.raft.state import State
+from quorate.raft.state import RaftState
 
 _ANSWER: Final[dict[type[Request], type[Response]]] = {
     VoteRequest: VoteResponse,
@@ -52,12 +52,14 @@ def bare_refusal(request: Request, error: ErrorCode, message: str | None = None)
     return _ANSWER[type(request)](error)
 
 
-def spoiled(response: Response, error: ErrorCode) -> Response:
+def with_error(response: Response, error: ErrorCode) -> Response:
     """The error in place of an answer that will never be true."""
     return type(response)(error)
 
 
-def refusal(s: State, request: Request, error: ErrorCode, message: str | None = None) -> Response:
+def refusal(
+    s: RaftState, request: Request, error: ErrorCode, message: str | None = None
+) -> Response:
     """An answer with an error, and the leader that this node knows where the answer has room."""
     leader, endpoints = s.leader_and_epoch, s.leader_endpoints
     if isinstance(request, VoteRequest):
@@ -77,12 +79,12 @@ def refusal(s: State, request: Request, error: ErrorCode, message: str | None = 
 
 
 def refuse(
-    s: State, reply_to: int, request: Request, error: ErrorCode, message: str | None = None
+    s: RaftState, reply_to: int, request: Request, error: ErrorCode, message: str | None = None
 ) -> None:
     s.out.reply(reply_to, refusal(s, request, error, message))
 
 
-def leader_error(s: State, epoch: int) -> ErrorCode | None:
+def leader_error(s: RaftState, epoch: int) -> ErrorCode | None:
     """Why this node cannot serve a request for the leader of `epoch`; None when it can.
 
     `KafkaRaftClient.validateLeaderOnlyRequest`.
@@ -98,5 +100,5 @@ def leader_error(s: State, epoch: int) -> ErrorCode | None:
     return None
 
 
-def wrong_cluster(s: State, cluster_id: str | None) -> bool:
+def wrong_cluster(s: RaftState, cluster_id: str | None) -> bool:
     return cluster_id is not None and cluster_id != s.config.cluster_id

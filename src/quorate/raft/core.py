@@ -1,20 +1,24 @@
-"""The door of the consensus core: events in, one Ready out.
+"""The consensus core: events in, one Ready out.
 
-`RaftCore` holds the state and sends each event to the part that knows it: `election` (votes),
-`epochs` (who leads which epoch), `leading`, `following`, `reconfig` (voter changes), `snapshots`.
-After the events of a step come the clock's (`_poll`), then the invariants.
+A step:
+1. `dispatch.handle` gives each event to its part: `election` (votes), `epochs` (leader and epoch of
+   messages), `leading`, `following`, `joining`, `reconfig` (voter changes), `snapshots`.
+2. A leader that appended answers its parked Fetch requests once.
+3. `_poll` lets the time act on the role, until the role stays.
+4. The invariants are checked; a broken one stops the replica before anything is sent.
+5. The outbox becomes the Ready.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from quorate.base.errors import BrokenInvariant, ErrorCode
+from quorate.base.errors import ErrorCode, InvariantError
 from quorate.base.ids import LeaderAndEpoch, Listeners, OffsetAndEpoch
 from quorate.base.notes import Fault
-from quorate.raft import election, following, leading, moves, snapshots
-from quorate.raft.answers import bare_refusal, spoiled
-from quorate.raft.describe import QuorumDescription, describe, known_committed, out_of_touch
+from quorate.raft import election, following, leading, snapshots, transitions
+from quorate.raft.answers import bare_refusal, with_error
+from quorate.raft.describe import QuorumDescription, describe, disconnected_reason, known_committed
 from quorate.raft.dispatch import handle
 from quorate.raft.inputs import (
     Event,
@@ -25,7 +29,7 @@ from quorate.raft.inputs import (
     StorageFailed,
     UpgradeKRaftVersion,
 )
-from quorate.raft.invariants import Watch
+from quorate.raft.invariants import InvariantChecker
 from quorate.raft.ready import Ready, Refused, Reply, Send
 from quorate.raft.roles import (
     NEVER,
@@ -36,7 +40,7 @@ from quorate.raft.roles import (
     Resigned,
     Unattached,
 )
-from quorate.raft.state import State
+from quorate.raft.state import RaftState
 from quorate.raft.values import ControlState, ElectionState, RaftConfig, RecoveredLog
 
 
@@ -54,14 +58,33 @@ class RaftCore:
         log: RecoveredLog,
         random: Callable[[], float],
     ) -> None:
-        self._state = State(config, election, log, random)
-        self._watch = Watch(self._state)
+        self._state = RaftState(config, election, log, random)
+        self._watch = InvariantChecker(self._state)
         self._started = False
         self._stopped = False
         self._faulted: str | None = None
         self._wake = 0
 
     # -- what a driver may look at -----------------------------------------------------------
+    @property
+    def state(self) -> RaftState:
+        """All that the core has in memory, for checks and tests. They read it and never write."""
+        return self._state
+
+    @property
+    def invariants(self) -> InvariantChecker:
+        """The checker of this core's invariants: with `state`, all that a later step depends on."""
+        return self._watch
+
+    def restore(self, state: RaftState, invariants: InvariantChecker) -> None:
+        """Continue from the `state` and the `invariants` of a core that was started and runs.
+
+        The caller has made this core without `__init__`, which would build a state of its own.
+        """
+        self._state, self._watch = state, invariants
+        self._started, self._stopped, self._faulted = True, False, None
+        self._wake = 0  # each step sets it before it is read
+
     @property
     def role(self) -> str:
         """unattached, prospective, candidate, follower, leader or resigned."""
@@ -127,9 +150,9 @@ class RaftCore:
         """What DescribeQuorum answers; None where this node does not lead."""
         return describe(self._state, now_ms)
 
-    def out_of_touch(self, now_ms: int) -> str | None:
+    def disconnected_reason(self, now_ms: int) -> str | None:
         """Why this replica is not in touch with a quorum that works; None: it is."""
-        return out_of_touch(self._state, now_ms)
+        return disconnected_reason(self._state, now_ms)
 
     @property
     def known_committed(self) -> int:
@@ -146,30 +169,34 @@ class RaftCore:
     def ignores_static_voters(self) -> bool:
         """Are voters configured that count for nothing, because the log has its own?"""
         controls = self._state.controls
-        return controls.own and len(controls.static_voters) > 0
+        return controls.has_voters and len(controls.static_voters) > 0
 
     @property
-    def signs_of_copies(self) -> int:
-        """How often a voter went back behind its own word, or to and fro between two places, as
-        this node saw it as leader since it started."""
-        return self._state.doubts.signs
+    def duplicate_replica_signs(self) -> int:
+        """Signs since the start that two nodes run as one voter: it fetched below what it had
+        acknowledged, or its listeners alternated."""
+        return self._state.anomalies.duplicate_signs
 
-    # -- the door ----------------------------------------------------------------------------
+    # -- step --------------------------------------------------------------------------------
     def step(self, events: Iterable[Event], now_ms: int) -> Ready:
-        """Take these events, in order, at this time; what is to be done. Never raises."""
+        """Handle the events in order at this time (ms, never back); what the driver has to do.
+
+        It never raises: a broken invariant or a failed disk sets `Ready.faulted`.
+        """
         s = self._state
         if now_ms > s.now:
             s.now = now_ms
         events = list(events)
         if self._faulted is not None or self._stopped:
-            return self._dead(events)
+            return self._refuse_events(events)
+        # First of all: the events before it may rely on writes that failed.
         for event in events:
             if isinstance(event, StorageFailed):
-                return self._fail(f"storage failed: {event.reason}", events, tell=True)
+                return self._fail(f"storage failed: {event.reason}", events, notify=True)
         try:
             if not self._started:
                 self._started = True
-                moves.start(s)
+                transitions.start(s)
             end = s.log.end_offset
             for event in events:
                 handle(s, event)
@@ -177,21 +204,21 @@ class RaftCore:
                 leading.after_append(s, s.role)
             self._wake = self._poll(s)
             self._watch.verify(s)
-        except BrokenInvariant as broken:
-            return self._fail(f"broken invariant: {broken}", events, tell=False)
+        except InvariantError as broken:
+            return self._fail(f"broken invariant: {broken}", events, notify=False)
         return self._finish(s)
 
-    def _finish(self, s: State) -> Ready:
+    def _finish(self, s: RaftState) -> Ready:
         role = s.role
-        told, present = s.told, s.election
+        reported, present = s.reported_leader, s.election
         if (
-            told.epoch != present.epoch
-            or told.leader_id != present.leader_id
+            reported.epoch != present.epoch
+            or reported.leader_id != present.leader_id
             or isinstance(role, Resigned)
         ):
             leader = s.visible_leader
-            if leader != told:
-                s.told = s.out.leader = leader
+            if leader != reported:
+                s.reported_leader = s.out.leader = leader
         return s.out.ready(
             epoch_start=role.epoch_start if isinstance(role, Leader) else -1,
             wake_at_ms=self._wake if self._wake < NEVER else None,
@@ -200,8 +227,12 @@ class RaftCore:
         )
 
     # -- time --------------------------------------------------------------------------------
-    def _poll(self, s: State) -> int:
-        """Let the clock act until the role rests; when to be called again."""
+    def _poll(self, s: RaftState) -> int:
+        """Let the time act on the role until it stays; the time (ms) of the next step.
+
+        A role change may make the next one due at once (the only voter: Prospective, Candidate,
+        Leader). Eight rounds bound it; the wake-up time continues what is left.
+        """
         if s.shutdown_deadline is not None and self._may_stop(s):
             self._stop(s)
             return NEVER
@@ -230,10 +261,11 @@ class RaftCore:
             wake = s.shutdown_deadline if wake <= s.now else min(wake, s.shutdown_deadline)
         return max(wake, s.now + 1)
 
-    def _may_stop(self, s: State) -> bool:
-        """`KafkaRaftClient.maybeCompleteShutdown`: time is up, or nobody needs this node.
+    def _may_stop(self, s: RaftState) -> bool:
+        """`KafkaRaftClient.maybeCompleteShutdown`: the time is up, or no node needs this one.
 
-        Better than Kafka: a node whose peers are gone too does not wait for a successor.
+        Kafka waits for a successor until the time is up. A node whose peers are unreachable stops
+        at once, so that a cluster that is shut down as a whole stops soon.
         """
         assert s.shutdown_deadline is not None
         return (
@@ -241,10 +273,10 @@ class RaftCore:
             or not s.is_voter
             or s.voters.is_only_voter(s.me)
             or s.leader_id not in (-1, s.me.id)
-            or (not isinstance(s.role, Leader) and _none_can_follow(s))
+            or (not isinstance(s.role, Leader) and _no_majority_is_reachable(s))
         )
 
-    def _stop(self, s: State) -> None:
+    def _stop(self, s: RaftState) -> None:
         self._stopped = True
         role = s.role
         if isinstance(role, Leader):
@@ -253,23 +285,24 @@ class RaftCore:
                 s.out.reply(parked.reply_to, bare_refusal(parked.request, error))
             role.parked = []
             if role.change is not None:
-                moves.answer_change(s, role.change, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                transitions.answer_change(s, role.change, ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 role.change = None
         s.note("stopped")
 
     # -- the end -----------------------------------------------------------------------------
-    def _fail(self, reason: str, events: list[Event], *, tell: bool) -> Ready:
-        """Take no further part. Nothing of this step is done; what was promised is unsaid.
+    def _fail(self, reason: str, events: list[Event], *, notify: bool) -> Ready:
+        """Stop taking part. Nothing of this step is done.
 
-        With `tell` (a failed disk) a leader says goodbye with EndQuorumEpoch, which promises
-        nothing durable, so that the others need not wait for their timeouts.
+        Replies that wait for a write get an error: the write will never be durable. With `notify`
+        (a failed disk) a leader sends EndQuorumEpoch, which promises nothing durable, so that the
+        other voters need not wait for their timeouts. After a broken invariant it sends nothing.
         """
         s = self._state
         self._faulted = reason
         s.out.discard()
         s.out.notes.append(Fault(reason))
         held = [
-            Reply(reply.reply_to, spoiled(reply.response, ErrorCode.BROKER_NOT_AVAILABLE))
+            Reply(reply.reply_to, with_error(reply.response, ErrorCode.BROKER_NOT_AVAILABLE))
             for reply in s.out.take_held()
         ]
         s.out.replies.extend(held)
@@ -279,15 +312,15 @@ class RaftCore:
                 refusal = bare_refusal(parked.request, ErrorCode.BROKER_NOT_AVAILABLE)
                 s.out.replies.append(Reply(parked.reply_to, refusal))
             if role.change is not None:
-                moves.answer_change(s, role.change, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                transitions.answer_change(s, role.change, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             successors = role.progress.by_descending_end()
             s.role = Resigned(NEVER, set(), successors)
-            if tell and s.durable.election:
-                _say_goodbye(s, role)
-        return self._dead(events)
+            if notify and s.durable.election_is_durable:
+                _send_end_quorum_epoch(s, role)
+        return self._refuse_events(events)
 
-    def _dead(self, events: list[Event]) -> Ready:
-        """Refuse whatever comes."""
+    def _refuse_events(self, events: list[Event]) -> Ready:
+        """Refuse all requests and proposals: the replica is stopped or has failed."""
         s = self._state
         why = self._faulted or "shut down"
         for event in events:
@@ -307,12 +340,14 @@ class RaftCore:
         return self._finish(s)
 
 
-def _none_can_follow(s: State) -> bool:
-    """So many voters are gone that, even with this node's vote, nobody can be elected."""
-    return sum(node_id not in s.requests.gone for node_id in s.voters.ids) < s.voters.majority
+def _no_majority_is_reachable(s: RaftState) -> bool:
+    """Are so many voters unreachable that, even with this node's vote, no voter can be elected?"""
+    return (
+        sum(node_id not in s.requests.unreachable for node_id in s.voters.ids) < s.voters.majority
+    )
 
 
-def _say_goodbye(s: State, role: Leader) -> None:
+def _send_end_quorum_epoch(s: RaftState, role: Leader) -> None:
     successors = role.progress.by_descending_end()
     request = election.end_epoch_request(s, successors)
     for key in successors:

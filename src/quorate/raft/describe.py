@@ -1,13 +1,13 @@
-"""What DescribeQuorum tells (leader only; facts of the reference, 2.12)."""
+"""The content of a DescribeQuorum response (leader only; facts of the reference, 2.12)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from quorate.base.ids import ReplicaKey
-from quorate.raft.progress import Row
+from quorate.raft.progress import ReplicaProgress
 from quorate.raft.roles import Follower, Leader
-from quorate.raft.state import State
+from quorate.raft.state import RaftState
 from quorate.raft.values import Voter
 
 
@@ -34,7 +34,7 @@ class QuorumDescription:
     """The voters with their listeners."""
 
 
-def describe(s: State, now_ms: int) -> QuorumDescription | None:
+def describe(s: RaftState, now_ms: int) -> QuorumDescription | None:
     """The quorum as its leader sees it; None where this node does not lead.
 
     The leader's own row: its log end, fetched and caught up now. Observers are listed for
@@ -46,7 +46,7 @@ def describe(s: State, now_ms: int) -> QuorumDescription | None:
     progress = role.progress
     progress.drop_silent_observers(now_ms)
 
-    def row(replica: Row) -> ReplicaDescription:
+    def row(replica: ReplicaProgress) -> ReplicaDescription:
         if replica is progress.own:
             return ReplicaDescription(replica.key, s.log.end_offset, now_ms, now_ms)
         return ReplicaDescription(
@@ -63,7 +63,7 @@ def describe(s: State, now_ms: int) -> QuorumDescription | None:
     )
 
 
-def out_of_touch(s: State, now_ms: int) -> str | None:
+def disconnected_reason(s: RaftState, now_ms: int) -> str | None:
     """Why this replica is not in touch with a quorum that works; None: it is.
 
     A follower or observer has fetched from its leader within the fetch timeout. A leader has
@@ -87,7 +87,7 @@ def out_of_touch(s: State, now_ms: int) -> str | None:
     return f"lost touch with leader {s.leader_id}"
 
 
-def known_committed(s: State) -> int:
+def known_committed(s: RaftState) -> int:
     """The greatest high watermark that this replica has heard of (exclusive); -1 unknown.
 
     A follower's own one ends at its log; the leader's may be far ahead of it.

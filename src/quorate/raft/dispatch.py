@@ -1,21 +1,31 @@
-"""Which part of the core knows which event, request and answer."""
+"""Which part of the core handles which event, request and response."""
 
 from __future__ import annotations
 
-from quorate.base.errors import BrokenInvariant, ErrorCode
-from quorate.raft import election, epochs, following, joining, leading, moves, reconfig, snapshots
+from quorate.base.errors import ErrorCode, InvariantError
+from quorate.raft import (
+    election,
+    epochs,
+    following,
+    joining,
+    leading,
+    reachability,
+    reconfig,
+    snapshots,
+    transitions,
+)
 from quorate.raft.inputs import (
     Answered,
     CleanTo,
     ConnectionLost,
     Event,
-    Failure,
     InstallFailed,
     Persisted,
     Propose,
     Received,
     Resign,
     SendFailed,
+    SendFailure,
     Shutdown,
     SnapshotCreated,
     SnapshotInstalled,
@@ -44,13 +54,13 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.ready import Reply
-from quorate.raft.requests import InFlight
+from quorate.raft.requests import InFlightRequest
 from quorate.raft.roles import Follower, Leader, Unattached
-from quorate.raft.state import State
+from quorate.raft.state import RaftState
 
 
-def handle(s: State, event: Event) -> None:
-    """Send one event to the part that knows it; StorageFailed is the core's own."""
+def handle(s: RaftState, event: Event) -> None:
+    """Give one event to its part, the frequent kinds first; `RaftCore` handles StorageFailed."""
     if isinstance(event, Received):
         _received(s, event.reply_to, event.request)
     elif isinstance(event, Propose):
@@ -73,7 +83,7 @@ def handle(s: State, event: Event) -> None:
         _handle_rare(s, event)
 
 
-def _handle_rare(s: State, event: Event) -> None:
+def _handle_rare(s: RaftState, event: Event) -> None:
     if isinstance(event, UpgradeKRaftVersion):
         reconfig.on_upgrade(s, event)
     elif isinstance(event, SnapshotCreated):
@@ -86,10 +96,10 @@ def _handle_rare(s: State, event: Event) -> None:
         if s.shutdown_deadline is None:
             s.shutdown_deadline = s.now + event.timeout_ms
     else:
-        raise BrokenInvariant(f"unknown event {event!r}")
+        raise InvariantError(f"unknown event {event!r}")
 
 
-def _received(s: State, reply_to: int, request: Request) -> None:
+def _received(s: RaftState, reply_to: int, request: Request) -> None:
     if isinstance(request, FetchRequest):
         leading.on_fetch(s, reply_to, request)
     elif isinstance(request, VoteRequest):
@@ -112,40 +122,42 @@ def _received(s: State, reply_to: int, request: Request) -> None:
         s.out.replies.append(Reply(reply_to, ApiVersionsResponse(ErrorCode.NONE, features)))
 
 
-def _persisted(s: State, seq: int) -> None:
+def _persisted(s: RaftState, seq: int) -> None:
     """More is durable: release what waited for it, and count the leader's own log."""
     durable = s.durable
-    was_durable = durable.election
+    was_durable = durable.election_is_durable
     durable.persisted(seq, s.now)
     s.out.release()
     role = s.role
     if isinstance(role, Leader):
-        if not was_durable and durable.election:
-            leading.on_spoken_for(s, role)
+        if not was_durable and durable.election_is_durable:
+            leading.on_election_durable(s, role)
         leading.on_durable(s, role)
 
 
-def _answered(s: State, event: Answered) -> None:
+def _answered(s: RaftState, event: Answered) -> None:
     flight = s.requests.take(event.correlation)
     if flight is None:
         return
+    # A node that answers so shuts down: it neither votes nor becomes a successor.
     if event.response.error == ErrorCode.BROKER_NOT_AVAILABLE:
-        s.requests.gone.add(flight.to)
+        s.requests.unreachable.add(flight.to)
     else:
-        s.requests.gone.discard(flight.to)
+        s.requests.unreachable.discard(flight.to)
+    # Where the response changed the role, the requests were reset: no backoff in the new role.
     resets = s.requests.resets
     if not _on_response(s, flight, event.response) and s.requests.resets == resets:
-        _let_rest(s, flight.to)
+        _back_off(s, flight.to)
 
 
-def _send_failed(s: State, event: SendFailed) -> None:
+def _send_failed(s: RaftState, event: SendFailed) -> None:
     flight = s.requests.take(event.correlation)
     if flight is None:
         return
     request = flight.request
-    if event.failure == Failure.DISCONNECTED:
-        s.requests.gone.add(flight.to)
-    elif event.failure == Failure.UNSUPPORTED_VERSION:
+    if event.failure == SendFailure.DISCONNECTED:
+        s.requests.unreachable.add(flight.to)
+    elif event.failure == SendFailure.UNSUPPORTED_VERSION:
         if isinstance(request, VoteRequest) and request.pre_vote:
             election.no_pre_vote(s, flight.to)
             return
@@ -156,20 +168,26 @@ def _send_failed(s: State, event: SendFailed) -> None:
         reconfig.on_api_versions_failed(s, flight.correlation, event.failure)
     if isinstance(request, FetchSnapshotRequest):
         following.on_fetch_snapshot_failed(s)
-    _let_rest(s, flight.to)
+    if isinstance(request, BeginQuorumEpochRequest) and isinstance(s.role, Leader):
+        reachability.begin_failed(s, s.role, flight, event.failure)
+    _back_off(s, flight.to)
 
 
-def _let_rest(s: State, node_id: int) -> None:
-    """Who answered badly or not at all is left alone for a while."""
+def _back_off(s: RaftState, node_id: int) -> None:
+    """Send no request to this node for the retry backoff (`RequestManager`)."""
     if isinstance(s.role, Unattached) and not s.is_voter:
-        following.found_no_leader(s, node_id)
+        following.back_off_observer(s, node_id)
     else:
         s.requests.fail(node_id, s.now)
 
 
-def _connection_lost(s: State, node_id: int) -> None:
-    """Only the leader's matters; an observer looks for another node to ask at once."""
-    s.requests.gone.add(node_id)
+def _connection_lost(s: RaftState, node_id: int) -> None:
+    """Losing the leader's connection starts a pre-vote; an observer asks another server.
+
+    Kafka's raft client waits for the fetch timeout. A killed process closes its connections, so
+    this finds a new leader in a fraction of it.
+    """
+    s.requests.unreachable.add(node_id)
     role = s.role
     if not isinstance(role, Follower) or node_id != s.leader_id:
         return
@@ -177,11 +195,11 @@ def _connection_lost(s: State, node_id: int) -> None:
     s.requests.fail(node_id, s.now)
     if s.electable and role.suspicion == 0:
         s.note(f"connection to leader {node_id} lost")
-        moves.suspect_leader(s, role)
+        transitions.suspect_leader(s, role)
 
 
-def _on_response(s: State, flight: InFlight, response: Response) -> bool:
-    """Hand an answer to its part; False: let the peer rest for the backoff."""
+def _on_response(s: RaftState, flight: InFlightRequest, response: Response) -> bool:
+    """Give a response to its part; False: back off from the peer."""
     if isinstance(response, FetchResponse):
         return following.on_fetch_response(s, flight, response)
     if isinstance(response, VoteResponse) and isinstance(flight.request, VoteRequest):
@@ -198,6 +216,6 @@ def _on_response(s: State, flight: InFlight, response: Response) -> bool:
         return joining.on_update_response(s, flight, response)
     if isinstance(response, AddVoterResponse | RemoveVoterResponse):
         return joining.on_join_response(s, response)
-    text = f"{s.requests.named(flight.to)} answers {flight.name} with something else"
+    text = f"{s.requests.display_name(flight.to)} answers {flight.name} with something else"
     s.warn_sparingly(text, text)
     return False

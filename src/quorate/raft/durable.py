@@ -1,22 +1,28 @@
-"""What of the issued writes is durable: the seqs in flight, and where the log ends in each."""
+"""Which writes are durable: the sequence numbers in flight, and the log end of each.
+
+The disk works asynchronously. Votes, acknowledgements and the leader's own log end count only once
+`Persisted` has come for the Ready that wrote them.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 
-class Durable:
-    """Sequence numbers of writes, the election's and the log's among them.
+class DurabilityTracker:
+    """Sequence numbers (seq) of issued writes, and what each makes durable.
 
-    Writes are done in order. An append is durable with the seq of its Ready; a truncation takes
-    effect on what earlier seqs will make durable at once, for what it cuts is not this log.
+    Writes are done in order. An append is durable with the seq of its Ready. A truncation lowers
+    the ends of all earlier seqs at once: their cut records will become durable, but are no longer
+    part of this log, and must not be acknowledged.
     """
 
     __slots__ = (
         "_ends",
         "_issued",
-        "_log_waits_ms",
-        "_moved_ms",
+        "_last_persisted_ms",
+        "_log_pending_since_ms",
         "election_seq",
         "end_offset",
         "log_seq",
@@ -30,8 +36,8 @@ class Durable:
 
     def __init__(self, end_offset: int) -> None:
         self.seq = 0
-        self._moved_ms = 0
-        self._log_waits_ms = 0
+        self._last_persisted_ms = 0
+        self._log_pending_since_ms = 0
         self.end_offset = end_offset
         self.election_seq = 0
         self.log_seq = 0
@@ -44,19 +50,28 @@ class Durable:
         return self._issued + 1
 
     @property
-    def election(self) -> bool:
+    def pending_ends(self) -> Sequence[tuple[int, int]]:
+        """The appends that are not durable, in order: (seq, log end once it is durable)."""
+        return self._ends
+
+    @property
+    def election_is_durable(self) -> bool:
         """Is the present ElectionState durable?"""
         return self.election_seq <= self.seq
 
     @property
-    def log(self) -> bool:
+    def log_is_durable(self) -> bool:
         """Is the present log durable, to its end?"""
         return self.log_seq <= self.seq
 
-    def log_stands_ms(self, now_ms: int) -> int:
-        """Since when the log waits for a disk that makes nothing durable; now, where it is not
-        kept waiting."""
-        return now_ms if self.log else max(self._log_waits_ms, self._moved_ms)
+    def log_stalled_since_ms(self, now_ms: int) -> int:
+        """The time since which the disk makes nothing durable while the log waits for it (ms);
+        `now_ms` where nothing waits."""
+        return (
+            now_ms
+            if self.log_is_durable
+            else max(self._log_pending_since_ms, self._last_persisted_ms)
+        )
 
     def issue(self) -> int:
         """The Ready has writes: its seq."""
@@ -80,8 +95,8 @@ class Durable:
         self._ends = deque((seq, min(end, end_offset)) for seq, end in self._ends)
 
     def _changed(self, now_ms: int) -> None:
-        if self.log:
-            self._log_waits_ms = now_ms
+        if self.log_is_durable:
+            self._log_pending_since_ms = now_ms
         self.log_seq = self.next_seq
 
     def installed(self, end_offset: int) -> None:
@@ -94,7 +109,7 @@ class Durable:
         if seq <= self.seq:
             return
         self.seq = min(seq, self._issued)
-        self._moved_ms = now_ms
+        self._last_persisted_ms = now_ms
         ends = self._ends
         while ends and ends[0][0] <= self.seq:
             self.end_offset = ends.popleft()[1]

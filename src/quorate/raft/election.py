@@ -5,19 +5,9 @@ from __future__ import annotations
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.raft.answers import bare_refusal, refuse, wrong_cluster
-from quorate.raft.epochs import is_my_key, tells_more, voter_only_error
+from quorate.raft.epochs import handle_common_response, is_my_key, voter_only_error
 from quorate.raft.messages import EndQuorumEpochRequest, VoteRequest, VoteResponse
-from quorate.raft.moves import (
-    RANK_STEP_MS,
-    become_candidate,
-    become_follower,
-    become_leader,
-    become_prospective,
-    become_unattached,
-    rank_without,
-    suspicion_pause,
-)
-from quorate.raft.requests import InFlight
+from quorate.raft.requests import InFlightRequest
 from quorate.raft.roles import (
     NEVER,
     Ballot,
@@ -29,13 +19,32 @@ from quorate.raft.roles import (
     Role,
     Unattached,
 )
-from quorate.raft.state import State
+from quorate.raft.state import RaftState
+from quorate.raft.transitions import (
+    RANK_STEP_MS,
+    become_candidate,
+    become_follower,
+    become_leader,
+    become_prospective,
+    become_unattached,
+    election_rank,
+    suspicion_backoff_ms,
+)
 from quorate.raft.values import ElectionState
 
 
 # -- asked for a vote --------------------------------------------------------------------------
-def on_vote(s: State, reply_to: int, request: VoteRequest) -> None:
-    """`KafkaRaftClient.handleVoteRequest`: the checks in its order, then the decision."""
+def on_vote(s: RaftState, reply_to: int, request: VoteRequest) -> None:
+    """`KafkaRaftClient.handleVoteRequest`, in its order.
+
+    1. Cluster id.  2. Log end and epoch of the candidate are possible, its epoch is not older.
+    3. A higher epoch is adopted, also from a pre-vote.  4. The request is for this voter key.
+    5. Decide (`grants`).  6. Store the vote, then answer: `Outbox.reply` holds the answer back
+    until the vote is durable.
+
+    The candidate need not be in this replica's voter set: it may be a voter in a newer set, which
+    this replica has not fetched (KIP-853).
+    """
     if wrong_cluster(s, request.cluster_id):
         s.out.reply(reply_to, bare_refusal(request, ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
@@ -48,12 +57,15 @@ def on_vote(s: State, reply_to: int, request: VoteRequest) -> None:
         refuse(s, reply_to, request, ErrorCode.INVALID_VOTER_KEY)
         return
     if request.candidate.id == s.me.id and not request.pre_vote:
-        # Java stops. After a restart the vote could be this node's own, and count once more.
+        # Java throws IllegalStateException. Two nodes run with one id: a vote stored for that id
+        # would be read back after a restart as this node's vote for itself, and count twice.
         text = f"{request.candidate} asks for a vote under this node's own id: refused"
         s.warn_sparingly(f"vote {request.epoch}", text)
         refuse(s, reply_to, request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return
-    _stop_vouching(s)
+    _expire_fetched_leader(s)
+    # Raft, section 5.4.1: compare the last epochs first, then the lengths. A longer log of an
+    # older epoch may lack committed records.
     mine = s.log.end
     up_to_date = (request.last_epoch, request.last_offset) >= (mine.epoch, mine.offset)
     granted = grants(s.role, s.election, request.candidate, up_to_date, request.pre_vote)
@@ -65,21 +77,23 @@ def on_vote(s: State, reply_to: int, request: VoteRequest) -> None:
         reply_to, VoteResponse(ErrorCode.NONE, s.leader_and_epoch, granted, s.leader_endpoints)
     )
     if granted and request.pre_vote and request.candidate.id < s.me.id:
-        _let_go_first(s)
+        _yield_to_candidate(s)
 
 
-def _stop_vouching(s: State) -> None:
+def _expire_fetched_leader(s: RaftState) -> None:
     """A leader that was silent for the fetch timeout is no reason to refuse a pre-vote.
 
-    Better than Kafka: a voter would run by now, but an observer never does, and it may be a voter
-    in a newer set, which it has not heard of and which cannot elect anybody without it.
+    A voter is Prospective by then. An observer never is, so in Kafka it refuses for ever. It can be
+    a voter in a newer set that it has not fetched, and that set may need its vote.
     """
     role = s.role
     if isinstance(role, Follower) and s.now >= role.fetch_deadline:
         role.has_fetched = False
 
 
-def _vote_error(s: State, request: VoteRequest) -> ErrorCode | None:
+def _vote_error(s: RaftState, request: VoteRequest) -> ErrorCode | None:
+    # A candidate votes in an epoch above that of its last record. A pre-vote (KIP-996) names the
+    # present epoch, of which the log may have records.
     highest = request.epoch if request.pre_vote else request.epoch - 1
     if request.last_offset < 0 or request.last_epoch < 0 or request.last_epoch > highest:
         return ErrorCode.INVALID_REQUEST
@@ -89,39 +103,54 @@ def _vote_error(s: State, request: VoteRequest) -> ErrorCode | None:
 def grants(
     role: Role, election: ElectionState, key: ReplicaKey, up_to_date: bool, pre_vote: bool
 ) -> bool:
-    """The decision table of the reference, 5.3 (`EpochState.canGrantVote`).
+    """May this replica vote for `key` (`EpochState.canGrantVote` of each state)?
+
+    - Leader: neither votes nor pre-votes.
+    - Follower: no vote. A pre-vote if up to date, and this replica has not fetched from its leader.
+    - Candidate, Resigned: no vote, they voted for themselves. A pre-vote if up to date.
+    - Unattached, Prospective: a vote for the key they voted for; without a vote and a known leader,
+      a vote if up to date. A pre-vote if up to date.
 
     `up_to_date`: the candidate's log is at least as long as ours, by last epoch, then offset.
     """
     if isinstance(role, Leader):
         return False
     if isinstance(role, Follower):
+        # KIP-996: a follower that hears from its leader rejects pre-votes, so that a voter behind a
+        # one-way partition cannot depose a leader that the majority follows.
         return pre_vote and up_to_date and not role.has_fetched
     if pre_vote:
-        return up_to_date
+        return up_to_date  # promises nothing, so there is nothing to compare with
     if isinstance(role, Candidate | Resigned):
         return False
     if election.voted is not None:
         voted = election.voted
+        # A repeated request gets the same answer: the first one may have been lost. A vote read
+        # from a version 0 quorum-state has no directory id and matches any.
         return voted.id == key.id and voted.directory_id in (bytes(16), key.directory_id)
     return election.leader_id < 0 and up_to_date
 
 
-def _let_go_first(s: State) -> None:
-    """One that stands before this node in line runs for the place of a lost leader, with this
-    node's word: were this one to run meanwhile, they would split the vote."""
+def _yield_to_candidate(s: RaftState) -> None:
+    """Wait after granting a pre-vote to a candidate of lower rank.
+
+    Both suspect the leader. If this node also started its election now, they would split the vote.
+    """
     role = s.role
     if not isinstance(role, Follower | Prospective) or not role.suspicion or role.ended:
         return
     if isinstance(role, Prospective):
         _after_lost_pre_vote(s, role, "another goes first")
     else:
-        pause = suspicion_pause(s, role.suspicion)
+        pause = suspicion_backoff_ms(s, role.suspicion)
         role.fetch_deadline = max(role.fetch_deadline, s.now + pause)
 
 
-def _vote(s: State, key: ReplicaKey) -> None:
-    """Store the vote; the election timer starts anew."""
+def _vote(s: RaftState, key: ReplicaKey) -> None:
+    """Store the vote and restart the election timer (`QuorumState.unattachedAddVotedState`).
+
+    A Prospective starts a new ballot: its earlier pre-votes were for a state without this vote.
+    """
     s.vote_for(key)
     role = s.role
     if isinstance(role, Prospective):
@@ -134,17 +163,21 @@ def _vote(s: State, key: ReplicaKey) -> None:
 
 # -- asking for votes --------------------------------------------------------------------------
 def on_vote_response(
-    s: State, flight: InFlight, request: VoteRequest, response: VoteResponse
+    s: RaftState, flight: InFlightRequest, request: VoteRequest, response: VoteResponse
 ) -> bool:
     """`KafkaRaftClient.handleVoteResponse`."""
     role, to = s.role, flight.to
     if response.error == ErrorCode.UNSUPPORTED_VERSION and request.pre_vote:
         return no_pre_vote(s, to)
-    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+    if not handle_common_response(
+        s, flight, response.error, response.leader, response.leader_endpoints
+    ):
         return False
     if response.error != ErrorCode.NONE:
         s.note(f"Vote to {to}: {response.error.name}")
         return False
+    # The answer may have changed the role, or belong to an earlier one: a granted pre-vote does
+    # not count in the election that follows it, in the same or a later epoch.
     if s.role is not role or not isinstance(role, Prospective | Candidate):
         return True
     if isinstance(role, Prospective) != request.pre_vote:
@@ -153,31 +186,32 @@ def on_vote_response(
     if isinstance(role, Prospective) and role.ballot.lost:
         _after_lost_pre_vote(s, role, "pre-vote lost")
     elif isinstance(role, Candidate) and role.ballot.lost:
-        # Better than Kafka, which waits out the election timeout: the vote was split.
-        pause = suspicion_pause(s, 1) + RANK_STEP_MS * rank_without(s, -1)
+        # Kafka waits out the rest of the election timeout. The vote was split between voters that
+        # suspected the leader together, so retry soon, staggered by rank.
+        pause = suspicion_backoff_ms(s, 1) + RANK_STEP_MS * election_rank(s, -1)
         role.election_deadline = min(role.election_deadline, s.now + pause)
         s.note(f"epoch {s.epoch}: election lost")
     return True
 
 
-def no_pre_vote(s: State, to: int) -> bool:
-    """A voter does not know pre-votes: only a real election can be asked of it."""
+def no_pre_vote(s: RaftState, to: int) -> bool:
+    """A voter runs software without pre-vote (Vote below v2): hold a real election (KIP-996)."""
     if isinstance(s.role, Prospective):
         become_candidate(s, f"{to} knows no pre-vote")
         return True
     return False
 
 
-def _after_lost_pre_vote(s: State, role: Prospective, why: str) -> None:
-    """Back to the leader, if there is one with an address."""
+def _after_lost_pre_vote(s: RaftState, role: Prospective, why: str) -> None:
+    """Return to the known leader if it has an address, else to Unattached in the same epoch."""
     if s.leader_id not in (-1, s.me.id) and s.usable(role.leader_endpoints) is not None:
         become_follower(s, s.epoch, s.leader_id, role.leader_endpoints)
     else:
         become_unattached(s, s.epoch, s.leader_id, why)
 
 
-def poll_prospective(s: State, role: Prospective) -> int:
-    """Move on or send pre-votes; when to look again."""
+def poll_prospective(s: RaftState, role: Prospective) -> int:
+    """Start the election, give up, or send pre-votes. Returns the time of the next poll (ms)."""
     if role.ballot.won:
         become_candidate(s)
         return s.now
@@ -188,9 +222,11 @@ def poll_prospective(s: State, role: Prospective) -> int:
     return role.election_deadline
 
 
-def poll_candidate(s: State, role: Candidate) -> int:
-    """Count the own vote once it is durable, move on or send votes; when to look again."""
-    if s.durable.election:
+def poll_candidate(s: RaftState, role: Candidate) -> int:
+    """Become leader, give up, or send votes. Returns the time of the next poll (ms)."""
+    # The own vote counts only once quorum-state is durable. Otherwise a crash would forget it and
+    # the restarted node could vote for another candidate in this epoch.
+    if s.durable.election_is_durable:
         role.ballot.record(s.me.id, True)
     if role.ballot.won:
         become_leader(s, role.ballot.granted)
@@ -202,9 +238,13 @@ def poll_candidate(s: State, role: Candidate) -> int:
     return role.election_deadline
 
 
-def _ask(s: State, ballot: Ballot, *, pre_vote: bool) -> None:
-    """Ask those that have not answered; only once epoch, vote and the log claimed are durable."""
-    if ballot.lost or not s.durable.election or not s.durable.log:
+def _ask(s: RaftState, ballot: Ballot, *, pre_vote: bool) -> None:
+    """Send Vote to the voters that have not answered.
+
+    The request claims a log end and, in a real election, the own vote. Both must be durable first:
+    a voter that grants relies on this replica still having that log after a crash.
+    """
+    if ballot.lost or not s.durable.election_is_durable or not s.durable.log_is_durable:
         return
     end: OffsetAndEpoch = s.log.end
     for key in ballot.open:
@@ -227,12 +267,16 @@ def _ask(s: State, ballot: Ballot, *, pre_vote: bool) -> None:
 
 
 # -- having resigned ---------------------------------------------------------------------------
-def poll_resigned(s: State, role: Resigned) -> int:
-    """Tell the voters until each has acknowledged; then wait for the next epoch."""
+def poll_resigned(s: RaftState, role: Resigned) -> int:
+    """Send EndQuorumEpoch until each voter acknowledged it. Returns the time of the next poll (ms).
+
+    The epoch's leader cannot vote or follow in it, so after an election timeout it moves to the
+    next epoch (`KafkaRaftClient.pollResigned`).
+    """
     if s.now >= role.election_deadline and s.shutdown_deadline is None:
         become_unattached(s, s.epoch + 1, why="no leader followed")
         return s.now
-    if s.durable.election:
+    if s.durable.election_is_durable:
         for voter_id in sorted(role.unacknowledged):
             address = s.usable(s.voters.listeners(voter_id))
             if address is not None and s.requests.ready(voter_id, s.now):
@@ -240,5 +284,5 @@ def poll_resigned(s: State, role: Resigned) -> int:
     return role.election_deadline
 
 
-def end_epoch_request(s: State, successors: tuple[ReplicaKey, ...]) -> EndQuorumEpochRequest:
+def end_epoch_request(s: RaftState, successors: tuple[ReplicaKey, ...]) -> EndQuorumEpochRequest:
     return EndQuorumEpochRequest(s.config.cluster_id, s.leader_and_epoch, successors)

@@ -1,4 +1,8 @@
-"""What every message says about epoch and leader, and what a replica makes of it."""
+"""Epoch and leader in every message, and the transitions they cause (KIP-595).
+
+Each request and response between replicas names an epoch and perhaps its leader. A higher epoch is
+always adopted; a leader with an address is followed. BeginQuorumEpoch and EndQuorumEpoch are here.
+"""
 
 from __future__ import annotations
 
@@ -14,39 +18,46 @@ from quorate.raft.messages import (
     EndQuorumEpochResponse,
     Request,
 )
-from quorate.raft.moves import (
+from quorate.raft.reachability import begin_answered
+from quorate.raft.requests import InFlightRequest
+from quorate.raft.roles import Follower, Leader, Resigned
+from quorate.raft.state import RaftState
+from quorate.raft.transitions import (
     MAX_EPOCH,
     become_follower,
     become_unattached,
-    turn_ms,
+    election_stagger_ms,
 )
-from quorate.raft.requests import InFlight
-from quorate.raft.roles import Follower, Leader, Resigned
-from quorate.raft.state import State
 
-_LAST_EPOCHS: Final = 1 << 20
-_MISSED: Final = 1 << 10
-"""So many elections a replica may have missed among the last epochs: a leap there uses up no more
-of them."""
-_FOREIGN = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_RESERVED_EPOCHS: Final = 1 << 20
+_MAX_EPOCH_JUMP: Final = 1 << 10
+"""Of the last _RESERVED_EPOCHS a peer's message can skip at most this many: that many elections a
+replica may have missed."""
+_LEADERSHIP_ERRORS = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
-    """A message names an epoch and perhaps its leader. False: that contradicts what is known.
+def maybe_transition(s: RaftState, leader: LeaderAndEpoch, given: Listeners) -> bool:
+    """A message names an epoch and perhaps its leader. False: it contradicts the known state.
 
-    `KafkaRaftClient.maybeTransition`. Where Java stops the node (another leader in the same
-    epoch; this node named as leader when it is not; a leader without an address) this replica
-    refuses to be moved by it, notes it and goes on: a peer's bytes must not stop us. A higher
-    epoch is always taken, without the leader where that part cannot be used.
+    `KafkaRaftClient.maybeTransition`. Java stops the node on another leader in the same epoch, on
+    this node named as a leader that it is not, and on a leader without an address. Here a peer's
+    bytes never stop the node: it ignores that part, logs it and goes on.
+
+    1. Refuse an implausible epoch.
+    2. This node is named as leader and is not: adopt a higher epoch without a leader.
+    3. A higher epoch: follow its leader, or become Unattached where its address is not known.
+    4. The same epoch: a second leader is refused; a newly known leader is followed.
     """
     epoch, leader_id = leader.epoch, leader.leader_id
-    if is_beyond_reason(s, epoch):
+    if is_implausible_epoch(s, epoch):
         return False
+    # 2. A Resigned node did lead this epoch, and answers still name it.
     if leader_id == s.me.id and not isinstance(s.role, Leader | Resigned):
         s.warn_sparingly(
             f"leads {epoch}",
-            f"told that this node leads epoch {epoch}, but it does not: unless it was started "
-            f"with an old copy of its directory, another node has its node.id, {leader_id}",
+            f"a message names this node as the leader of epoch {epoch}, which it does not lead: "
+            f"unless it was started with an old copy of its directory, another node has its "
+            f"node.id, {leader_id}",
         )
         if epoch > s.epoch:
             become_unattached(s, epoch)
@@ -63,87 +74,101 @@ def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
         return True
     if epoch < s.epoch or leader_id < 0 or leader_id == s.me.id:
         return True
+    # 4. Two leaders in one epoch contradict the election; only a peer's defect or a restored old
+    # directory explains it. Following either would not repair it.
     if s.leader_id not in (-1, leader_id):
-        text = f"epoch {epoch}: leader is {s.leader_id}, told {leader_id}: ignored"
+        text = f"epoch {epoch}: leader is {s.leader_id}, a message names {leader_id}: ignored"
         s.warn_sparingly("two leaders", text)
         return False
+    # Only more endpoints are news, as in `KafkaRaftClient.maybeTransition`: a repeated
+    # BeginQuorumEpoch must not restart the fetch timer of a follower that cannot fetch.
     if usable and len(endpoints) > len(s.leader_endpoints):
         if isinstance(s.role, Follower):
-            s.role.leader_endpoints = endpoints  # no reason to fetch a snapshot anew
+            s.role.leader_endpoints = endpoints  # a transition would abandon a snapshot download
         else:
             become_follower(s, epoch, leader_id, endpoints)
     return True
 
 
-def tells_more(
-    s: State, flight: InFlight, error: ErrorCode, leader: LeaderAndEpoch, endpoints: Listeners
+def handle_common_response(
+    s: RaftState,
+    flight: InFlightRequest,
+    error: ErrorCode,
+    leader: LeaderAndEpoch,
+    endpoints: Listeners,
 ) -> bool:
-    """Read what every answer between replicas says; is there more in it for this role?
+    """Handle error, epoch and leader of a response. True: the caller handles the rest of it.
 
-    `KafkaRaftClient.maybeHandleCommonResponse`. Where there is not, the peer is let rest. Unlike
-    Java, an answer that brings nothing new also earns a rest (no hot loop between two replicas
-    without a leader), and INVALID_REQUEST and CLUSTER_AUTHORIZATION_FAILED do not stop the node.
+    `KafkaRaftClient.maybeHandleCommonResponse`. After False the caller backs off from the peer.
+    Differences from Java: a response with nothing new also causes a backoff, so that two replicas
+    without a leader do not ask each other in a hot loop; INVALID_REQUEST and
+    CLUSTER_AUTHORIZATION_FAILED do not stop the node.
     """
+    # The usual case, several times per commit: no error, and nothing about the leader changes.
     if error == ErrorCode.NONE and leader == s.leader_and_epoch and s.leader_endpoints:
         return True
+    # A top-level error: the response has no partition and so neither epoch nor leader.
     if error != ErrorCode.NONE and leader.epoch < 0:
         if error == ErrorCode.INCONSISTENT_CLUSTER_ID:
             _warn(
                 s,
-                f"{s.requests.named(flight.to)} is of another cluster than {s.config.cluster_id}: "
+                f"{s.requests.display_name(flight.to)} is of another cluster than {s.config.cluster_id}: "
                 "check the addresses in controller.quorum.voters or "
                 "controller.quorum.bootstrap.servers, and cluster.id in meta.properties on both "
                 "sides",
             )
         elif error != ErrorCode.BROKER_NOT_AVAILABLE:
-            _warn(s, f"{s.requests.named(flight.to)} answers {flight.name} with {error.name}")
+            _warn(
+                s, f"{s.requests.display_name(flight.to)} answers {flight.name} with {error.name}"
+            )
         return False
     if leader.epoch < s.epoch or error == ErrorCode.UNKNOWN_LEADER_EPOCH:
         return False
-    if leader.epoch > s.epoch or error in _FOREIGN:
-        learn(s, leader, endpoints)
+    if leader.epoch > s.epoch or error in _LEADERSHIP_ERRORS:
+        maybe_transition(s, leader, endpoints)
         return False
     if leader.leader_id >= 0 and (leader.leader_id != s.leader_id or not s.leader_endpoints):
-        consistent = learn(s, leader, endpoints)
+        # An observer learns its leader from the first Fetch response and appends its records.
+        consistent = maybe_transition(s, leader, endpoints)
         return consistent and error == ErrorCode.NONE
     if error == ErrorCode.INVALID_VOTER_KEY:
-        peer = s.requests.named(flight.to)
+        peer = s.requests.display_name(flight.to)
         _warn(s, f"{peer} has another directory id than the voter set has for it")
         return False
     if error == ErrorCode.BROKER_NOT_AVAILABLE:
         return False
     if error in (ErrorCode.INVALID_REQUEST, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
-        _warn(s, f"{s.requests.named(flight.to)} refuses {flight.name}: {error.name}")
+        _warn(s, f"{s.requests.display_name(flight.to)} refuses {flight.name}: {error.name}")
         return False
     return True
 
 
-def _warn(s: State, text: str) -> None:
+def _warn(s: RaftState, text: str) -> None:
     s.warn_sparingly(text, text)
 
 
-def is_beyond_reason(s: State, epoch: int) -> bool:
-    """Would this epoch, if it were taken from a peer, leave no numbers to elect in?
+def is_implausible_epoch(s: RaftState, epoch: int) -> bool:
+    """Would adopting this epoch use up the 32-bit epochs, so that no election is possible?
 
-    Better than Kafka, which takes it and ends with the next election, as its 32 bits are used up:
-    no count of elections leads there, so it is a defect of the peer, or harm.
+    No number of elections leads there, so the peer is defective or malicious. Kafka adopts the
+    epoch and fails at its next election.
     """
-    found = epoch - s.epoch > _MISSED and epoch > MAX_EPOCH - _LAST_EPOCHS
+    found = epoch - s.epoch > _MAX_EPOCH_JUMP and epoch > MAX_EPOCH - _RESERVED_EPOCHS
     if found:
         s.warn_sparingly("epoch", f"a peer names epoch {epoch} in epoch {s.epoch}: refused")
     return found
 
 
-def voter_only_error(s: State, node_id: int, epoch: int) -> ErrorCode | None:
-    """`KafkaRaftClient.validateVoterOnlyRequest`, and no epoch beyond reason."""
+def voter_only_error(s: RaftState, node_id: int, epoch: int) -> ErrorCode | None:
+    """`KafkaRaftClient.validateVoterOnlyRequest`; also refuses an implausible epoch."""
     if epoch < s.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if node_id < 0 or is_beyond_reason(s, epoch):
+    if node_id < 0 or is_implausible_epoch(s, epoch):
         return ErrorCode.INVALID_REQUEST
     return None
 
 
-def is_my_key(s: State, key: ReplicaKey | None) -> bool:
+def is_my_key(s: RaftState, key: ReplicaKey | None) -> bool:
     """Does the receiver's key in a request name this replica? An unknown directory id does."""
     if key is None:
         return True
@@ -151,11 +176,11 @@ def is_my_key(s: State, key: ReplicaKey | None) -> bool:
 
 
 # -- BeginQuorumEpoch, EndQuorumEpoch ----------------------------------------------------------
-def on_begin(s: State, reply_to: int, request: BeginQuorumEpochRequest) -> None:
+def on_begin(s: RaftState, reply_to: int, request: BeginQuorumEpochRequest) -> None:
     """`KafkaRaftClient.handleBeginQuorumEpochRequest`."""
     if _refused(s, reply_to, request, request.leader):
         return
-    if not learn(s, request.leader, request.leader_endpoints):
+    if not maybe_transition(s, request.leader, request.leader_endpoints):
         refuse(s, reply_to, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     elif not is_my_key(s, request.voter):
         refuse(s, reply_to, request, ErrorCode.INVALID_VOTER_KEY)
@@ -166,9 +191,15 @@ def on_begin(s: State, reply_to: int, request: BeginQuorumEpochRequest) -> None:
         )
 
 
-def on_begin_response(s: State, flight: InFlight, response: BeginQuorumEpochResponse) -> bool:
+def on_begin_response(
+    s: RaftState, flight: InFlightRequest, response: BeginQuorumEpochResponse
+) -> bool:
     to = flight.to
-    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+    if isinstance(s.role, Leader):
+        begin_answered(s, s.role, flight, response.error)
+    if not handle_common_response(
+        s, flight, response.error, response.leader, response.leader_endpoints
+    ):
         return False
     if response.error != ErrorCode.NONE:
         s.note(f"BeginQuorumEpoch to {to}: {response.error.name}")
@@ -178,17 +209,19 @@ def on_begin_response(s: State, flight: InFlight, response: BeginQuorumEpochResp
     return True
 
 
-def on_end(s: State, reply_to: int, request: EndQuorumEpochRequest) -> None:
-    """`KafkaRaftClient.handleEndQuorumEpochRequest`.
+def on_end(s: RaftState, reply_to: int, request: EndQuorumEpochRequest) -> None:
+    """`KafkaRaftClient.handleEndQuorumEpochRequest`: a successor by order starts an election.
 
-    Better than Kafka: the follower also vouches for this leader no more, whatever Fetch is still
-    answered, so that the preferred successor's pre-vote is granted by those whose turn comes
-    later; a lost pre-vote is soon tried again; and a leader that names nobody (restarted) is
-    followed by rank, not by all at once.
+    Differences from Kafka, each of which ends the epoch sooner:
+    - The follower grants pre-votes from now on, also while the old leader still answers a Fetch
+      (`ended`). In Kafka it refuses the preferred successor until its own fetch timeout.
+    - A lost pre-vote is soon repeated (`suspicion`).
+    - A leader that names no successors (it restarted as Resigned) is succeeded by rank, staggered.
+      In Kafka all voters start at once and split the vote.
     """
     if _refused(s, reply_to, request, request.leader):
         return
-    if not learn(s, request.leader, request.leader_endpoints):
+    if not maybe_transition(s, request.leader, request.leader_endpoints):
         refuse(s, reply_to, request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return
     role = s.role
@@ -196,8 +229,9 @@ def on_end(s: State, reply_to: int, request: EndQuorumEpochRequest) -> None:
         position = successor_position(request.preferred_candidates, s.me)
         total = len(request.preferred_candidates)
         wait = election_backoff(s.config.election_backoff_max_ms, position, total)
+        # The formula would give everybody the maximum.
         if total == 0:
-            wait = turn_ms(s)
+            wait = election_stagger_ms(s)
         role.fetch_deadline = s.now + wait
         role.has_fetched = False
         role.ended = True
@@ -208,9 +242,13 @@ def on_end(s: State, reply_to: int, request: EndQuorumEpochRequest) -> None:
     )
 
 
-def on_end_response(s: State, flight: InFlight, response: EndQuorumEpochResponse) -> bool:
+def on_end_response(
+    s: RaftState, flight: InFlightRequest, response: EndQuorumEpochResponse
+) -> bool:
     to = flight.to
-    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+    if not handle_common_response(
+        s, flight, response.error, response.leader, response.leader_endpoints
+    ):
         return False
     if response.error != ErrorCode.NONE:
         s.note(f"EndQuorumEpoch to {to}: {response.error.name}")
@@ -221,7 +259,7 @@ def on_end_response(s: State, flight: InFlight, response: EndQuorumEpochResponse
 
 
 def successor_position(successors: tuple[ReplicaKey, ...], me: ReplicaKey) -> int:
-    """Where this replica stands among the preferred candidates; their number when it does not."""
+    """This replica's index among the preferred candidates; their number when it is not listed."""
     for position, key in enumerate(successors):
         if key.id == me.id and key.directory_id in (bytes(16), me.directory_id):
             return position
@@ -229,10 +267,10 @@ def successor_position(successors: tuple[ReplicaKey, ...], me: ReplicaKey) -> in
 
 
 def election_backoff(max_ms: int, position: int, total: int) -> int:
-    """How long a preferred candidate waits: ms.
+    """The time in ms that a preferred candidate waits before its election.
 
-    First: 0; not in the list: the maximum; else binary exponential by position
-    (`KafkaRaftClient.strictExponentialElectionBackoffMs`).
+    0 for the first, the maximum for a replica that is not listed, else binary exponential by
+    position (`KafkaRaftClient.strictExponentialElectionBackoffMs`).
     """
     if position == 0:
         return 0
@@ -241,7 +279,7 @@ def election_backoff(max_ms: int, position: int, total: int) -> int:
     return min(max_ms, (max_ms >> (total - 1)) << (position - 1))
 
 
-def _refused(s: State, reply_to: int, request: Request, leader: LeaderAndEpoch) -> bool:
+def _refused(s: RaftState, reply_to: int, request: Request, leader: LeaderAndEpoch) -> bool:
     cluster_id = getattr(request, "cluster_id", None)
     error = voter_only_error(s, leader.leader_id, leader.epoch)
     if wrong_cluster(s, cluster_id):

@@ -6,7 +6,7 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, OffsetAndEpoch
-from quorate.raft.epochs import tells_more
+from quorate.raft.epochs import handle_common_response
 from quorate.raft.inputs import InstallFailed, SnapshotInstalled
 from quorate.raft.joining import voter_request
 from quorate.raft.messages import (
@@ -16,34 +16,45 @@ from quorate.raft.messages import (
     FetchSnapshotResponse,
     Request,
 )
-from quorate.raft.moves import append_batch, become_prospective, explain_key, fetch_patience
 from quorate.raft.ready import AbandonSnapshot, InstallSnapshot, SnapshotChunk, Truncate
-from quorate.raft.requests import InFlight
-from quorate.raft.roles import NEVER, Download, Follower, Unattached
-from quorate.raft.state import State
+from quorate.raft.requests import InFlightRequest
+from quorate.raft.roles import NEVER, Follower, SnapshotDownload, Unattached
+from quorate.raft.state import RaftState
+from quorate.raft.transitions import (
+    append_batch,
+    become_prospective,
+    follower_fetch_timeout_ms,
+    warn_of_directory_mismatch,
+)
 from quorate.raft.voters import updated
 
-_SAID_AFTER: Final = 8
-"""So often a server is asked in vain, in about two seconds, before a word is said."""
+_WARN_AFTER_FAILURES: Final = 8
+"""A warning follows this many failed requests to one server: about two seconds."""
 
 
 # -- the answer to a Fetch ---------------------------------------------------------------------
-def on_fetch_response(s: State, flight: InFlight, response: FetchResponse) -> bool:
-    """`KafkaRaftClient.handleFetchResponse`. False: let the peer rest before the next Fetch.
+def on_fetch_response(s: RaftState, flight: InFlightRequest, response: FetchResponse) -> bool:
+    """`KafkaRaftClient.handleFetchResponse`. False: back off before the next Fetch.
 
-    Where Java stops the node (a high watermark that falls, truncation below it) this replica
-    refuses, notes it and does not restart its fetch timer: a leader that goes on like that is
-    voted out.
+    1. Handle error, epoch and leader like any response.
+    2. A diverging epoch: truncate.  3. A snapshot id: start its download.
+    4. Else append the records and follow the high watermark.
+    5. Only a response that this replica could use restarts the fetch timer.
+
+    Java stops the node on truncation below the high watermark. Here the replica refuses and does
+    not restart its fetch timer, so that a leader which insists is voted out.
     """
-    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+    if not handle_common_response(
+        s, flight, response.error, response.leader, response.leader_endpoints
+    ):
         return False
     role = s.role
     if response.error != ErrorCode.NONE or not isinstance(role, Follower):
         s.note(f"Fetch: {response.error.name}")
         return False
     if s.usable(response.leader_endpoints) is not None:
-        # Only the leader answers so, and it knows best where it is: under the listener that was
-        # asked. Of the others it says nothing here.
+        # Only the leader answers with NONE, so its endpoints replace the known ones. It names the
+        # listener of this connection only; the other endpoints stay.
         role.leader_endpoints = updated(role.leader_endpoints, response.leader_endpoints)
     if response.diverging is not None and response.diverging.epoch >= 0:
         well = _truncate(s, response.diverging)
@@ -55,26 +66,31 @@ def on_fetch_response(s: State, flight: InFlight, response: FetchResponse) -> bo
             _follow_high_watermark(s, response.high_watermark)
     if well:
         role.leader_high_watermark = max(role.leader_high_watermark, response.high_watermark)
-        fetched_well(s, role)
+        on_successful_fetch(s, role)
     return well
 
 
-def fetched_well(s: State, role: Follower) -> None:
-    """The leader answered: it is there, and this replica vouches for it."""
+def on_successful_fetch(s: RaftState, role: Follower) -> None:
+    """Restart the fetch timer; this replica rejects pre-votes from now on (KIP-996)."""
     if role.ended:
-        return
-    role.fetch_deadline = s.now + fetch_patience(s)
+        return  # a Fetch that the leader answered after EndQuorumEpoch
+    role.fetch_deadline = s.now + follower_fetch_timeout_ms(s)
     role.has_fetched = True
     role.suspicion = 0
 
 
-def _truncate(s: State, diverging: OffsetAndEpoch) -> bool:
+def _truncate(s: RaftState, diverging: OffsetAndEpoch) -> bool:
+    """Truncate to the end of the last common epoch (KIP-595, log reconciliation).
+
+    False where that would drop committed records or nothing. In the second case this log has no
+    batch to drop, and the next Fetch would get the same response.
+    """
     cut = s.log.truncation_offset(diverging)
-    if cut < s.committed_floor or diverging.offset < s.high_watermark:
+    if cut < s.lowest_truncation_offset or diverging.offset < s.high_watermark:
         s.warn_sparingly(
             f"truncate {s.leader_id}",
             f"leader {s.leader_id} asks to truncate to {diverging.offset}, below what is "
-            f"committed ({s.committed_floor}): refused",
+            f"committed ({s.lowest_truncation_offset}): refused",
         )
         return False
     if cut >= s.log.end_offset:
@@ -85,11 +101,11 @@ def _truncate(s: State, diverging: OffsetAndEpoch) -> bool:
     return True
 
 
-def truncate(s: State, cut: int) -> None:
-    """Drop the log from `cut` on, and what its control records brought into force.
+def truncate(s: RaftState, cut: int) -> None:
+    """Drop the log from `cut` on, and the effect of its control records.
 
-    Usual after a failover, but whoever reads the log later wants to know: these records were on
-    this disk, and if they had been acknowledged, another disk has forgotten them.
+    Truncation is usual after a failover. The warning is for a later investigation: if these records
+    were acknowledged, another voter's disk lost them.
     """
     end = s.log.end_offset
     s.out.write(Truncate(cut))
@@ -100,11 +116,12 @@ def truncate(s: State, cut: int) -> None:
         s.note(f"voters {s.voters} again")
 
 
-def _append(s: State, response: FetchResponse) -> bool:
-    """Append what continues the log; the first batch that does not, and all after it, is left.
+def _append(s: RaftState, response: FetchResponse) -> bool:
+    """Append the batches that continue the log, up to the first that does not.
 
-    A batch above the epoch of this follower is skipped (KAFKA-18723). False where a batch can
-    never fit: then the same Fetch would bring it again and again.
+    A batch of an epoch above this follower's is not appended (KAFKA-18723): the response was
+    overtaken by a newer leader's records, and this replica does not follow that epoch yet. False
+    where a batch does not fit: the same Fetch would return it again.
     """
     for batch in response.batches:
         if batch.epoch > s.epoch:
@@ -123,7 +140,8 @@ def _append(s: State, response: FetchResponse) -> bool:
     return True
 
 
-def _follow_high_watermark(s: State, leaders: int) -> None:
+def _follow_high_watermark(s: RaftState, leaders: int) -> None:
+    """Raise the high watermark to the leader's, at most to the end of this log; -1: unknown."""
     if leaders < 0:
         return
     offset = min(s.log.end_offset, leaders)
@@ -134,13 +152,15 @@ def _follow_high_watermark(s: State, leaders: int) -> None:
 
 
 # -- snapshots ---------------------------------------------------------------------------------
-def _begin_download(s: State, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
-    """The leader's log does not reach back to where this one ends: take its snapshot first."""
+def _begin_download(s: RaftState, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
+    """The leader's log starts after the end of this one: download its snapshot (KIP-630)."""
     newest = s.log.newest_snapshot
     oldest_epoch = newest.epoch if newest is not None else 0
-    # Of an epoch above this one the log could not go on from it, and no later start could, either.
+    # 1. A snapshot below what is committed here would take the log back.
+    # 2. One of a higher epoch than this follower's could not be continued: batches of the present
+    # epoch would be older than the snapshot, and so refused here and at each later start.
     if (
-        snapshot_id.offset < max(s.committed_floor, 1)
+        snapshot_id.offset < max(s.lowest_truncation_offset, 1)
         or not oldest_epoch <= snapshot_id.epoch <= s.epoch
     ):
         text = f"leader {s.leader_id} sends snapshot id {tuple(snapshot_id)}: refused"
@@ -148,33 +168,43 @@ def _begin_download(s: State, role: Follower, snapshot_id: OffsetAndEpoch) -> bo
         return False
     if role.download is None or role.download.snapshot_id != snapshot_id:
         _abandon(s, role)
-        role.download = Download(snapshot_id)
+        role.download = SnapshotDownload(snapshot_id)
         s.note(f"fetches snapshot {tuple(snapshot_id)}")
     role.download.unanswered = False
     return True
 
 
-def _abandon(s: State, role: Follower) -> None:
+def _abandon(s: RaftState, role: Follower) -> None:
     if role.download is not None:
         s.out.write(AbandonSnapshot(role.download.snapshot_id))
         role.download = None
 
 
-def on_fetch_snapshot_response(s: State, flight: InFlight, response: FetchSnapshotResponse) -> bool:
-    """`handleFetchSnapshotResponse`; a wrong id or position abandons it (Java: fatal)."""
+def on_fetch_snapshot_response(
+    s: RaftState, flight: InFlightRequest, response: FetchSnapshotResponse
+) -> bool:
+    """`KafkaRaftClient.handleFetchSnapshotResponse`.
+
+    1. SNAPSHOT_NOT_FOUND, or a negative id: the leader cleaned the snapshot. Abandon the download;
+       the next Fetch names a newer one.
+    2. A wrong id or position: abandon the download. Java stops the node.
+    3. Append the chunk; install the snapshot when it is complete.
+    """
     if isinstance(s.role, Follower) and s.role.download is not None:
         s.role.download.unanswered = False
-    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+    if not handle_common_response(
+        s, flight, response.error, response.leader, response.leader_endpoints
+    ):
         return False
     role = s.role
     if not isinstance(role, Follower) or role.download is None:
-        s.note("a snapshot chunk that nobody waits for")
+        s.note("an unexpected snapshot chunk")
         return False
     gone = response.error == ErrorCode.SNAPSHOT_NOT_FOUND
     if gone or (response.error == ErrorCode.NONE and min(response.snapshot_id) < 0):
         s.note(f"leader {s.leader_id} no longer has snapshot {tuple(role.download.snapshot_id)}")
         _abandon(s, role)
-        fetched_well(s, role)
+        on_successful_fetch(s, role)
         return True
     if response.error != ErrorCode.NONE:
         s.note(f"FetchSnapshot: {response.error.name}")
@@ -182,14 +212,14 @@ def on_fetch_snapshot_response(s: State, flight: InFlight, response: FetchSnapsh
     return _take_chunk(s, role, role.download, response)
 
 
-def on_fetch_snapshot_failed(s: State) -> None:
-    """The leader of the download may be gone; others are asked whether another one leads."""
+def on_fetch_snapshot_failed(s: RaftState) -> None:
+    """The leader may be gone: `_fetch_from_best` asks other servers who leads."""
     if isinstance(s.role, Follower) and s.role.download is not None:
         s.role.download.unanswered = True
 
 
 def _take_chunk(
-    s: State, role: Follower, download: Download, response: FetchSnapshotResponse
+    s: RaftState, role: Follower, download: SnapshotDownload, response: FetchSnapshotResponse
 ) -> bool:
     chunk = response.chunk if isinstance(response.chunk, bytes | memoryview) else b""
     end = download.position + len(chunk)
@@ -201,18 +231,27 @@ def _take_chunk(
         )
         _abandon(s, role)
         return False
+    # Not durable until InstallSnapshot: a crash loses the download and begins it again.
     s.out.write(SnapshotChunk(download.snapshot_id, download.position, chunk))
     download.position = end
     if end == response.size:
         s.out.write(InstallSnapshot(download.snapshot_id))
+        # Until SnapshotInstalled the log is neither the old nor the new one: no Fetch, no election.
         s.installing = download.snapshot_id
         role.download = None
-    fetched_well(s, role)
+    on_successful_fetch(s, role)
     return True
 
 
-def on_installed(s: State, event: SnapshotInstalled) -> None:
-    """The log is that snapshot now, whatever role this replica took meanwhile."""
+def on_installed(s: RaftState, event: SnapshotInstalled) -> None:
+    """The log now starts at the snapshot (`KafkaRaftLog.truncateToLatestSnapshot`).
+
+    The disk worker installs it while the core runs on, so the role may have changed meanwhile.
+
+    1. Log, control records (voters, kraft.version) and durable end are those of the snapshot.
+    2. Its end is committed: a leader makes snapshots of committed records only.
+    3. The fetch timer restarts: the leader could not be asked during the installation.
+    """
     if s.installing != event.snapshot_id:
         s.note(f"snapshot {tuple(event.snapshot_id)} installed, but not asked for: ignored")
         return
@@ -224,12 +263,14 @@ def on_installed(s: State, event: SnapshotInstalled) -> None:
     s.commit(event.snapshot_id.offset)
     s.note(f"log starts at snapshot {tuple(event.snapshot_id)}, voters {s.voters}")
     if before != s.voters.get(s.me.id):
-        explain_key(s)
+        warn_of_directory_mismatch(s)
     if isinstance(s.role, Follower):
         s.role.fetch_deadline = max(s.role.fetch_deadline, s.now + s.config.fetch_timeout_ms)
 
 
-def on_install_failed(s: State, event: InstallFailed) -> None:
+def on_install_failed(s: RaftState, event: InstallFailed) -> None:
+    """The download is damaged and was dropped; the log is the old one. Fetch again after a backoff,
+    so that a defective leader is not asked in a hot loop."""
     if s.installing != event.snapshot_id:
         return
     s.installing = None
@@ -239,8 +280,8 @@ def on_install_failed(s: State, event: InstallFailed) -> None:
 
 
 # -- time and requests -------------------------------------------------------------------------
-def poll_unattached(s: State, role: Unattached) -> int:
-    """Look for a leader; as a voter, for one's own chance too."""
+def poll_unattached(s: RaftState, role: Unattached) -> int:
+    """Look for a leader; a voter also starts an election. Returns the next poll's time (ms)."""
     if not s.electable:
         role.election_deadline = NEVER
     elif role.election_deadline >= NEVER:
@@ -253,27 +294,34 @@ def poll_unattached(s: State, role: Unattached) -> int:
     return role.election_deadline if s.installing is None else NEVER
 
 
-def poll_follower(s: State, role: Follower) -> int:
-    """Fetch; as a voter, run for the leader's place when it has been silent for too long.
+def poll_follower(s: RaftState, role: Follower) -> int:
+    """Fetch; as a voter, start an election when the leader is silent. Returns the next poll's time.
 
-    Better than Kafka: a leader that let a request time out is looked for elsewhere before it is
-    asked anything more. An observer that would join asked a silent one for ever: the period of its
-    request is as long as the request's timeout.
+    1. Fetch timeout: a voter becomes Prospective (`KafkaRaftClient.pollFollowerAsVoter`).
+    2. A request to the leader timed out: ask another server who leads.
+    3. Once a period: UpdateRaftVoter or auto join.
+    4. Fetch or FetchSnapshot.
+
+    Kafka's observers skip step 2. With auto join such an observer asks a silent leader for ever:
+    the period of its request equals the request timeout, so a request is always in flight.
     """
     if s.shutdown_deadline is not None:
         return NEVER
     voter = s.electable
+    # 1. Not while a snapshot is installed: the log that a candidate claims must not change.
     if voter and s.now >= role.fetch_deadline and s.installing is None:
         why = "fetch timeout"
         if role.suspicion:
             why = "the leader ended its epoch" if role.ended else "connection to the leader lost"
         become_prospective(s, why, suspicion=role.suspicion)
         return s.now
+    # 2.
     silent = s.requests.timed_out(s.leader_id, s.now)
     if silent and _may_fetch(s):
         s.requests.forget(s.leader_id)
         silent = _fetch_from_any(s)
-    if s.now >= role.update_deadline and s.durable.election and not silent:
+    # 3. Before the Fetch: one request per node may be in flight, and a Fetch takes 500 ms.
+    if s.now >= role.update_deadline and s.durable.election_is_durable and not silent:
         address = s.usable(role.leader_endpoints)
         request = voter_request(s, role)
         if request is None or address is None:
@@ -287,13 +335,16 @@ def poll_follower(s: State, role: Follower) -> int:
     return wake if held_back else min(wake, role.update_deadline)
 
 
-def _may_fetch(s: State) -> bool:
-    """A Fetch acknowledges what is before its offset: all of that must be durable."""
-    return s.durable.election and s.durable.log and s.installing is None
+def _may_fetch(s: RaftState) -> bool:
+    """A Fetch acknowledges all records before its offset, so they must be durable (KIP-595)."""
+    return s.durable.election_is_durable and s.durable.log_is_durable and s.installing is None
 
 
-def _fetch_from_best(s: State, role: Follower) -> None:
-    """From the leader; from a bootstrap server while the leader does not answer."""
+def _fetch_from_best(s: RaftState, role: Follower) -> None:
+    """Fetch from the leader; from a bootstrap server while the leader does not answer.
+
+    The leader's failure may mean that another node leads, which the servers' answers name.
+    """
     leader = s.leader_id
     if not _may_fetch(s):
         return
@@ -306,7 +357,7 @@ def _fetch_from_best(s: State, role: Follower) -> None:
         s.send(leader, address, _next_request(s, role))
 
 
-def _fetch_from_any(s: State) -> bool:
+def _fetch_from_any(s: RaftState) -> bool:
     """Ask a bootstrap server, where one may be asked now."""
     if not _may_fetch(s):
         return False
@@ -317,21 +368,24 @@ def _fetch_from_any(s: State) -> bool:
     return True
 
 
-def found_no_leader(s: State, node_id: int) -> None:
-    """An observer without a leader asked in vain: it asks ever more rarely, and says so once.
+def back_off_observer(s: RaftState, node_id: int) -> None:
+    """An observer without a leader asked in vain: it backs off exponentially and warns once.
 
-    Kafka asks each server fifty times a second for as long as it takes, and says nothing.
+    Kafka asks each server 50 times a second (retry.backoff.ms) without a message.
     """
     s.requests.fail(node_id, s.now, s.config.fetch_max_wait_ms)
-    if s.requests.failures(node_id) == _SAID_AFTER and node_id == s.requests.bootstrap[0][0]:
+    if (
+        s.requests.failures(node_id) == _WARN_AFTER_FAILURES
+        and node_id == s.requests.bootstrap[0][0]
+    ):
         asked = ", ".join(str(address) for _, address in s.servers())
         s.warn(
-            f"nobody knows a leader: asked {asked}. If the quorum works, "
+            f"no node knows a leader: asked {asked}. If the quorum works, "
             "controller.quorum.bootstrap.servers names none of its voters"
         )
 
 
-def _next_request(s: State, role: Follower) -> Request:
+def _next_request(s: RaftState, role: Follower) -> Request:
     if role.download is None:
         return fetch_request(s)
     return FetchSnapshotRequest(
@@ -344,7 +398,7 @@ def _next_request(s: State, role: Follower) -> Request:
     )
 
 
-def fetch_request(s: State) -> FetchRequest:
+def fetch_request(s: RaftState) -> FetchRequest:
     return FetchRequest(
         s.config.cluster_id,
         s.me,

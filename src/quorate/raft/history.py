@@ -14,7 +14,7 @@ from quorate.raft.voters import VoterSet
 T = TypeVar("T")
 
 
-class History(Generic[T]):
+class LogHistory(Generic[T]):
     """Values with the offset of the record that set each (`LogHistory`).
 
     -1 is the offset of what the bootstrap snapshot holds.
@@ -71,7 +71,7 @@ class History(Generic[T]):
         self._values.clear()
 
 
-class Controls:
+class ControlHistory:
     """kraft.version and voter set by offset: static, then snapshot, then log.
 
     A record rules from the moment it is in the log, committed or not
@@ -87,8 +87,8 @@ class Controls:
 
     def __init__(self, static_voters: VoterSet, log: RecoveredLog) -> None:
         self._static = static_voters
-        self._voters: History[VoterSet] = History()
-        self._versions: History[int] = History()
+        self._voters: LogHistory[VoterSet] = LogHistory()
+        self._versions: LogHistory[int] = LogHistory()
         self._refresh()
         newest = log.snapshots[-1] if log.snapshots else None
         if newest is not None and log.snapshot_control is not None:
@@ -103,7 +103,7 @@ class Controls:
         return self._current
 
     @property
-    def own(self) -> bool:
+    def has_voters(self) -> bool:
         """Does the log or a snapshot hold a voter set, so that static voters count for nothing?"""
         return len(self._voters) > 0
 
@@ -159,7 +159,7 @@ class Controls:
         return voters or versions
 
     def compact(self, start_offset: int) -> None:
-        """Nobody asks any more for what ruled before the record at `start_offset`."""
+        """No caller asks any more for the values in force before the record at `start_offset`."""
         self._voters.compact(start_offset)
         self._versions.compact(start_offset)
 

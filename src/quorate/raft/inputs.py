@@ -26,7 +26,7 @@ class Answered:
     response: Response
 
 
-class Failure(Enum):
+class SendFailure(Enum):
     """Why a Send got no answer."""
 
     DISCONNECTED = "disconnected"
@@ -37,7 +37,7 @@ class Failure(Enum):
 @frozen
 class SendFailed:
     correlation: int
-    failure: Failure
+    failure: SendFailure
 
 
 @frozen
@@ -119,7 +119,7 @@ class Resign:
 
 @frozen
 class Shutdown:
-    """Leave in good order; Ready.stopped tells when."""
+    """Leave in good order; Ready.stopped reports when."""
 
     timeout_ms: int = 5000
 

@@ -1,25 +1,28 @@
-"""What must hold after every step, in production too; a broken one stops the replica."""
+"""Invariants that hold after every step, also in production; a broken one stops the replica.
+
+They are cheap facts within one replica. The simulator checks what needs several replicas.
+"""
 
 from __future__ import annotations
 
 from quorate.base.check import check
-from quorate.base.errors import BrokenInvariant
+from quorate.base.errors import InvariantError
 from quorate.raft.roles import Candidate, Follower, Leader
-from quorate.raft.state import State
+from quorate.raft.state import RaftState
 from quorate.raft.values import MAX_KRAFT_VERSION
 
 
-class Watch:
-    """Remembers what must not fall."""
+class InvariantChecker:
+    """Remembers the epoch and high watermark, which never fall."""
 
     __slots__ = ("_epoch", "_high_watermark")
 
-    def __init__(self, s: State) -> None:
+    def __init__(self, s: RaftState) -> None:
         self._epoch = s.election.epoch
         self._high_watermark = s.high_watermark
 
-    def verify(self, s: State) -> None:
-        """Raise BrokenInvariant, with the facts, where something is not as it must be."""
+    def verify(self, s: RaftState) -> None:
+        """Raise InvariantError, with the facts, where an invariant is broken."""
         log, election, durable = s.log, s.election, s.durable
         hw = s.high_watermark
         end = log.end_offset
@@ -32,7 +35,7 @@ class Watch:
         ):
             self._broken(s)
         if s.controls.version > MAX_KRAFT_VERSION:
-            raise BrokenInvariant(
+            raise InvariantError(
                 f"kraft.version {s.controls.version} in the log, of which this software knows up "
                 f"to {MAX_KRAFT_VERSION}: it needs a newer one"
             )
@@ -46,15 +49,15 @@ class Watch:
             check(role.high_watermark <= hw, "leader's high watermark", role.high_watermark)
             check(s.installing is None, "leads while a snapshot is installed", s.installing)
         elif isinstance(role, Follower):
-            check(election.leader_id not in (-1, s.me.id), "follower of nobody", election)
+            check(election.leader_id not in (-1, s.me.id), "follower without a leader", election)
         elif isinstance(role, Candidate):
             voted = election.voted
             check(voted is not None and voted.id == s.me.id, "candidate voted otherwise", election)
 
-    def _broken(self, s: State) -> None:
+    def _broken(self, s: RaftState) -> None:
         """Name all the facts of log, epoch and high watermark, whichever is wrong."""
         log, election = s.log, s.election
-        raise BrokenInvariant(
+        raise InvariantError(
             f"log [{log.start_offset}, {log.end_offset}) in epoch {log.last_epoch}, durable to "
             f"{s.durable.end_offset}, {election}, before in epoch {self._epoch}, high watermark "
             f"{s.high_watermark}, before {self._high_watermark}"

@@ -1,12 +1,12 @@
-"""What a follower asks of the leader for its own place among the voters.
+"""Requests of a follower or observer about its own voter entry.
 
-UpdateRaftVoter where its entry is not what it should be, and auto join (KIP-853, KIP-1186).
+UpdateRaftVoter where the entry differs from the configuration (KIP-853), and auto join (KIP-1186).
 """
 
 from __future__ import annotations
 
 from quorate.base.errors import ErrorCode
-from quorate.raft.epochs import tells_more
+from quorate.raft.epochs import handle_common_response
 from quorate.raft.messages import (
     AddVoterRequest,
     AddVoterResponse,
@@ -15,20 +15,24 @@ from quorate.raft.messages import (
     UpdateVoterRequest,
     UpdateVoterResponse,
 )
-from quorate.raft.moves import fetch_patience
-from quorate.raft.requests import InFlight
+from quorate.raft.requests import InFlightRequest
 from quorate.raft.roles import Follower
-from quorate.raft.state import State
+from quorate.raft.state import RaftState
+from quorate.raft.transitions import follower_fetch_timeout_ms
 
 
 def voter_request(
-    s: State, role: Follower
+    s: RaftState, role: Follower
 ) -> UpdateVoterRequest | AddVoterRequest | RemoveVoterRequest | None:
-    """Once a period: must the voter set hear of this node? (`pollFollowerAsVoter`, `-AsObserver`)
+    """The request due now, once a period; None: nothing to change.
 
-    A voter whose entry is not what it should be updates it; at kraft.version 0 it reports once
-    per leader. An observer with auto join removes its old self (another directory), then adds
-    itself.
+    1. A voter: UpdateRaftVoter, when its entry differs from its configuration; at kraft.version 0
+       once per leader, which keeps it in memory (`KafkaRaftClient.pollFollowerAsVoter`).
+    2. An observer with auto join whose id is in the set with another directory id: RemoveRaftVoter
+       for that entry. Its disk was replaced.
+    3. Else: AddRaftVoter with AckWhenCommitted=false (`pollFollowerAsObserver`).
+
+    2 and 3 are at least one period apart: one voter changes at a time.
     """
     config = s.config
     version = s.controls.version
@@ -47,12 +51,19 @@ def voter_request(
     return AddVoterRequest(config.cluster_id, s.me, config.listeners, timeout, False)
 
 
-def on_update_response(s: State, flight: InFlight, response: UpdateVoterResponse) -> bool:
-    """Done on NONE or UNSUPPORTED_VERSION; anything else is tried again next period."""
+def on_update_response(
+    s: RaftState, flight: InFlightRequest, response: UpdateVoterResponse
+) -> bool:
+    """NONE and UNSUPPORTED_VERSION end it for this leader; other errors wait for the next period.
+
+    The leader answered, so the fetch timer restarts, as in Kafka.
+    """
     role = s.role
     if response.error == ErrorCode.UNSUPPORTED_VERSION:
         return update_unsupported(s)
-    if not tells_more(s, flight, response.error, response.leader, response.leader_endpoints):
+    if not handle_common_response(
+        s, flight, response.error, response.leader, response.leader_endpoints
+    ):
         return False
     if response.error != ErrorCode.NONE or not isinstance(role, Follower) or s.role is not role:
         s.note(f"UpdateRaftVoter: {response.error.name}")
@@ -60,12 +71,12 @@ def on_update_response(s: State, flight: InFlight, response: UpdateVoterResponse
     role.has_updated_leader = True
     if not role.ended:
         role.has_fetched = True
-        role.fetch_deadline = s.now + fetch_patience(s)
+        role.fetch_deadline = s.now + follower_fetch_timeout_ms(s)
     return True
 
 
-def update_unsupported(s: State) -> bool:
-    """The leader does not know UpdateRaftVoter: nothing to be done in its epoch."""
+def update_unsupported(s: RaftState) -> bool:
+    """The leader's software does not know UpdateRaftVoter: send no more in its epoch."""
     if isinstance(s.role, Follower):
         s.role.has_updated_leader = True
     return True
@@ -80,8 +91,11 @@ def _joining(response: AddVoterResponse | RemoveVoterResponse) -> str:
     return "joins the voter set, the leader has agreed"
 
 
-def on_join_response(s: State, response: AddVoterResponse | RemoveVoterResponse) -> bool:
-    """The answer to auto join: what is done, or will be soon, waits a period."""
+def on_join_response(s: RaftState, response: AddVoterResponse | RemoveVoterResponse) -> bool:
+    """The answer to a request of auto join; False: back off from the leader.
+
+    An error that another request or a little time resolves waits one period, as in Kafka.
+    """
     fine = (
         ErrorCode.NONE,
         ErrorCode.REQUEST_TIMED_OUT,

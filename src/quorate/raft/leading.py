@@ -1,4 +1,8 @@
-"""The leader: append, answer fetches, count the majority, notice when it is gone."""
+"""The leader: append, answer Fetch, advance the high watermark, and check quorum.
+
+It resigns when no majority fetches (check quorum, KIP-595), when its disk hangs, on shutdown, on
+the state machine's request, and when it is no longer a voter.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch
+from quorate.raft.anomalies import LOST_RECORDS, duplicate_replica
 from quorate.raft.answers import bare_refusal, leader_error, refuse, wrong_cluster
-from quorate.raft.doubts import FORGOT, copies
 from quorate.raft.inputs import Propose, Resign
 from quorate.raft.log_index import BOOTSTRAP_SNAPSHOT, Diverging, NeedsSnapshot
 from quorate.raft.messages import (
@@ -19,20 +23,26 @@ from quorate.raft.messages import (
     ReadChunk,
     ReadRange,
 )
-from quorate.raft.moves import append_batch, become_resigned, check_quorum_ms, heard_from
-from quorate.raft.progress import Row
+from quorate.raft.progress import ReplicaProgress
+from quorate.raft.reachability import begin_address, begin_sent, probed
 from quorate.raft.ready import Accepted, Refused
 from quorate.raft.reconfig import expire_change, high_watermark_moved
-from quorate.raft.roles import NEVER, Leader, Parked
-from quorate.raft.state import State
+from quorate.raft.roles import NEVER, Leader, ParkedFetch
+from quorate.raft.state import RaftState
+from quorate.raft.transitions import (
+    append_batch,
+    become_resigned,
+    check_quorum_ms,
+    update_check_quorum,
+)
 from quorate.raft.values import Batch
 
 DISK_HANGS: Final = "its disk has not moved for as long as it may go without a majority"
 
 
 # -- appending ---------------------------------------------------------------------------------
-def on_propose(s: State, event: Propose) -> None:
-    """One proposal, one batch; nothing is waited for, the batches of a step are one write."""
+def on_propose(s: RaftState, event: Propose) -> None:
+    """Append one proposal as one batch; all batches of a step become one write and one sync."""
     role = s.role
     epoch = s.election.epoch
     if not isinstance(role, Leader) or event.epoch != epoch or role.resign is not None:
@@ -53,28 +63,37 @@ def on_propose(s: State, event: Propose) -> None:
     s.out.proposals.append(Accepted(event.token, base, end))
 
 
-def on_resign(s: State, event: Resign) -> None:
-    """`KafkaRaftClient.resign`: another epoch than the present one is of no concern."""
+def on_resign(s: RaftState, event: Resign) -> None:
+    """`KafkaRaftClient.resign`: a resignation of another epoch is ignored.
+
+    The state machine asks asynchronously; by now this node may lead a later epoch.
+    """
     if isinstance(s.role, Leader) and event.epoch == s.epoch:
         s.role.resign = s.role.resign or "state machine gave up"
     else:
         s.note(f"resignation of epoch {event.epoch} ignored in epoch {s.epoch}")
 
 
-def on_durable(s: State, role: Leader) -> None:
-    """More of the own log is durable: the leader's own voice."""
+def on_durable(s: RaftState, role: Leader) -> None:
+    """The leader counts its own log only as far as it is durable.
+
+    Followers may acknowledge a record before the leader's own sync ends: the majority commits it.
+    """
     own = role.progress.own
     if s.durable.end_offset > own.end_offset:
         own.end_offset = s.durable.end_offset
-        if count(s, role):
+        if maybe_update_high_watermark(s, role):
             complete_parked(s, role)
 
 
-def count(s: State, role: Leader) -> bool:
-    """Publish a new high watermark when a majority holds more (`maybeUpdateHighWatermark`).
+def maybe_update_high_watermark(s: RaftState, role: Leader) -> bool:
+    """Raise the high watermark to what a majority holds; True when it rose.
 
-    Only once a record of the own epoch is covered; it never falls, even where a new voter set
-    computes to less.
+    `LeaderState.maybeUpdateHighWatermark`.
+    1. Only when a record of this epoch is covered (Raft, section 5.4.2): a record of an earlier
+       epoch that a majority holds can still be overwritten by another leader.
+    2. Never lower it. With a new voter set the same log ends may give less, but what was committed
+       under the old set stays committed.
     """
     offset = role.progress.majority_end()
     if offset <= role.epoch_start or offset <= role.high_watermark:
@@ -86,8 +105,14 @@ def count(s: State, role: Leader) -> bool:
 
 
 # -- Fetch -------------------------------------------------------------------------------------
-def on_fetch(s: State, reply_to: int, request: FetchRequest) -> None:
-    """`KafkaRaftClient.handleFetchRequest`; PartitionMaxBytes and MinBytes count for nothing."""
+def on_fetch(s: RaftState, reply_to: int, request: FetchRequest) -> None:
+    """`KafkaRaftClient.handleFetchRequest`; like Kafka it ignores PartitionMaxBytes and MinBytes.
+
+    1. Cluster id, ranges of the fields, leadership of the epoch.
+    2. Update the replica's progress, unless the Fetch diverges or needs a snapshot.
+    3. Answer at once with records, a diverging epoch, a snapshot id or a higher high watermark;
+       else park the request for at most `max_wait_ms`.
+    """
     if wrong_cluster(s, request.cluster_id):
         s.out.reply(reply_to, bare_refusal(request, ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
@@ -109,17 +134,19 @@ def on_fetch(s: State, reply_to: int, request: FetchRequest) -> None:
         refuse(s, reply_to, request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return
     wait = request.max_wait_ms
-    if s.durable.election:
-        response = _answer(s, role, request, first=True)
-        if _says_something(request, response):
+    # A response announces that this node leads the epoch. Until its election is durable a crash would
+    # take that back, so the request waits parked (`on_election_durable`).
+    if s.durable.election_is_durable:
+        response = _answer(s, role, request, update_progress=True)
+        if _has_content(request, response):
             wait = min(wait, _linger(s, role, request, response))
         if wait == 0:
             s.out.reply(reply_to, response)
             return
-    role.parked.append(Parked(reply_to, request, s.now + wait))
+    role.parked.append(ParkedFetch(reply_to, request, s.now + wait))
 
 
-def _says_something(request: FetchRequest, response: FetchResponse) -> bool:
+def _has_content(request: FetchRequest, response: FetchResponse) -> bool:
     return (
         response.records is not None
         or response.diverging is not None
@@ -128,11 +155,12 @@ def _says_something(request: FetchRequest, response: FetchResponse) -> bool:
     )
 
 
-def _linger(s: State, role: Leader, request: FetchRequest, response: FetchResponse) -> int:
-    """How long this answer may wait for records to go with it: ms.
+def _linger(s: RaftState, role: Leader, request: FetchRequest, response: FetchResponse) -> int:
+    """The time in ms that an answer with only a new high watermark may wait for records.
 
-    A voter needs no commit to go on; while its Fetch waits here, the next record leaves at once
-    instead of after another round trip. Not while this leader is about to go.
+    A voter acknowledges records before they are committed, so it does not need the high watermark
+    soon. While its Fetch is parked, the next record is sent at once instead of after a round trip.
+    A leader that resigns or shuts down answers at once: the news would be lost.
     """
     ms = s.config.high_watermark_linger_ms
     if (
@@ -148,10 +176,19 @@ def _linger(s: State, role: Leader, request: FetchRequest, response: FetchRespon
     return ms
 
 
-def _answer(s: State, role: Leader, request: FetchRequest, *, first: bool) -> FetchResponse:
-    """Records, a diverging epoch, a snapshot id, or nothing.
+def _answer(
+    s: RaftState, role: Leader, request: FetchRequest, *, update_progress: bool
+) -> FetchResponse:
+    """The answer for the request as of now (`KafkaRaftClient.tryCompleteFetchRequest`).
 
-    `tryCompleteFetchRequest`: only a Fetch at a valid place counts for the replica's row.
+    1. Offset 0 and a snapshot exists: its id, although the log may start at 0. A new replica is
+       faster with the snapshot (as in Kafka), and the bootstrap snapshot (0-0) is never sent.
+    2. Offset or epoch before the log's start: the id of the newest snapshot.
+    3. The last fetched epoch ends elsewhere in this log: the diverging epoch.
+    4. Else records, up to the log end. They need not be committed or durable here.
+
+    `update_progress`: False for a waiting request, whose progress is already recorded. Only a Fetch in
+    case 4 updates the replica's progress: else its log is not known to be a prefix of this one.
     """
     offset = request.offset
     newest = s.log.newest_snapshot
@@ -163,7 +200,7 @@ def _answer(s: State, role: Leader, request: FetchRequest, *, first: bool) -> Fe
     records = None
     if place is None:
         end = s.log.end_offset
-        if first and request.replica.id >= 0:
+        if update_progress and request.replica.id >= 0:  # tools fetch with id -1
             _fetched(s, role, role.progress.row(request.replica, s.now), offset)
         if offset < end:
             records = ReadRange(offset, end, min(request.max_bytes, s.config.answer_max_bytes))
@@ -180,36 +217,42 @@ def _answer(s: State, role: Leader, request: FetchRequest, *, first: bool) -> Fe
     )
 
 
-def _fetched(s: State, role: Leader, row: Row, offset: int) -> None:
+def _fetched(s: RaftState, role: Leader, row: ReplicaProgress, offset: int) -> None:
     if offset < row.end_offset:
-        _fell(s, role, row, offset)
-    moved = offset != row.end_offset
+        _report_regression(s, role, row, offset)
+    moved = offset != row.end_offset  # a repeated Fetch cannot raise the high watermark
     row.fetched(offset, s.log.end_offset, s.now)
-    heard_from(s, role, row.key)
-    if moved and role.progress.is_voter(row) and count(s, role):
+    update_check_quorum(s, role, row.key)
+    if moved and role.progress.is_voter(row) and maybe_update_high_watermark(s, role):
         complete_parked(s, role)
 
 
-def _fell(s: State, role: Leader, row: Row, offset: int) -> None:
-    """A replica goes back behind its own word. An observer has given none: Kafka's do not sync."""
+def _report_regression(s: RaftState, role: Leader, row: ReplicaProgress, offset: int) -> None:
+    """Warn of a replica that fetches below what it acknowledged in this epoch.
+
+    A voter lost durable records. Kafka's brokers, which are observers, do not sync before they
+    fetch, so for an observer this is normal after a crash.
+    """
     text = f"{row.key} fetches at {offset}, having acknowledged {row.end_offset}"
     if not role.progress.is_voter(row):
         s.warn_sparingly("observer fell", text)
-    elif s.doubts.fell(row.key.id, s.now):
+    elif s.anomalies.record_regression(row.key.id, s.now):
         sign = f"time and again it fetches below what it acknowledged, now at {offset}"
-        s.warn_sparingly(f"copies {row.key}", copies(row.key, sign))
+        s.warn_sparingly(f"copies {row.key}", duplicate_replica(row.key, sign))
     else:
-        s.warn_sparingly(f"fell {row.key}", f"{text}: {FORGOT}")
+        s.warn_sparingly(f"fell {row.key}", f"{text}: {LOST_RECORDS}")
 
 
-def complete_parked(s: State, role: Leader) -> None:
-    """Records were appended or the high watermark moved: answer every parked Fetch that does not
-    linger."""
-    if not s.durable.election:
+def complete_parked(s: RaftState, role: Leader) -> None:
+    """Records were appended or the high watermark rose: answer the parked Fetch requests.
+
+    One with only a new high watermark may stay for `high_watermark_linger_ms` (`_linger`).
+    """
+    if not s.durable.election_is_durable:
         return
     parked, role.parked = role.parked, []
     for fetch in parked:
-        response = _answer(s, role, fetch.request, first=False)
+        response = _answer(s, role, fetch.request, update_progress=False)
         linger = _linger(s, role, fetch.request, response)
         if linger and fetch.deadline > s.now:
             fetch.deadline = min(fetch.deadline, s.now + linger)
@@ -218,19 +261,19 @@ def complete_parked(s: State, role: Leader) -> None:
             s.out.reply(fetch.reply_to, response)
 
 
-def on_spoken_for(s: State, role: Leader) -> None:
-    """The leader's election became durable: fetches that came before are looked at now."""
+def on_election_durable(s: RaftState, role: Leader) -> None:
+    """The leader's election became durable: process the Fetch requests that came before."""
     parked, role.parked = role.parked, []
     for fetch in parked:
         on_fetch(s, fetch.reply_to, fetch.request)
 
 
 # -- FetchSnapshot -----------------------------------------------------------------------------
-def on_fetch_snapshot(s: State, reply_to: int, request: FetchSnapshotRequest) -> None:
-    """`handleFetchSnapshotRequest`.
+def on_fetch_snapshot(s: RaftState, reply_to: int, request: FetchSnapshotRequest) -> None:
+    """`KafkaRaftClient.handleFetchSnapshotRequest`.
 
-    The core does not know sizes: the driver fills `size`, and answers POSITION_OUT_OF_RANGE
-    where the position is at or beyond it.
+    The core does not know file sizes: the driver fills in `size`, and answers POSITION_OUT_OF_RANGE
+    for a position at or beyond it. The bootstrap snapshot (0-0) is never sent, as in Kafka.
     """
     if wrong_cluster(s, request.cluster_id):
         s.out.reply(reply_to, bare_refusal(request, ErrorCode.INCONSISTENT_CLUSTER_ID))
@@ -247,7 +290,8 @@ def on_fetch_snapshot(s: State, reply_to: int, request: FetchSnapshotRequest) ->
     if request.position < 0:
         refuse(s, reply_to, request, ErrorCode.POSITION_OUT_OF_RANGE)
         return
-    heard_from(s, role, request.replica)
+    # A download may last longer than the check quorum timeout, and no Fetch comes meanwhile.
+    update_check_quorum(s, role, request.replica)
     most = min(max(request.max_bytes, 0), s.config.snapshot_max_bytes)
     s.out.reply(
         reply_to,
@@ -264,8 +308,13 @@ def on_fetch_snapshot(s: State, reply_to: int, request: FetchSnapshotRequest) ->
 
 
 # -- time --------------------------------------------------------------------------------------
-def poll_leader(s: State, role: Leader) -> int:
-    """Resign when it is time, expire what waited too long, remind silent voters of the epoch."""
+def poll_leader(s: RaftState, role: Leader) -> int:
+    """Resign, expire, remind. Returns the time of the next poll (ms).
+
+    1. Resign: shutdown, check quorum (`LeaderState.timeUntilCheckQuorumExpires`), a hanging disk.
+    2. Expire the pending voter change and parked requests.
+    3. Send BeginQuorumEpoch to voters that do not fetch (`LeaderState.timeUntilBeginQuorumEpoch`).
+    """
     if s.shutdown_deadline is not None:
         role.resign = "shutdown"
     elif s.now >= role.check_deadline and not s.voters.is_only_voter(s.me):
@@ -277,7 +326,7 @@ def poll_leader(s: State, role: Leader) -> int:
         return s.now
     expire_change(s, role)
     _expire_parked(s, role)
-    if s.now >= role.begin_deadline and s.durable.election:
+    if s.now >= role.begin_deadline and s.durable.election_is_durable:
         _send_begin(s, role)
     wake = min(role.begin_deadline, _disk_deadline(s))
     if not s.voters.is_only_voter(s.me):
@@ -289,44 +338,53 @@ def poll_leader(s: State, role: Leader) -> int:
     return wake
 
 
-def _disk_deadline(s: State) -> int:
-    """When a leader resigns whose disk hangs: ms.
+def _disk_deadline(s: RaftState) -> int:
+    """The time (ms) at which a leader with a hanging disk resigns; NEVER while its log is durable.
 
-    Others have the records, so they would be committed without it, and wait here for the disk
-    without end. Kafka's leader answers nobody meanwhile, and loses its office to check quorum.
+    The followers hold the records, so they are committed without this disk, but this node cannot
+    apply and answer them. Kafka's raft thread blocks in the write: its leader answers no Fetch and
+    loses leadership. Here the disk has a thread of its own, so the core must decide it.
     """
-    if s.durable.log or s.voters.is_only_voter(s.me):
+    if s.durable.log_is_durable or s.voters.is_only_voter(s.me):
         return NEVER
-    return s.durable.log_stands_ms(s.now) + check_quorum_ms(s)
+    return s.durable.log_stalled_since_ms(s.now) + check_quorum_ms(s)
 
 
-def _expire_parked(s: State, role: Leader) -> None:
-    if not role.parked or not s.durable.election:
+def _expire_parked(s: RaftState, role: Leader) -> None:
+    if not role.parked or not s.durable.election_is_durable:
         return
     now = s.now
     due = [fetch for fetch in role.parked if fetch.deadline <= now]
     if due:
         role.parked = [fetch for fetch in role.parked if fetch.deadline > now]
         for fetch in due:
-            s.out.reply(fetch.reply_to, _answer(s, role, fetch.request, first=False))
+            s.out.reply(fetch.reply_to, _answer(s, role, fetch.request, update_progress=False))
 
 
-def _send_begin(s: State, role: Leader) -> None:
-    """BeginQuorumEpoch to voters that have not fetched for half the fetch timeout."""
+def _send_begin(s: RaftState, role: Leader) -> None:
+    """Send BeginQuorumEpoch to the voters that have not fetched for half the fetch timeout.
+
+    It repeats for the whole epoch (`LeaderState.beginQuorumEpochTimer`): a voter that restarted
+    with other listeners, or that knows no bootstrap server, finds its leader only so. Voters at whose
+    endpoint nobody has answered yet get it too (`reachability`).
+    """
     period = s.config.fetch_timeout_ms // 2
-    for key in role.progress.silent(period, s.now):
-        address = s.usable(s.voters.listeners(key.id))
+    for key in sorted({*role.progress.silent(period, s.now), *probed(s, role)}):
+        address = begin_address(s, role, key.id)
         if address is not None and s.requests.ready(key.id, s.now):
             request = BeginQuorumEpochRequest(
                 s.config.cluster_id, key, s.leader_and_epoch, s.config.listeners
             )
-            s.send(key.id, address, request)
+            begin_sent(role, key.id, s.send(key.id, address, request))
     role.begin_deadline = s.now + period
 
 
-def after_append(s: State, role: Leader) -> None:
-    """Once per step in which the leader appended: a single wake-up of the parked fetches."""
+def after_append(s: RaftState, role: Leader) -> None:
+    """Once per step in which the leader appended, so that parked requests are answered once.
+
+    `recount`: with a new voter set in force the same log ends may make a higher majority.
+    """
     if role.recount:
         role.recount = False
-        count(s, role)
+        maybe_update_high_watermark(s, role)
     complete_parked(s, role)

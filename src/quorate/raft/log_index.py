@@ -10,10 +10,10 @@ from quorate.base.check import check
 from quorate.base.errors import QuorateError
 from quorate.base.frozen import frozen
 from quorate.base.ids import OffsetAndEpoch
-from quorate.raft.values import Limits, RecoveredLog
+from quorate.raft.values import RaftLimits, RecoveredLog
 
 BOOTSTRAP_SNAPSHOT: Final = OffsetAndEpoch(0, 0)
-_USUAL: Final = Limits()
+_USUAL: Final = RaftLimits()
 
 
 @frozen
@@ -36,10 +36,10 @@ class LogIndex:
     __slots__ = (
         "_borders",
         "_epochs",
-        "_known_from",
         "_starts",
         "_window",
         "end_offset",
+        "known_from",
         "snapshots",
         "start_offset",
     )
@@ -59,7 +59,7 @@ class LogIndex:
         self._epochs = [epoch for epoch, _ in log.epochs]
         self._starts = [start for _, start in log.epochs]
         self._borders = array("q", log.batch_ends[-border_window:])
-        self._known_from = self._borders[0] if self._borders else log.end_offset
+        self.known_from = self._borders[0] if self._borders else log.end_offset
         """From this border on, `_borders` has every one."""
         newest = self.snapshots[-1] if self.snapshots else None
         if self.start_offset > 0 and (newest is None or newest.offset < self.start_offset):
@@ -159,17 +159,17 @@ class LogIndex:
         """Is `offset` the edge of a batch? True too where that is too long ago to be known."""
         if offset in (self.start_offset, self.end_offset):
             return True
-        if offset <= self._known_from:
+        if offset <= self.known_from:
             return self.start_offset < offset < self.end_offset
         index = bisect_left(self._borders, offset)
         return index < len(self._borders) and self._borders[index] == offset
 
     def border_at_or_before(self, offset: int) -> int:
         """The edge of a batch at or below `offset`; itself where that is too long ago."""
-        if offset >= self.end_offset or offset <= self._known_from:
+        if offset >= self.end_offset or offset <= self.known_from:
             return offset
         index = bisect_right(self._borders, offset)
-        return self._borders[index - 1] if index else self._known_from
+        return self._borders[index - 1] if index else self.known_from
 
     # -- how the log changes -----------------------------------------------------------------
     def append(self, base_offset: int, end_offset: int, epoch: int) -> None:
@@ -186,7 +186,7 @@ class LogIndex:
         self._borders.append(end_offset)
         if len(self._borders) > 2 * self._window:
             del self._borders[: self._window]
-            self._known_from = self._borders[0]
+            self.known_from = self._borders[0]
 
     def truncate(self, end_offset: int) -> None:
         """Everything at `end_offset` and after is gone."""
@@ -195,11 +195,11 @@ class LogIndex:
         del self._epochs[keep:], self._starts[keep:]
         del self._borders[bisect_right(self._borders, end_offset) :]
         self.end_offset = end_offset
-        self._known_from = min(self._known_from, end_offset)
+        self.known_from = min(self.known_from, end_offset)
 
     def install(self, snapshot_id: OffsetAndEpoch) -> None:
         """The log was dropped: it is empty, and starts where the snapshot ends."""
-        self.start_offset = self.end_offset = self._known_from = snapshot_id.offset
+        self.start_offset = self.end_offset = self.known_from = snapshot_id.offset
         self.snapshots = [s for s in self.snapshots if s > snapshot_id]
         self.snapshots.insert(0, snapshot_id)
         self._epochs.clear()
@@ -219,4 +219,4 @@ class LogIndex:
         if self._starts:
             self._starts[0] = max(self._starts[0], self.start_offset)
         del self._borders[: bisect_right(self._borders, self.start_offset)]
-        self._known_from = max(self._known_from, self.start_offset)
+        self.known_from = max(self.known_from, self.start_offset)

@@ -1,7 +1,7 @@
 """What replicas say to each other, in the core's own words: one partition, no wire versions.
 
-`node/translate.py` turns these into Kafka's messages and back. A field that the wire version of
-a peer lacks arrives as the default here. Epochs, offsets and positions are ints, offsets named
+`node/raft_rpc_inbound.py` turns these into Kafka's messages and back. A field that the wire version
+of a peer lacks arrives as the default here. Epochs, offsets and positions are ints, offsets named
 `end` or `position` exclusive; times are milliseconds. Sources: KIP-595, KIP-630, KIP-853, KIP-996,
 KIP-1166, KIP-1186 as Kafka 4.3.1 implements them.
 """

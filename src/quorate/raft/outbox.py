@@ -1,9 +1,11 @@
-"""What a step has to say: collected while events are handled, handed out as one Ready."""
+"""The output of a step: collected while events are handled, returned as one Ready."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quorate.base.ids import LeaderAndEpoch
-from quorate.raft.durable import Durable
+from quorate.raft.durable import DurabilityTracker
 from quorate.raft.messages import Response
 from quorate.raft.ready import Accepted, Append, Ready, Refused, Reply, Send, Write
 from quorate.raft.values import Batch
@@ -12,8 +14,8 @@ from quorate.raft.values import Batch
 class Outbox:
     """Writes in order, messages, notes; and replies held back until what they promise is durable.
 
-    Every reply given while the present ElectionState is not durable waits for it: it may carry
-    a vote or be the first word in a new epoch.
+    Each reply given while the present ElectionState is not durable waits for it: it may grant a
+    vote, or confirm a new epoch. KIP-595 requires both to survive a crash of this replica.
     """
 
     __slots__ = (
@@ -29,7 +31,7 @@ class Outbox:
         "writes",
     )
 
-    def __init__(self, durable: Durable) -> None:
+    def __init__(self, durable: DurabilityTracker) -> None:
         self._durable = durable
         self._held: list[tuple[int, Reply]] = []
         self._batches: list[Batch] = []
@@ -64,15 +66,20 @@ class Outbox:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
+    @property
+    def held(self) -> Sequence[tuple[int, Reply]]:
+        """The replies that wait until a seq is durable: (seq, reply)."""
+        return self._held
+
     def release(self) -> None:
-        """More is durable: say what waited for it."""
+        """More is durable: release the replies that waited for it."""
         if self._held and self._held[0][0] <= self._durable.seq:
             durable = self._durable.seq
             self.replies.extend(reply for seq, reply in self._held if seq <= durable)
             self._held = [(seq, reply) for seq, reply in self._held if seq > durable]
 
     def take_held(self) -> list[Reply]:
-        """The replies that will never be true: the disk failed."""
+        """Remove and return the held replies: the disk failed, they will never be true."""
         held, self._held = [reply for _, reply in self._held], []
         return held
 

@@ -1,4 +1,8 @@
-"""The leader's book: how far each replica is, and when it was last heard (`LeaderState`)."""
+"""The leader's view of each replica: log end and time of the last Fetch (`LeaderState`).
+
+It decides the high watermark, check quorum, whether an observer has caught up, and what
+DescribeQuorum reports.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.ids import ReplicaKey
-from quorate.raft.values import Limits
+from quorate.raft.values import RaftLimits
 from quorate.raft.voters import VoterSet, matches
 
 SWEEP_MS: Final = 1_000
-_USUAL: Final = Limits()
+_USUAL: Final = RaftLimits()
 
 
 @dataclass(slots=True)
-class Row:
-    """One replica; times are -1 while it was never heard."""
+class ReplicaProgress:
+    """One replica (`LeaderState.ReplicaState`); times are -1 before its first Fetch."""
 
     key: ReplicaKey
     end_offset: int = -1
-    """Held for sure up to here (exclusive); -1 unknown."""
+    """The replica acknowledged all records before this offset (exclusive); -1 unknown."""
     last_fetch_ms: int = -1
     last_fetch_leader_end: int = -1
     last_caught_up_ms: int = -1
@@ -27,7 +31,12 @@ class Row:
     """It knows that this node leads the epoch."""
 
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
-        """A valid Fetch at `offset` while the leader's log ended at `leader_end`."""
+        """A valid Fetch at `offset` while the leader's log ended at `leader_end` (both exclusive).
+
+        The replica has caught up at `now_ms` if it fetches the leader's end. If it fetches what was
+        the end at its last Fetch, it had caught up then (`ReplicaState.updateFollowerState`):
+        under constant load no replica ever fetches the present end.
+        """
         if offset >= leader_end:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif 0 < self.last_fetch_leader_end <= offset:
@@ -38,43 +47,44 @@ class Row:
         self.acknowledged = True
 
 
-class Progress:
-    """Rows of voters by id and of observers by key; the leader's own row is among them.
+class ProgressTracker:
+    """The progress of voters by id and of observers by key, the leader's own included.
 
-    Anybody may fetch under any directory id: Kafka keeps a row of each for five minutes.
+    A client may fetch under any id and directory id, so the number of observers is bounded; Kafka
+    keeps one entry for each for five minutes.
     """
 
     __slots__ = ("_check_quorum", "_limits", "_swept_ms", "me", "observers", "own", "voters")
 
-    def __init__(self, me: ReplicaKey, voters: VoterSet, limits: Limits = _USUAL) -> None:
+    def __init__(self, me: ReplicaKey, voters: VoterSet, limits: RaftLimits = _USUAL) -> None:
         self._limits = limits
         self.me = me
-        self.own = Row(me, acknowledged=True)
-        self.voters: dict[int, Row] = {}
-        self.observers: dict[ReplicaKey, Row] = {me: self.own}
+        self.own = ReplicaProgress(me, acknowledged=True)
+        self.voters: dict[int, ReplicaProgress] = {}
+        self.observers: dict[ReplicaKey, ReplicaProgress] = {me: self.own}
         self._check_quorum: set[int] = set()
         self._swept_ms = -SWEEP_MS
         self.set_voters(voters)
 
-    def find(self, key: ReplicaKey) -> Row | None:
+    def find(self, key: ReplicaKey) -> ReplicaProgress | None:
         row = self.voters.get(key.id)
         if row is not None and matches(row.key, key):
             return row
         return self.observers.get(key)
 
-    def row(self, key: ReplicaKey, now_ms: int) -> Row:
-        """The row of this replica; a new observer gets one, a passing one when there are too many.
+    def row(self, key: ReplicaKey, now_ms: int) -> ReplicaProgress:
+        """The entry of this replica. A new observer is added, or gets a temporary entry when full.
 
-        Those that are kept are never thrown out for new ones.
+        A known observer is never dropped for a new one: it may be about to become a voter.
         """
         row = self.find(key)
         if row is None:
-            row = Row(key)
+            row = ReplicaProgress(key)
             if self._has_room(now_ms):
                 self.observers[key] = row
         return row
 
-    def is_voter(self, row: Row) -> bool:
+    def is_voter(self, row: ReplicaProgress) -> bool:
         return self.voters.get(row.key.id) is row
 
     def has_voter(self, key: ReplicaKey) -> bool:
@@ -82,11 +92,15 @@ class Progress:
         return row is not None and matches(row.key, key)
 
     def set_voters(self, voters: VoterSet) -> None:
-        """A new voter set rules: rows move between voters and observers, none is lost."""
+        """A new voter set is in force: entries move between voters and observers.
+
+        None is lost: a new voter keeps the log end that it acknowledged as an observer, and a
+        removed voter stays visible in DescribeQuorum.
+        """
         old = dict(self.voters)
-        rows: dict[int, Row] = {}
+        rows: dict[int, ReplicaProgress] = {}
         for key in voters.keys:
-            row = self.find(key) or self._observer_for(key) or Row(key)
+            row = self.find(key) or self._observer_for(key) or ReplicaProgress(key)
             old.pop(key.id, None) if old.get(key.id) is row else None
             self.observers.pop(key, None)
             if row.key != key:
@@ -96,22 +110,27 @@ class Progress:
         self.voters = rows
         for row in old.values():
             self.observers.setdefault(row.key, row)
-        self._check_quorum &= rows.keys()
+        self._check_quorum &= rows.keys()  # a removed voter no longer counts
 
-    def _observer_for(self, entry: ReplicaKey) -> Row | None:
+    def _observer_for(self, entry: ReplicaKey) -> ReplicaProgress | None:
         """The row that a voter entry names without its directory id: this node's, if it may be."""
         return self.own if matches(entry, self.me) and self.me in self.observers else None
 
     def majority_end(self) -> int:
-        """The greatest offset that a majority of the voters holds; -1 while unknown.
+        """The greatest end offset (exclusive) that a majority of the voters holds; -1 unknown.
 
-        Ends sorted descending, element n // 2: the leader counts only where it is a voter.
+        Of n log ends sorted descending, element n // 2 is held by n // 2 + 1 voters. A leader that
+        removed itself is not among them (KIP-853).
         """
         ends = sorted([row.end_offset for row in self.voters.values()], reverse=True)
         return ends[len(ends) // 2]
 
-    def heard_majority(self, key: ReplicaKey) -> bool:
-        """A voter fetched. True when, since the last True, enough have (KIP-595 check quorum)."""
+    def update_check_quorum(self, key: ReplicaKey) -> bool:
+        """A voter fetched. True when a majority has since the last True: restart the timer.
+
+        `LeaderState.updateCheckQuorumForFollowingVoter`. The leader counts itself if it is a voter.
+        Observers do not count: they cannot elect another leader.
+        """
         row = self.voters.get(key.id)
         if row is not None and row is not self.own and matches(row.key, key):
             self._check_quorum.add(key.id)
@@ -124,7 +143,7 @@ class Progress:
         return True
 
     def silent(self, since_ms: int, now_ms: int) -> list[ReplicaKey]:
-        """Remote voters that have not fetched within the last `since_ms`, by id."""
+        """Remote voters whose last Fetch is `since_ms` or longer ago, or that never fetched; by id."""
         return [
             row.key
             for _, row in sorted(self.voters.items())
@@ -139,7 +158,11 @@ class Progress:
         return tuple(row.key for row in rows)
 
     def is_caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
-        """Has this observer caught up at least once, and fetched lately?"""
+        """May this observer become a voter: has it caught up once, and fetched within the last hour?
+
+        KIP-853: the leader waits for the new voter's fetch offset to catch up with its log end
+        (`LeaderState.isReplicaCaughtUp`).
+        """
         row = self.observers.get(key)
         return (
             row is not None

@@ -1,10 +1,10 @@
-"""The one voter change that a leader may have under way."""
+"""The one voter change that a leader may have under way, and the endpoints that it tries."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quorate.base.ids import Listeners, ReplicaKey
+from quorate.base.ids import Address, Listeners, ReplicaKey
 
 
 @dataclass(slots=True)
@@ -30,4 +30,18 @@ class AwaitingCommit:
     deadline: int
 
 
-Change = AskingVersions | AwaitingCommit
+VoterChange = AskingVersions | AwaitingCommit
+
+
+@dataclass(slots=True)
+class EndpointProbe:
+    """An address of a voter at which nobody has answered since the last failure or change."""
+
+    address: Address
+    is_moved: bool
+    """This leader wrote the address, or was asked to."""
+    until_ms: int | None = None
+    """Of an address that is not in the voter set: when to forget it."""
+    correlation: int = -1
+    """The last BeginQuorumEpoch to the address; -1 before the first."""
+    is_answered: bool = False

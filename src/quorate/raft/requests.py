@@ -13,7 +13,7 @@ _DOUBLINGS: Final = 16
 
 
 @dataclass(slots=True)
-class InFlight:
+class InFlightRequest:
     """What was asked of whom."""
 
     correlation: int
@@ -27,86 +27,88 @@ class InFlight:
         return type(self.request).__name__.removesuffix("Request")
 
 
-class Requests:
-    """At most one request in flight per node; after a failure the node rests for the backoff.
+class RequestManager:
+    """At most one request in flight per node; after a failure a backoff (`RequestManager`).
 
-    Bootstrap servers have the ids -2, -3, ... in their configured order, or, where there are
-    none, the static voters' own ids.
+    Bootstrap servers have the ids -2, -3, ... in their configured order, as in Kafka; without
+    bootstrap servers the static voters have their own ids.
     """
 
     __slots__ = (
-        "_backoff",
         "_backoff_ms",
-        "_by_correlation",
-        "_by_node",
         "_failures",
         "_next",
+        "backoff_until",
         "bootstrap",
-        "gone",
+        "by_correlation",
+        "by_node",
         "resets",
+        "unreachable",
     )
 
     def __init__(self, bootstrap: tuple[tuple[int, Address], ...], backoff_ms: int) -> None:
         self.bootstrap = bootstrap
         self._backoff_ms = backoff_ms
-        self._by_node: dict[int, InFlight] = {}
-        self._by_correlation: dict[int, InFlight] = {}
-        self._backoff: dict[int, int] = {}
+        self.by_node: dict[int, InFlightRequest] = {}
+        """The request in flight to each node, also one that timed out."""
+        self.by_correlation: dict[int, InFlightRequest] = {}
+        self.backoff_until: dict[int, int] = {}
+        """The time (ms) from which a node may be asked again."""
         self._failures: dict[int, int] = {}
         self._next = 0
-        self.gone: set[int] = set()
-        """Nodes that cannot be connected to, or are stopping, by what was last heard of them."""
+        self.unreachable: set[int] = set()
+        """Nodes whose last connection failed, or that last answered that they shut down."""
         self.resets = 0
-        """How often everything was forgotten: tells whether an answer changed the role."""
+        """The number of resets; `dispatch` compares it to see whether a response changed the role."""
 
-    def named(self, node_id: int) -> str:
+    def display_name(self, node_id: int) -> str:
         """A node for messages: a bootstrap server has no id yet, but an address."""
         if node_id < 0:
             return str(dict(self.bootstrap).get(node_id, "a bootstrap server"))
         return f"node {node_id}"
 
     def reset(self) -> None:
-        """Forget everything; answers under way will be ignored."""
+        """Forget everything; responses that still come are ignored (`take` finds no request)."""
         self.resets += 1
-        self._by_node.clear()
-        self._by_correlation.clear()
-        self._backoff.clear()
+        self.by_node.clear()
+        self.by_correlation.clear()
+        self.backoff_until.clear()
         self._failures.clear()
-        self.gone.clear()
+        self.unreachable.clear()
 
     def forget(self, node_id: int) -> None:
-        """Forget what is under way to one node."""
-        flight = self._by_node.pop(node_id, None)
+        """Forget the request in flight to one node, and its backoff."""
+        flight = self.by_node.pop(node_id, None)
         if flight is not None:
-            del self._by_correlation[flight.correlation]
-        self._backoff.pop(node_id, None)
+            del self.by_correlation[flight.correlation]
+        self.backoff_until.pop(node_id, None)
 
     def sent(self, to: int, request: Request, expires_ms: int) -> int:
-        """Book a request; its correlation id."""
+        """Register a request that is sent now; its correlation id."""
         self.forget(to)
         self._next += 1
-        flight = InFlight(self._next, to, request, expires_ms)
-        self._by_node[to] = self._by_correlation[self._next] = flight
+        flight = InFlightRequest(self._next, to, request, expires_ms)
+        self.by_node[to] = self.by_correlation[self._next] = flight
         return self._next
 
-    def take(self, correlation: int) -> InFlight | None:
+    def take(self, correlation: int) -> InFlightRequest | None:
         """The request that this answer belongs to, no longer in flight; None when stale."""
-        flight = self._by_correlation.pop(correlation, None)
+        flight = self.by_correlation.pop(correlation, None)
         if flight is not None:
-            del self._by_node[flight.to]
+            del self.by_node[flight.to]
         return flight
 
     def fail(self, node_id: int, now_ms: int, most_ms: int = 0) -> None:
-        """The node answered badly or not at all: leave it alone for the backoff.
+        """The node failed to answer well: no request to it for the backoff.
 
-        With `most_ms` for twice as long each time, until it is so long.
+        With `most_ms` the backoff doubles each time, up to that (ms).
         """
         times = self.failures(node_id)
         self._failures[node_id] = times + 1
         rest = self._backoff_ms
         if most_ms > rest:
             rest = min(rest << min(times, _DOUBLINGS), most_ms)
-        self._backoff[node_id] = now_ms + rest
+        self.backoff_until[node_id] = now_ms + rest
 
     def failures(self, node_id: int) -> int:
         """How often it failed since everything was forgotten."""
@@ -115,20 +117,20 @@ class Requests:
     # -- state of a node ---------------------------------------------------------------------
     def ready(self, node_id: int, now_ms: int) -> bool:
         """May a request be sent to it?"""
-        flight = self._by_node.get(node_id)
+        flight = self.by_node.get(node_id)
         if flight is not None and now_ms < flight.expires_ms:
             return False
-        return now_ms >= self._backoff.get(node_id, now_ms)
+        return now_ms >= self.backoff_until.get(node_id, now_ms)
 
     def timed_out(self, node_id: int, now_ms: int) -> bool:
-        flight = self._by_node.get(node_id)
+        flight = self.by_node.get(node_id)
         return flight is not None and now_ms >= flight.expires_ms
 
     def backing_off(self, node_id: int, now_ms: int) -> bool:
-        return now_ms < self._backoff.get(node_id, now_ms)
+        return now_ms < self.backoff_until.get(node_id, now_ms)
 
     def any_in_flight(self, now_ms: int) -> bool:
-        for flight in self._by_node.values():  # noqa: SIM110 - several times a step
+        for flight in self.by_node.values():  # noqa: SIM110 - several times a step
             if now_ms < flight.expires_ms:
                 return True
         return False
@@ -148,10 +150,10 @@ class Requests:
     def wake_ms(self, now_ms: int) -> int | None:
         """The next time at which a request expires or a backoff ends."""
         wake = None
-        for at in self._backoff.values():
+        for at in self.backoff_until.values():
             if at > now_ms and (wake is None or at < wake):
                 wake = at
-        for flight in self._by_node.values():
+        for flight in self.by_node.values():
             at = flight.expires_ms
             if at > now_ms and (wake is None or at < wake):
                 wake = at

@@ -1,4 +1,4 @@
-"""The roles of a replica: one class each, with only its own data, and the legal moves.
+"""The roles of a replica, one class each with only its own data, and the legal transitions.
 
 Epoch, known leader and vote are not here: `ElectionState` owns them. Deadlines are ms on the
 clock of `step`; NEVER where nothing is due.
@@ -11,8 +11,8 @@ from typing import Final
 
 from quorate.base.ids import Listeners, OffsetAndEpoch, ReplicaKey
 from quorate.raft.messages import FetchRequest
-from quorate.raft.progress import Progress
-from quorate.raft.reconfig_state import Change
+from quorate.raft.progress import ProgressTracker
+from quorate.raft.reconfig_state import EndpointProbe, VoterChange
 from quorate.raft.voters import VoterSet
 
 NEVER: Final = 1 << 62
@@ -78,7 +78,7 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class Download:
+class SnapshotDownload:
     """A snapshot on its way from the leader."""
 
     snapshot_id: OffsetAndEpoch
@@ -99,16 +99,16 @@ class Follower:
     has_fetched: bool = False
     """A Fetch was answered well since: this replica then vouches for its leader."""
     leader_high_watermark: int = -1
-    """As the leader told it; may be beyond the end of this log."""
+    """As the leader reported it; may be beyond the end of this log."""
     has_updated_leader: bool = False
     suspicion: int = 0
     ended: bool = False
     """The leader has ended its epoch: no Fetch makes it the leader again."""
-    download: Download | None = None
+    download: SnapshotDownload | None = None
 
 
 @dataclass(slots=True)
-class Parked:
+class ParkedFetch:
     """A Fetch that waits for records or for a higher high watermark."""
 
     reply_to: int
@@ -122,18 +122,20 @@ class Leader:
 
     epoch_start: int
     """Offset of the LeaderChange record."""
-    progress: Progress
+    progress: ProgressTracker
     check_deadline: int
     """Without fetches from a majority until then: resign."""
     begin_deadline: int
     """When next to send BeginQuorumEpoch to those that do not fetch."""
     high_watermark: int = -1
     """-1 until a record of this epoch is committed."""
-    parked: list[Parked] = field(default_factory=list)
-    change: Change | None = None
+    parked: list[ParkedFetch] = field(default_factory=list)
+    change: VoterChange | None = None
     """The voter change under way."""
     volatile_voters: VoterSet | None = None
     """At kraft.version 0: the voters as they reported themselves; None once it is 1."""
+    probes: dict[int, EndpointProbe] = field(default_factory=dict)
+    """By voter id: the endpoints at which nobody has answered yet."""
     recount: bool = False
     """The voter set changed: the majority may hold more now."""
     resign: str | None = None
@@ -142,7 +144,7 @@ class Leader:
 
 @dataclass(slots=True)
 class Resigned:
-    """Was leader of this epoch; tells the others to elect another."""
+    """Was leader of this epoch; sends EndQuorumEpoch, so that the others elect another."""
 
     election_deadline: int
     unacknowledged: set[int]
@@ -152,7 +154,7 @@ class Resigned:
 
 Role = Unattached | Prospective | Candidate | Follower | Leader | Resigned
 
-LEGAL_MOVES: Final[dict[tuple[type[Role], type[Role]], str]] = {
+LEGAL_TRANSITIONS: Final[dict[tuple[type[Role], type[Role]], str]] = {
     (Unattached, Unattached): "higher epoch, or vote granted",
     (Unattached, Prospective): "election timeout",
     (Unattached, Follower): "leader found",

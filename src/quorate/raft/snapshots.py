@@ -6,7 +6,7 @@ from quorate.base.ids import OffsetAndEpoch
 from quorate.raft.inputs import CleanTo, SnapshotCreated
 from quorate.raft.log_index import LogIndex
 from quorate.raft.ready import Clean
-from quorate.raft.state import State
+from quorate.raft.state import RaftState
 
 
 def snapshot_problem(log: LogIndex, high_watermark: int, snapshot_id: OffsetAndEpoch) -> str | None:
@@ -26,8 +26,8 @@ def snapshot_problem(log: LogIndex, high_watermark: int, snapshot_id: OffsetAndE
     return None
 
 
-def on_created(s: State, event: SnapshotCreated) -> None:
-    """A snapshot that may not be is not told to anybody; it stays on disk until cleaned.
+def on_created(s: RaftState, event: SnapshotCreated) -> None:
+    """The core ignores a snapshot that may not be; it stays on disk until cleaned.
 
     It may have been in the making while a newer one was installed: then it is there to be cleaned.
     """
@@ -42,7 +42,7 @@ def on_created(s: State, event: SnapshotCreated) -> None:
     s.controls.compact(event.snapshot_id.offset - 1)
 
 
-def on_clean(s: State, event: CleanTo) -> None:
+def on_clean(s: RaftState, event: CleanTo) -> None:
     """`KafkaRaftLog.deleteBeforeSnapshot`: the newest snapshot always stays.
 
     A snapshot that is being installed drops all older ones, the one to be kept too.

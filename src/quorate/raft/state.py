@@ -1,4 +1,4 @@
-"""The state of a replica that the parts of the core share, and its moves between roles."""
+"""The state of a replica that the parts of the core share."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 from quorate.base.check import check
 from quorate.base.ids import Address, LeaderAndEpoch, Listeners, OffsetAndEpoch, ReplicaKey
 from quorate.base.notes import Warn
-from quorate.raft.doubts import Doubts
-from quorate.raft.durable import Durable
-from quorate.raft.history import Controls
+from quorate.raft.anomalies import Anomalies
+from quorate.raft.durable import DurabilityTracker
+from quorate.raft.history import ControlHistory
 from quorate.raft.log_index import LogIndex
 from quorate.raft.messages import Request
 from quorate.raft.outbox import Outbox
 from quorate.raft.ready import SaveElection, Send
-from quorate.raft.requests import Requests
+from quorate.raft.requests import RequestManager
 from quorate.raft.roles import (
-    LEGAL_MOVES,
+    LEGAL_TRANSITIONS,
     NEVER,
     Candidate,
     Follower,
@@ -31,17 +31,17 @@ from quorate.raft.roles import (
 from quorate.raft.values import ElectionState, RaftConfig, RecoveredLog, Voter
 from quorate.raft.voters import VoterSet, address_of, listener_of
 
-_IN_VAIN: Final = 3
-"""So often each bootstrap server is asked before others are."""
+_FAILURES_BEFORE_VOTERS: Final = 3
+"""An observer asks each bootstrap server this often before it asks the voters of its log."""
 
 
-class State:
-    """One replica. Each fact has one owner: see the class of each attribute."""
+class RaftState:
+    """One replica. Each fact is in one place: the class of the attribute that holds it."""
 
     __slots__ = (
+        "anomalies",
         "config",
         "controls",
-        "doubts",
         "durable",
         "election",
         "high_watermark",
@@ -52,10 +52,10 @@ class State:
         "now",
         "out",
         "random",
+        "reported_leader",
         "requests",
         "role",
         "shutdown_deadline",
-        "told",
     )
 
     def __init__(
@@ -71,11 +71,11 @@ class State:
         self.random = random
         self.now = 0
         self.log = LogIndex(log, config.limits.border_window)
-        self.controls = Controls(VoterSet(config.static_voters), log)
-        self.durable = Durable(log.end_offset)
+        self.controls = ControlHistory(VoterSet(config.static_voters), log)
+        self.durable = DurabilityTracker(log.end_offset)
         self.out = Outbox(self.durable)
-        self.doubts = Doubts()
-        self.requests = Requests(self._bootstrap(), config.retry_backoff_ms)
+        self.anomalies = Anomalies()
+        self.requests = RequestManager(self._bootstrap(), config.retry_backoff_ms)
         self.election = election or ElectionState()
         self.role: Role = Unattached(NEVER)
         newest = self.log.newest_snapshot
@@ -84,7 +84,7 @@ class State:
         self.installing: OffsetAndEpoch | None = None
         """The snapshot whose InstallSnapshot has not been answered: the log stands still."""
         self.shutdown_deadline: int | None = None
-        self.told = LeaderAndEpoch(-1, -1)
+        self.reported_leader = LeaderAndEpoch(-1, -1)
         """The last Ready.leader."""
 
     def _bootstrap(self) -> tuple[tuple[int, Address], ...]:
@@ -102,18 +102,18 @@ class State:
         return tuple(found)
 
     def servers(self) -> tuple[tuple[int, Address], ...]:
-        """Whom to ask who leads, but the leader itself, which does not answer.
+        """The servers to ask who leads: (id, address), without the silent leader itself.
 
-        Where there was nobody at the start, the voters of now. Better than Kafka: an observer that
-        has asked all bootstrap servers in vain, and more than once, asks the voters of its log
-        too: the bootstrap servers may all have left the set.
+        The bootstrap servers; without any, the voters. An observer that asked all bootstrap servers
+        several times in vain also asks the voters of its log: the configured servers may all have
+        left the voter set. Kafka's observers ask the bootstrap servers only.
         """
         if not self.requests.bootstrap:
             self.requests.bootstrap = self._bootstrap()
         servers = self.requests.bootstrap
         if self.is_voter or not self.config.bootstrap_servers:
             return servers
-        if any(self.requests.failures(node_id) < _IN_VAIN for node_id, _ in servers):
+        if any(self.requests.failures(node_id) < _FAILURES_BEFORE_VOTERS for node_id, _ in servers):
             return servers
         leader_id = self.leader_id if isinstance(self.role, Follower) else -1
         known = {address for _, address in servers}
@@ -142,12 +142,13 @@ class State:
 
     @property
     def electable(self) -> bool:
-        """May this replica run for leader?
+        """May this replica be elected?
 
-        As a voter; and as one that was a voter before the present ones, while they are not
-        known to be committed: it may hold the only record of its own removal, and then nobody
-        else can be elected (Raft, section 4.2.2; Kafka's observers never run). Never beside a
-        voter with this id and another directory: votes are counted by id.
+        1. A voter may. Its id with another directory id may not: votes are counted by id.
+        2. So may a voter of the previous set, while the present set is not known to be committed.
+           It may hold the only copy of the record that removes it. No voter of the new set is then
+           up to date, so no other voter can be elected (Raft dissertation, section 4.2.2). In Kafka
+           an observer never starts an election.
         """
         controls = self.controls
         if controls.voters.get(self.me.id) is not None:
@@ -160,12 +161,12 @@ class State:
 
     @property
     def leader_and_epoch(self) -> LeaderAndEpoch:
-        """As answers tell it."""
+        """The leader and epoch that responses contain."""
         return LeaderAndEpoch(self.election.leader_id, self.election.epoch)
 
     @property
     def leader_endpoints(self) -> Listeners:
-        """As answers tell them; empty where not known."""
+        """The leader's endpoints that responses contain; empty where they are not known."""
         role = self.role
         if isinstance(role, Follower | Prospective):
             return role.leader_endpoints
@@ -173,7 +174,8 @@ class State:
 
     @property
     def visible_leader(self) -> LeaderAndEpoch:
-        """As the state machine sees it: a resigned leader leads no more."""
+        """The leader that the state machine sees: a Resigned replica leads no longer, although
+        quorum-state and responses still name it for the epoch."""
         election = self.election
         if isinstance(self.role, Resigned):
             return LeaderAndEpoch(-1, election.epoch)
@@ -186,8 +188,8 @@ class State:
         return Voter(self.me, config.listeners, config.min_kraft_version, config.max_kraft_version)
 
     @property
-    def committed_floor(self) -> int:
-        """No truncation may go below this: committed, or no longer in the log."""
+    def lowest_truncation_offset(self) -> int:
+        """Inclusive: below it the log is committed, or in a snapshot."""
         newest = self.log.newest_snapshot
         return max(self.high_watermark, self.log.start_offset, newest.offset if newest else 0)
 
@@ -195,7 +197,7 @@ class State:
         return address_of(listeners, self.listener)
 
     def warn_of_no_address(self, voter_id: int) -> None:
-        """Of a voter that has nothing under the name by which this node looks addresses up."""
+        """Warn of a voter without a listener of the name by which this node finds addresses."""
         others = ", ".join(listener.name for listener in self.voters.listeners(voter_id))
         self.warn_sparingly(
             f"no address of {voter_id}",
@@ -211,7 +213,7 @@ class State:
         is_usable = listener_of(given, self.listener) is not None
         return given if is_usable else self.voters.listeners(leader_id)
 
-    # -- small deeds -------------------------------------------------------------------------
+    # -- notes, requests, changes of state ---------------------------------------------------
     def note(self, text: str) -> None:
         self.out.notes.append(text)
 
@@ -219,16 +221,16 @@ class State:
         self.out.notes.append(Warn(text))
 
     def note_sparingly(self, what: str, text: str) -> None:
-        """Once a minute for each `what`: a peer may cause it as often as it likes."""
-        if self.doubts.may_say(what, self.now):
+        """Note at most once a minute for each `what`: peers may cause it at any rate."""
+        if self.anomalies.should_report(what, self.now):
             self.note(text)
 
     def warn_sparingly(self, what: str, text: str) -> None:
-        if self.doubts.may_say(what, self.now):
+        if self.anomalies.should_report(what, self.now):
             self.warn(text)
 
     def send(self, to: int, address: Address, request: Request) -> int:
-        """Send now; its correlation id. The caller made sure that the node is ready."""
+        """Send a request; its correlation id. The caller has checked `requests.ready`."""
         timeout = self.config.request_timeout_ms
         correlation = self.requests.sent(to, request, self.now + timeout)
         self.out.sends.append(Send(correlation, to, address, request, timeout))
@@ -241,12 +243,12 @@ class State:
             self.out.high_watermark = offset
 
     def election_timeout(self) -> int:
-        """A deadline: election timeout plus up to as much again by chance."""
+        """A deadline (ms): one to two election timeouts from now, at random, as in Kafka."""
         timeout = self.config.election_timeout_ms
         return self.now + timeout + int(self.random() * timeout)
 
     def save(self, election: ElectionState) -> None:
-        """A new epoch, leader or vote: durable before it is spoken of."""
+        """Store a new epoch, leader or vote; replies wait until it is durable (`Outbox.reply`)."""
         if election == self.election:
             return
         check(election.epoch >= self.election.epoch, "epoch fell", self.election, election)
@@ -255,9 +257,10 @@ class State:
         self.durable.saved_election()
 
     def enter(self, role: Role, why: str = "") -> None:
-        """Take a role. What the old one still owes is settled by the caller, after this."""
-        move = (type(self.role), type(role))
-        check(move in LEGAL_MOVES, "illegal move", move[0].__name__, move[1].__name__)
+        """Enter a role. The caller ends what the old role has pending, after this."""
+        transition = (type(self.role), type(role))
+        names = (kind.__name__ for kind in transition)
+        check(transition in LEGAL_TRANSITIONS, "illegal transition", *names)
         self.role = role
         self.note(f"epoch {self.epoch}: {self._title(role)}{why and f' ({why})'}")
 
@@ -275,7 +278,7 @@ class State:
         self.save(replace(self.election, voted=key))
 
 
-def remaining_or_new(state: State) -> int:
+def remaining_or_new(state: RaftState) -> int:
     """The election deadline of an Unattached role: what is left of the present one, or a new one.
 
     `QuorumState.transitionToUnattached`.

@@ -101,7 +101,7 @@ class RecoveredLog:
 
 
 @frozen
-class Limits:
+class RaftLimits:
     """Of memory and of patience, where only another number than Kafka's would be another rule.
 
     No cluster needs other ones; a simulated world does, to reach them.
@@ -146,10 +146,10 @@ class RaftConfig:
     """What a leader sends at most for one Fetch, whatever it asks for: what it asks for itself, and
     no more than a segment of its log. A Java follower stops for good when more comes than its own
     segment holds (LogSegment.read gives nothing beyond a segment, UnifiedLog.append takes nothing
-    larger), and whoever asks for 2 GiB shall not have them read into memory."""
+    larger), and a request for 2 GiB must not read that much into memory."""
     snapshot_max_bytes: int = 1_048_576
     high_watermark_linger_ms: int = 0
     """How long a leader keeps the news from a voter that the high watermark moved, when it has
-    no records for it: those that come meanwhile take it along. Kafka tells at once."""
+    no records for it: those that come meanwhile take it along. Kafka answers at once."""
     auto_join: bool = False
-    limits: Limits = Limits()
+    limits: RaftLimits = RaftLimits()

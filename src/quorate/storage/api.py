@@ -24,13 +24,13 @@ class StorageError(QuorateError):
     exit_code = 74
 
 
-class CorruptLog(StorageError):
+class CorruptLogError(StorageError):
     """Damage that recovery must not repair on its own: file, position and offset are named."""
 
     exit_code = 65
 
 
-def rotten(where: str, error: BatchError) -> StorageError:
+def corruption_error(where: str, error: BatchError) -> StorageError:
     """What to say of damage that came since the bytes were written or recovered."""
     return StorageError(
         f"{where}: bytes that were sound when they were written or recovered are not any more: "
@@ -82,7 +82,7 @@ class Storage(Protocol):
     """The disk of one replica (`__cluster_metadata-0` and quorum-state)."""
 
     def open(self) -> Recovered:
-        """Lock, recover, report. Raises CorruptLog or StorageError; then nothing was changed."""
+        """Lock, recover, report. Raises CorruptLogError or StorageError; then nothing was changed."""
 
     def close(self) -> None:
         """Release the lock; does not sync."""
@@ -147,7 +147,7 @@ class Storage(Protocol):
         """Verify, sync, publish the download; drop the log; start at its offset. Durable.
 
         A crash on the way leaves the old log or the new one; of the old one that may be gone which
-        contradicts the snapshot. Raises CorruptLog when its bytes are not a whole snapshot; the
+        contradicts the snapshot. Raises CorruptLogError when its bytes are not a whole snapshot; the
         download is thrown away and the log untouched.
         """
 

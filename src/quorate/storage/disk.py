@@ -1,4 +1,4 @@
-"""One directory of files, as the storage sees it: the seam between its logic and the medium.
+"""One directory of files: the interface between the storage and the operating system.
 
 `OsDisk` is the real thing; `memory.MemoryDisk` loses what was not synced. Every method raises
 StorageError, which names the file, what was tried and what to do; nothing else escapes.
@@ -86,7 +86,7 @@ class Disk(Protocol):
 
 
 def storage_error(error: OSError, what: str, path: str) -> StorageError:
-    """What a person reads: the deed, the file, the system's word, the way out."""
+    """The StorageError of a failed system call: operation, file, reason, and what to do."""
     advice = _ADVICE.get(error.errno or 0, "look at the system's log")
     return StorageError(f"cannot {what} {path}: {error.strerror or error}; {advice}")
 
@@ -97,7 +97,7 @@ def _raise(error: OSError, what: str, path: str) -> NoReturn:
 
 def read_regular(path: str) -> bytes:
     """All bytes of a file. Raises OSError; also for what is no file, where a read might never end,
-    as of a pipe that nobody writes to."""
+    as of a pipe without a writer."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

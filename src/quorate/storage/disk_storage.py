@@ -1,8 +1,12 @@
-"""A replica's storage over any disk: the one implementation of the contract in `api`."""
+"""A replica's storage over any disk: the one implementation of the contract in `api`.
+
+`FileStorage` is the one over files; `memory.MemoryStorage` the one in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import TracebackType
 
 from quorate.base.check import check
@@ -11,14 +15,14 @@ from quorate.formats.files import QUORUM_STATE, encode_quorum_state
 from quorate.raft.values import ElectionState
 from quorate.storage.api import (
     AppendedBatch,
-    CorruptLog,
+    CorruptLogError,
     Recovered,
     SnapshotInfo,
     SnapshotWriter,
     StorageError,
 )
-from quorate.storage.disk import Disk, replace_file
-from quorate.storage.log import Log, LogOptions
+from quorate.storage.disk import Disk, OsDisk, replace_file, sync_all, sync_file
+from quorate.storage.log import LogOptions, SegmentedLog
 from quorate.storage.recovery import recovered, repair, survey
 from quorate.storage.snapshots import SnapshotStore
 
@@ -34,7 +38,7 @@ class DiskStorage:
         self._disk = disk
         self._options = options
         self._gate = _Gate(disk.where)
-        self._maybe_log: Log | None = None
+        self._maybe_log: SegmentedLog | None = None
         self._maybe_snapshots: SnapshotStore | None = None
 
     def open(self) -> Recovered:
@@ -131,6 +135,12 @@ class DiskStorage:
             self._snapshots.abandon_download(snapshot_id)
 
     def install_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+        # 1. Verify the download; a damaged one changes nothing.
+        # 2. Cut a log tail of a newer epoch below the snapshot's end: recovery could not
+        #    distinguish it from a log that lost records.
+        # 3. Publish the snapshot. From here on recovery finishes an interrupted install, because
+        #    the snapshot is newer than the log.
+        # 4. Drop the log and begin it anew at the snapshot.  5. Drop older snapshots.
         with self._gate:
             verified = self._snapshots.verify_download(snapshot_id)
             self._log.cut_newer(snapshot_id)
@@ -147,7 +157,7 @@ class DiskStorage:
             self._snapshots.drop_before(snapshot_id)
 
     @property
-    def _log(self) -> Log:
+    def _log(self) -> SegmentedLog:
         if self._maybe_log is None:
             raise StorageError(f"{self._disk.where} is not open")
         return self._maybe_log
@@ -160,7 +170,11 @@ class DiskStorage:
 
 
 class _Gate:
-    """Lets changes through until one fails, then nothing any more."""
+    """Rejects every change after one failed.
+
+    The kernel may drop dirty pages after a failed fsync and report success to the next one, so a
+    retry proves nothing (PostgreSQL's "fsyncgate", 2018).
+    """
 
     __slots__ = ("_where", "shut")
 
@@ -183,5 +197,23 @@ class _Gate:
         traceback: TracebackType | None,
     ) -> None:
         # A damaged download changed nothing.
-        if error is not None and not isinstance(error, CorruptLog):
+        if error is not None and not isinstance(error, CorruptLogError):
             self.shut = f"is not used any more since this failed: {error}; start the node again"
+
+
+class FileStorage(DiskStorage):
+    """`directory` is metadata.log.dir: it gets `.lock` and `__cluster_metadata-0`.
+
+    `sync` makes the descriptor of a file durable, `sync_directory` that of a directory; both
+    raise OSError. Tests and measurements replace them.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        options: LogOptions | None = None,
+        *,
+        sync: Callable[[int], None] = sync_file,
+        sync_directory: Callable[[int], None] = sync_all,
+    ) -> None:
+        super().__init__(OsDisk(directory, sync, sync_directory), options or LogOptions())

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.check import check
-from quorate.base.errors import BrokenInvariant
+from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import BatchView, control_records, read_batch
 from quorate.formats.errors import BatchError
 from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, encode_leader_epochs, segment_name
 from quorate.raft.values import LeaderChange
-from quorate.storage.api import AppendedBatch, StorageError, rotten
+from quorate.storage.api import AppendedBatch, StorageError, corruption_error
 from quorate.storage.disk import Disk, replace_file
 from quorate.storage.scan import CHUNK, batches, epoch_at
 from quorate.storage.segment import Segment, Spot, remove_derived, remove_segments
@@ -45,7 +45,7 @@ class LogOptions:
     """A snapshot in the making is synced whenever so much of it was written."""
 
 
-class Log:
+class SegmentedLog:
     """Segments ascending, without a gap; the last one is written to."""
 
     def __init__(
@@ -166,6 +166,8 @@ class Log:
         self._has_new_epoch = False
 
     def write_indexes(self) -> None:
+        """Of the last segment, whose bytes are durable first: an index must not outlive them."""
+        self.sync()
         self._segments[-1].write_indexes(self._disk)
 
     def close(self) -> None:
@@ -186,14 +188,23 @@ class Log:
         with self._lock:
             dropped = self._segments[keep:]
             del self._segments[keep:], self._bases[keep:]
+        self._forget_witnesses(end_offset)
         remove_segments(self._disk, reversed(dropped))
         self._cut_last(end_offset)
         self._set_epochs([entry for entry in self._epochs if entry[1] < self.end_offset])
 
+    def _forget_witnesses(self, end_offset: int) -> None:
+        """No file may know of a record that is gone: `witnesses` would miss it. Durable on return."""
+        kept = [entry for entry in self._epochs if entry[1] < end_offset]
+        if kept != self._epochs:
+            replace_file(self._disk, LEADER_EPOCH_CHECKPOINT, encode_leader_epochs(kept))
+        remove_derived(self._disk, self._segments[-1].base_offset)
+        self._disk.sync()
+
     def cut_newer(self, snapshot_id: OffsetAndEpoch) -> None:
         """Cut off what begins before the snapshot's end in a newer epoch: a leader wrote it that
-        nobody followed. With such a tail recovery could not tell a half-installed snapshot from a
-        log that has lost records. Durable on return."""
+        no node followed. With such a tail recovery could not distinguish a half-installed snapshot
+        from a log that has lost records. Durable on return."""
         for epoch, start in self._epochs:
             if epoch > snapshot_id.epoch and start < snapshot_id.offset:
                 self.truncate(start)
@@ -208,7 +219,6 @@ class Log:
                 end_offset, lambda spot: self._as_written(segment, old_size, spot, self._epochs)
             )
             self._sum_up()
-        remove_derived(self._disk, segment.base_offset)
         segment.file.truncate(segment.size)
         segment.file.sync()
         self._dirty = False
@@ -313,7 +323,7 @@ class Log:
                 due = view.end_offset
                 yield view
         except BatchError as error:
-            raise rotten(f"{self._disk.where}/{segment.file.name}", error) from None
+            raise corruption_error(f"{self._disk.where}/{segment.file.name}", error) from None
 
 
 def _check_place(view: BatchView, due: int, epochs: list[tuple[int, int]]) -> None:
@@ -333,12 +343,12 @@ def _check_place(view: BatchView, due: int, epochs: list[tuple[int, int]]) -> No
 
 
 def _checked(batch: AppendedBatch, end_offset: int) -> int:
-    """The batch's timestamp (ms); BrokenInvariant unless it is sound and comes next."""
+    """The batch's timestamp (ms); InvariantError unless it is sound and comes next."""
     try:
         view = read_batch(batch.data, 0)
         view.verify()
     except BatchError as error:
-        raise BrokenInvariant(f"an appended batch is not sound: {error}") from None
+        raise InvariantError(f"an appended batch is not sound: {error}") from None
     said = (view.base_offset, view.last_offset, view.epoch, view.size)
     meant = (batch.base_offset, batch.last_offset, batch.epoch, len(batch.data))
     check(said == meant, "an appended batch's bytes are not what they should be", said, meant)

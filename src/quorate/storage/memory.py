@@ -20,12 +20,12 @@ from quorate.storage.log import LogOptions
 Random = Callable[[], float]
 """Uniform in [0, 1)."""
 Watch = Callable[[str, str], None]
-"""Called with (deed, file name) before each change and sync; may raise to make it fail."""
+"""Called with (operation, file name) before each change and sync; may raise to make it fail."""
 
 _WHERE: Final = f"memory/{PARTITION_DIRECTORY}"
 
 
-def _ignore(deed: str, name: str) -> None:
+def _ignore(operation: str, name: str) -> None:
     """The Watch that lets everything pass."""
 
 
@@ -76,7 +76,7 @@ def _up_to(random: Random, most: int) -> int:
     return int(random() * (most + 1))
 
 
-class ShortWrite(StorageError):
+class ShortWriteError(StorageError):
     """Raised by a Watch before a write: the first bytes of it reach the file all the same."""
 
     def __init__(self, message: str, part: float) -> None:
@@ -102,7 +102,7 @@ class MemoryFile:
     def write_at(self, position: int, data: bytes) -> None:
         try:
             self._disk.step("write", self.name)
-        except ShortWrite as short:
+        except ShortWriteError as short:
             if done := int(len(data) * short.part):
                 self._content.do(position, data[:done])
             raise
@@ -141,7 +141,7 @@ class MemoryDisk:
         self._pending: list[tuple[str, str, _Content | None]] = []
         """(name that goes, name that comes, its content), oldest first; "" is no name."""
         self._meddled = False
-        """Was a name changed behind the storage's back, so that `_pending` does not tell all?"""
+        """Was a name changed behind the storage's back, so that `_pending` is incomplete?"""
         self._locked = False
         self._gone = False
 
@@ -149,9 +149,9 @@ class MemoryDisk:
         if self._gone:
             raise StorageError(f"{self.where}: the power is off: open what the crash left")
 
-    def step(self, deed: str, name: str) -> None:
+    def step(self, operation: str, name: str) -> None:
         self.check()
-        self.watch(deed, name)
+        self.watch(operation, name)
 
     def lock(self) -> None:
         self.check()
@@ -241,7 +241,7 @@ class MemoryDisk:
         return {name: bytes(content.durable) for name, content in self._durable.items()}
 
     def lose(self, name: str) -> None:
-        """A file is gone from the medium, whoever has it open."""
+        """A file is gone from the medium, even while it is open."""
         self._files.pop(name, None)
         self._durable.pop(name, None)
         self._meddled = True
@@ -252,7 +252,7 @@ class MemoryDisk:
         self._meddled = True
 
     def overwrite(self, name: str, position: int, data: bytes) -> None:
-        """Change bytes of a file on the medium, under whoever has it open: bit rot."""
+        """Change bytes of a file on the medium, even while it is open: bit rot."""
         content = self._files[name]
         for held in (content.now, content.durable):
             held[position : position + len(data)] = data

@@ -1,8 +1,8 @@
-"""A directory as it is found and set right.
+"""Recovery of a directory at start: first read everything, then repair.
 
-`survey` only reads: it either raises and nothing was changed, or returns what it found with the
-repairs to make. `repair` makes them, in an order that leaves a recoverable directory at every
-step.
+`survey` only reads: it raises, and nothing was changed, or returns what it found with the repairs
+to make. `repair` makes them in an order that leaves a recoverable directory after every step, for
+a crash may interrupt the recovery too.
 """
 
 from __future__ import annotations
@@ -17,26 +17,33 @@ from quorate.formats.files import (
     snapshot_name,
 )
 from quorate.raft.values import RecoveredLog
-from quorate.storage.agreement import check_epochs, check_together, check_vote
+from quorate.storage.agreement import check_epochs, check_log_and_snapshots, check_vote
 from quorate.storage.api import Recovered
 from quorate.storage.disk import Disk, replace_file
-from quorate.storage.log import Log, LogOptions, create_segment
+from quorate.storage.log import LogOptions, SegmentedLog, create_segment
 from quorate.storage.scan import LogScan
 from quorate.storage.segment import DERIVED_SUFFIXES, remove_segments
-from quorate.storage.survey import Survey, read_directory
+from quorate.storage.survey import DirectorySurvey, read_directory
 
 
-def survey(disk: Disk, options: LogOptions) -> Survey:
-    """Read and check everything; raises StorageError or CorruptLog and changes nothing."""
+def survey(disk: Disk, options: LogOptions) -> DirectorySurvey:
+    """Read and check everything; raises StorageError or CorruptLogError and changes nothing."""
     found = read_directory(disk, options)
     check_epochs(disk, found)
-    check_together(disk, found)
+    check_log_and_snapshots(disk, found)
     check_vote(disk, found, options)
     return found
 
 
-def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:
-    """Cut, drop and write what `found` asks for; every step leaves a recoverable directory."""
+def repair(disk: Disk, found: DirectorySurvey, options: LogOptions) -> SegmentedLog:
+    """Make the repairs of `found`; every step leaves a recoverable directory.
+
+    1. Cut the torn tail.
+    2. Drop a log that the newest snapshot superseded, the last segment first.
+    3. Create the segment that a log without one needs.
+    4. Remove files of interrupted operations; write partition.metadata.
+    5. Sync everything, then write the indexes.  6. Write the epoch checkpoint, if the log says otherwise.
+    """
     if found.torn_bytes:
         last = found.segments[-1]
         last.file.truncate(last.size)  # synced below
@@ -51,17 +58,20 @@ def repair(disk: Disk, found: Survey, options: LogOptions) -> Log:
     if PARTITION_METADATA not in found.names:
         replace_file(disk, PARTITION_METADATA, encode_partition_metadata())
     for segment in found.segments:
-        segment.write_indexes(disk)
-        # A process that was killed may have left all this in the system's cache only. From now
-        # on it counts as durable, so it has to be.
+        # 5. A killed process may have left these bytes in the page cache only. The core counts them
+        # as durable from here on: it votes and acknowledges with them.
         segment.file.sync()
     disk.sync()
-    if (found.saved_epochs or ()) != tuple(found.scan.epochs):  # after what it tells of
+    # Later: an index of bytes that a power cut then loses would show a loss (`witnesses`).
+    for segment in found.segments:
+        segment.write_indexes(disk)
+    if (found.saved_epochs or ()) != tuple(found.scan.epochs):  # 6., last: it must
+        # not name an epoch whose batch is not durable (`SegmentedLog._begin_epoch`)
         replace_file(disk, LEADER_EPOCH_CHECKPOINT, encode_leader_epochs(found.scan.epochs))
-    return Log(disk, options, found.segments, found.scan.epochs)
+    return SegmentedLog(disk, options, found.segments, found.scan.epochs)
 
 
-def _remove_stale(disk: Disk, found: Survey) -> None:
+def _remove_stale(disk: Disk, found: DirectorySurvey) -> None:
     """Half-made and half-removed files, indexes without a segment, snapshots below the log."""
     bases = {segment.base_offset for segment in found.segments}
     stale = [name for name in found.names if _is_stale(name, bases)]
@@ -83,7 +93,7 @@ def _is_stale(name: str, bases: set[int]) -> bool:
     return f"{dot}{suffix}" in DERIVED_SUFFIXES and stem.isdecimal() and int(stem) not in bases
 
 
-def recovered(found: Survey) -> Recovered:
+def recovered(found: DirectorySurvey) -> Recovered:
     """For the core, once repaired."""
     scan = found.scan
     log = RecoveredLog(

@@ -1,4 +1,4 @@
-"""Reading what is on disk batch by batch, every checksum verified, in bounded memory."""
+"""Reads segments and snapshots batch by batch, verifying every checksum, in bounded memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quorate.formats.batch import (
     whole_batches_size,
 )
 from quorate.formats.control import ControlRecord
-from quorate.formats.errors import BatchError, FormatError, IncompleteBatch
+from quorate.formats.errors import BatchError, FormatError, IncompleteBatchError
 from quorate.formats.snapshot import SnapshotReader
 from quorate.raft.values import ControlState, KRaftVersion, LeaderChange, Voters
 from quorate.storage.api import SnapshotInfo
@@ -34,7 +34,7 @@ _LIKE_A_BATCH: Final = re.compile(rb"\x02(?<=\x00\x00[\s\S]{6}\x00[\s\S]{7}\x02)
 """Found by the format byte, looking back at a base offset < 2**48 and a length < 16 MiB."""
 
 
-class Damage(Exception):
+class DamageError(Exception):
     """What is wrong and where: a byte position in the file, and the offset of the batch there."""
 
     def __init__(self, what: str, position: int, offset: int, *, torn: bool = False) -> None:
@@ -56,7 +56,7 @@ def batches(file: File, size: int, start: int = 0, chunk: int = CHUNK) -> Iterat
         begin = position + len(rest)
         data = file.read_at(begin, min(want, size - begin))
         if not data:
-            raise IncompleteBatch(f"the file ends at byte {begin} of {size}", position)
+            raise IncompleteBatchError(f"the file ends at byte {begin} of {size}", position)
         buf = rest + data if rest else data
         whole = _whole(buf)
         if whole:
@@ -80,15 +80,18 @@ def _check_rest(buf: bytes, start: int, origin: int, size: int) -> None:
     """Raise what is wrong with the batch at `start` unless more of the file may complete it."""
     try:
         read_batch(buf, start, origin)
-    except IncompleteBatch:
+    except IncompleteBatchError:
         if origin + len(buf) == size:
             raise
 
 
 def find_sound_batch(file: File, start: int, size: int, min_offset: int) -> int | None:
-    """Where, from byte `start`, the first whole batch with base offset >= `min_offset` begins.
+    """The byte position, from `start` on, of the first sound batch with base offset >= `min_offset`.
 
-    None when nothing but remains is there: then what precedes is a torn tail.
+    None: there is none, so that what precedes is a torn tail. A torn batch has no trustworthy
+    length, so the search looks for the format byte of a batch header everywhere and verifies the
+    checksum of each candidate. Windows overlap by one CHUNK, so that a header that crosses the
+    border of two is found.
     """
     position = start
     while size - position >= HEADER_SIZE:
@@ -173,13 +176,13 @@ class LogScan:
                 self._take(segment, view)
         except BatchError as error:
             torn = not _is_sealed(segment.file, error.position, size)
-            raise Damage(str(error), error.position, self.end_offset, torn=torn) from None
+            raise DamageError(str(error), error.position, self.end_offset, torn=torn) from None
 
     def _take(self, segment: Segment, view: BatchView) -> None:
         base = view.base_offset
         if base != self.end_offset:
             what = f"the batch says base offset {base}, expected {self.end_offset}"
-            raise Damage(what, view.position, self.end_offset)
+            raise DamageError(what, view.position, self.end_offset)
         if view.epoch != self._epoch or view.is_control:
             self._take_notable(segment, view)
         last = base + view.last_offset_delta
@@ -191,7 +194,7 @@ class LogScan:
         """A batch that begins an epoch, or holds control records."""
         if view.epoch < self._epoch:
             what = f"the batch says epoch {view.epoch} after epoch {self._epoch}"
-            raise Damage(what, view.position, self.end_offset)
+            raise DamageError(what, view.position, self.end_offset)
         records = self._control_of(view) if view.is_control else []
         if view.epoch > self._epoch:
             if self.epochs and not (records and isinstance(records[0], LeaderChange)):
@@ -207,7 +210,7 @@ class LogScan:
         try:
             return control_records(view)
         except FormatError as error:
-            raise Damage(str(error), view.position, self.end_offset) from None
+            raise DamageError(str(error), view.position, self.end_offset) from None
 
 
 def scan_snapshot(file: File, snapshot_id: OffsetAndEpoch) -> tuple[SnapshotInfo, ControlState]:
@@ -221,8 +224,8 @@ def scan_snapshot(file: File, snapshot_id: OffsetAndEpoch) -> tuple[SnapshotInfo
             end_offset = view.end_offset
         reader.finish(snapshot_id)
     except BatchError as error:
-        raise Damage(str(error), error.position, end_offset) from None
+        raise DamageError(str(error), error.position, end_offset) from None
     except FormatError as error:
-        raise Damage(str(error), position, end_offset) from None
+        raise DamageError(str(error), position, end_offset) from None
     timestamp = 0 if reader.header is None else reader.header.last_contained_log_timestamp
     return SnapshotInfo(snapshot_id, size, timestamp), reader.control

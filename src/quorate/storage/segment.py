@@ -17,8 +17,15 @@ from quorate.formats.batch import BatchView
 from quorate.formats.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, segment_name
 from quorate.storage.disk import Disk, File
 
-DERIVED_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ".txnindex", ".snapshot")
-"""Files beside a segment that can be made from it: the last one holds Kafka's producer state."""
+TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
+PRODUCER_STATE_SUFFIX: Final = ".snapshot"
+DERIVED_SUFFIXES: Final = (
+    INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    PRODUCER_STATE_SUFFIX,
+)
+"""Files beside a segment that can be made from it."""
 _INDEX_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")
 Spot = tuple[int, int]
@@ -142,36 +149,52 @@ class Segment:
             finally:
                 file.close()
 
-    def remove(self, disk: Disk) -> None:
-        """Remove the segment's file, then what was derived from it.
-
-        The open descriptor stays for readers that still hold this object.
-        """
-        disk.remove(segment_name(self.base_offset, LOG_SUFFIX))
-        remove_derived(disk, self.base_offset)
-
 
 def remove_segments(disk: Disk, segments: Iterable[Segment]) -> None:
-    """Remove segments one after the other; durable on return.
+    """Remove segments one after the other; durable on return. Descriptors stay for their readers.
 
-    Each is gone for good before the next one is: names that are not synced may reach the medium
-    in any order, and a power cut must not leave a hole in the log.
+    Names that are not synced may reach the medium in any order. Therefore, for each segment:
+    1. What was derived from it is gone for good before the segment is: an index without its segment
+       shows a loss (`witnesses`).
+    2. The segment is gone for good before the next one is: a power cut must not leave a hole.
     """
     for segment in segments:
-        segment.remove(disk)
+        remove_derived(disk, segment.base_offset)
+        disk.sync()
+        disk.remove(segment_name(segment.base_offset, LOG_SUFFIX))
         disk.sync()
 
 
 def last_indexed(index: bytes, base_offset: int) -> int | None:
-    """The offset of the last entry of an `.index` file; None where it has none.
+    """The offset of the last entry of an `.index` file; None where it has none."""
+    return _last_entry(((entry[1], entry[0]) for entry in _whole(index, _INDEX_ENTRY)), base_offset)
+
+
+def last_timed(index: bytes, base_offset: int) -> int | None:
+    """The offset of the last entry of a `.timeindex` file; None where it has none."""
+    return _last_entry(_whole(index, _TIME_ENTRY), base_offset)
+
+
+def _whole(index: bytes, entry: struct.Struct) -> Iterator[tuple[int, int]]:
+    """The entries of an index file that may be cut."""
+    return entry.iter_unpack(index[: len(index) // entry.size * entry.size])
+
+
+def _last_entry(entries: Iterable[tuple[int, int]], base_offset: int) -> int | None:
+    """The offset of the last of the (position or time, relative offset) that ascend from the first.
 
     Java gives the file of a segment that is written to its full size: zeros follow the entries.
     """
-    end = -(-len(index.rstrip(b"\0")) // _INDEX_ENTRY.size) * _INDEX_ENTRY.size
-    if not _INDEX_ENTRY.size <= end <= len(index):
-        return None
-    relative, _ = _INDEX_ENTRY.unpack_from(index, end - _INDEX_ENTRY.size)
-    return base_offset + int(relative)
+    last = None
+    for at, relative in entries:
+        if (
+            at <= 0
+            or relative < 0
+            or (last is not None and not (at > last[0] and relative >= last[1]))
+        ):
+            break
+        last = at, relative
+    return None if last is None else base_offset + last[1]
 
 
 def remove_derived(disk: Disk, base_offset: int) -> None:

@@ -11,16 +11,16 @@ import threading
 from collections.abc import Callable, Iterable
 
 from quorate.base.check import check
-from quorate.base.errors import BrokenInvariant
+from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import control_records, iter_batches
 from quorate.formats.control import SnapshotFooter, SnapshotHeader
 from quorate.formats.errors import FormatError
 from quorate.formats.files import PART_SUFFIX, snapshot_name
-from quorate.storage.api import CorruptLog, SnapshotInfo, StorageError
+from quorate.storage.api import CorruptLogError, SnapshotInfo, StorageError
 from quorate.storage.disk import Disk, File
 from quorate.storage.log import LogOptions
-from quorate.storage.scan import Damage, scan_snapshot
+from quorate.storage.scan import DamageError, scan_snapshot
 
 
 class SnapshotStore:
@@ -109,22 +109,24 @@ class SnapshotStore:
             self._disk.remove(download.part)
 
     def verify_download(self, snapshot_id: OffsetAndEpoch) -> SnapshotInfo:
-        """Raises CorruptLog when it is not whole, and then it is thrown away."""
+        """Raises CorruptLogError when it is not whole, and then it is thrown away."""
         download = self._download
         if download is None or download.id != snapshot_id:
-            raise CorruptLog(f"nothing of snapshot {snapshot_name(snapshot_id)} was downloaded")
+            raise CorruptLogError(
+                f"nothing of snapshot {snapshot_name(snapshot_id)} was downloaded"
+            )
         try:
             info, _ = scan_snapshot(download.file, snapshot_id)
-        except Damage as damage:
+        except DamageError as damage:
             self._drop_download()
-            raise CorruptLog(
+            raise CorruptLogError(
                 f"the downloaded snapshot {snapshot_name(snapshot_id)} is damaged at byte "
                 f"{damage.position}: {damage.what}; it was thrown away, fetch it again"
             ) from None
         newest = max(self._infos, default=snapshot_id)
         if newest > snapshot_id:
             self._drop_download()
-            raise CorruptLog(
+            raise CorruptLogError(
                 f"the downloaded snapshot {snapshot_name(snapshot_id)} is older than "
                 f"{snapshot_name(newest)}, which this replica has: what that holds is committed; "
                 "it was thrown away"
@@ -205,7 +207,7 @@ class OwnSnapshot:
                             self._timestamp = record.last_contained_log_timestamp
                         self._whole = isinstance(record, SnapshotFooter)
         except FormatError as error:
-            raise BrokenInvariant(f"bytes for a snapshot are not sound: {error}") from None
+            raise InvariantError(f"bytes for a snapshot are not sound: {error}") from None
         file.write_at(self._size, data)
         self._size += len(data)
         if self._size - self._synced >= self._sync_every:
@@ -231,5 +233,5 @@ class OwnSnapshot:
 
     def _open_file(self) -> File:
         if self._file is None:
-            raise BrokenInvariant(f"snapshot {snapshot_name(self._id)} is not being written")
+            raise InvariantError(f"snapshot {snapshot_name(self._id)} is not being written")
         return self._file

@@ -1,4 +1,4 @@
-"""What is in the directory; nothing is changed, and damage that is no torn tail is refused.
+"""Read the directory: nothing is changed, and damage other than a torn tail is refused.
 
 Rules: `LogLoader`, `KafkaRaftLog.createLog` and `recoverSnapshots`, but damage that Kafka cuts
 off silently is refused here.
@@ -25,13 +25,13 @@ from quorate.formats.files import (
     snapshot_name,
 )
 from quorate.raft.values import ControlState, ElectionState
-from quorate.storage.api import CorruptLog, SnapshotInfo
+from quorate.storage.api import CorruptLogError, SnapshotInfo
 from quorate.storage.disk import Disk, File, read_file
 from quorate.storage.log import LogOptions
-from quorate.storage.scan import CHUNK, Damage, LogScan, find_sound_batch, scan_snapshot
+from quorate.storage.scan import CHUNK, DamageError, LogScan, find_sound_batch, scan_snapshot
 from quorate.storage.segment import Segment
 
-ANEW: Final = (
+REJOIN: Final = (
     "if this disk cannot be trusted any more, remove this replica from the voters "
     "('metadata-quorum remove-controller' at another one), empty the directory, format it "
     "('storage format --no-initial-controllers'), start it, and let the replica join anew with its "
@@ -42,7 +42,7 @@ _SECTOR: Final = 512
 
 
 @dataclass(slots=True)
-class Survey:
+class DirectorySurvey:
     """What was found, and what `repair` has to do about it."""
 
     names: frozenset[str]
@@ -61,9 +61,9 @@ class Survey:
     notes: list[str] = field(default_factory=list)
 
 
-def read_directory(disk: Disk, options: LogOptions) -> Survey:
-    """Read and check each file; raises StorageError or CorruptLog."""
-    found = Survey(frozenset(disk.names()))
+def read_directory(disk: Disk, options: LogOptions) -> DirectorySurvey:
+    """Read and check each file; raises StorageError or CorruptLogError."""
+    found = DirectorySurvey(frozenset(disk.names()))
     _check_topic(disk, found)
     found.election = _election(disk, found)
     _read_snapshots(disk, found)
@@ -72,60 +72,60 @@ def read_directory(disk: Disk, options: LogOptions) -> Survey:
     return found
 
 
-def _check_topic(disk: Disk, found: Survey) -> None:
+def _check_topic(disk: Disk, found: DirectorySurvey) -> None:
     if PARTITION_METADATA not in found.names:
         return
     where = f"{disk.where}/{PARTITION_METADATA}"
     try:
         topic = decode_partition_metadata(read_file(disk, PARTITION_METADATA), where)
     except FormatError as error:
-        raise CorruptLog(
+        raise CorruptLogError(
             f"{error}; if the directory is the right one, remove this file: it is written anew"
         ) from None
     if topic != METADATA_TOPIC_ID:
-        raise CorruptLog(
+        raise CorruptLogError(
             f"{where}: the directory belongs to topic id {uuid_to_text(topic)}, not to the "
             f"metadata log ({uuid_to_text(METADATA_TOPIC_ID)}); give this node its own "
             "metadata.log.dir"
         )
 
 
-def _election(disk: Disk, found: Survey) -> ElectionState | None:
+def _election(disk: Disk, found: DirectorySurvey) -> ElectionState | None:
     if QUORUM_STATE not in found.names:
         return None
     where = f"{disk.where}/{QUORUM_STATE}"
     try:
         return decode_quorum_state(read_file(disk, QUORUM_STATE), where).election
     except FormatError as error:
-        raise CorruptLog(
+        raise CorruptLogError(
             f"{error}; it holds this replica's vote, which must not be forgotten: restore the "
-            f"file if a newer version did not write it, or {ANEW}"
+            f"file if a newer version did not write it, or {REJOIN}"
         ) from None
 
 
-def _read_snapshots(disk: Disk, found: Survey) -> None:
+def _read_snapshots(disk: Disk, found: DirectorySurvey) -> None:
     ids = sorted(filter(None, map(parse_snapshot_name, found.names)))
     for snapshot_id in ids:
         file = disk.open(snapshot_name(snapshot_id))
         try:
             info, found.snapshot_control = scan_snapshot(file, snapshot_id)
-        except Damage as damage:
-            raise CorruptLog(
+        except DamageError as damage:
+            raise CorruptLogError(
                 f"{disk.where}/{snapshot_name(snapshot_id)}: damaged at byte {damage.position}: "
                 f"{damage.what}; if an intact snapshot is beside it and the log reaches back to "
-                f"that one, move this file away: the log holds all its records; else {ANEW}"
+                f"that one, move this file away: the log holds all its records; else {REJOIN}"
             ) from None
         finally:
             file.close()
         if found.snapshots and found.snapshots[-1].id.epoch > snapshot_id.epoch:
-            raise CorruptLog(
+            raise CorruptLogError(
                 f"{disk.where}: snapshot {snapshot_name(snapshot_id)} is of an older epoch than "
-                f"{snapshot_name(found.snapshots[-1].id)}, which ends before it; {ANEW}"
+                f"{snapshot_name(found.snapshots[-1].id)}, which ends before it; {REJOIN}"
             )
         found.snapshots.append(info)
 
 
-def _saved_epochs(disk: Disk, found: Survey) -> tuple[tuple[int, int], ...] | None:
+def _saved_epochs(disk: Disk, found: DirectorySurvey) -> tuple[tuple[int, int], ...] | None:
     """None when the file is missing or is not what it should be: the log knows it all."""
     if LEADER_EPOCH_CHECKPOINT not in found.names:
         return None
@@ -136,29 +136,37 @@ def _saved_epochs(disk: Disk, found: Survey) -> tuple[tuple[int, int], ...] | No
         return None
 
 
-def _read_segments(disk: Disk, found: Survey, options: LogOptions) -> None:
+def _read_segments(disk: Disk, found: DirectorySurvey, options: LogOptions) -> None:
     bases = sorted(base for base in map(parse_segment_name, found.names) if base is not None)
     if not bases:
         return
     found.scan.end_offset = bases[0]
     for base in bases:
         if base != found.scan.end_offset:
-            raise CorruptLog(
+            raise CorruptLogError(
                 f"{disk.where}/{segment_name(base)}: the segment before it ends at offset "
                 f"{found.scan.end_offset}, so records are missing between them; restore the "
-                f"missing segment, or {ANEW}"
+                f"missing segment, or {REJOIN}"
             )
         segment = Segment(base, disk.open(segment_name(base)), options.index_interval)
         found.segments.append(segment)
         size = segment.file.size()
         try:
             found.scan.run(segment, size)
-        except Damage as damage:
-            _judge(disk, found, damage, size, last=base == bases[-1])
+        except DamageError as damage:
+            _note_or_refuse_damage(disk, found, damage, size, last=base == bases[-1])
 
 
-def _judge(disk: Disk, found: Survey, damage: Damage, size: int, *, last: bool) -> None:
-    """A torn tail is noted; anything else is refused."""
+def _note_or_refuse_damage(
+    disk: Disk, found: DirectorySurvey, damage: DamageError, size: int, *, last: bool
+) -> None:
+    """Note a torn tail; refuse any other damage.
+
+    A torn tail is what an interrupted write leaves: cut bytes or a wrong checksum in the last
+    segment, and no sound batch behind. It was never acknowledged, because no sync returned. A sound
+    batch behind the damage may have been, so cutting there could lose committed records. Kafka's
+    LogLoader cuts in both cases.
+    """
     segment = found.segments[-1]
     path = f"{disk.where}/{segment.file.name}"
     at = f"at byte {damage.position}, offset {damage.offset}"
@@ -181,9 +189,9 @@ def _judge(disk: Disk, found: Survey, damage: Damage, size: int, *, last: bool) 
         follows = "its checksum is right, so this is no torn write"
     else:
         follows = "sound segments follow"
-    raise CorruptLog(
+    raise CorruptLogError(
         f"{path}: damaged {at}: {damage.what}; {follows}, so cutting here could lose committed "
-        f"records. Restore the file, or {ANEW}"
+        f"records. Restore the file, or {REJOIN}"
     )
 
 

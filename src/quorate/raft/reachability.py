@@ -1,0 +1,147 @@
+"""Does somebody answer at the endpoints of the voters? (leader; decision 14)
+
+The voters reach a candidate at the endpoint that the voter set has for it. A follower with a wrong
+endpoint goes on fetching, so nothing fails until the leader does, and then nobody can ask for votes.
+
+1. A change of a voter's endpoint is written, and the leader sends BeginQuorumEpoch there until
+   somebody answers. A failure is a warning.
+2. While nobody answers at the endpoint of one voter, another voter's new endpoint is written only
+   after somebody has answered there. Until then its UpdateRaftVoter gets REQUEST_TIMED_OUT, which is
+   retriable: the voter asks again in the next fetch timeout.
+
+The requests that begin an epoch tell the same of all voters, so a new leader knows it too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Address, ReplicaKey
+from quorate.raft.inputs import SendFailure
+from quorate.raft.messages import BeginQuorumEpochRequest
+from quorate.raft.reconfig_state import EndpointProbe
+from quorate.raft.requests import InFlightRequest
+from quorate.raft.roles import Leader
+from quorate.raft.state import RaftState
+from quorate.raft.values import Voter
+
+HELD_FETCH_TIMEOUTS: Final = 3
+"""How long a refused endpoint is tried; its voter asks again once in a fetch timeout."""
+
+
+def move_is_refused(s: RaftState, role: Leader, before: Voter, after: Voter) -> bool:
+    """Must this change of a voter's endpoints wait until somebody answers at the new one?"""
+    new = s.usable(after.listeners)
+    if new is None or new == s.usable(before.listeners):
+        return False
+    key = after.key
+    probe = role.probes.get(key.id)
+    if probe is not None and probe.address == new and probe.is_answered:
+        return False
+    silent = [voter_id for voter_id in role.probes if _is_silent(s, role, voter_id, key.id)]
+    if not silent:
+        return False
+    if probe is None or probe.address != new:
+        role.probes[key.id] = probe = EndpointProbe(new, True)
+    probe.until_ms = s.now + HELD_FETCH_TIMEOUTS * s.config.fetch_timeout_ms
+    places = ", ".join(f"{role.probes[each].address} of voter {each}" for each in silent)
+    s.warn_sparingly(
+        f"refused endpoint of {key}",
+        f"the endpoint {new} of voter {key} is not written before somebody answers there: nobody "
+        f"answers at {places} either, and a quorum without reachable voters cannot elect a leader. "
+        "Correct advertised.listeners of these nodes and restart them one by one",
+    )
+    return True
+
+
+def _is_silent(s: RaftState, role: Leader, voter_id: int, moving_id: int) -> bool:
+    """Does nobody answer at the endpoint that the voter set has for this voter?"""
+    probe = role.probes[voter_id]
+    if voter_id == moving_id or probe.is_answered:
+        return False
+    return probe.address == s.usable(s.voters.listeners(voter_id))
+
+
+def endpoint_written(s: RaftState, role: Leader, key: ReplicaKey, old: Address | None) -> None:
+    """The voter set has listeners for this voter: watch the address if it is another than `old`."""
+    new = s.usable(s.voters.listeners(key.id))
+    if new is None or new == old or key == s.me:
+        return
+    probe = role.probes.pop(key.id, None)
+    if probe is None or probe.address != new or not probe.is_answered:
+        role.probes[key.id] = EndpointProbe(new, True)
+
+
+def probed(s: RaftState, role: Leader) -> list[ReplicaKey]:
+    """The voters that get BeginQuorumEpoch although they fetch; forgets what is out of date."""
+    for voter_id, probe in list(role.probes.items()):
+        expired = probe.until_ms is not None and s.now >= probe.until_ms
+        if expired or s.voters.get(voter_id) is None:
+            del role.probes[voter_id]
+    return [
+        key
+        for key in s.voters.keys
+        if key.id in role.probes and not role.probes[key.id].is_answered
+    ]
+
+
+def begin_address(s: RaftState, role: Leader, voter_id: int) -> Address | None:
+    """Where to send BeginQuorumEpoch: to the address under test, else to the voter's endpoint."""
+    probe = role.probes.get(voter_id)
+    if probe is not None and not probe.is_answered:
+        return probe.address
+    return s.usable(s.voters.listeners(voter_id))
+
+
+def begin_sent(role: Leader, voter_id: int, correlation: int) -> None:
+    probe = role.probes.get(voter_id)
+    if probe is not None:
+        probe.correlation = correlation
+
+
+def begin_answered(s: RaftState, role: Leader, flight: InFlightRequest, error: ErrorCode) -> None:
+    """Somebody answered BeginQuorumEpoch; INVALID_VOTER_KEY means that it is another node."""
+    if error == ErrorCode.INVALID_VOTER_KEY:
+        _failed(s, role, flight, "another node answers", is_other=True)
+        return
+    probe = role.probes.get(flight.to)
+    if probe is None or probe.correlation != flight.correlation:
+        return
+    if probe.until_ms is None:
+        del role.probes[flight.to]
+    else:
+        probe.is_answered = True
+
+
+def begin_failed(s: RaftState, role: Leader, flight: InFlightRequest, failure: SendFailure) -> None:
+    """Nobody answered BeginQuorumEpoch, or somebody that knows no such version of it."""
+    if failure == SendFailure.UNSUPPORTED_VERSION:
+        begin_answered(s, role, flight, ErrorCode.UNSUPPORTED_VERSION)
+    else:
+        _failed(s, role, flight, f"nobody answers ({failure.value})")
+
+
+def _failed(
+    s: RaftState, role: Leader, flight: InFlightRequest, what: str, *, is_other: bool = False
+) -> None:
+    request, probe = flight.request, role.probes.get(flight.to)
+    address = s.usable(s.voters.listeners(flight.to))
+    if not isinstance(request, BeginQuorumEpochRequest) or address is None:
+        return
+    if probe is None:
+        role.probes[flight.to] = probe = EndpointProbe(address, False)
+    elif probe.correlation != flight.correlation:
+        return  # it was sent to the voter's endpoint before this one
+    row = role.progress.voters.get(flight.to)
+    last_ms = -1 if row is None else row.last_fetch_ms
+    fetches = last_ms >= 0 and s.now - last_ms < s.config.fetch_timeout_ms
+    # A voter that does not fetch is down, and no endpoint is wrong. Another node at an endpoint that
+    # has not changed is the voter with a new directory, of which the response to it warns.
+    if probe.until_ms is None and (probe.is_moved or (fetches and not is_other)):
+        s.warn_sparingly(
+            f"silent endpoint {probe.address} of {flight.to}",
+            f"{what} at {probe.address}, the endpoint of voter {request.voter} in the voter set: the "
+            "other voters cannot ask it for its vote, nor can clients find it. Correct its "
+            "advertised.listeners and restart it",
+        )
