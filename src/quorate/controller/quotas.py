@@ -1,4 +1,4 @@
-"""AlterClientQuotas: which records a change of client quotas takes.
+"""AlterClientQuotas (KIP-546): which records a change of client quotas takes.
 
 Rules and error texts: `org.apache.kafka.controller.ClientQuotaControlManager` and `QuotaConfig`.
 """
@@ -6,20 +6,23 @@ Rules and error texts: `org.apache.kafka.controller.ClientQuotaControlManager` a
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.errors import ErrorCode
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.result import MAX_RECORDS, Result, WriteOperation
 from quorate.formats.records import ClientQuotaRecord
 from quorate.metadata.image import QuotaEntity
 from quorate.metadata.settings import Quotas, quota_entity
+from quorate.wire.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
-MAX_RECORDS: Final = 10_000
-"""What one request may write at once (`QuorumController.MAX_RECORDS_PER_USER_OP`)."""
 
 _INTEGRAL_MAX: Final = {
     "producer_byte_rate": (2**63 - 1, "LONG"),
@@ -34,48 +37,101 @@ _IP_KEYS: Final = frozenset({"connection_creation_rate"})
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """What one entity is to get: (type, name) pairs, and (key, value) with None to remove."""
+    """A change to one entity: (type, name) pairs, and (key, value) with None to remove."""
 
     entity: tuple[tuple[str, str | None], ...]
     ops: tuple[tuple[str, float | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The answer for one entity; `message` is None without an error."""
+class EntityResult:
+    """The result for one entity; `message` is None without an error."""
 
     entity: tuple[tuple[str, str | None], ...]
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
 
 
-class _Invalid(Exception):
+class _InvalidError(Exception):
     """Why an entity's change is refused (INVALID_REQUEST)."""
+
+
+def _decide(
+    head: Head, request: AlterClientQuotasRequest, context: Context
+) -> Result[AlterClientQuotasResponse]:
+    alterations = [_alteration(entry) for entry in request.entries]
+    records, results = alter(head.image.client_quotas, alterations)
+    return Result(() if request.validate_only else records, _response(results))
+
+
+def _failed(
+    request: AlterClientQuotasRequest, error: ErrorCode, message: str | None
+) -> AlterClientQuotasResponse:
+    """There is no error of the whole request: each entity carries it, with the code's own text."""
+    text = error.message
+    return _response([EntityResult(_names(entry), error, text) for entry in request.entries])
+
+
+def _empty(request: AlterClientQuotasRequest) -> AlterClientQuotasResponse | None:
+    return None if request.entries else AlterClientQuotasResponse(entries=[])
+
+
+ALTER_CLIENT_QUOTAS: Final = WriteOperation("AlterClientQuotas", _decide, _failed, _empty)
+
+
+def _alteration(entry: AlterClientQuotasRequest.EntryData) -> Alteration:
+    return Alteration(
+        _names(entry), tuple((op.key, None if op.remove else op.value) for op in entry.ops)
+    )
+
+
+def _names(entry: AlterClientQuotasRequest.EntryData) -> tuple[tuple[str, str | None], ...]:
+    return tuple((part.entity_type, part.entity_name) for part in entry.entity)
+
+
+def _response(results: list[EntityResult]) -> AlterClientQuotasResponse:
+    data = AlterClientQuotasResponse.EntryData
+    return AlterClientQuotasResponse(
+        entries=[
+            data(
+                error_code=result.error,
+                error_message=result.message,
+                entity=[
+                    data.EntityData(entity_type=kind, entity_name=name)
+                    for kind, name in result.entity
+                ],
+            )
+            for result in results
+        ]
+    )
 
 
 def alter(
     quotas: Quotas, alterations: Sequence[Alteration]
-) -> tuple[list[ClientQuotaRecord], list[Outcome]]:
-    """The records to append, atomically, and one outcome per entity.
+) -> tuple[list[ClientQuotaRecord], list[EntityResult]]:
+    """The records to write, atomically, and one result per entity.
 
-    An entity that fails adds no record and harms no other. Too many records fail all of them.
+    An entity that fails adds no record and does not affect the others. More than MAX_RECORDS
+    records fail all entities, as Kafka's bounded list of records does.
     """
     records: list[ClientQuotaRecord] = []
-    outcomes: dict[QuotaEntity, Outcome] = {}
+    results: dict[QuotaEntity, EntityResult] = {}
     for alteration in alterations:
         entity = quota_entity(dict(alteration.entity))
         try:
-            if entity in outcomes:
-                raise _Invalid(f"Ignoring duplicate entity {_text(entity)}")
+            if entity in results:
+                raise _InvalidError(f"Ignoring duplicate entity {_text(entity)}")
             records += _alter_one(quotas, entity, alteration)
-        except _Invalid as refusal:
-            outcomes[entity] = Outcome(alteration.entity, ErrorCode.INVALID_REQUEST, str(refusal))
+        except _InvalidError as refusal:
+            results[entity] = EntityResult(
+                alteration.entity, ErrorCode.INVALID_REQUEST, str(refusal)
+            )
         else:
-            outcomes[entity] = Outcome(alteration.entity)
+            results[entity] = EntityResult(alteration.entity)
     if len(records) > MAX_RECORDS:
         error = ErrorCode.POLICY_VIOLATION
-        return [], [Outcome(item.entity, error, error.message) for item in outcomes.values()]
-    return records, list(outcomes.values())
+        return [], [EntityResult(item.entity, error, error.message) for item in results.values()]
+    return records, list(results.values())
 
 
 def _alter_one(
@@ -88,7 +144,7 @@ def _alter_one(
     seen: set[str] = set()
     for key, value in alteration.ops:
         if key in seen:
-            raise _Invalid(
+            raise _InvalidError(
                 f"Duplicate quota key {key} not updating quota for this entity {_text(entity)}"
             )
         seen.add(key)
@@ -114,38 +170,39 @@ def _record(entity: QuotaEntity, key: str, value: float | None) -> ClientQuotaRe
 
 def _check_entity(entity: Sequence[tuple[str, str | None]]) -> None:
     if not entity:
-        raise _Invalid("Invalid empty client quota entity")
+        raise _InvalidError("Invalid empty client quota entity")
     seen: set[str] = set()
     for kind, name in entity:
         if kind in seen:
-            raise _Invalid(f"Invalid client quota entity, duplicate entity entry {kind}")
+            raise _InvalidError(f"Invalid client quota entity, duplicate entity entry {kind}")
         if kind not in (USER, CLIENT_ID, IP):
-            raise _Invalid(f"Unhandled client quota entity type: {kind}")
+            raise _InvalidError(f"Unhandled client quota entity type: {kind}")
         if name == "":
-            raise _Invalid(f"Empty {kind} not supported")
+            raise _InvalidError(f"Empty {kind} not supported")
         seen.add(kind)
 
 
 def _keys_for(names: dict[str, str | None], known: bool) -> frozenset[str]:
-    """`known`: the entity has quotas already, so a host among them was found by Kafka."""
+    """The quota keys that the entity may have. `known`: it has quotas already, so its address is not
+    checked again: a Kafka controller has resolved the host name."""
     if IP not in names:
         return _USER_KEYS
     if len(names) > 1:
-        raise _Invalid(
+        raise _InvalidError(
             "Invalid quota entity combination, IP entity should"
             "not be combined with User or ClientId"
         )
     address = names[IP]
     if address is not None and not known and not _is_address(address):
-        raise _Invalid(f"{address} is not a valid IP or resolvable host.")
+        raise _InvalidError(f"{address} is not a valid IP or resolvable host.")
     return _IP_KEYS
 
 
 def _is_address(text: str) -> bool:
-    """An address, in words that Java understands without the interfaces of this machine.
+    """An IP address that Java parses, without a scope id: that depends on the machine's interfaces.
 
-    No host name: we ask no name server, and one that a Java node cannot find ends its reading of
-    the quotas half way, at each start.
+    A host name is refused: Quorate asks no name server, and a Java node that cannot resolve it
+    stops reading the quotas there, at each start.
     """
     try:
         ipaddress.ip_address(text)
@@ -156,15 +213,17 @@ def _is_address(text: str) -> bool:
 
 def _check_value(keys: frozenset[str], key: str, value: float) -> None:
     if key not in keys:
-        raise _Invalid(f"Invalid configuration key {key}")
-    if not value > 0.0:
-        raise _Invalid(f"Quota {key} must be greater than 0")
+        raise _InvalidError(f"Invalid configuration key {key}")
+    if not math.isfinite(value):
+        raise _InvalidError(f"Quota {key} must be a finite number")
+    if value <= 0.0:
+        raise _InvalidError(f"Quota {key} must be greater than 0")
     if key in _INTEGRAL_MAX:
         largest, type_name = _INTEGRAL_MAX[key]
         if value > largest:
-            raise _Invalid(f"Proposed value for {key} is too large for a {type_name}.")
+            raise _InvalidError(f"Proposed value for {key} is too large for a {type_name}.")
         if abs(value % 1.0) > 1e-6:
-            raise _Invalid(f"{key} cannot be a fractional value.")
+            raise _InvalidError(f"{key} cannot be a fractional value.")
 
 
 def _text(entity: QuotaEntity) -> str:

@@ -1,0 +1,293 @@
+"""Access control entries: CreateAcls, DeleteAcls, DescribeAcls.
+
+Source: `AclControlManager`, `AclApis`, `ResourcePatternFilter`, `AccessControlEntryFilter`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Uuid
+from quorate.controller.assignments import new_uuid
+from quorate.controller.brokers import metadata_version
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.result import MAX_RECORDS, ApiError, Result, WriteOperation
+from quorate.formats.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from quorate.formats.versions import MetadataVersion
+from quorate.metadata.image import Acl, AclPattern, Image
+from quorate.security.acl import AclOperation, AclResource
+from quorate.security.authorizer import ALLOW, CLUSTER_NAME, DENY, LITERAL, PREFIXED, WILDCARD
+from quorate.wire.messages import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+)
+from quorate.wire.schema import Message
+
+ANY: Final = 1
+MATCH: Final = 2
+_ALL: Final = 2
+_RESOURCES: Final = {int(kind): kind.name for kind in AclResource}
+_OPERATIONS: Final = {_ALL: "ALL", **{int(kind): kind.name for kind in AclOperation}}
+_PATTERNS: Final = (LITERAL, PREFIXED)
+_NO_AUTHORIZER: Final = "No Authorizer is configured."
+
+_Created = CreateAclsResponse.AclCreationResult
+_FilterResult = DeleteAclsResponse.DeleteAclsFilterResult
+_Matching = _FilterResult.DeleteAclsMatchingAcl
+_Resource = DescribeAclsResponse.DescribeAclsResource
+
+
+# -- create ------------------------------------------------------------------------------------
+def _create(head: Head, request: CreateAclsRequest, context: Context) -> Result[CreateAclsResponse]:
+    """An entry that is there already is a success without a record."""
+    _check_authorizer(context, _NO_AUTHORIZER)
+    image = head.image
+    records: list[Message] = []
+    made: set[Acl] = set()
+    results = []
+    for creation in request.creations:
+        acl = Acl(
+            creation.resource_type,
+            creation.resource_name,
+            creation.resource_pattern_type,
+            creation.principal,
+            creation.host,
+            creation.operation,
+            creation.permission_type,
+        )
+        refused = _problem(acl, metadata_version(image))
+        results.append(_created(refused))
+        if refused is None and acl not in made and not _is_known(image, acl):
+            made.add(acl)
+            records.append(_record(image, acl, context))
+    if len(records) > MAX_RECORDS:
+        text = "Unable to perform excessively large batch operation."
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+    return Result(records, CreateAclsResponse(results=results))
+
+
+def _check_authorizer(context: Context, text: str) -> None:
+    if context.config.authorizer is None:
+        raise ApiError(ErrorCode.SECURITY_DISABLED, text)
+
+
+def _problem(acl: Acl, version: MetadataVersion) -> ApiError | None:
+    """Why the entry is refused, in Kafka's order of checks."""
+    if acl.resource_type == AclResource.CLUSTER and acl.resource_name != CLUSTER_NAME:
+        return _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not acl.resource_name:
+        return _invalid("Invalid empty resource name")
+    if acl.resource_type not in _RESOURCES:
+        return _invalid(f"Invalid resourceType {_any_or_unknown(acl.resource_type)}")
+    if acl.pattern_type not in _PATTERNS:
+        name = "MATCH" if acl.pattern_type == MATCH else _any_or_unknown(acl.pattern_type)
+        return _invalid(f"Invalid patternType {name}")
+    if acl.operation not in _OPERATIONS:
+        return _invalid(f"Invalid operation {_any_or_unknown(acl.operation)}")
+    if acl.permission_type not in (DENY, ALLOW):
+        return _invalid(f"Invalid permissionType {_any_or_unknown(acl.permission_type)}")
+    if ":" not in acl.principal:
+        return _invalid(
+            f"Could not parse principal from `{acl.principal}` (no colon is present separating the "
+            "principal type from the principal name)"
+        )
+    return _host_problem(acl.host, version)
+
+
+def _host_problem(host: str, version: MetadataVersion) -> ApiError | None:
+    """A range of addresses needs metadata.version 4.4-IV1 (KIP-1276)."""
+    if not host:
+        return _invalid("Host pattern cannot be null or empty")
+    if "/" not in host:
+        return None
+    if version < MetadataVersion.IBP_4_4_IV1:
+        return ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher.",
+        )
+    try:
+        ipaddress.ip_network(host, strict=False)
+    except ValueError as error:
+        return _invalid(f"Invalid CIDR notation '{host}': {error}")
+    return None
+
+
+def _invalid(text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, text)
+
+
+def _any_or_unknown(code: int) -> str:
+    return "ANY" if code == ANY else "UNKNOWN"
+
+
+def _is_known(image: Image, acl: Acl) -> bool:
+    entries = image.acls_by_pattern.get(acl.pattern)
+    return entries is not None and any(known == acl for known in entries.values())
+
+
+def _record(image: Image, acl: Acl, context: Context) -> AccessControlEntryRecord:
+    acl_id = new_uuid(context.rng)
+    while acl_id in image.acls:
+        acl_id = new_uuid(context.rng)
+    return AccessControlEntryRecord(id=acl_id, **acl._asdict())
+
+
+def _created(refused: ApiError | None) -> _Created:
+    return _Created(
+        error_code=ErrorCode.NONE if refused is None else refused.error,
+        error_message=None if refused is None else str(refused),
+    )
+
+
+def _create_failed(
+    request: CreateAclsRequest, error: ErrorCode, message: str | None
+) -> CreateAclsResponse:
+    refused = ApiError(error, message or error.message or "")
+    return CreateAclsResponse(results=[_created(refused) for _ in request.creations])
+
+
+CREATE_ACLS: Final = WriteOperation("CreateAcls", _create, _create_failed)
+
+
+# -- filters -----------------------------------------------------------------------------------
+class _Filter(NamedTuple):
+    """What entries are asked for; None and ANY ask for everything."""
+
+    resource_type: int
+    name: str | None
+    pattern_type: int
+    principal: str | None
+    host: str | None
+    operation: int
+    permission_type: int
+
+    def check(self) -> None:
+        """Raises ApiError (INVALID_REQUEST) for a filter with a code of no meaning."""
+        if self.resource_type not in (ANY, *_RESOURCES) or self.pattern_type not in (
+            ANY,
+            MATCH,
+            *_PATTERNS,
+        ):
+            raise _invalid("Unknown patternFilter.")
+        if self.operation not in (ANY, *_OPERATIONS) or self.permission_type not in (
+            ANY,
+            DENY,
+            ALLOW,
+        ):
+            raise _invalid("Unknown entryFilter.")
+
+    def matches(self, acl: Acl) -> bool:
+        return (
+            self._matches_pattern(acl.pattern)
+            and self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (ANY, acl.operation)
+            and self.permission_type in (ANY, acl.permission_type)
+        )
+
+    def _matches_pattern(self, pattern: AclPattern) -> bool:
+        if self.resource_type not in (ANY, pattern.resource_type):
+            return False
+        if self.pattern_type not in (ANY, MATCH, pattern.pattern_type):
+            return False
+        if self.name is None:
+            return True
+        if self.pattern_type != MATCH:
+            return self.name == pattern.name
+        if pattern.pattern_type == LITERAL:
+            return pattern.name in (self.name, WILDCARD)
+        return self.name.startswith(pattern.name)
+
+    def found(self, image: Image) -> Iterator[tuple[Uuid, Acl]]:
+        return ((acl_id, acl) for acl_id, acl in image.acls.items() if self.matches(acl))
+
+
+# -- delete ------------------------------------------------------------------------------------
+def _delete(head: Head, request: DeleteAclsRequest, context: Context) -> Result[DeleteAclsResponse]:
+    _check_authorizer(context, _NO_AUTHORIZER)
+    image = head.image
+    removed: dict[Uuid, None] = {}
+    results = []
+    for given in request.filters:
+        wanted = _Filter(
+            given.resource_type_filter,
+            given.resource_name_filter,
+            given.pattern_type_filter,
+            given.principal_filter,
+            given.host_filter,
+            given.operation,
+            given.permission_type,
+        )
+        try:
+            wanted.check()
+        except ApiError as refused:
+            results.append(_FilterResult(error_code=refused.error, error_message=str(refused)))
+            continue
+        found = list(wanted.found(image))
+        removed.update(dict.fromkeys(acl_id for acl_id, _ in found))
+        if len(removed) > MAX_RECORDS:
+            # A part of the deletions would be easily missed: nothing is removed.
+            raise _invalid(
+                f"Cannot remove more than {MAX_RECORDS} acls in a single delete operation."
+            )
+        matching = [_Matching(error_message=None, **acl._asdict()) for _, acl in found]
+        results.append(_FilterResult(error_message=None, matching_acls=matching))
+    records = [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed]
+    return Result(records, DeleteAclsResponse(filter_results=results))
+
+
+def _delete_failed(
+    request: DeleteAclsRequest, error: ErrorCode, message: str | None
+) -> DeleteAclsResponse:
+    text = message or error.message
+    return DeleteAclsResponse(
+        filter_results=[
+            _FilterResult(error_code=error, error_message=text) for _ in request.filters
+        ]
+    )
+
+
+DELETE_ACLS: Final = WriteOperation("DeleteAcls", _delete, _delete_failed)
+
+
+# -- describe ----------------------------------------------------------------------------------
+def describe_acls(image: Image, request: DescribeAclsRequest) -> DescribeAclsResponse:
+    """The entries that match, by resource pattern."""
+    wanted = _Filter(
+        request.resource_type_filter,
+        request.resource_name_filter,
+        request.pattern_type_filter,
+        request.principal_filter,
+        request.host_filter,
+        request.operation,
+        request.permission_type,
+    )
+    by_pattern: dict[AclPattern, dict[Acl, None]] = {}
+    for _, acl in wanted.found(image):
+        by_pattern.setdefault(acl.pattern, {})[acl] = None
+    resources = [
+        _Resource(
+            resource_type=pattern.resource_type,
+            resource_name=pattern.name,
+            pattern_type=pattern.pattern_type,
+            acls=[
+                _Resource.AclDescription(
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission_type,
+                )
+                for acl in entries
+            ],
+        )
+        for pattern, entries in by_pattern.items()
+    ]
+    return DescribeAclsResponse(error_message=None, resources=resources)

@@ -1,0 +1,119 @@
+"""The replicas of new partitions: checked as assigned, or placed; and the records that make them.
+
+Source: `ReplicationControlManager.validateManualPartitionAssignment` and
+`buildPartitionRegistration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Uuid
+from quorate.controller.context import Context, Rng
+from quorate.controller.partition_changes import default_directory, is_reserved
+from quorate.controller.placement import place, usable_brokers
+from quorate.controller.result import MAX_RECORDS, ApiError
+from quorate.formats.records import PartitionRecord
+from quorate.metadata.image import Image
+from quorate.wire.schema import Message
+
+
+def placed(image: Image, count: int, factor: int, context: Context) -> list[list[int]]:
+    """Replicas of `count` partitions, each with an active one.
+
+    Raises ApiError (INVALID_REPLICATION_FACTOR).
+    """
+    try:
+        assignments = place(
+            count, factor, usable_brokers(image.cluster, context.liveness), context.rng
+        )
+    except ApiError as refused:
+        text = f"Unable to replicate the partition {factor} time(s): {refused}"
+        raise ApiError(refused.error, text) from None
+    for replicas in assignments:
+        if not any(context.is_active(image, replica) for replica in replicas):
+            raise ApiError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {factor} time(s): All brokers are currently "
+                "fenced or in controlled shutdown.",
+            )
+    return assignments
+
+
+def check_assignment(image: Image, replicas: Sequence[int], factor: int | None) -> None:
+    """Raises ApiError (INVALID_REPLICA_ASSIGNMENT) for replicas that cannot be assigned.
+
+    factor: the replication factor of the partitions before it; None: this is the first one.
+    """
+    if not replicas:
+        raise bad_assignment("The manual partition assignment includes an empty replica list.")
+    previous: int | None = None
+    for broker_id in sorted(replicas):
+        if broker_id not in image.cluster.brokers:
+            raise bad_assignment(
+                f"The manual partition assignment includes broker {broker_id}, but no such broker "
+                "is registered."
+            )
+        if broker_id == previous:
+            raise bad_assignment(
+                f"The manual partition assignment includes the broker {broker_id} more than once."
+            )
+        previous = broker_id
+    if factor is not None and len(replicas) != factor:
+        raise bad_assignment(
+            f"The manual partition assignment includes a partition with {len(replicas)} "
+            "replica(s), but this is not consistent with previous partitions, which have "
+            f"{factor} replica(s)."
+        )
+
+
+def check_active(image: Image, replicas: Sequence[int], index: int, context: Context) -> None:
+    if not any(context.is_active(image, replica) for replica in replicas):
+        raise bad_assignment(
+            f"All brokers specified in the manual partition assignment for partition {index} are "
+            "fenced or in controlled shutdown."
+        )
+
+
+def bad_assignment(text: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+
+def partition_record(
+    image: Image, topic_id: Uuid, index: int, replicas: Sequence[int], context: Context
+) -> PartitionRecord:
+    """A new partition: its active replicas are in sync, and the first of them leads."""
+    isr = [replica for replica in replicas if context.is_active(image, replica)]
+    brokers = image.cluster.brokers
+    version = image.features.metadata_version
+    with_directories = version is not None and version.directory_assignment
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        replicas=list(replicas),
+        isr=isr,
+        leader=isr[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=[default_directory(brokers.get(replica)) for replica in replicas]
+        if with_directories
+        else [],
+    )
+
+
+def new_uuid(rng: Rng) -> Uuid:
+    """A random id of version 4 that is not reserved and does not begin with `-` as text."""
+    while True:
+        raw = bytearray(rng.randbytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        found = Uuid(bytes(raw))
+        if raw[0] >> 2 != 0b111110 and not is_reserved(found):
+            return found
+
+
+def check_size(records: Sequence[Message]) -> None:
+    if len(records) > MAX_RECORDS:
+        text = "Unable to perform excessively large batch operation."
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)

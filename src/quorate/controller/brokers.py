@@ -1,0 +1,247 @@
+"""Brokers come and go: BrokerRegistration, UnregisterBroker (KIP-631).
+
+Source: `ClusterControlManager.registerBroker`, `ReplicationControlManager.handleBrokerShutdown` and
+`unregisterBroker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Uuid, uuid_to_text
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.partition_changes import is_reserved
+from quorate.controller.replicas import (
+    eligible_on,
+    in_parts,
+    in_sync_on,
+    leader_and_isr_changes,
+)
+from quorate.controller.result import MAX_RECORDS, ApiError, Result, Steps, WriteOperation
+from quorate.formats.records import RegisterBrokerRecord, UnregisterBrokerRecord
+from quorate.formats.versions import KRAFT_VERSION, METADATA_VERSION, MetadataVersion
+from quorate.metadata.image import Broker, Image
+from quorate.wire.messages import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from quorate.wire.schema import Message
+
+_SHUTDOWN_DETECTION: Final = 3
+"""The version of BrokerRegistration from which it names the previous broker epoch."""
+
+
+def check_epoch(image: Image, broker_id: int, epoch: int) -> Broker:
+    """The registered broker. Raises ApiError (STALE_BROKER_EPOCH) where it is another incarnation."""
+    broker = image.cluster.brokers.get(broker_id)
+    if broker is None:
+        text = f"No broker registration found for broker id {broker_id}"
+        raise ApiError(ErrorCode.STALE_BROKER_EPOCH, text)
+    if broker.epoch != epoch:
+        text = f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}"
+        raise ApiError(ErrorCode.STALE_BROKER_EPOCH, text)
+    return broker
+
+
+def metadata_version(image: Image) -> MetadataVersion:
+    """The level in force. The activation records come before every other write, so there is one."""
+    version = image.features.metadata_version
+    assert version is not None
+    return version
+
+
+# -- registration ------------------------------------------------------------------------------
+def _register(
+    head: Head, request: BrokerRegistrationRequest, context: Context
+) -> Steps[BrokerRegistrationResponse]:
+    """The checks in Kafka's order, then:
+
+    1. A new incarnation: the partitions leave the old one, cleanly or not.
+    2. RegisterBrokerRecord comes last: where the controller changes in between, the broker asks the
+       next one, which does the rest.
+    """
+    image = head.image
+    broker_id = request.broker_id
+    if request.cluster_id != context.config.cluster_id:
+        raise ApiError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {context.config.cluster_id}, but got cluster ID "
+            f"{request.cluster_id}",
+        )
+    existing = image.cluster.brokers.get(broker_id)
+    is_new = existing is None or existing.incarnation_id != request.incarnation_id
+    if existing is not None and is_new:
+        _check_session(existing, context)
+    if request.is_migrating_zk_broker:
+        text = "Controller does not support registering ZK brokers."
+        raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
+    version = metadata_version(image)
+    if version.directory_assignment:
+        _check_directories(image, broker_id, request.log_dirs)
+    _check_features(image, request, context)
+    records: list[Message] = []
+    if is_new and existing is not None:
+        records = yield from in_parts(_leave(head, existing, request, context))
+    record = _registration_record(request, existing if not is_new else None, context)
+    if version.directory_assignment:
+        record.log_dirs = list(request.log_dirs)
+    records.append(record)
+    if is_new:
+        context.liveness.registered(broker_id)
+    context.liveness.register_record_at(broker_id, context.next_offset + len(records) - 1)
+    return Result(
+        records, BrokerRegistrationResponse(broker_epoch=record.broker_epoch), atomic=False
+    )
+
+
+def _check_session(existing: Broker, context: Context) -> None:
+    if context.liveness.has_session(existing.id, existing.epoch, context.monotonic_ms):
+        raise ApiError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            "Another broker is registered with that broker id. If the broker was recently restarted "
+            "this should self-resolve once the heartbeat manager expires the broker's session.",
+        )
+
+
+def _check_directories(image: Image, broker_id: int, directories: list[Uuid]) -> None:
+    refused = ErrorCode.INVALID_REGISTRATION
+    if not directories:
+        raise ApiError(refused, "No directories specified in request")
+    if any(is_reserved(directory) for directory in directories):
+        raise ApiError(refused, "Reserved directory ID in request")
+    given = set(directories)
+    if len(given) != len(directories):
+        raise ApiError(refused, "Duplicate directory ID in request")
+    for other in image.cluster.brokers.values():
+        if other.id != broker_id and not given.isdisjoint(other.directories):
+            directory = next(one for one in directories if one in other.directories)
+            owner = f"Broker {other.id} is already registered with directory"
+            raise ApiError(refused, f"{owner} {uuid_to_text(directory)}")
+
+
+def _check_features(image: Image, request: BrokerRegistrationRequest, context: Context) -> None:
+    """Every finalized level must be in the broker's range; a feature that it does not name has the
+    range 0 to 0."""
+    finalized = {
+        METADATA_VERSION: int(metadata_version(image)),
+        KRAFT_VERSION: context.control.kraft_version,
+        **image.features.levels,
+    }
+    ranges = {
+        feature.name: (feature.min_supported_version, feature.max_supported_version)
+        for feature in request.features
+    }
+    for name, (low, high) in ranges.items():
+        _check_level(name, finalized.get(name, 0), low, high)
+    if METADATA_VERSION not in ranges:
+        text = f"Request features do not contain '{METADATA_VERSION}'"
+        raise ApiError(ErrorCode.INVALID_REGISTRATION, text)
+    for name, level in finalized.items():
+        if level and name not in ranges:
+            _check_level(name, level, 0, 0)
+
+
+def _check_level(name: str, level: int, low: int, high: int) -> None:
+    if not low <= level <= high:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"Unable to register because the broker does not support finalized version {level} of "
+            f"{name}. The broker wants a version between {low} and {high}, inclusive.",
+        )
+
+
+def _leave(
+    head: Head, existing: Broker, request: BrokerRegistrationRequest, context: Context
+) -> Iterable[Message]:
+    """The partitions of the previous incarnation (`BrokerShutdownHandler`)."""
+    image = head.image
+    names_epoch = context.version >= _SHUTDOWN_DETECTION
+    is_clean = names_epoch and existing.epoch == request.previous_broker_epoch
+    if image.features.elr_enabled and not is_clean:
+        return _unclean_shutdown(head, existing.id, context)
+    return leader_and_isr_changes(
+        image,
+        in_sync_on(head, existing.id),
+        context,
+        to_remove=existing.id,
+    )
+
+
+def _unclean_shutdown(head: Head, broker_id: int, context: Context) -> Iterator[Message]:
+    for found in (in_sync_on(head, broker_id), eligible_on(head, broker_id)):
+        yield from leader_and_isr_changes(head.image, found, context, unclean_shutdown=broker_id)
+
+
+def _registration_record(
+    request: BrokerRegistrationRequest, same: Broker | None, context: Context
+) -> RegisterBrokerRecord:
+    """`same`: the present registration, where this incarnation amends it."""
+    cls = RegisterBrokerRecord
+    return cls(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=context.next_offset if same is None else same.epoch,
+        end_points=[
+            cls.BrokerEndpoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in request.listeners
+        ],
+        features=[
+            cls.BrokerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ],
+        rack=request.rack,
+        fenced=True if same is None else same.fenced,
+        in_controlled_shutdown=False if same is None else same.in_controlled_shutdown,
+    )
+
+
+def _registration_failed(
+    request: BrokerRegistrationRequest, error: ErrorCode, message: str | None
+) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(error_code=error)
+
+
+BROKER_REGISTRATION: Final = WriteOperation("BrokerRegistration", _register, _registration_failed)
+
+
+# -- unregistration ----------------------------------------------------------------------------
+def _unregister(
+    head: Head, request: UnregisterBrokerRequest, context: Context
+) -> Result[UnregisterBrokerResponse]:
+    image = head.image
+    broker = image.cluster.brokers.get(request.broker_id)
+    if broker is None:
+        text = f"Broker ID {request.broker_id} is not currently registered"
+        raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
+    records: list[Message] = []
+    for found in (in_sync_on(head, broker.id), eligible_on(head, broker.id)):
+        records.extend(leader_and_isr_changes(image, found, context, to_remove=broker.id))
+    records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
+    if len(records) > MAX_RECORDS:
+        text = "Unable to perform excessively large batch operation."
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+    context.liveness.forget(broker.id)
+    return Result(records, UnregisterBrokerResponse(), atomic=False)
+
+
+def _unregistration_failed(
+    request: UnregisterBrokerRequest, error: ErrorCode, message: str | None
+) -> UnregisterBrokerResponse:
+    return UnregisterBrokerResponse(error_code=error, error_message=message)
+
+
+UNREGISTER_BROKER: Final = WriteOperation("UnregisterBroker", _unregister, _unregistration_failed)

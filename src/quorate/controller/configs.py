@@ -1,0 +1,240 @@
+"""IncrementalAlterConfigs and AlterConfigs.
+
+Source: `ControllerApis.handleIncrementalAlterConfigs`, `handleLegacyAlterConfigs`,
+`ConfigurationControlManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from quorate.base.errors import ErrorCode
+from quorate.base.frozen import frozen
+from quorate.controller.assignments import check_size
+from quorate.controller.config_changes import (
+    Change,
+    changed_configs,
+    clear_elr_records,
+    replaced_configs,
+)
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.result import ApiError, Result, WriteOperation, error_text
+from quorate.formats.records import ConfigRecord
+from quorate.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ConfigResource,
+    Image,
+)
+from quorate.security.acl import AclOperation, AclResource
+from quorate.security.authorizer import CLUSTER_NAME
+from quorate.wire.messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from quorate.wire.schema import Message
+
+_STORED: Final = frozenset(
+    (TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
+)
+"""The types of resources whose configs are in the metadata log."""
+
+
+class Outcome(NamedTuple):
+    """What became of one resource; `message` is None without an error."""
+
+    resource: ConfigResource
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+@frozen
+class IncrementalAlterConfigs:
+    """An IncrementalAlterConfigs request whose loggers the node that was asked has seen to."""
+
+    message: IncrementalAlterConfigsRequest
+    loggers: tuple[Outcome, ...] = ()
+    """One for each of its resources that stands for loggers."""
+
+
+def _incremental(
+    head: Head, request: IncrementalAlterConfigs, context: Context
+) -> Result[IncrementalAlterConfigsResponse]:
+    changes, refused = _incremental_changes(request)
+    records, results = _decide(
+        head.image,
+        context,
+        changes,
+        lambda resource, change: changed_configs(head.image, resource, change, context),
+    )
+    response = _incremental_response([*refused, *results, *request.loggers])
+    return Result(() if request.message.validate_only else records, response)
+
+
+def _replace(
+    head: Head, request: AlterConfigsRequest, context: Context
+) -> Result[AlterConfigsResponse]:
+    configs, refused = _replacements(request)
+    records, results = _decide(
+        head.image,
+        context,
+        configs,
+        lambda resource, wanted: replaced_configs(head.image, resource, wanted, context),
+    )
+    response = _replace_response([*refused, *results])
+    return Result(() if request.validate_only else records, response)
+
+
+def _decide(
+    image: Image,
+    context: Context,
+    changes: Mapping[ConfigResource, Any],
+    decide: Callable[[ConfigResource, Any], list[ConfigRecord]],
+) -> tuple[list[Message], list[Outcome]]:
+    """The records of the resources that are not refused, to be written atomically."""
+    records: list[ConfigRecord] = []
+    results = []
+    for resource, change in changes.items():
+        guarded, name, denied = permission_for(resource)
+        if not context.may(AclOperation.ALTER_CONFIGS, guarded, name):
+            results.append(Outcome(resource, denied, denied.message))
+            continue
+        try:
+            records += decide(resource, change)
+        except ApiError as refusal:
+            text = error_text(refusal.error, str(refusal))
+            results.append(Outcome(resource, refusal.error, text))
+        else:
+            results.append(Outcome(resource))
+    found = [*records, *clear_elr_records(image, records)]
+    check_size(found)
+    return found, results
+
+
+def permission_for(resource: ConfigResource) -> tuple[AclResource, str, ErrorCode]:
+    """What the permission to see or change these configs is asked of, and the error without it."""
+    if resource.type == TOPIC_RESOURCE:
+        return AclResource.TOPIC, resource.name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if resource.type == GROUP_RESOURCE:
+        return AclResource.GROUP, resource.name, ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return AclResource.CLUSTER, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+# -- requests ---------------------------------------------------------------------------------------
+def _incremental_changes(
+    request: IncrementalAlterConfigs,
+) -> tuple[dict[ConfigResource, dict[str, Change]], list[Outcome]]:
+    found = [
+        (
+            ConfigResource(asked.resource_type, asked.resource_name),
+            {one.name: Change(one.config_operation, one.value) for one in asked.configs},
+        )
+        for asked in request.message.resources
+        if asked.resource_type != BROKER_LOGGER_RESOURCE
+    ]
+    return _by_resource(found)
+
+
+def _replacements(
+    request: AlterConfigsRequest,
+) -> tuple[dict[ConfigResource, dict[str, str | None]], list[Outcome]]:
+    found = [
+        (
+            ConfigResource(asked.resource_type, asked.resource_name),
+            {one.name: one.value for one in asked.configs},
+        )
+        for asked in request.resources
+    ]
+    return _by_resource(found)
+
+
+def _by_resource(
+    found: Sequence[tuple[ConfigResource, Any]],
+) -> tuple[dict[ConfigResource, Any], list[Outcome]]:
+    """The changes by resource, and the resources that are refused to everyone."""
+    changes: dict[ConfigResource, Any] = {}
+    refused: dict[ConfigResource, Outcome] = {}
+    for resource, change in found:
+        if resource.type == BROKER_LOGGER_RESOURCE:
+            error, text = ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."
+        elif resource.type not in _STORED:
+            error = ErrorCode.UNSUPPORTED_VERSION
+            text = f"Unknown resource type {resource.type}."
+        elif resource in changes or resource in refused:
+            error, text = ErrorCode.INVALID_REQUEST, "Duplicate resource."
+            changes.pop(resource, None)
+        else:
+            changes[resource] = change
+            continue
+        refused[resource] = Outcome(resource, error, text)
+    return changes, list(refused.values())
+
+
+# -- responses --------------------------------------------------------------------------------------
+def _incremental_response(outcomes: Sequence[Outcome]) -> IncrementalAlterConfigsResponse:
+    cls = IncrementalAlterConfigsResponse
+    return cls(responses=[_fields(cls.AlterConfigsResourceResponse, one) for one in outcomes])
+
+
+def _replace_response(outcomes: Sequence[Outcome]) -> AlterConfigsResponse:
+    cls = AlterConfigsResponse
+    return cls(responses=[_fields(cls.AlterConfigsResourceResponse, one) for one in outcomes])
+
+
+def _fields(cls: Callable[..., Any], outcome: Outcome) -> Any:
+    return cls(
+        error_code=outcome.error,
+        error_message=outcome.message,
+        resource_type=outcome.resource.type,
+        resource_name=outcome.resource.name,
+    )
+
+
+def _all_failed(
+    message: IncrementalAlterConfigsRequest | AlterConfigsRequest,
+    error: ErrorCode,
+    message_text: str | None,
+) -> list[Outcome]:
+    text = error_text(error, message_text)
+    return [
+        Outcome(ConfigResource(asked.resource_type, asked.resource_name), error, text)
+        for asked in message.resources
+    ]
+
+
+def _incremental_failed(
+    request: IncrementalAlterConfigs, error: ErrorCode, message: str | None
+) -> IncrementalAlterConfigsResponse:
+    """Kafka reports the failure of the loggers too, although they are changed."""
+    return _incremental_response(_all_failed(request.message, error, message))
+
+
+def _replace_failed(
+    request: AlterConfigsRequest, error: ErrorCode, message: str | None
+) -> AlterConfigsResponse:
+    return _replace_response(_all_failed(request, error, message))
+
+
+def _incremental_empty(
+    request: IncrementalAlterConfigs,
+) -> IncrementalAlterConfigsResponse | None:
+    changes, refused = _incremental_changes(request)
+    return None if changes else _incremental_response([*refused, *request.loggers])
+
+
+def _replace_empty(request: AlterConfigsRequest) -> AlterConfigsResponse | None:
+    configs, refused = _replacements(request)
+    return None if configs else _replace_response(refused)
+
+
+INCREMENTAL_ALTER_CONFIGS: Final = WriteOperation(
+    "IncrementalAlterConfigs", _incremental, _incremental_failed, _incremental_empty
+)
+ALTER_CONFIGS: Final = WriteOperation("AlterConfigs", _replace, _replace_failed, _replace_empty)

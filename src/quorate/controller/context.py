@@ -1,0 +1,124 @@
+"""What a decision may use beside the head image: everything that a pure function cannot know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from immutables import Map
+
+from quorate.base.frozen import frozen
+from quorate.controller.configs_in_force import NO_CONFIGS, ConfigsInForce
+from quorate.controller.liveness import Liveness
+from quorate.controller.policies import AlterConfigPolicy, CreateTopicPolicy
+from quorate.metadata.image import Image
+from quorate.raft.values import ControlState
+from quorate.security.acl import AclOperation, AclResource
+from quorate.security.authorizer import CLUSTER_NAME, AuthorizerConfig, Requester, authorize
+
+_EMPTY: Final = Image()
+
+
+class Rng(Protocol):
+    """Random ids and choices; `random.Random` is one."""
+
+    def randbytes(self, n: int, /) -> bytes:
+        """`n` random bytes, for ids."""
+
+    def randrange(self, stop: int, /) -> int:
+        """A random integer in [0, stop)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerConfig:
+    """What the node's own configuration says to the decisions of its controller."""
+
+    node_id: int
+    cluster_id: str
+    unstable_features: bool = False
+    """unstable.feature.versions.enable"""
+    file: Map[str, str] = NO_CONFIGS
+    """What the node's properties file sets: the defaults of topics and groups."""
+    default_replication_factor: int = 1
+    """default.replication.factor: of a topic that asks for -1."""
+    num_partitions: int = 1
+    """num.partitions: of a topic that asks for -1."""
+    create_topic_policy: CreateTopicPolicy | None = None
+    """quorate.create.topic.policy"""
+    alter_config_policy: AlterConfigPolicy | None = None
+    """quorate.alter.config.policy"""
+    delete_topic_enable: bool = True
+    """delete.topic.enable"""
+    session_timeout_ms: int = 9_000
+    """broker.session.timeout.ms: a broker without contact for longer is fenced."""
+    auto_leader_rebalance_enable: bool = True
+    """auto.leader.rebalance.enable"""
+    imbalance_check_interval_ms: int = 300_000
+    """leader.imbalance.check.interval.seconds"""
+    unclean_election_interval_ms: int = 300_000
+    """unclean.leader.election.interval.ms"""
+    authorizer: AuthorizerConfig | None = None
+    """Of `authorizer.class.name`; None: every request is allowed."""
+    max_idle_ms: int = 500
+    """metadata.max.idle.interval.ms: between two NoOpRecords; 0 for none."""
+
+    @property
+    def configs(self) -> ConfigsInForce:
+        """The configs that topics follow."""
+        return ConfigsInForce(self.node_id, self.file)
+
+
+@frozen
+class Context:
+    """The circumstances of one decision. A fresh one is made when the decision begins."""
+
+    config: ControllerConfig
+    control: ControlState
+    """kraft.version and voters in force, committed or not."""
+    time_ms: int
+    """Since 1970."""
+    rng: Rng
+    liveness: Liveness
+    """Of the brokers. Decisions about brokers change it."""
+    monotonic_ms: int = 0
+    """The clock of `liveness`."""
+    next_offset: int = 0
+    """The offset that the first record of this decision gets, unless the raft layer writes a record
+    of its own in between: then it is higher."""
+    version: int = 0
+    """The version of the request's API."""
+    is_forwarded: bool = False
+    """A broker passed the request on, after checks of its own."""
+    listener: str = ""
+    """The name of the listener that the request came on, upper case; empty for the controller's own
+    writes."""
+    requester: Requester | None = None
+    """Who asks; None for the controller's own writes."""
+    image: Image = _EMPTY
+    """The committed image: the authorizer knows no other."""
+
+    @property
+    def configs(self) -> ConfigsInForce:
+        """The configs that topics follow."""
+        return self.config.configs
+
+    def may(self, operation: AclOperation, resource: AclResource, name: str) -> bool:
+        """Whether the requester has this permission on the resource of this name."""
+        config = self.config.authorizer
+        if config is None or self.requester is None:
+            return True
+        return authorize(self.image, config, self.requester, operation, resource, name)
+
+    def may_in_cluster(self, operation: AclOperation) -> bool:
+        """Whether the requester has this permission on the cluster."""
+        return self.may(operation, AclResource.CLUSTER, CLUSTER_NAME)
+
+    def is_active(self, image: Image, broker_id: int) -> bool:
+        """The broker is registered, and neither fenced, nor being fenced, nor shutting down."""
+        broker = image.cluster.brokers.get(broker_id)
+        return (
+            broker is not None
+            and not broker.fenced
+            and not broker.in_controlled_shutdown
+            and not self.liveness.is_departing(broker_id)
+        )

@@ -1,0 +1,194 @@
+"""Elections that are asked for or come by period: ElectLeaders, preferred leaders, unclean ones.
+
+Source: `ReplicationControlManager.electLeaders`, `maybeBalancePartitionLeaders` and
+`maybeElectUncleanLeaders`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.partition_changes import Election, PartitionTarget, change_partition
+from quorate.controller.replicas import PlacedPartition, imbalanced, leaderless, rules_for
+from quorate.controller.result import (
+    MAX_RECORDS,
+    ApiError,
+    OnException,
+    Result,
+    WriteOperation,
+    error_text,
+)
+from quorate.formats.records import PartitionChangeRecord
+from quorate.metadata.image import NO_LEADER, Image
+from quorate.wire.messages import ElectLeadersRequest, ElectLeadersResponse
+from quorate.wire.schema import Message
+
+PREFERRED: Final = 0
+UNCLEAN: Final = 1
+"""Election types of an ElectLeaders request."""
+MAX_PERIODIC_ELECTIONS: Final = 1_000
+"""Of one periodic run; there is another run at once where it found as many."""
+
+_Topic = ElectLeadersResponse.ReplicaElectionResult
+_Partition = _Topic.PartitionResult
+
+
+def _elect_leaders(
+    head: Head, request: ElectLeadersRequest, context: Context
+) -> Result[ElectLeadersResponse]:
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        text = f"Unknown election type {request.election_type}"
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    image = head.image
+    records: list[Message] = []
+    results = []
+    for name, indexes in _wanted(image, request):
+        partitions = []
+        for index in indexes:
+            refused = _elect(image, name, index, request.election_type, context, records)
+            # A request for all partitions gets no result for those that have the leader already.
+            if (
+                request.topic_partitions is None
+                and refused is not None
+                and refused.error is ErrorCode.ELECTION_NOT_NEEDED
+            ):
+                continue
+            partitions.append(_partition_result(index, refused))
+        results.append(_Topic(topic=name, partition_result=partitions))
+    if len(records) > MAX_RECORDS:
+        text = "Unable to perform excessively large batch operation."
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+    return Result(records, ElectLeadersResponse(replica_election_results=results), atomic=False)
+
+
+def _wanted(image: Image, request: ElectLeadersRequest) -> list[tuple[str, Iterable[int]]]:
+    if request.topic_partitions is None:
+        return [(topic.name, sorted(topic.partitions)) for topic in image.topics]
+    return [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+
+
+def _elect(
+    image: Image,
+    name: str,
+    index: int,
+    election_type: int,
+    context: Context,
+    records: list[Message],
+) -> ApiError | None:
+    """Why no leader is elected; None: the record is added."""
+    topic = image.topics.named(name)
+    if topic is None:
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(index)
+    if partition is None:
+        text = f"No such partition as {name}-{index}"
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    is_preferred = election_type == PREFERRED
+    if (is_preferred and partition.leader == partition.preferred_leader) or (
+        not is_preferred and partition.leader != NO_LEADER
+    ):
+        return ApiError.of(ErrorCode.ELECTION_NOT_NEEDED)
+    election = Election.PREFERRED if is_preferred else Election.UNCLEAN
+    record = _election(image, PlacedPartition(topic, index, partition), election, context)
+    if record is None:
+        if is_preferred:
+            return ApiError.of(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+        return ApiError.of(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    records.append(record)
+    return None
+
+
+def _election(
+    image: Image, found: PlacedPartition, election: Election, context: Context
+) -> PartitionChangeRecord | None:
+    topic, index, partition = found
+    rules = rules_for(image, topic, context)
+    return change_partition(topic.id, index, partition, PartitionTarget(election=election), rules)
+
+
+def _partition_result(index: int, refused: ApiError | None) -> _Partition:
+    return _Partition(
+        partition_id=index,
+        error_code=ErrorCode.NONE if refused is None else refused.error,
+        error_message=None if refused is None else str(refused),
+    )
+
+
+def _failed(
+    request: ElectLeadersRequest, error: ErrorCode, message: str | None
+) -> ElectLeadersResponse:
+    """The code of the whole request; versions below 1 have it for each partition only."""
+    text = error_text(error, message)
+    return ElectLeadersResponse(
+        error_code=error,
+        replica_election_results=[
+            _Topic(
+                topic=topic.topic,
+                partition_result=[
+                    _Partition(partition_id=index, error_code=error, error_message=text)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )
+
+
+def _empty(request: ElectLeadersRequest) -> ElectLeadersResponse | None:
+    is_empty = request.topic_partitions is not None and not request.topic_partitions
+    return ElectLeadersResponse() if is_empty else None
+
+
+ELECT_LEADERS: Final = WriteOperation(
+    "ElectLeaders",
+    _elect_leaders,
+    _failed,
+    _empty,
+    timeout_ms=lambda request: request.timeout_ms,
+)
+
+
+# -- periodic ----------------------------------------------------------------------------------
+def _balance(head: Head, request: None, context: Context) -> Result[bool]:
+    """The preferred leaders (`auto.leader.rebalance.enable`). The response: run again at once."""
+    return _periodic(head.image, imbalanced(head), Election.PREFERRED, context)
+
+
+def _unclean(head: Head, request: None, context: Context) -> Result[bool]:
+    """Leaders outside the ISR for topics that allow them. The response: run again at once."""
+    image, configs = head.image, context.configs
+    found = (
+        place
+        for place in leaderless(head)
+        if configs.unclean_leader_election(image, place.topic.name)
+    )
+    return _periodic(image, found, Election.UNCLEAN, context)
+
+
+def _periodic(
+    image: Image, found: Iterable[PlacedPartition], election: Election, context: Context
+) -> Result[bool]:
+    records: list[Message] = []
+    for place in found:
+        record = _election(image, place, election, context)
+        if record is not None:
+            records.append(record)
+            if len(records) >= MAX_PERIODIC_ELECTIONS:
+                break
+    return Result(records, len(records) >= MAX_PERIODIC_ELECTIONS, atomic=False)
+
+
+def _periodic_failed(request: None, error: ErrorCode, message: str | None) -> bool:
+    return False
+
+
+ELECT_PREFERRED: Final = WriteOperation(
+    "electPreferred", _balance, _periodic_failed, on_exception=OnException.TRY_AGAIN
+)
+ELECT_UNCLEAN: Final = WriteOperation(
+    "electUnclean", _unclean, _periodic_failed, on_exception=OnException.TRY_AGAIN
+)

@@ -1,0 +1,192 @@
+"""BrokerHeartbeat, and the fencing of brokers that send none (KIP-631).
+
+A broker starts fenced. It is unfenced once it has applied its own registration. A controlled
+shutdown moves its leaderships away first. A broker without contact is fenced.
+
+Source: `ReplicationControlManager.processBrokerHeartbeat` and `maybeFenceOneStaleBroker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Uuid
+from quorate.base.notes import Warn
+from quorate.controller.brokers import check_epoch, metadata_version
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.liveness import UNKNOWN_OFFSET, BrokerControl, present_state
+from quorate.controller.replicas import (
+    departing_from,
+    in_directory,
+    in_parts,
+    in_sync_on,
+    leader_and_isr_changes,
+    leaderless,
+)
+from quorate.controller.result import OnException, Result, Steps, WriteOperation
+from quorate.formats.records import BrokerRegistrationChangeRecord
+from quorate.metadata.image import Broker, uuid_sort_key
+from quorate.wire.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from quorate.wire.schema import Message
+
+_FENCE: Final = 1
+_UNFENCE: Final = -1
+_IN_CONTROLLED_SHUTDOWN: Final = 1
+
+
+def _heartbeat(
+    head: Head, request: BrokerHeartbeatRequest, context: Context
+) -> Steps[BrokerHeartbeatResponse]:
+    """Checks at once; the changes of many partitions are written in parts."""
+    image, liveness = head.image, context.liveness
+    broker = check_epoch(image, request.broker_id, request.broker_epoch)
+    before = present_state(broker)
+    state = liveness.next_state(
+        broker,
+        want_fence=request.want_fence,
+        want_shut_down=request.want_shut_down,
+        metadata_offset=request.current_metadata_offset,
+        leads=head.index.leads(broker.id) > 0,
+        cluster=image.cluster,
+    )
+    records: list[Message] = []
+    if state is not before and not liveness.is_departing(broker.id):
+        records = yield from in_parts(_transition(head, broker, state, context))
+    liveness.touch(broker.id, state.is_fenced, request.current_metadata_offset)
+    version = metadata_version(image)
+    if version.directory_assignment:
+        failed = _offline(head, broker, request.offline_log_dirs, context)
+        records.extend((yield from in_parts(failed)))
+    if version.cordoned_log_dirs:
+        records.extend(_cordoned(broker, request.cordoned_log_dirs))
+    if state is BrokerControl.CONTROLLED_SHUTDOWN:
+        liveness.begin_shutdown(broker.id, context.next_offset + len(records) - 1)
+    response = BrokerHeartbeatResponse(
+        is_caught_up=liveness.is_caught_up(broker, request.current_metadata_offset),
+        is_fenced=state.is_fenced,
+        should_shut_down=state is BrokerControl.SHUTDOWN_NOW,
+    )
+    return Result(records, response, atomic=False)
+
+
+def _transition(
+    head: Head, broker: Broker, state: BrokerControl, context: Context
+) -> Iterator[Message]:
+    if state in (BrokerControl.FENCED, BrokerControl.SHUTDOWN_NOW):
+        yield from _fence(head, broker, context)
+    elif state is BrokerControl.UNFENCED:
+        yield _change(broker, fenced=_UNFENCE)
+        yield from leader_and_isr_changes(head.image, leaderless(head), context, to_add=broker.id)
+    else:
+        if not broker.in_controlled_shutdown:
+            yield _change(broker, in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN)
+        yield from leader_and_isr_changes(
+            head.image, in_sync_on(head, broker.id), context, to_remove=broker.id
+        )
+
+
+def _fence(head: Head, broker: Broker, context: Context) -> Iterator[Message]:
+    """The partitions first: a controller that takes over in between fences the broker again."""
+    yield from leader_and_isr_changes(
+        head.image, in_sync_on(head, broker.id), context, to_remove=broker.id
+    )
+    yield _change(broker, fenced=_FENCE)
+
+
+def _change(
+    broker: Broker, *, fenced: int = 0, in_controlled_shutdown: int = 0
+) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker.id,
+        broker_epoch=broker.epoch,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+    )
+
+
+def _offline(
+    head: Head, broker: Broker, directories: list[Uuid], context: Context
+) -> Iterator[Message]:
+    """Log directories that failed (KIP-858): the partitions in them, then the remaining ones."""
+    failed = [directory for directory in broker.directories if directory in directories]
+    if not failed:
+        return
+    for directory in sorted(failed, key=uuid_sort_key):
+        yield from leader_and_isr_changes(
+            head.image,
+            in_directory(head, broker.id, directory),
+            context,
+            to_remove=broker.id,
+        )
+    remaining = [directory for directory in broker.directories if directory not in failed]
+    yield BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
+    )
+
+
+def _cordoned(broker: Broker, directories: list[Uuid] | None) -> Iterator[Message]:
+    """Log directories that get no new replicas (KIP-1066). None: the broker does not know yet."""
+    if directories is None or set(directories) == set(broker.cordoned_directories or ()):
+        return
+    yield BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(directories)
+    )
+
+
+def _heartbeat_failed(
+    request: BrokerHeartbeatRequest, error: ErrorCode, message: str | None
+) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(error_code=error)
+
+
+BROKER_HEARTBEAT: Final = WriteOperation("BrokerHeartbeat", _heartbeat, _heartbeat_failed)
+
+
+# -- fencing -----------------------------------------------------------------------------------
+def _fence_stale(head: Head, request: None, context: Context) -> Result[bool]:
+    """Fence brokers whose session has expired, one at a time, in writes of bounded size.
+
+    1. The broker begins to depart: it gets no leadership, replica or place in an ISR any more.
+    2. Each write changes some of its partitions. Other writes come in between.
+    3. The last one fences the broker. A controller that takes over before it, also a Java one, finds
+       the broker unfenced and without contact, and fences it by the same rules.
+
+    The response: there is more to do.
+    """
+    liveness, image = context.liveness, head.image
+    notes: tuple[str, ...] = ()
+    if not liveness.departures:
+        expired = liveness.take_expired(context.monotonic_ms)
+        if expired is None:
+            return Result((), False)
+        broker_id, epoch = expired
+        broker = image.cluster.brokers.get(broker_id)
+        if broker is None or broker.epoch != epoch or broker.fenced:
+            return Result((), True)
+        liveness.depart(broker_id, epoch)
+        text = f"Fencing broker {broker_id} at epoch {epoch}: its session has timed out"
+        notes = (Warn(text),)
+    broker_id, departure = next(iter(liveness.departures.items()))
+    broker = image.cluster.brokers.get(broker_id)
+    if broker is None or broker.epoch != departure.epoch or broker.fenced:
+        liveness.forget(broker_id)
+        return Result((), True, notes=notes)
+    records = departing_from(head, broker_id, departure, context)
+    if departure.is_over:
+        records.append(_change(broker, fenced=_FENCE))
+        liveness.forget(broker_id)
+        liveness.touch(broker_id, fenced=True, metadata_offset=UNKNOWN_OFFSET)
+    return Result(records, True, atomic=False, notes=notes)
+
+
+def _fencing_failed(request: None, error: ErrorCode, message: str | None) -> bool:
+    """A later turn looks again: the contact is only forgotten for a broker that is fenced."""
+    return False
+
+
+FENCE_STALE_BROKER: Final = WriteOperation(
+    "maybeFenceStaleBroker", _fence_stale, _fencing_failed, on_exception=OnException.TRY_AGAIN
+)

@@ -1,0 +1,144 @@
+"""CreatePartitions: a topic gets more partitions (KIP-195).
+
+Source: `ReplicationControlManager.createPartitions`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.controller.assignments import (
+    bad_assignment,
+    check_active,
+    check_assignment,
+    check_size,
+    partition_record,
+    placed,
+)
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.result import MAX_RECORDS, ApiError, Result, WriteOperation, error_text
+from quorate.formats.records import PartitionRecord
+from quorate.metadata.image import Image, Topic
+from quorate.security.acl import AclOperation, AclResource
+from quorate.wire.messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+from quorate.wire.schema import Message
+
+
+def _create_partitions(
+    head: Head, request: CreatePartitionsRequest, context: Context
+) -> Result[CreatePartitionsResponse]:
+    image = head.image
+    names = [topic.name for topic in request.topics]
+    records: list[Message] = []
+    results = []
+    for topic in request.topics:
+        refused: ApiError | None = None
+        if names.count(topic.name) > 1:
+            refused = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        elif not context.may(AclOperation.ALTER, AclResource.TOPIC, topic.name):
+            refused = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "")
+        else:
+            try:
+                records.extend(_more_partitions(image, topic, context))
+            except ApiError as error:
+                refused = error
+        check_size(records)
+        results.append(_partitions_result(topic.name, refused))
+    unique = {result.name: result for result in results}
+    return Result(
+        () if request.validate_only else records,
+        CreatePartitionsResponse(results=list(unique.values())),
+    )
+
+
+def _more_partitions(
+    image: Image, wanted: CreatePartitionsRequest.CreatePartitionsTopic, context: Context
+) -> list[PartitionRecord]:
+    topic = image.topics.named(wanted.name)
+    if topic is None:
+        raise ApiError.of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    present = len(topic.partitions)
+    if wanted.count == present:
+        text = f"Topic already has {present} partition(s)."
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
+    if wanted.count < present:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {wanted.name} currently has {present} partition(s); {wanted.count} would "
+            "not be an increase.",
+        )
+    additional = wanted.count - present
+    factor = len(next(iter(topic.partitions.values())).replicas)
+    if wanted.assignments is None:
+        if additional > MAX_RECORDS:
+            text = "Unable to perform excessively large batch operation."
+            raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+        assignments = placed(image, additional, factor, context)
+    else:
+        assignments = _manual_partitions(image, topic, wanted, additional, factor, context)
+    return [
+        partition_record(image, topic.id, present + number, replicas, context)
+        for number, replicas in enumerate(assignments)
+    ]
+
+
+def _manual_partitions(
+    image: Image,
+    topic: Topic,
+    wanted: CreatePartitionsRequest.CreatePartitionsTopic,
+    additional: int,
+    factor: int,
+    context: Context,
+) -> list[list[int]]:
+    given = [list(assignment.broker_ids) for assignment in wanted.assignments or ()]
+    if len(given) != additional:
+        raise bad_assignment(
+            f"Attempted to add {additional} additional partition(s), but only {len(given)} "
+            "assignment(s) were specified."
+        )
+    for number, replicas in enumerate(given):
+        check_assignment(image, replicas, factor)
+        check_active(image, replicas, len(topic.partitions) + number, context)
+    return given
+
+
+def _partitions_result(
+    name: str, refused: ApiError | None
+) -> CreatePartitionsResponse.CreatePartitionsTopicResult:
+    return CreatePartitionsResponse.CreatePartitionsTopicResult(
+        name=name,
+        error_code=ErrorCode.NONE if refused is None else refused.error,
+        error_message=None if refused is None else str(refused),
+    )
+
+
+def _partitions_failed(
+    request: CreatePartitionsRequest, error: ErrorCode, message: str | None
+) -> CreatePartitionsResponse:
+    text = error_text(error, message)
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsResponse.CreatePartitionsTopicResult(
+                name=topic.name, error_code=error, error_message=text
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partitions_empty(request: CreatePartitionsRequest) -> CreatePartitionsResponse | None:
+    return None if request.topics else CreatePartitionsResponse()
+
+
+CREATE_PARTITIONS: Final = WriteOperation(
+    "CreatePartitions",
+    _create_partitions,
+    _partitions_failed,
+    _partitions_empty,
+    timeout_ms=lambda request: request.timeout_ms,
+)

@@ -1,0 +1,220 @@
+"""Replicas move to other brokers: AlterPartitionReassignments, ListPartitionReassignments (KIP-455).
+
+A reassignment adds the new replicas first and removes the old ones once the new ones are in sync;
+`change_partition` completes it with the change of the ISR that makes it so.
+
+Source: `ReplicationControlManager.alterPartitionReassignments` and `listPartitionReassignments`,
+`PartitionReassignmentReplicas`, `PartitionReassignmentRevert`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.controller.assignments import check_assignment, check_size
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.partition_changes import Election, PartitionTarget, change_partition
+from quorate.controller.replicas import PlacedPartition, election_of, rules_for
+from quorate.controller.result import ApiError, Result, WriteOperation, error_text
+from quorate.formats.records import PartitionChangeRecord
+from quorate.metadata.image import Image, Partition
+from quorate.wire.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from quorate.wire.schema import Message
+
+_Wanted = AlterPartitionReassignmentsRequest.ReassignableTopic.ReassignablePartition
+_Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+_Partition = _Topic.ReassignablePartitionResponse
+_Ongoing = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+
+
+def is_reassigned(partition: Partition) -> bool:
+    """A reassignment of the partition is under way."""
+    return bool(partition.adding_replicas or partition.removing_replicas)
+
+
+# -- change ------------------------------------------------------------------------------------
+def _alter(
+    head: Head, request: AlterPartitionReassignmentsRequest, context: Context
+) -> Result[AlterPartitionReassignmentsResponse]:
+    """Each partition is decided alone; the records of all of them commit together."""
+    image = head.image
+    allows_change = request.allow_replication_factor_change
+    records: list[Message] = []
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for wanted in topic.partitions:
+            refused: ApiError | None = None
+            try:
+                record = _alter_one(image, topic.name, wanted, allows_change, context)
+            except ApiError as error:
+                refused = error
+            else:
+                if record is not None:
+                    records.append(record)
+            partitions.append(_partition_result(wanted.partition_index, refused))
+        topics.append(_Topic(name=topic.name, partitions=partitions))
+        check_size(records)
+    response = AlterPartitionReassignmentsResponse(
+        error_message=None, allow_replication_factor_change=allows_change, responses=topics
+    )
+    return Result(records, response)
+
+
+def _alter_one(
+    image: Image, name: str, wanted: _Wanted, allows_change: bool, context: Context
+) -> PartitionChangeRecord | None:
+    topic = image.topics.named(name)
+    if topic is None:
+        text = f"Unable to find a topic named {name}."
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    partition = topic.partitions.get(wanted.partition_index)
+    if partition is None:
+        text = f"Unable to find partition {name}:{wanted.partition_index}."
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    place = PlacedPartition(topic, wanted.partition_index, partition)
+    if wanted.replicas is None:
+        target = _cancelled(image, place, context)
+    else:
+        check_assignment(image, wanted.replicas, None)
+        if not allows_change:
+            _check_factor(partition, len(wanted.replicas))
+        target = _reassigned(partition, wanted.replicas)
+    rules = rules_for(image, topic, context)
+    return change_partition(topic.id, place.partition_id, partition, target, rules)
+
+
+def _reassigned(partition: Partition, replicas: list[int]) -> PartitionTarget:
+    """The new replicas first, then those to remove. What is not named anew stays as it is, also of a
+    reassignment that is under way."""
+    removing = sorted(set(partition.replicas) - set(replicas))
+    adding = sorted(set(replicas) - set(partition.replicas))
+    return PartitionTarget(
+        replicas=[*replicas, *removing], removing=removing or None, adding=adding or None
+    )
+
+
+def _check_factor(partition: Partition, wanted: int) -> None:
+    present = set(partition.replicas) - set(partition.removing_replicas)
+    if len(present) != wanted:
+        text = f"The replication factor is changed from {len(present)} to {wanted}"
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+
+
+def _cancelled(image: Image, place: PlacedPartition, context: Context) -> PartitionTarget:
+    """Back to the replicas of before. Where none of them is in sync, the first one leads, which is an
+    unclean election."""
+    topic, partition_id, partition = place
+    if not is_reassigned(partition):
+        raise ApiError.of(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    adding = partition.adding_replicas
+    replicas = [replica for replica in partition.replicas if replica not in adding]
+    isr = [replica for replica in partition.isr if replica not in adding]
+    election = election_of(image, topic, context.configs)
+    if not isr:
+        if not replicas:
+            text = "Invalid replica assignment: addingReplicas contains all replicas."
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+        if election is not Election.UNCLEAN:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Unable to revert partition assignment for {topic.name}:{partition_id} because it "
+                "would require an unclean leader election.",
+            )
+        isr = replicas[:1]
+    return PartitionTarget(isr=isr, replicas=replicas, removing=(), adding=(), election=election)
+
+
+def _partition_result(index: int, refused: ApiError | None) -> _Partition:
+    return _Partition(
+        partition_index=index,
+        error_code=ErrorCode.NONE if refused is None else refused.error,
+        error_message=None if refused is None else str(refused),
+    )
+
+
+def _failed(
+    request: AlterPartitionReassignmentsRequest, error: ErrorCode, message: str | None
+) -> AlterPartitionReassignmentsResponse:
+    """The error stands at the top and at each partition, as Kafka's request builds it."""
+    text = error_text(error, message)
+    return AlterPartitionReassignmentsResponse(
+        error_code=error,
+        error_message=text,
+        responses=[
+            _Topic(
+                name=topic.name,
+                partitions=[
+                    _Partition(
+                        partition_index=wanted.partition_index,
+                        error_code=error,
+                        error_message=text,
+                    )
+                    for wanted in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _empty(
+    request: AlterPartitionReassignmentsRequest,
+) -> AlterPartitionReassignmentsResponse | None:
+    return None if request.topics else AlterPartitionReassignmentsResponse(error_message=None)
+
+
+ALTER_PARTITION_REASSIGNMENTS: Final = WriteOperation(
+    "AlterPartitionReassignments",
+    _alter,
+    _failed,
+    _empty,
+    timeout_ms=lambda request: request.timeout_ms,
+)
+
+
+# -- list --------------------------------------------------------------------------------------
+def list_reassignments(
+    image: Image, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """The reassignments under way, of all topics or of those that the request names."""
+    topics = [
+        _Ongoing(name=name, partitions=found)
+        for name, indexes in _listed(image, request)
+        if (found := list(_ongoing(image, name, indexes)))
+    ]
+    return ListPartitionReassignmentsResponse(error_message=None, topics=topics)
+
+
+def _listed(
+    image: Image, request: ListPartitionReassignmentsRequest
+) -> Iterator[tuple[str, list[int]]]:
+    if request.topics is None:
+        for topic in image.topics:
+            yield topic.name, sorted(topic.partitions)
+        return
+    for asked in request.topics:
+        yield asked.name, asked.partition_indexes
+
+
+def _ongoing(
+    image: Image, name: str, indexes: list[int]
+) -> Iterator[_Ongoing.OngoingPartitionReassignment]:
+    topic = image.topics.named(name)
+    for index in indexes if topic is not None else ():
+        partition = topic.partitions.get(index) if topic is not None else None
+        if partition is not None and is_reassigned(partition):
+            yield _Ongoing.OngoingPartitionReassignment(
+                partition_index=index,
+                replicas=list(partition.replicas),
+                adding_replicas=list(partition.adding_replicas),
+                removing_replicas=list(partition.removing_replicas),
+            )

@@ -1,0 +1,186 @@
+"""Which partitions a change of a broker or a directory touches, and the records that it takes.
+
+Source: `ReplicationControlManager.generateLeaderAndIsrUpdates`, `BrokersToIsrs`, `BrokersToElrs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from quorate.base.ids import Uuid
+from quorate.controller.configs_in_force import ConfigsInForce
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.liveness import ALL_TOPICS, Departure
+from quorate.controller.partition_changes import (
+    Election,
+    PartitionRules,
+    PartitionTarget,
+    change_partition,
+)
+from quorate.controller.result import Part
+from quorate.formats.records import PartitionChangeRecord
+from quorate.metadata.image import NO_LEADER, Image, Partition, Topic
+from quorate.wire.schema import Message
+
+NO_BROKER: Final = -1
+
+
+class PlacedPartition(NamedTuple):
+    """A partition with its topic."""
+
+    topic: Topic
+    partition_id: int
+    partition: Partition
+
+
+def in_sync_on(head: Head, broker_id: int) -> Iterator[PlacedPartition]:
+    """The partitions that have the broker in their ISR."""
+    return (found for found in _on(head, broker_id) if broker_id in found.partition.isr)
+
+
+def eligible_on(head: Head, broker_id: int) -> Iterator[PlacedPartition]:
+    """The partitions that have the broker among their eligible leader replicas (KIP-966)."""
+    return (found for found in _on(head, broker_id) if broker_id in found.partition.elr)
+
+
+def in_directory(head: Head, broker_id: int, directory: Uuid) -> Iterator[PlacedPartition]:
+    """The partitions with a replica in this log directory of the broker."""
+    return (found for found in _on(head, broker_id) if directory in found.partition.directories)
+
+
+def leaderless(head: Head) -> Iterator[PlacedPartition]:
+    """The partitions without a leader."""
+    found = _of(head.image, head.index.leaderless_topics())
+    return (place for place in found if place.partition.leader == NO_LEADER)
+
+
+def imbalanced(head: Head) -> Iterator[PlacedPartition]:
+    """The partitions whose leader is not the preferred one."""
+    found = _of(head.image, head.index.imbalanced_topics())
+    return (p for p in found if p.partition.leader != p.partition.preferred_leader)
+
+
+def _on(head: Head, broker_id: int) -> Iterator[PlacedPartition]:
+    return _of(head.image, (topic_id for _, topic_id in head.index.topics_of(broker_id)))
+
+
+def _of(image: Image, topic_ids: Iterable[Uuid]) -> Iterator[PlacedPartition]:
+    """Every partition of the topics."""
+    for topic_id in topic_ids:
+        topic = image.topics.by_id[topic_id]
+        for partition_id, partition in topic.partitions.items():
+            yield PlacedPartition(topic, partition_id, partition)
+
+
+PART_RECORDS: Final = 500
+"""Records of one part of a long result: some milliseconds of work."""
+_MOST_SEEN: Final = 20 * PART_RECORDS
+"""Partitions that one step looks at."""
+
+
+def in_parts(records: Iterable[Message]) -> Generator[Part, None, list[Message]]:
+    """Yield the records part by part. Returns the rest, for the last part."""
+    part: list[Message] = []
+    for record in records:
+        if len(part) == PART_RECORDS:
+            yield Part(part)
+            part = []
+        part.append(record)
+    return part
+
+
+def departing_from(
+    head: Head, broker_id: int, departure: Departure, context: Context
+) -> list[Message]:
+    """The next partition changes of a broker that is being fenced. `departure` moves on.
+
+    Between two calls other writes are decided, so the broker must not get into an ISR meanwhile.
+    """
+    records: list[Message] = []
+    seen = 0
+    for number, topic_id in head.index.topics_of(broker_id, departure.topic_number):
+        topic = head.image.topics.by_id[topic_id]
+        first = departure.partition_id if number == departure.topic_number else 0
+        for partition_id in sorted(topic.partitions):
+            if partition_id < first:
+                continue
+            seen += 1
+            if len(records) == PART_RECORDS or seen > _MOST_SEEN:
+                departure.topic_number, departure.partition_id = number, partition_id
+                return records
+            partition = topic.partitions[partition_id]
+            if broker_id in partition.isr:
+                place = PlacedPartition(topic, partition_id, partition)
+                records.extend(
+                    leader_and_isr_changes(head.image, (place,), context, to_remove=broker_id)
+                )
+    departure.topic_number, departure.partition_id = ALL_TOPICS, 0
+    return records
+
+
+def rules_for(
+    image: Image,
+    topic: Topic,
+    context: Context,
+    *,
+    inactive: frozenset[int] = frozenset(),
+    active: frozenset[int] = frozenset(),
+) -> PartitionRules:
+    """The rules for a partition of the topic.
+
+    `inactive` and `active` are brokers that become so with the records in work: the image does not
+    show it yet.
+    """
+    version = image.features.metadata_version
+    assert version is not None, "a controller without metadata.version decides nothing"
+
+    def is_active_broker(broker_id: int) -> bool:
+        if broker_id in inactive:
+            return False
+        return broker_id in active or context.is_active(image, broker_id)
+
+    return PartitionRules(
+        image.cluster,
+        version,
+        image.features.elr_enabled,
+        is_active_broker,
+        lambda: context.configs.effective_min_isr(image, topic),
+    )
+
+
+def leader_and_isr_changes(
+    image: Image,
+    found: Iterable[PlacedPartition],
+    context: Context,
+    *,
+    to_remove: int = NO_BROKER,
+    to_add: int = NO_BROKER,
+    unclean_shutdown: int = NO_BROKER,
+) -> Iterator[PartitionChangeRecord]:
+    """The change of each partition when a broker leaves, returns, or may have lost records.
+
+    1. `to_remove` leaves the ISR and leads nothing.
+    2. `to_add` may lead, although the image shows it fenced.
+    3. `unclean_shutdown` leaves the ISR and the eligible leader replicas, and leads nothing.
+    """
+    gone = frozenset({to_remove, unclean_shutdown} - {NO_BROKER})
+    added = frozenset({to_add} - {NO_BROKER})
+    unclean = frozenset({unclean_shutdown} - {NO_BROKER})
+    for topic, index, partition in found:
+        target = PartitionTarget(
+            isr=[replica for replica in partition.isr if replica not in gone],
+            unclean_shutdown=unclean,
+            election=election_of(image, topic, context.configs),
+        )
+        rules = rules_for(image, topic, context, inactive=gone, active=added)
+        record = change_partition(topic.id, index, partition, target, rules)
+        if record is not None:
+            yield record
+
+
+def election_of(image: Image, topic: Topic, configs: ConfigsInForce) -> Election:
+    """UNCLEAN where `unclean.leader.election.enable` holds for the topic, else ONLINE."""
+    is_unclean = configs.unclean_leader_election(image, topic.name)
+    return Election.UNCLEAN if is_unclean else Election.ONLINE

@@ -1,0 +1,298 @@
+"""CreateTopics.
+
+Source: `ReplicationControlManager.createTopics`, `ControllerApis`,
+`org.apache.kafka.common.internals.Topic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import METADATA_TOPIC
+from quorate.controller.assignments import (
+    bad_assignment,
+    check_active,
+    check_assignment,
+    check_size,
+    new_uuid,
+    partition_record,
+    placed,
+)
+from quorate.controller.config_changes import (
+    Change,
+    Operation,
+    changed_configs,
+    clear_elr_records,
+)
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.policies import NewTopic
+from quorate.controller.policy_check import ask
+from quorate.controller.result import ApiError, Result, WriteOperation, error_text
+from quorate.controller.topic_names import name_problem
+from quorate.formats.records import PartitionRecord, TopicRecord
+from quorate.metadata.image import TOPIC_RESOURCE, ConfigResource, Image
+from quorate.security.acl import AclOperation, AclResource
+from quorate.wire.messages import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from quorate.wire.schema import Message
+
+MAX_PARTITIONS: Final = 10_000
+"""Most partitions that one CreateTopics request may create (`MAX_PARTITIONS_PER_BATCH`)."""
+_BY_DEFAULT: Final = -1
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """Topic name -> why it is refused; the first reason counts."""
+
+    by_name: dict[str, ApiError] = field(default_factory=dict)
+
+    def add(self, name: str, error: ErrorCode, text: str) -> None:
+        self.by_name.setdefault(name, ApiError(error, text))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.by_name
+
+
+def _create_topics(
+    head: Head, request: CreateTopicsRequest, context: Context
+) -> Result[CreateTopicsResponse]:
+    """The checks in Kafka's order; a topic that is refused does not affect the others."""
+    image = head.image
+    _check_total(request.topics, context.config.num_partitions)
+    refusals = _Refusals()
+    names = [topic.name for topic in request.topics]
+    for name in names:
+        if names.count(name) > 1:
+            refusals.add(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        elif name == METADATA_TOPIC:
+            text = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+            refusals.add(name, ErrorCode.INVALID_REQUEST, text)
+    may_create_all = context.may_in_cluster(AclOperation.CREATE)
+    for name in names:
+        if not may_create_all and not context.may(AclOperation.CREATE, AclResource.TOPIC, name):
+            refusals.add(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    _check_names(image, names, refusals)
+    records: list[Message] = []
+    created: dict[str, CreateTopicsResponse.CreatableTopicResult] = {}
+    for topic in request.topics:
+        if topic.name in refusals:
+            continue
+        try:
+            made = _create_topic(image, topic, context)
+        except ApiError as refused:
+            refusals.by_name[topic.name] = refused
+            continue
+        records.extend(made)
+        created[topic.name] = _created(image, topic, made, context)
+        check_size(records)
+    results = [
+        created.get(name) or _refused_topic(name, refusals.by_name[name])
+        for name in dict.fromkeys(names)
+    ]
+    return Result(
+        () if request.validate_only else records, CreateTopicsResponse(topics=results), atomic=True
+    )
+
+
+def _check_total(
+    topics: Sequence[CreateTopicsRequest.CreatableTopic], default_partitions: int
+) -> None:
+    total = 0
+    for topic in topics:
+        if topic.assignments:
+            total += len(topic.assignments)
+        elif topic.num_partitions == _BY_DEFAULT:
+            total += default_partitions
+        else:
+            total += max(0, topic.num_partitions)
+    if total > MAX_PARTITIONS:
+        text = "Excessively large number of partitions per request."
+        raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+
+
+def _check_names(image: Image, names: Iterable[str], refusals: _Refusals) -> None:
+    collisions: dict[str, str] | None = None
+    for name in names:
+        if name in refusals:
+            continue
+        problem = name_problem(name)
+        if problem is not None:
+            text = f"Topic name is invalid: {problem}"
+            refusals.add(name, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+            continue
+        if name in image.topics.ids:
+            text = f"Topic '{name}' already exists."
+            refusals.add(name, ErrorCode.TOPIC_ALREADY_EXISTS, text)
+        elif "." in name or "_" in name:
+            if collisions is None:
+                collisions = {_unified(known): known for known in image.topics.ids if _has(known)}
+            other = collisions.get(_unified(name))
+            if other is not None:
+                text = f"Topic '{name}' collides with existing topic: {other}"
+                refusals.add(name, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+
+
+def _has(name: str) -> bool:
+    return "." in name or "_" in name
+
+
+def _unified(name: str) -> str:
+    """Metric names cannot tell `.` from `_`."""
+    return name.replace(".", "_")
+
+
+def _create_topic(
+    image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
+) -> list[Message]:
+    """TopicRecord, ConfigRecords, PartitionRecords. Raises ApiError where the topic is refused."""
+    configs = _configs(image, topic, context)
+    assignments = _assignments(image, topic, context)
+    ask(context.config.create_topic_policy, _new_topic(topic, assignments))
+    topic_id = new_uuid(context.rng)
+    records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id), *configs]
+    for index, replicas in enumerate(assignments):
+        records.append(partition_record(image, topic_id, index, replicas, context))
+    return records
+
+
+def _configs(
+    image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
+) -> list[Message]:
+    """Raises ApiError where a topic may not have these configs."""
+    without_value = [config.name for config in topic.configs if config.value is None]
+    if without_value:
+        text = f"Null value not supported for topic configs: {','.join(without_value)}"
+        raise ApiError(ErrorCode.INVALID_CONFIG, text)
+    if not topic.configs:
+        return []
+    changes = {config.name: Change(Operation.SET, config.value) for config in topic.configs}
+    resource = ConfigResource(TOPIC_RESOURCE, topic.name)
+    records = changed_configs(image, resource, changes, context, is_new=True)
+    return [*records, *clear_elr_records(image, records)]
+
+
+def _new_topic(
+    topic: CreateTopicsRequest.CreatableTopic, assignments: Sequence[Sequence[int]]
+) -> NewTopic:
+    """What the policy is asked about."""
+    is_manual = bool(topic.assignments)
+    return NewTopic(
+        name=topic.name,
+        partitions=None if is_manual else len(assignments),
+        replication_factor=None if is_manual else len(assignments[0]),
+        assignments=dict(enumerate(assignments)) if is_manual else None,
+        configs={config.name: config.value or "" for config in topic.configs},
+    )
+
+
+def _assignments(
+    image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
+) -> list[list[int]]:
+    """The replicas of each partition: as the request assigns them, or placed."""
+    if topic.assignments:
+        return _manual_assignments(image, topic, context)
+    if topic.replication_factor < _BY_DEFAULT or topic.replication_factor == 0:
+        text = "Replication factor must be larger than 0, or -1 to use the default value."
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+    if topic.num_partitions < _BY_DEFAULT or topic.num_partitions == 0:
+        text = "Number of partitions was set to an invalid non-positive value."
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, text)
+    config = context.config
+    asked, factor = topic.num_partitions, topic.replication_factor
+    count = config.num_partitions if asked == _BY_DEFAULT else asked
+    factor = config.default_replication_factor if factor == _BY_DEFAULT else factor
+    return placed(image, count, factor, context)
+
+
+def _manual_assignments(
+    image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
+) -> list[list[int]]:
+    if topic.replication_factor != _BY_DEFAULT:
+        text = (
+            "A manual partition assignment was specified, but replication factor was not set to -1."
+        )
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    if topic.num_partitions != _BY_DEFAULT:
+        text = "A manual partition assignment was specified, but numPartitions was not set to -1."
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
+    found: dict[int, list[int]] = {}
+    factor: int | None = None
+    for assignment in topic.assignments:
+        index, replicas = assignment.partition_index, list(assignment.broker_ids)
+        if index in found:
+            raise bad_assignment(
+                f"Found multiple manual partition assignments for partition {index}"
+            )
+        check_assignment(image, replicas, factor)
+        factor = len(replicas)
+        check_active(image, replicas, index, context)
+        found[index] = replicas
+    if sorted(found) != list(range(len(found))):
+        raise bad_assignment("partitions should be a consecutive 0-based integer sequence")
+    return [found[index] for index in range(len(found))]
+
+
+def _created(
+    image: Image,
+    topic: CreateTopicsRequest.CreatableTopic,
+    records: Sequence[Message],
+    context: Context,
+) -> CreateTopicsResponse.CreatableTopicResult:
+    partitions = [record for record in records if isinstance(record, PartitionRecord)]
+    cls = CreateTopicsResponse.CreatableTopicResult
+    topic_id = partitions[0].topic_id
+    if not context.may(AclOperation.DESCRIBE_CONFIGS, AclResource.TOPIC, topic.name):
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return cls(name=topic.name, topic_id=topic_id, topic_config_error_code=error)
+    own = {config.name: config.value or "" for config in topic.configs}
+    effective = context.configs.effective_topic_configs(image, own)
+    return cls(
+        name=topic.name,
+        topic_id=topic_id,
+        num_partitions=len(partitions),
+        replication_factor=len(partitions[0].replicas),
+        configs=[
+            cls.CreatableTopicConfigs(name=name, value=found.value, config_source=found.source)
+            for name, found in effective.items()
+        ],
+    )
+
+
+def _refused_topic(name: str, refused: ApiError) -> CreateTopicsResponse.CreatableTopicResult:
+    return CreateTopicsResponse.CreatableTopicResult(
+        name=name, error_code=refused.error, error_message=str(refused)
+    )
+
+
+def _create_failed(
+    request: CreateTopicsRequest, error: ErrorCode, message: str | None
+) -> CreateTopicsResponse:
+    text = error_text(error, message)
+    return CreateTopicsResponse(
+        topics=[
+            CreateTopicsResponse.CreatableTopicResult(
+                name=topic.name, error_code=error, error_message=text
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _create_empty(request: CreateTopicsRequest) -> CreateTopicsResponse | None:
+    return None if request.topics else CreateTopicsResponse()
+
+
+CREATE_TOPICS: Final = WriteOperation(
+    "CreateTopics",
+    _create_topics,
+    _create_failed,
+    _create_empty,
+    timeout_ms=lambda request: request.timeout_ms,
+)
