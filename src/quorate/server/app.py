@@ -1,4 +1,4 @@
-"""One node as a process: from Kafka's properties file to an exit code."""
+"""Run one controller as a process: from a node's configuration to an exit code."""
 
 from __future__ import annotations
 
@@ -13,73 +13,83 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from immutables import Map
+
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listeners, Uuid, uuid_to_text
+from quorate.config.node_config import NodeConfig
+from quorate.config.raft_config import raft_config
+from quorate.config.unsupported import check_servable
+from quorate.config.validation import OVERRIDES
+from quorate.controller.activation import Bootstrap, metadata_version_in
+from quorate.controller.context import ControllerConfig
 from quorate.formats.errors import FormatError
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT
 from quorate.formats.snapshot import read_snapshot
 from quorate.formats.versions import FeatureError
-from quorate.node.config import NodeConfig, raft_config
-from quorate.node.controller import Controller
-from quorate.node.cross_checks import OVERRIDES
-from quorate.node.ensemble import Identity, load_identity
-from quorate.node.metadata_machine import (
-    Bootstrap,
-    MetadataMachine,
-    Registrant,
-    metadata_version_in,
-)
-from quorate.node.replica import Replica
-from quorate.node.servable import check_servable
-from quorate.node.snapshots import SnapshotPolicy
-from quorate.server.descriptors import in_force, most_connections, raise_limit
+from quorate.log_dirs.meta_properties import NodeIdentity, load_identity
+from quorate.node.controller_node import ControllerNode
+from quorate.node.metadata_machine import MetadataMachine
+from quorate.node.registration import Registrant
+from quorate.replica.replica import Replica
+from quorate.replica.snapshot_policy import SnapshotPolicy
+from quorate.security.authorizer import AuthorizerConfig
+from quorate.server.descriptors import max_connections_for, raise_limit, soft_limit
 from quorate.server.driver import Driver, present
-from quorate.server.limits import Limits
+from quorate.server.limits import ConnectionLimits
+from quorate.server.loggers import PythonLoggers
 from quorate.server.logs import LOG, level_of
 from quorate.server.meters import Meters
-from quorate.server.sockets import Bound, backlog, bind, bind_metrics
+from quorate.server.policies import alter_config_policy, create_topic_policy
+from quorate.server.sockets import BoundSockets, backlog, bind, bind_metrics
 from quorate.storage.api import Recovered, Storage
 from quorate.storage.disk import read_regular
-from quorate.storage.files import FileStorage
+from quorate.storage.disk_storage import FileStorage
 from quorate.storage.log import LogOptions
 
 if TYPE_CHECKING:
-    from quorate.server.metric_table import Observed
+    from quorate.server.metric_table import ObservedNode
     from quorate.server.web import WebServer
 
 SHUTDOWN_TIMEOUT_MS: Final = 5_000
 FAULT_EXIT_CODE: Final = 1
-_TURN_S: Final = 0.0002
-"""How long the loop waits at most for the interpreter while a snapshot is written beside it; 25
-times as long by default, several times for each message."""
+_SWITCH_INTERVAL_S: Final = 0.0002
+"""How long the loop waits at most for the interpreter lock while a thread writes a snapshot.
+
+Python's default is 5 ms, and one message may wait for it several times.
+"""
 
 
-class NodeFault(QuorateError):
-    """The node could not start, or stopped itself; the message says why."""
+class NodeFaultError(QuorateError):
+    """The node cannot start, or stopped itself. The message gives the reason."""
 
 
 def run(config: NodeConfig) -> None:
     """Run a node until SIGTERM or SIGINT.
 
-    Raises NodeFault whatever the reason: Kafka's server ends with 1 for all of them.
+    Raises NodeFaultError for every failure: Kafka's server exits with 1 for all of them.
     """
     try:
         _run(config)
-    except NodeFault:
+    except NodeFaultError:
         raise
     except QuorateError as error:
-        raise NodeFault(str(error)) from error
+        raise NodeFaultError(str(error)) from error
 
 
 def _run(config: NodeConfig) -> None:
+    # 1. Refuse what Quorate does not support, before anything is opened.
     check_servable(config)
+    controller_config(config, "")  # loads the policies
     raise_limit()
-    sys.setswitchinterval(_TURN_S)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    # 2. Verify that the directories belong to this node.
     identity = load_identity(config)
     for warning in config.warnings:
         LOG.warning("%s", warning)
     for note in identity.notes:
         LOG.log(level_of(note), "%s", note)
+    # 3. Bind the sockets before reading the log, which may take long: a taken port fails at once.
     bound = bind(config)
     try:
         metrics = bind_metrics(config)
@@ -93,7 +103,7 @@ def _run(config: NodeConfig) -> None:
 
 
 def open_storage(config: NodeConfig) -> Storage:
-    """The metadata log directory; nothing is read before its `open`."""
+    """The storage of the metadata log directory. It reads nothing before its `open`."""
     options = LogOptions(
         segment_bytes=config.segment_bytes,
         segment_ms=config.metadata_log_segment_ms,
@@ -103,21 +113,19 @@ def open_storage(config: NodeConfig) -> Storage:
 
 
 def build(
-    config: NodeConfig, identity: Identity, advertised: Listeners, recovered: Recovered
-) -> Controller:
-    """The node itself, with a new incarnation id. Raises FormatError for a bad bootstrap file."""
+    config: NodeConfig, identity: NodeIdentity, advertised: Listeners, recovered: Recovered
+) -> ControllerNode:
+    """Build the controller, with a new incarnation id.
+
+    Raises FormatError for a damaged bootstrap.checkpoint.
+    """
     registrant = Registrant(
         config.node_id,
         Uuid(secrets.token_bytes(16)),
         advertised,
         config.unstable_feature_versions_enable,
     )
-    machine = MetadataMachine(
-        registrant,
-        read_bootstrap(config, recovered.log.end_offset == 0),
-        config.metadata_max_idle_interval_ms,
-        config.min_insync_replicas,
-    )
+    machine = MetadataMachine()
     replica = Replica(
         raft_config(config, identity.cluster_id, identity.directory_id, advertised),
         recovered,
@@ -125,10 +133,45 @@ def build(
         random.random,
         snapshot_policy(config),
     )
-    return Controller(replica, machine, registrant)
+    return ControllerNode(
+        replica,
+        machine,
+        registrant,
+        random.SystemRandom(),
+        read_bootstrap(config, recovered.log.end_offset == 0),
+        controller_config(config, identity.cluster_id),
+        PythonLoggers(),
+    )
+
+
+def controller_config(config: NodeConfig, cluster_id: str) -> ControllerConfig:
+    """What the controller's decisions follow of the node's configuration.
+
+    Raises ConfigError for a policy that cannot be loaded.
+    """
+    return ControllerConfig(
+        node_id=config.node_id,
+        cluster_id=cluster_id,
+        unstable_features=config.unstable_feature_versions_enable,
+        file=Map({**config.file, **dict.fromkeys(("node.id", "broker.id"), str(config.node_id))}),
+        create_topic_policy=create_topic_policy(config),
+        alter_config_policy=alter_config_policy(config),
+        default_replication_factor=config.default_replication_factor,
+        num_partitions=config.num_partitions,
+        delete_topic_enable=config.delete_topic_enable,
+        session_timeout_ms=config.broker_session_timeout_ms,
+        auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+        imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
+        unclean_election_interval_ms=config.unclean_leader_election_interval_ms,
+        authorizer=AuthorizerConfig(config.super_users, config.allow_everyone_if_no_acl_found)
+        if config.authorizer
+        else None,
+        max_idle_ms=config.metadata_max_idle_interval_ms,
+    )
 
 
 def snapshot_policy(config: NodeConfig) -> SnapshotPolicy:
+    """When to write snapshots and delete old ones, from `metadata.log.*` and `metadata.max.*`."""
     return SnapshotPolicy(
         config.metadata_log_max_record_bytes_between_snapshots,
         config.metadata_log_max_snapshot_interval_ms,
@@ -138,9 +181,10 @@ def snapshot_policy(config: NodeConfig) -> SnapshotPolicy:
 
 
 def read_bootstrap(config: NodeConfig, is_new: bool) -> Bootstrap:
-    """`bootstrap.checkpoint` of the metadata log directory, if there is one.
+    """Read `bootstrap.checkpoint` of the metadata log directory, if the file exists.
 
-    is_new: the log is empty and may begin with it: then it must be of a version that we know.
+    `is_new`: the log is empty and may start with its records. Then metadata.version must be supported.
+    Raises FormatError.
     """
     path = Path(config.metadata_log_dir, BOOTSTRAP_CHECKPOINT)
     try:
@@ -157,46 +201,47 @@ def read_bootstrap(config: NodeConfig, is_new: bool) -> Bootstrap:
     return bootstrap
 
 
-def limits(config: NodeConfig) -> Limits:
-    return Limits(
+def limits(config: NodeConfig) -> ConnectionLimits:
+    """The listeners' limits. Raises QuorateError for a host name that cannot be resolved."""
+    return ConnectionLimits(
         max_request_bytes=config.socket_request_max_bytes,
         max_connections=config.max_connections,
         max_connections_per_ip=config.max_connections_per_ip,
         max_connections_by_ip=_by_ip(config.max_connections_by_host),
         max_idle_ms=config.connections_max_idle_ms,
         backlog=backlog(config),
-        fitting_connections=most_connections(in_force()),
+        max_descriptor_connections=max_connections_for(soft_limit()),
         max_incoming_bytes=_max_incoming_bytes(config),
     )
 
 
 def _by_ip(by_host: Mapping[str, int]) -> dict[str, int]:
-    """The bounds of hosts for all their addresses, in the order of the hosts."""
+    """Resolve hosts: each IP address of a host gets the host's limit; later hosts override."""
     return {ip: most for host, most in by_host.items() for ip in _addresses(host)}
 
 
 def _addresses(host: str) -> tuple[str, ...]:
-    if not host:  # for Java the loopback address; more likely a slip
+    if not host:  # Java resolves "" to the loopback address, but it is more likely a mistake
         raise QuorateError(
-            f"{OVERRIDES} has a bound without a host: put one in front of its colon, localhost "
-            "for this machine"
+            f"{OVERRIDES} has a limit without a host: write host:limit, with localhost for this "
+            "machine"
         )
     try:
         return tuple(str(found[4][0]) for found in socket.getaddrinfo(host, None))
     except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "this can be no name of a host"
+        why = getattr(error, "strerror", None) or "this is not a valid host name"
         raise QuorateError(f"{OVERRIDES} names the host {host}: {why}") from None
 
 
 def _max_incoming_bytes(config: NodeConfig) -> int:
-    """`queued.max.request.bytes`; where that is no limit, ours, and a whole request at least."""
+    """`queued.max.request.bytes`; without a limit there, ours, but room for a whole request."""
     if config.queued_max_request_bytes > 0:
         return config.queued_max_request_bytes
-    return max(Limits().max_incoming_bytes, config.socket_request_max_bytes)
+    return max(ConnectionLimits().max_incoming_bytes, config.socket_request_max_bytes)
 
 
 def _run_on_loop(main: Coroutine[Any, Any, None]) -> None:
-    """asyncio.run on uvloop where it is installed."""
+    """asyncio.run, on uvloop where it is installed."""
     factory: Callable[[], asyncio.AbstractEventLoop]
     try:
         import uvloop
@@ -209,7 +254,7 @@ def _run_on_loop(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(
-    config: NodeConfig, identity: Identity, bound: Bound, metrics: socket.socket | None
+    config: NodeConfig, identity: NodeIdentity, bound: BoundSockets, metrics: socket.socket | None
 ) -> None:
     loop = asyncio.get_running_loop()
     storage = open_storage(config)
@@ -233,7 +278,8 @@ async def _serve(
             pages = await serve_pages(metrics, controller, driver, meters)
         for name, sock in bound.sockets.items():
             await driver.acceptor.listen(name, sock)
-        _say_hello(config, identity, bound)
+        _log_start(config, identity, bound)
+        # What exists now lives as long as the process: keep the collector from scanning it again.
         gc.collect()
         gc.freeze()
         driver.start()
@@ -242,17 +288,17 @@ async def _serve(
         if pages is not None:
             pages.close()
         if fault is not None:
-            raise NodeFault(f"Node {config.node_id} stopped: {fault}")
+            raise NodeFaultError(f"Node {config.node_id} stopped: {fault}")
         LOG.info("The log is closed")
     finally:
         storage.close()
 
 
 async def serve_pages(
-    sock: socket.socket, controller: Observed, driver: Driver, meters: Meters
+    sock: socket.socket, controller: ObservedNode, driver: Driver, meters: Meters
 ) -> WebServer:
-    """`/metrics`, `/healthz` and `/readyz`."""
-    # Only those who want them pay for the client of Prometheus.
+    """Serve `/metrics`, `/healthz` and `/readyz` on a bound socket."""
+    # Imported here: the Prometheus client costs time and 7 MB, and most nodes have no metrics page.
     from quorate.server.health import Health
     from quorate.server.metrics import MetricsPage, NodeCollector
     from quorate.server.web import WebServer
@@ -275,7 +321,7 @@ async def serve_pages(
 
 def _handle_signals(loop: asyncio.AbstractEventLoop, driver: Driver) -> None:
     def leave(name: str) -> None:
-        LOG.info("Received %s, leaving the quorum in good order", name)
+        LOG.info("Received %s, shutting down", name)
         driver.shutdown(SHUTDOWN_TIMEOUT_MS)
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -283,11 +329,11 @@ def _handle_signals(loop: asyncio.AbstractEventLoop, driver: Driver) -> None:
     loop.add_signal_handler(signal.SIGHUP, LOG.info, "Received SIGHUP: nothing to do")
 
 
-def _say_hello(config: NodeConfig, identity: Identity, bound: Bound) -> None:
+def _log_start(config: NodeConfig, identity: NodeIdentity, bound: BoundSockets) -> None:
     LOG.info(
         "Cluster %s, directory %s (%s), listening on %s",
         identity.cluster_id,
         uuid_to_text(identity.directory_id),
         config.metadata_log_dir,
-        ", ".join(f"{name}://{Address(host, port)}" for name, host, port in bound.advertised),
+        bound.description(),
     )

@@ -1,6 +1,6 @@
-"""The disk thread: performs jobs in order, everything that is queued under one sync.
+"""The disk thread: performs jobs in order, with one sync for everything that is queued.
 
-The loop never waits for it: results come back through a callback on the loop.
+The event loop never waits for it: results arrive through a callback on the loop.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from quorate.base.errors import QuorateError
-from quorate.node.disk import Disk, write_snapshot
-from quorate.node.jobs import (
+from quorate.replica.disk_jobs import (
     DiskFailed,
     Job,
     Result,
@@ -23,49 +22,54 @@ from quorate.node.jobs import (
     SnapshotWritten,
     WriteSnapshot,
 )
+from quorate.replica.disk_worker import DiskWriter, write_snapshot
 from quorate.server.logs import LOG
 from quorate.storage.api import Storage
 
 R = TypeVar("R")
 
-_PATIENCE_S: Final = 10.0
-"""How long an ending node waits for a disk that does not answer."""
-_LOOK_S: Final = 1.0
-"""How often it is asked whether the directory is still there."""
-_STRETCH_S: Final = 0.001
-"""Of processor time, that a snapshot takes in a row."""
-_REST: Final = 2
-_LONGEST_REST_S: Final = 0.05
-"""Sorting a large state is one long stretch, and over when this comes."""
+_CLOSE_TIMEOUT_S: Final = 10.0
+"""How long a stopping node waits for a disk that hangs."""
+_CHECK_INTERVAL_S: Final = 1.0
+"""How often to check that the log directory still exists."""
+_WORK_SLICE_S: Final = 0.001
+"""Processor time that a snapshot uses before it pauses."""
+_PAUSE_FACTOR: Final = 2
+"""Pause twice as long as the work took: a snapshot gets a third of one processor at most."""
+_MAX_PAUSE_S: Final = 0.05
+"""Sorting a large state cannot pause; a proportional pause after it would only delay the snapshot."""
 
 
-class SnapshotAbandoned(QuorateError):
-    """The node closes while a snapshot is being written; it is thrown away."""
+class SnapshotAbandonedError(QuorateError):
+    """The node stops while it writes a snapshot, which is discarded."""
 
 
-class Pace:
-    """How fast a thread writes a snapshot: nobody waits for it, and commits want the processor."""
+class SnapshotThrottle:
+    """Slows the writing of a snapshot down: commits need the processor more urgently."""
 
     def __init__(
         self, closing: threading.Event, clock: Callable[[], float] = time.thread_time
     ) -> None:
-        """closing: the node ends, and the work with it. clock: this thread's processor time, s."""
+        """`closing` is set when the node stops. `clock`: this thread's processor time in s."""
         self._closing = closing
         self._clock = clock
-        self._rested_at = clock()
+        self._paused_at = clock()
 
-    def rest(self) -> None:
-        """After some work rest for twice as long. Raises SnapshotAbandoned when the node closes."""
-        worked = self._clock() - self._rested_at
-        if worked >= _STRETCH_S:
-            self._closing.wait(min(_REST * worked, _LONGEST_REST_S))
-            self._rested_at = self._clock()
+    def pause(self) -> None:
+        """Pause, if there was enough work since the last pause.
+
+        Raises SnapshotAbandonedError when the node stops.
+        """
+        worked = self._clock() - self._paused_at
+        if worked >= _WORK_SLICE_S:
+            self._closing.wait(min(_PAUSE_FACTOR * worked, _MAX_PAUSE_S))
+            self._paused_at = self._clock()
         if self._closing.is_set():
-            raise SnapshotAbandoned("the node is closing")
+            raise SnapshotAbandonedError("the node is stopping")
 
 
 class DiskThread:
-    """Owner of a storage while it runs; `deliver` is called on the loop."""
+    """Owns a storage while it runs. `deliver` gets the results, on the loop."""
 
     def __init__(
         self,
@@ -74,9 +78,9 @@ class DiskThread:
         deliver: Callable[[Sequence[Result]], None],
         on_sync: Callable[[float], None] | None = None,
     ) -> None:
-        """on_sync: told on the disk's thread how many seconds each sync of the log took."""
+        """`on_sync` gets the duration of each sync of the log in s, on the disk thread."""
         self._storage = storage
-        self._disk = Disk(storage, None if on_sync is None else _timed(storage.sync, on_sync))
+        self._disk = DiskWriter(storage, None if on_sync is None else _timed(storage.sync, on_sync))
         self._busy_since: float | None = None
         self._loop = loop
         self._deliver = deliver
@@ -86,10 +90,11 @@ class DiskThread:
         self._snapshots: list[threading.Thread] = []
 
     def start(self) -> None:
+        """Start the thread; jobs that were submitted before wait for it."""
         self._worker.start()
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Queue jobs; those for the log keep their order."""
+        """Queue jobs. Jobs for the log keep their order; a snapshot gets a thread of its own."""
         ordered: list[Job] = []
         for job in jobs:
             if isinstance(job, WriteSnapshot):
@@ -100,44 +105,49 @@ class DiskThread:
             self._queue.put(ordered)
 
     def close(self) -> bool:
-        """Perform what is queued, abandon a snapshot in the making, end the threads.
+        """Perform what is queued, abandon unfinished snapshots and end the threads.
 
-        Blocks for as long as the disk takes, 10 s at most. False: it did not answer, and a thread
-        still uses the storage.
+        Blocks for 10 s at most. Returns False when the disk hangs: then a thread still uses the
+        storage.
         """
         self._closing.set()
         self._queue.put(None)
         threads = [self._worker, *self._snapshots]
-        until = time.monotonic() + _PATIENCE_S
+        until = time.monotonic() + _CLOSE_TIMEOUT_S
         for thread in threads:
             thread.join(max(until - time.monotonic(), 0))
         return not any(thread.is_alive() for thread in threads)
 
     def _run(self) -> None:
         closing = False
-        looked_at = time.monotonic()
+        checked_at = time.monotonic()
         while not closing:
+            # 1. Wait for jobs, or for the time of the next check.
             taken = self._next()
-            if time.monotonic() - looked_at >= _LOOK_S:
+            # 2. A removed or replaced directory does not fail open files: look, or a node would continue
+            #    acknowledging records that no restart can find.
+            if time.monotonic() - checked_at >= _CHECK_INTERVAL_S:
                 self._report(self._disk.look())
-                looked_at = time.monotonic()
+                checked_at = time.monotonic()
+            # 3. Group commit: whatever was queued meanwhile shares one sync. None marks the end.
             while not self._queue.empty():
                 taken.append(self._queue.get())
             closing = None in taken
             jobs = [job for some in taken if some is not None for job in some]
+            # 4. Perform them and report the results to the loop.
             if jobs:
                 self._report(self._perform(jobs))
 
     def _next(self) -> list[list[Job] | None]:
-        """What was queued first; nothing when nothing was for a while."""
+        """The first queued jobs; an empty list when none came in time."""
         try:
-            return [self._queue.get(timeout=_LOOK_S)]
+            return [self._queue.get(timeout=_CHECK_INTERVAL_S)]
         except Empty:
             return []
 
     @property
     def busy_s(self) -> float:
-        """For how long the present jobs have taken; infinite when the thread has ended."""
+        """How long the current jobs have taken, in s; infinite when the thread has ended."""
         if not self._worker.is_alive():
             return inf
         since = self._busy_since
@@ -148,8 +158,8 @@ class DiskThread:
         try:
             return self._disk.perform(jobs)
         except Exception as defect:
-            # Whatever it was, nothing is known to be durable now.
-            LOG.exception("The disk thread met a defect")
+            # After an unexpected error nothing is known to be durable: the node must stop.
+            LOG.exception("Internal error in the disk thread")
             return [DiskFailed(f"internal error: {type(defect).__name__}: {defect}")]
         finally:
             self._busy_since = None
@@ -163,16 +173,19 @@ class DiskThread:
         thread.start()
 
     def _write_snapshot(self, job: WriteSnapshot) -> None:
-        self._report([attempt_snapshot(self._storage, job, Pace(self._closing).rest)])
+        self._report([attempt_snapshot(self._storage, job, SnapshotThrottle(self._closing).pause)])
 
     def _report(self, results: Sequence[Result]) -> None:
         if results and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._deliver, results)
 
 
-async def off_the_loop(work: Callable[[], R]) -> R:
-    """Do on a thread what waits for a disk. Who is cancelled meanwhile, however often, still sees
-    it end."""
+async def run_in_thread(work: Callable[[], R]) -> R:
+    """Run blocking work on a thread and return its result.
+
+    A cancelled caller still waits for the end of the work, however often it is cancelled: the work
+    uses files that the caller releases next.
+    """
     done = asyncio.get_running_loop().run_in_executor(None, work)
     cancelled: asyncio.CancelledError | None = None
     while not done.done():
@@ -181,7 +194,7 @@ async def off_the_loop(work: Callable[[], R]) -> R:
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        done.exception()  # seen: what it was is of no concern to who was told to stop
+        done.exception()  # mark it as retrieved: a cancelled caller does not need it
         raise cancelled
     return done.result()
 
@@ -189,7 +202,7 @@ async def off_the_loop(work: Callable[[], R]) -> R:
 def attempt_snapshot(
     storage: Storage, job: WriteSnapshot, pause: Callable[[], None] = lambda: None
 ) -> SnapshotWritten | SnapshotFailed:
-    """As `write_snapshot`; a mistake of the state machine is logged and a failure too."""
+    """As `write_snapshot`, but an exception of the state machine becomes a SnapshotFailed."""
     try:
         return write_snapshot(storage, job, pause)
     except Exception as defect:
@@ -198,10 +211,10 @@ def attempt_snapshot(
         return SnapshotFailed(job.snapshot_id, reason)
 
 
-def _timed(sync: Callable[[], None], tell: Callable[[float], None]) -> Callable[[], None]:
+def _timed(sync: Callable[[], None], observe: Callable[[float], None]) -> Callable[[], None]:
     def timed() -> None:
         start = time.perf_counter()
         sync()
-        tell(time.perf_counter() - start)
+        observe(time.perf_counter() - start)
 
     return timed

@@ -1,4 +1,8 @@
-"""Runs a node on an asyncio loop: one step for everything that came since the last one."""
+"""Run a node on an asyncio loop: one step takes everything that arrived since the last one.
+
+The node itself does no I/O. The driver turns requests, responses, disk results and timers into inputs,
+and carries out the effects that a step returns.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +13,23 @@ from typing import Final, Protocol
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.node.calls import ENVELOPE, Call
-from quorate.node.controller import (
-    NodeEffects,
-    NodeInput,
-    Registered,
-    RegistrationSend,
-)
-from quorate.node.jobs import Result
-from quorate.node.machine import Now
-from quorate.node.replica import Replica
-from quorate.node.sizes import check_size
-from quorate.node.translate_peer import api_key_of, request_to_wire, response_from_wire
+from quorate.node.controller_node import NodeEffects, NodeInput, Registered
+from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
+from quorate.node.registration import RegistrationSend
+from quorate.node.request_limits import check_size
+from quorate.node.requests import ENVELOPE, Call
 from quorate.raft import inputs
-from quorate.raft.inputs import Failure
+from quorate.raft.inputs import SendFailure
 from quorate.raft.ready import Send
-from quorate.server.disk import DiskThread, off_the_loop
-from quorate.server.limits import Limits
-from quorate.server.link import Ask
-from quorate.server.listener import Acceptor, Connection, Slot
-from quorate.server.logs import LOG, Sparing, level_of
+from quorate.replica.disk_jobs import Result
+from quorate.replica.replica import Replica
+from quorate.replica.state_machine import Now
+from quorate.server.disk import DiskThread, run_in_thread
+from quorate.server.limits import ConnectionLimits
+from quorate.server.listener import Acceptor, InboundConnection, ResponseSlot
+from quorate.server.logs import LOG, RateLimitedLog, level_of
 from quorate.server.meters import Meters
+from quorate.server.peer_connection import PeerRequest
 from quorate.server.peers import Peer
 from quorate.storage.api import Storage
 from quorate.wire.header import decode_request
@@ -37,41 +37,43 @@ from quorate.wire.messages import ControllerRegistrationResponse
 from quorate.wire.schema import Message
 
 _REGISTRATION: Final = 70
-_MOST_REPEATS: Final = 3
-"""The same note comes so often at most each minute."""
+_MAX_REPEATS: Final = 3
+"""How often the same note is logged per minute."""
 
 
 def present() -> Now:
-    """The time of both clocks, ms."""
+    """The time of both clocks in ms: monotonic, and since 1970."""
     return Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
 
 
 def fault_of(error: BaseException, node_id: int) -> str:
-    """Why a node ends when this came out of a step. What the step had begun is lost with it, so
-    there is no other after it."""
+    """Why a node stops after this exception in a step.
+
+    The node cannot continue: the inputs of the failed step are lost, and its state may be half changed.
+    """
     if isinstance(error, QuorateError):
         return str(error)
     what = f"{type(error).__name__}: {error}"
     if is_exit(error):
         return f"interrupted by {what}"
-    LOG.error("Node %d met a defect", node_id, exc_info=error)
+    LOG.error("Internal error in node %d", node_id, exc_info=error)
     return f"internal error, please report it: {what}"
 
 
-def leave(error: BaseException) -> None:
-    """Hand on what is to end the program, also where a state machine met it."""
+def reraise_exit(error: BaseException) -> None:
+    """Raise SystemExit or KeyboardInterrupt again, also when it is the error's cause."""
     for each in (error, error.__cause__):
         if each is not None and is_exit(each):
             raise each
 
 
 def is_exit(error: BaseException) -> bool:
-    """Does asyncio let it out of the loop?"""
+    """Whether asyncio lets the exception end the loop."""
     return isinstance(error, SystemExit | KeyboardInterrupt)
 
 
-class Node(Protocol):
-    """What a driver steps: a Controller, or a program's own node."""
+class DrivenNode(Protocol):
+    """What a driver runs: a controller, or a member of quorate.embed."""
 
     node_id: int
     replica: Replica
@@ -82,118 +84,124 @@ class Node(Protocol):
 class Driver:
     """Owns the inbox, the timer, the peers, the disk thread and the listeners of one node.
 
-    `ended` is called once, on the loop: with None after a shutdown, else with the fault.
-    `meters` are told what happens, where somebody wants to know.
+    `ended` is called once, on the loop: with None after a shutdown, else with the fault. `meters`
+    count what happens; None when the node has no metrics page.
     """
 
     def __init__(
         self,
-        node: Node,
+        node: DrivenNode,
         storage: Storage,
         loop: asyncio.AbstractEventLoop,
-        limits: Limits,
-        most_queued: int,
+        limits: ConnectionLimits,
+        max_queued: int,
         ended: Callable[[str | None], None],
         meters: Meters | None = None,
     ) -> None:
         self.acceptor = Acceptor(loop, limits, self._on_frame, self._has_room)
-        self._notes = Sparing(loop, _MOST_REPEATS)
+        self._notes = RateLimitedLog(loop, _MAX_REPEATS)
         self._node = node
         self._loop = loop
         self._ended = ended
-        self._most_queued = most_queued
+        self._max_queued = max_queued
         self._meters = meters
         on_sync = None if meters is None else meters.sync_seconds.observe
         self._disk = DiskThread(storage, loop, self._deliver, on_sync)
         self.fault: str | None = None
         """Why the node stopped stepping."""
         self.leaving = False
-        """Was it told to leave the quorum?"""
+        """Whether `shutdown` was called."""
         self._inbox: list[NodeInput] = []
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._next = 0
-        self._slots: dict[int, Slot] = {}
+        self._slots: dict[int, ResponseSlot] = {}
         self._peers: dict[tuple[int, str], Peer] = {}
         self._unreachable: set[Address] = set()
         self._sweep: asyncio.TimerHandle | None = None
-        self._over = False
+        self._stopped = False
         listeners = node.replica.config.listeners
         self._listener = listeners[0].name if listeners else ""
 
     def start(self) -> None:
-        """Begin to step; the listeners are opened by `acceptor.listen`."""
+        """Start stepping. `acceptor.listen` opens the listeners."""
         self._disk.start()
         self._schedule()
         self._schedule_sweep()
 
     def shutdown(self, timeout_ms: int) -> None:
-        """Leave in good order; `ended(None)` follows."""
+        """Shut down gracefully, within `timeout_ms`; `ended(None)` follows."""
         self.leaving = True
         self.post(inputs.Shutdown(timeout_ms))
 
     async def close(self) -> bool:
-        """Close every connection, perform what is queued for the disk, end its thread.
+        """Close every connection, perform what is queued for the disk and end its thread.
 
-        Only the caller waits for the disk, 10 s at most. False: it did not answer, and the storage
-        is still in use.
+        Waits 10 s at most; the loop continues. Returns False when the disk hangs: then the storage is
+        still in use.
         """
-        self._hang_up()
-        return await off_the_loop(self._disk.close)
+        self._stop_stepping()
+        return await run_in_thread(self._disk.close)
 
-    def _hang_up(self) -> None:
-        """Step no more; the peers hear of it by their connections."""
-        self._over = True
+    def _stop_stepping(self) -> None:
+        """Stop stepping and close all connections, which the peers notice."""
+        self._stopped = True
         for timer in (self._timer, self._sweep):
             if timer is not None:
                 timer.cancel()
         self.acceptor.close()
-        self._notes.tell()
+        self._notes.flush()
         for peer in self._peers.values():
             peer.close()
 
     @property
     def disk_busy_s(self) -> float:
-        """For how long the disk has been at what it does now; infinite when its owner died."""
+        """How long the current disk jobs have taken, in s; infinite when the disk thread has ended."""
         return self._disk.busy_s
 
     def post(self, item: NodeInput) -> None:
-        """Something happened; the next step takes it."""
+        """Add an input for the next step."""
         self._inbox.append(item)
         self._schedule()
 
     # -- one step -----------------------------------------------------------------------------
     def _schedule(self) -> None:
-        if not self._scheduled and not self._over:
+        if not self._scheduled and not self._stopped:
             self._scheduled = True
             self._loop.call_soon(self._step)
 
     def _step(self) -> None:
         self._scheduled = False
-        if self._over:
+        if self._stopped:
             return
+        # 1. Take every input: all requests of this turn of the loop share one batch and one sync.
         happened, self._inbox = self._inbox, []
         now = present()
         try:
+            # 2. Step the node and carry out its effects.
             effects = self._node.step(happened, now)
             self._carry_out(effects)
             if self._meters is not None:
                 self._meters.stepped(happened, effects)
         except BaseException as error:
+            # 3. An error in a step stops the node: see `fault_of`.
             self._end(fault_of(error, self._node.node_id))
-            leave(error)
+            reraise_exit(error)
             return
         if effects.faulted is not None or effects.stopped:
             self._end(effects.faulted)
             return
+        # 4. Set the timer, then read on from the connections that were throttled.
         if effects.wake_at_ms is not None:
             self._wake_by(effects.wake_at_ms, now.monotonic_ms)
-        self.acceptor.next_turn()
+        self.acceptor.resume_throttled()
 
     def _wake_by(self, at_ms: int, now_ms: int) -> None:
-        """Step again at `at_ms` at the latest. An earlier timer stays: a step too many is cheap,
-        a timer for each step is not."""
+        """Step again at `at_ms` (monotonic) at the latest.
+
+        An earlier timer stays: one step too many costs less than a new timer for each step.
+        """
         if self._timer is not None:
             if self._timer_at_ms <= at_ms:
                 return
@@ -212,31 +220,33 @@ class Driver:
             self._send(send)
         for ask in effects.registrations:
             self._send_registration(ask)
-        touched: dict[Connection, None] = {}
+        touched: dict[InboundConnection, None] = {}
         for token, frame in effects.answers:
             slot = self._slots.pop(token)
             slot.data = frame
             touched[slot.connection] = None
             if self._meters is not None:
-                self._meters.answered(token)
+                self._meters.request_answered(token)
         for closed in effects.closed:
             if self._meters is not None:
-                self._meters.dropped(closed.token)
+                self._meters.request_dropped(closed.token)
             self._slots.pop(closed.token).connection.refuse(QuorateError(closed.reason))
         for connection in touched:
             connection.flush()
+        # Brokers must look for the new leader: see `close_forwarding`.
         if effects.leader is not None and effects.leader.leader_id != self._node.node_id:
             self.acceptor.close_forwarding()
-        if effects.jobs:  # after the messages: the followers' disks are the longer way
+        # After the messages: followers write in parallel with this disk, and take longer to answer.
+        if effects.jobs:
             self._disk.submit(effects.jobs)
 
     def _end(self, fault: str | None) -> None:
-        self._hang_up()
+        self._stop_stepping()
         self.fault = fault
         self._ended(fault)
 
-    # -- those who ask us ---------------------------------------------------------------------
-    def _on_frame(self, slot: Slot, frame: bytes) -> None:
+    # -- inbound requests ------------------------------------------------------------------
+    def _on_frame(self, slot: ResponseSlot, frame: bytes) -> None:
         check_size(frame)
         request = decode_request(frame)
         self._next += 1
@@ -244,13 +254,20 @@ class Driver:
         if request.api_key == ENVELOPE:
             slot.connection.forwards = True
         if self._meters is not None:
-            self._meters.asked(self._next, request.api_key)
-        self.post(Call(self._next, request, slot.connection.listener))
+            self._meters.request_received(self._next, request.api_key)
+        self.post(
+            Call(
+                self._next,
+                request,
+                slot.connection.listener,
+                host=slot.connection.host,
+            )
+        )
 
     def _has_room(self) -> bool:
-        return len(self._inbox) < self._most_queued
+        return len(self._inbox) < self._max_queued
 
-    # -- those whom we ask --------------------------------------------------------------------
+    # -- outbound requests -----------------------------------------------------------------
     def _send(self, send: Send) -> None:
         correlation, request = send.correlation, send.request
 
@@ -258,11 +275,11 @@ class Driver:
             response = response_from_wire(message, self._listener)
             self.post(inputs.Answered(correlation, response))
 
-        def failed(failure: Failure) -> None:
+        def failed(failure: SendFailure) -> None:
             self.post(inputs.SendFailed(correlation, failure))
 
-        self._peer(send.to, "raft", send.address).ask(
-            Ask(
+        self._peer(send.to, "raft", send.address).send(
+            PeerRequest(
                 api_key_of(request),
                 lambda version: request_to_wire(request, version),
                 answered,
@@ -276,8 +293,8 @@ class Driver:
             assert isinstance(message, ControllerRegistrationResponse)
             self.post(Registered(message))
 
-        self._peer(ask.to, "registration", ask.address).ask(
-            Ask(
+        self._peer(ask.to, "registration", ask.address).send(
+            PeerRequest(
                 _REGISTRATION,
                 lambda version: ask.request,
                 answered,
@@ -307,11 +324,14 @@ class Driver:
     def _schedule_sweep(self) -> None:
         every = self.acceptor.limits.sweep_s
         if every is not None:
-            self._sweep = self._loop.call_later(every, self._forget_idle)
+            self._sweep = self._loop.call_later(every, self._close_idle_peers)
 
-    def _forget_idle(self) -> None:
-        """As Kafka's Selector does; and whoever asks to become a voter chooses the id by which a
-        peer is known here, so there is no end of them."""
+    def _close_idle_peers(self) -> None:
+        """Close idle peers, as Kafka's Selector does.
+
+        It also bounds their number: an AddRaftVoter request may name any id, and each id that the
+        leader connects to adds a peer.
+        """
         since = self._loop.time() - self.acceptor.limits.max_idle_ms / 1000
         for key, peer in list(self._peers.items()):
             if peer.is_idle(since):

@@ -1,4 +1,4 @@
-"""What `/healthz` and `/readyz` answer: is this process worth keeping, may work be sent to it."""
+"""The pages `/healthz` (restart the process?) and `/readyz` (send requests to it?)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 from http import HTTPStatus
 from typing import Final, Protocol
 
-from quorate.node.replica import Replica
+from quorate.replica.replica import Replica
 from quorate.server.meters import Meters
 from quorate.server.metric_table import state_of
 from quorate.server.web import Page
 
 DISK_PATIENCE_S: Final = 30.0
-"""A disk that has been busy for so long with what it was given hangs."""
+"""A disk whose jobs take longer than this hangs."""
 
 
-class Running(Protocol):
-    """What is asked of a Driver."""
+class DriverStatus(Protocol):
+    """The state of a Driver."""
 
     @property
     def fault(self) -> str | None:
@@ -24,23 +24,23 @@ class Running(Protocol):
 
     @property
     def leaving(self) -> bool:
-        """Was it told to leave the quorum?"""
+        """Whether `shutdown` was called."""
 
     @property
     def disk_busy_s(self) -> float:
-        """For how long the disk has been at what it does now; infinite when its owner died."""
+        """How long the current disk jobs have taken, in s; infinite when the disk thread has ended."""
 
 
 class Health:
-    """The two verdicts on one node. A reason is one line, None: all is well."""
+    """The health of one node. A reason is one line; None means healthy or ready."""
 
-    def __init__(self, driver: Running, replica: Replica, meters: Meters) -> None:
+    def __init__(self, driver: DriverStatus, replica: Replica, meters: Meters) -> None:
         self._driver = driver
         self._replica = replica
         self._meters = meters
 
-    def ill(self) -> str | None:
-        """Why the process should be restarted: it steps no more, or its disk failed or hangs."""
+    def unhealthy_reason(self) -> str | None:
+        """Why the process should be restarted: it stopped stepping, or its disk failed or hangs."""
         driver = self._driver
         if driver.fault is not None:
             return driver.fault
@@ -48,21 +48,21 @@ class Health:
             return f"the disk has not answered for more than {DISK_PATIENCE_S:g} s"
         return None
 
-    def unready(self) -> str | None:
-        """Why nothing should be asked of the node.
+    def unready_reason(self) -> str | None:
+        """Why the node should get no requests.
 
-        Ready: a follower (or observer) that has fetched from its leader within the fetch timeout,
-        or a leader that has committed in its epoch and hears a majority; and within the last
-        fetch timeout all that was known to be committed had been applied.
+        Ready is a follower or observer that fetched from its leader within the fetch timeout, or a
+        leader that committed in its epoch and hears from a majority. Either must also have applied,
+        within the last fetch timeout, everything it knew to be committed.
         """
-        reason = self.ill()
+        reason = self.unhealthy_reason()
         if reason is not None:
             return reason
         if self._driver.leaving:
-            return "it is leaving the quorum"
+            return "it is shutting down"
         replica, meters = self._replica, self._meters
         core, now_s = replica.core, meters.clock()
-        reason = core.out_of_touch(int(now_s * 1000))
+        reason = core.disconnected_reason(int(now_s * 1000))
         if reason is not None:
             return reason
         if replica.is_loading:
@@ -74,15 +74,17 @@ class Health:
         if not meters.is_caught_up and (last is None or now_s - last > patience):
             return (
                 f"applied up to offset {replica.applied.offset} of {core.known_committed} "
-                "that are committed"
+                "(the committed end offset)"
             )
         return None
 
     def health_page(self) -> Page:
-        return self._page("healthy", self.ill())
+        """The page of `/healthz`: 200 or 503."""
+        return self._page("healthy", self.unhealthy_reason())
 
     def ready_page(self) -> Page:
-        return self._page("ready", self.unready())
+        """The page of `/readyz`: 200 or 503."""
+        return self._page("ready", self.unready_reason())
 
     def _page(self, word: str, reason: str | None) -> Page:
         core = self._replica.core

@@ -1,7 +1,13 @@
-"""Accepts connections, cuts frames, keeps answers in the order of their requests.
+"""Inbound connections: accept, split into frames, send responses in the order of the requests.
 
-Kafka's rules: a connection's answers leave in the order in which its requests came; bytes that are
-no request close the connection (`Processor`, `SocketServer`).
+As in Kafka (`SocketServer`, `Processor`), the responses of a connection keep the order of its requests,
+and bytes that are not a request close it. These limits protect the node:
+
+- number of connections: in all, per IP address, and by file descriptors (`Acceptor.admit`);
+- requests per connection and step (MAX_REQUESTS_PER_STEP) and without a response (_MAX_UNANSWERED):
+  beyond them the connection is throttled, i.e. not read;
+- bytes of requests that are incomplete or wait (`Acceptor.account`), and of responses that the client
+  does not read (`Acceptor.close_largest_unsent`): beyond them the largest connection is closed.
 """
 
 from __future__ import annotations
@@ -15,35 +21,38 @@ from typing import Final, cast
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.server.limits import Limits
-from quorate.server.logs import Sparing
+from quorate.server.limits import ConnectionLimits
+from quorate.server.logs import RateLimitedLog
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
 
-MOST_A_TURN: Final = 4
-"""Requests of one connection in one step of the node: a few that flood must not keep the others,
-which may be its followers, out. (Kafka has one of each connection in work at a time.)"""
-_MOST_WAITING: Final = 128
-"""Requests of one connection that may wait for an answer before it is no longer read."""
-_MUCH_UNSENT: Final = 65_536
-"""Bytes of one connection from which on all are summed up."""
+MAX_REQUESTS_PER_STEP: Final = 4
+"""Requests of one connection in one step of the node.
+
+Connections that flood the node must not delay others, which may be its followers. Kafka processes one
+request per connection at a time.
+"""
+_MAX_UNANSWERED: Final = 128
+"""Requests of one connection without a response, before the connection is throttled."""
+_UNSENT_CHECK_BYTES: Final = 65_536
+"""Unsent bytes of one connection from which on those of all connections are summed up."""
 _IPV4_IN_IPV6: Final = "::ffff:"
-_MOST_LINES: Final = 10
-"""Log lines about connections of which each minute has so many of a kind at most."""
+_MAX_LINES: Final = 10
+"""Log lines per minute about connections, of each kind."""
 
 
-class Slot:
-    """The place of one answer in a connection's row."""
+class ResponseSlot:
+    """The place of one response in a connection's sequence of responses."""
 
     __slots__ = ("connection", "data")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: InboundConnection) -> None:
         self.connection = connection
         self.data: bytes | None = None
 
 
-class Connection(asyncio.Protocol):
-    """One client or peer that asks us."""
+class InboundConnection(asyncio.Protocol):
+    """A connection from a client, broker or peer."""
 
     def __init__(self, server: Acceptor, listener: str) -> None:
         self.listener = listener
@@ -51,22 +60,22 @@ class Connection(asyncio.Protocol):
         self.host = ""
         self.last_active = 0.0
         self.forwards = False
-        """Does a broker pass on its clients' requests here?"""
+        """Whether a broker forwards its clients' requests over this connection (Envelope)."""
         self.incoming = 0
-        """Bytes of requests that came and are not handed over: in part, or there is no room."""
+        """Bytes of requests that arrived and are not handed over: incomplete or throttled."""
         self._server = server
         self._reader = FrameReader(server.limits.max_request_bytes)
         self._transport: asyncio.Transport | None = None
-        self._slots: deque[Slot] = deque()
+        self._slots: deque[ResponseSlot] = deque()
         self._held: deque[bytes] = deque()
         self._held_bytes = 0
         self._reading = True
         self._write_room = True
         self._turn = 0
         self._taken = 0
-        """Requests that were handed over in that turn."""
+        """Requests that were handed over in the step `_turn`."""
 
-    # -- asyncio's calls ----------------------------------------------------------------------
+    # -- asyncio.Protocol -------------------------------------------------------------------
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername") or ("?", 0)
@@ -94,7 +103,7 @@ class Connection(asyncio.Protocol):
             return
         self._held.extend(frames)
         self._held_bytes += sum(map(len, frames))
-        self._admit_held()
+        self._hand_over_held()
 
     def pause_writing(self) -> None:
         self._write_room = False
@@ -102,13 +111,13 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._write_room = True
-        self._admit_held()
+        self._hand_over_held()
 
-    # -- requests and answers -----------------------------------------------------------------
-    def _admit_held(self) -> None:
-        """Hand over what came, as far as there is room; then stop or go on reading."""
-        while self._held and self._transport is not None and self._may_ask():
-            slot = Slot(self)
+    # -- requests and responses --------------------------------------------------------------
+    def _hand_over_held(self) -> None:
+        """Hand over held requests as far as the limits allow, then pause or resume reading."""
+        while self._held and self._transport is not None and self._may_hand_over():
+            slot = ResponseSlot(self)
             self._slots.append(slot)
             self._taken += 1
             frame = self._held.popleft()
@@ -133,12 +142,12 @@ class Connection(asyncio.Protocol):
         self._account()
 
     def _has_room(self) -> bool:
-        return self._write_room and len(self._slots) < _MOST_WAITING and self._server.has_room()
+        return self._write_room and len(self._slots) < _MAX_UNANSWERED and self._server.has_room()
 
-    def _may_ask(self) -> bool:
+    def _may_hand_over(self) -> bool:
         if self._turn != self._server.turn:
             self._turn, self._taken = self._server.turn, 0
-        return self._taken < MOST_A_TURN and self._has_room()
+        return self._taken < MAX_REQUESTS_PER_STEP and self._has_room()
 
     def _throttle(self) -> None:
         transport = self._transport
@@ -154,7 +163,7 @@ class Connection(asyncio.Protocol):
         self._reading = wanted
 
     def flush(self) -> None:
-        """Write every answer whose turn it is, all at once."""
+        """Write every response that is next in order, with one write."""
         ready: list[bytes] = []
         while self._slots and self._slots[0].data is not None:
             data = self._slots.popleft().data
@@ -163,105 +172,113 @@ class Connection(asyncio.Protocol):
         if ready and self._transport is not None and not self._transport.is_closing():
             self.last_active = self._server.time()
             self._transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
-        if (self._slots or not self._write_room) and self.unsent > _MUCH_UNSENT:
-            self._server.relieve()
+        if (self._slots or not self._write_room) and self.unsent > _UNSENT_CHECK_BYTES:
+            self._server.close_largest_unsent()
 
     @property
     def unsent(self) -> int:
-        """Bytes of answers that are made and not sent: their turn has not come, or nobody reads."""
+        """Bytes of finished responses that are not sent: out of order, or the client does not read."""
         made = sum(len(slot.data) for slot in self._slots if slot.data is not None)
         return made + (self._transport.get_write_buffer_size() if self._transport else 0)
 
     def abort(self) -> None:
-        """Close at once; what was not sent is dropped."""
+        """Close at once; unsent responses are dropped."""
         self._drop_incoming()
         self._slots.clear()
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
 
-    def take_turn(self) -> None:
-        """There may be room again."""
-        self._admit_held()
+    def resume(self) -> None:
+        """Hand over held requests: limits may allow it again."""
+        self._hand_over_held()
 
     def refuse(self, error: QuorateError) -> None:
-        """Close the connection because of what came over it."""
+        """Close the connection because of an invalid request, and log the reason."""
         text = f"Closed the connection from {self.peer} on {self.listener}: {error}"
-        self._server.log.log(logging.WARNING, "Closed a connection for what came over it", text)
+        self._server.log.log(
+            logging.WARNING, "Closed a connection because of an invalid request", text
+        )
         self.close()
 
     def close(self) -> None:
-        """Close when the answers that are made have been taken."""
+        """Close after the responses that are written were sent."""
         self._drop_incoming()
         if self._transport is not None:
             self._transport.close()
 
 
 class Acceptor:
-    """All listeners of a node. `on_frame(slot, frame)` may raise QuorateError: close."""
+    """All listeners of a node, and their connections.
+
+    `on_frame` gets each request and the slot for its response. When it raises QuorateError, the
+    connection is closed.
+    """
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        limits: Limits,
-        on_frame: Callable[[Slot, bytes], None],
+        limits: ConnectionLimits,
+        on_frame: Callable[[ResponseSlot, bytes], None],
         has_room: Callable[[], bool],
     ) -> None:
         self.limits = limits
         self.on_frame = on_frame
         self.has_room = has_room
         self.time = loop.time
-        self.throttled: dict[Connection, None] = {}
-        """Who waits to be read again, in order."""
+        self.throttled: dict[InboundConnection, None] = {}
+        """Throttled connections, longest wait first."""
         self.turn = 0
         self.incoming = 0
-        """Bytes of all connections' requests that came and are not handed over."""
-        self.log = Sparing(loop, _MOST_LINES)
+        """Bytes of all connections' requests that arrived and are not handed over."""
+        self.log = RateLimitedLog(loop, _MAX_LINES)
         self._loop = loop
         self._servers: list[asyncio.Server] = []
-        self._connections: set[Connection] = set()
+        self._connections: set[InboundConnection] = set()
         self._by_host: Counter[str] = Counter()
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
     def connection_count(self) -> int:
+        """Number of open connections."""
         return len(self._connections)
 
     @property
     def max_incoming(self) -> int:
+        """The limit for `incoming`, in bytes."""
         return self.limits.max_incoming_bytes
 
     async def listen(self, name: str, sock: socket.socket) -> None:
         """Serve a bound socket as the listener `name` (upper case)."""
         server = await self._loop.create_server(
-            lambda: Connection(self, name), sock=sock, backlog=self.limits.backlog
+            lambda: InboundConnection(self, name), sock=sock, backlog=self.limits.backlog
         )
         self._servers.append(server)
         if self._sweep is None:
             self._schedule_sweep()
 
     def close(self) -> None:
-        """Accept no more, close what is open."""
+        """Close the listeners and all connections."""
         if self._sweep is not None:
             self._sweep.cancel()
-        self.log.tell()
+        self.log.flush()
         for server in self._servers:
             server.close()
         for connection in list(self._connections):
             connection.close()
 
-    def admit(self, connection: Connection) -> bool:
-        """Count a new connection; False when there are too many."""
+    def admit(self, connection: InboundConnection) -> bool:
+        """Register a new connection; returns False when a limit is reached."""
         limits = self.limits
         if len(self._connections) >= limits.max_connections:
             self._refused(connection, f"max.connections ({limits.max_connections}) reached")
             return False
-        if len(self._connections) >= limits.fitting_connections:
-            most = limits.fitting_connections
+        if len(self._connections) >= limits.max_descriptor_connections:
+            most = limits.max_descriptor_connections
             self._refused(
                 connection,
-                f"{most} are open, and the node's own files need the rest "
-                "of the descriptors: raise the limit on open files (ulimit -Hn)",
+                f"{most} are open, and the node needs the other file "
+                "descriptors itself: raise the limit on open files (ulimit -Hn)",
             )
             return False
         most = limits.max_connections_by_ip.get(connection.host, limits.max_connections_per_ip)
@@ -272,11 +289,12 @@ class Acceptor:
         self._by_host[connection.host] += 1
         return True
 
-    def _refused(self, connection: Connection, why: str) -> None:
+    def _refused(self, connection: InboundConnection, why: str) -> None:
         text = f"Refused the connection from {connection.peer}: {why}"
         self.log.log(logging.WARNING, f"Refused a connection: {why}", text)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: InboundConnection) -> None:
+        """Remove a closed connection."""
         self.throttled.pop(connection, None)
         if connection in self._connections:
             self._connections.remove(connection)
@@ -284,52 +302,61 @@ class Acceptor:
             if not self._by_host[connection.host]:
                 del self._by_host[connection.host]
 
-    def relieve(self) -> None:
-        """Close the connections with the most unsent answers until they are not too many in all."""
+    def close_largest_unsent(self) -> None:
+        """While all unsent responses exceed the limit, close the connection that holds the most."""
         unsent = {connection: connection.unsent for connection in self._connections}
         total = sum(unsent.values())
         while total > self.limits.max_unsent_bytes:
             worst = max(unsent, key=unsent.__getitem__)
             text = (
-                f"Closed the connection from {worst.peer} on {worst.listener}: it does not take "
-                f"its answers, of which {unsent[worst]} bytes wait"
+                f"Closed the connection from {worst.peer} on {worst.listener}: the client does not "
+                f"read its responses, {unsent[worst]} bytes are unsent"
             )
-            self.log.log(logging.WARNING, "Closed a connection that takes no answers", text)
+            self.log.log(logging.WARNING, "Closed a connection whose client does not read", text)
             worst.abort()
             total -= unsent.pop(worst)
 
     def account(self, grown: int) -> None:
-        """`grown` more bytes of requests wait, or fewer. When there are too many in all, the
-        connection with the most is closed: never a peer's, whose requests are small."""
+        """Add `grown` bytes of held requests, or remove them when negative.
+
+        Above the limit, close the connection that holds the most. This is never a peer's connection:
+        raft requests are small.
+        """
         self.incoming += grown
         if grown <= 0 or self.incoming <= self.limits.max_incoming_bytes:
             return
         worst = max(self._connections, key=lambda connection: connection.incoming)
         text = (
             f"Closed the connection from {worst.peer} on {worst.listener}: {self.incoming} bytes "
-            f"of requests wait to be whole or to be taken, {worst.incoming} of them from here; "
-            f"queued.max.request.bytes is {self.limits.max_incoming_bytes}"
+            f"of requests are incomplete or not yet processed, {worst.incoming} of them from this "
+            f"connection; queued.max.request.bytes is {self.limits.max_incoming_bytes}"
         )
-        self.log.log(logging.WARNING, "Closed a connection for the requests that wait", text)
+        self.log.log(
+            logging.WARNING, "Closed the connection that holds the most request bytes", text
+        )
         worst.abort()
 
     def close_forwarding(self) -> None:
-        """A broker keeps to the controller that it is connected to, and offers its clients what
-        that one serves, until a request fails: let it look for the new one at once."""
+        """Close the connections of brokers that forward requests, after a change of the leader.
+
+        A broker keeps its connection to the old controller until a request fails. Until then it also
+        offers its clients the API versions of the old one. Closing makes it find the new controller.
+        """
         for connection in list(self._connections):
             if connection.forwards:
                 connection.close()
 
-    def next_turn(self) -> None:
-        """The node took what was handed over: who waited longest goes on first."""
+    def resume_throttled(self) -> None:
+        """After a step of the node: resume throttled connections, longest wait first."""
         self.turn += 1
         waiting, self.throttled = iter(self.throttled), {}
         for connection in waiting:
             if not self.has_room():
+                # Those not yet resumed keep their place, in front of those that are throttled again.
                 served, self.throttled = self.throttled, {connection: None}
                 self.throttled |= dict.fromkeys(waiting) | served
                 return
-            connection.take_turn()
+            connection.resume()
 
     def _schedule_sweep(self) -> None:
         every = self.limits.sweep_s
@@ -342,5 +369,5 @@ class Acceptor:
             if connection.last_active < oldest:
                 text = f"Closed the idle connection from {connection.peer}"
                 self.log.log(logging.INFO, "Closed an idle connection", text)
-                connection.abort()  # whoever takes no answers would keep it open for ever
+                connection.abort()  # `close` would wait for a client that never reads
         self._schedule_sweep()

@@ -1,4 +1,4 @@
-"""Log lines on stderr: for people by default, one JSON object a line on request."""
+"""Logging to stderr, as text or as one JSON object per line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from typing import Final, Literal
 from quorate.base.notes import Fault, Warn
 
 LOG: Final = logging.getLogger("quorate")
+LOGGERS: Final = (LOG, logging.getLogger("asyncio"))
+"""The loggers that write to the node's log."""
 
 Format = Literal["human", "json"]
 
 PERIOD_S: Final = 60.0
-_MOST_KINDS: Final = 1000
+_MAX_KINDS: Final = 1000
 _CONTROLS: Final = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-"""All but the line feed."""
+"""All control characters except the line feed."""
 
 
 def level_of(note: str) -> int:
@@ -29,10 +31,10 @@ def level_of(note: str) -> int:
     return logging.WARNING if isinstance(note, Warn) else logging.INFO
 
 
-class Sparing:
-    """Logs the first `most` lines of a kind, and once a minute how many more there were.
+class RateLimitedLog:
+    """Logs the first `most` lines of a kind per minute, then how many more there were.
 
-    For what a peer or client can cause as often as it likes.
+    For events that a peer or client can cause at any rate.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
@@ -42,17 +44,17 @@ class Sparing:
         self._timer: asyncio.TimerHandle | None = None
 
     def log(self, level: int, kind: str, text: str) -> None:
-        """Log `text`, unless there were too many lines of its kind lately."""
+        """Log `text`, unless there were too many lines of its kind in this minute."""
         count = self._seen[level, kind] = self._seen.get((level, kind), 0) + 1
         if count <= self._most:
             LOG.log(level, "%s", text)
-        if len(self._seen) > _MOST_KINDS:
-            self.tell()
+        if len(self._seen) > _MAX_KINDS:
+            self.flush()
         elif self._timer is None:
-            self._timer = self._loop.call_later(PERIOD_S, self.tell)
+            self._timer = self._loop.call_later(PERIOD_S, self.flush)
 
-    def tell(self) -> None:
-        """Say what was left out, and begin anew."""
+    def flush(self) -> None:
+        """Log how many lines were left out, and start a new period."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -65,8 +67,8 @@ class Sparing:
 class _Human(logging.Formatter):
     """`2026-11-21 07:48:10,123 INFO node 1: what happened`.
 
-    A host or a cluster id comes as a peer sends it: it must neither look like a line of its own nor
-    steer the terminal.
+    A message may quote text that a peer sent. Control characters are escaped and further lines are
+    indented, so that such text cannot forge a log line or control the terminal.
     """
 
     def __init__(self, node_id: int | None) -> None:
@@ -100,10 +102,12 @@ class _Json(logging.Formatter):
 
 
 def configure(node_id: int | None, style: Format = "human", level: str = "INFO") -> None:
-    """Send everything at `level` and above to stderr, in `style`; None: no node is known yet."""
+    """Log everything at `level` and above to stderr; `node_id` is None while it is unknown."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json(node_id) if style == "json" else _Human(node_id))
-    for logger in (LOG, logging.getLogger("asyncio")):
+    for logger in LOGGERS:
         logger.handlers[:] = [handler]
         logger.propagate = False
     LOG.setLevel(level)
+    logging.getLogger().setLevel(level)  # of a logger whose own level a client takes away
+    logging.getLogger("asyncio").setLevel(logging.WARNING)

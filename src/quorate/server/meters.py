@@ -1,7 +1,7 @@
-"""Counts and times what cannot be read off a node when somebody asks; nothing without a listener.
+"""Counters and timers of events, for the metrics page and `/readyz`.
 
-The driver tells what happened, once a step; the metrics page and `/readyz` read. Windows are
-Kafka's (`SampledStat`: two samples of 30 s), histograms are Prometheus's.
+A node without a metrics listener has none. The driver reports each step. Windows are those of Kafka's
+`SampledStat`: two samples of 30 s. Histograms are Prometheus's.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from math import nan
 from typing import Final
 
-from quorate.node.controller import NodeEffects, NodeInput
-from quorate.node.jobs import (
+from quorate.node.controller_node import NodeEffects, NodeInput
+from quorate.replica.disk_jobs import (
     AppendBatches,
     InstallRefused,
     Job,
@@ -22,13 +22,13 @@ from quorate.node.jobs import (
     SnapshotWritten,
     Write,
 )
-from quorate.node.replica import Replica
+from quorate.replica.replica import Replica
 
 _SAMPLE_S: Final = 30.0
 _SAMPLES: Final = 2
 _SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5)
 FAST_S: Final = (*_SECONDS, 1.0, 2.5)
-"""Bounds for disks and commits, s."""
+"""Histogram bounds for disk syncs and commits, in s."""
 REQUEST_MS: Final = (
     0.25,
     0.5,
@@ -47,7 +47,7 @@ REQUEST_MS: Final = (
 
 
 class Histogram:
-    """Counts of values up to each bound (inclusive), and beyond the last one."""
+    """Counts of values up to each bound (inclusive), and above the last bound."""
 
     __slots__ = ("bounds", "counts", "sum")
 
@@ -57,18 +57,20 @@ class Histogram:
         self.sum = 0.0
 
     def observe(self, value: float) -> None:
+        """Count a value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
 
 class Windowed:
-    """Average and maximum of the last 30 to 60 seconds, as Kafka's Avg and Max keep them."""
+    """Average and maximum of the last 30 to 60 s (Kafka's `Avg` and `Max`)."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, list[float]]] = deque(maxlen=_SAMPLES)
-        """(begun at, [count, sum, maximum])."""
+        """(start in s, [count, sum, maximum]) of each sample."""
 
     def record(self, value: float, now_s: float) -> None:
+        """Add a value at the time `now_s`, in s."""
         samples = self._samples
         if not samples or now_s - samples[-1][0] >= _SAMPLE_S:
             samples.append((now_s, [0, 0.0, value]))
@@ -78,13 +80,13 @@ class Windowed:
         sample[2] = max(sample[2], value)
 
     def average(self, now_s: float) -> float:
-        """NaN when there was nothing."""
+        """The average; NaN without values."""
         recent = self._recent(now_s)
         count = sum(sample[0] for sample in recent)
         return sum(sample[1] for sample in recent) / count if count else nan
 
     def maximum(self, now_s: float) -> float:
-        """NaN when there was nothing."""
+        """The maximum; NaN without values."""
         return max((sample[2] for sample in self._recent(now_s)), default=nan)
 
     def _recent(self, now_s: float) -> list[list[float]]:
@@ -93,69 +95,71 @@ class Windowed:
 
 
 class Meters:
-    """Of one node; owned by its loop. Only `sync_seconds` is fed by the disk thread."""
+    """The meters of one node. Its loop updates them; the disk thread updates `sync_seconds` alone."""
 
     def __init__(self, replica: Replica, clock: Callable[[], float] = time.monotonic) -> None:
-        """clock: seconds, monotonic; the one that the node's steps are given in ms."""
+        """`clock`: monotonic, in s; the same clock as that of the node's steps."""
         self.clock = clock
         self.appended_records = 0
-        """As the leader."""
+        """Records appended as the leader."""
         self.fetched_records = 0
         self.commit_latency_ms = Windowed()
-        """For each record of a batch, as Kafka counts: the batch's time divided by its records."""
+        """Time per record, as in Kafka: the batch's time divided by its number of records."""
         self.commit_seconds = Histogram(FAST_S)
-        """For each batch."""
+        """Time per batch."""
         self.election_latency_ms = Windowed()
         self.new_leaders = 0
         self.errors = 0
-        """Snapshots that could not be written or were damaged, and steps that failed."""
+        """Snapshots that could not be written or were damaged."""
         self.snapshot_bytes = 0
         self.snapshot_at_s = clock()
         self.sync_seconds = Histogram(FAST_S)
         self.requests: Counter[int] = Counter()
-        """By api key."""
+        """Number of requests by API key."""
         self.request_ms: dict[int, Histogram] = {}
-        """By api key: from the last byte of a request to its answer."""
+        """By API key: time from the last byte of a request to its response."""
         self.caught_up_at_s: float | None = None
-        """When this replica last had applied all that it knows to be committed."""
+        """When this replica last had applied everything that it knew to be committed."""
         self._replica = replica
-        self._asked: dict[int, tuple[int, float]] = {}
+        self._pending: dict[int, tuple[int, float]] = {}
         self._role = ""
         self._led_epoch = -1
         self._election_at_s: float | None = None
         self._uncommitted: deque[tuple[int, int, float]] = deque()
-        """(end offset, records, appended at) of each batch of the own epoch."""
+        """(end offset, records, appended at) of each uncommitted batch of the own epoch."""
 
     # -- requests -----------------------------------------------------------------------------
-    def asked(self, token: int, api_key: int) -> None:
-        """A request came; `answered` or `dropped` follows."""
+    def request_received(self, token: int, api_key: int) -> None:
+        """A request arrived; `request_answered` or `request_dropped` follows."""
         self.requests[api_key] += 1
-        self._asked[token] = (api_key, self.clock())
+        self._pending[token] = (api_key, self.clock())
 
-    def answered(self, token: int) -> None:
-        api_key, since = self._asked.pop(token)
+    def request_answered(self, token: int) -> None:
+        """The response to this request was passed to its connection."""
+        api_key, since = self._pending.pop(token)
         histogram = self.request_ms.get(api_key)
         if histogram is None:
             histogram = self.request_ms[api_key] = Histogram(REQUEST_MS)
         histogram.observe((self.clock() - since) * 1000)
 
-    def dropped(self, token: int) -> None:
-        """There is no answer to this request: its connection is closed."""
-        del self._asked[token]
+    def request_dropped(self, token: int) -> None:
+        """This request gets no response: its connection is closed."""
+        del self._pending[token]
 
     # -- steps --------------------------------------------------------------------------------
     def stepped(self, happened: Iterable[NodeInput], effects: NodeEffects) -> None:
-        """The node took what happened; these are the effects."""
+        """The node took these inputs, with these effects."""
         core, now_s = self._replica.core, self.clock()
         role = core.role
         if role != self._role:
-            self._moved(role, now_s)
+            self._role_changed(role, now_s)
         if role == "leader":
             self._led_epoch = core.epoch
         if effects.leader is not None and effects.leader.leader_id >= 0:
             self.new_leaders += 1
         if effects.jobs:
             self._count(effects.jobs, now_s)
+        self.errors += effects.errors
         if self._uncommitted:
             self._commit(core.high_watermark, now_s)
         for item in happened:
@@ -168,13 +172,13 @@ class Meters:
 
     @property
     def is_caught_up(self) -> bool:
-        """Has all that is known to be committed, here or at the leader, been applied?"""
+        """Whether everything known to be committed, here or by the leader, is applied."""
         replica = self._replica
         committed = replica.core.known_committed
         return not replica.is_loading and 0 <= committed <= replica.applied.offset
 
-    def _moved(self, role: str, now_s: float) -> None:
-        """`KafkaRaftClient`: an election begins with each candidacy and ends with a leader."""
+    def _role_changed(self, role: str, now_s: float) -> None:
+        """Time elections as `KafkaRaftClient` does: from each candidacy to a known leader."""
         self._role = role
         if role != "leader":
             self._uncommitted.clear()

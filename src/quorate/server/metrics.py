@@ -1,6 +1,6 @@
-"""The metrics page: one node in the forms that Prometheus reads.
+"""The metrics page: one node in Prometheus's text formats.
 
-Imported only where a page is wanted: the Prometheus client costs 7 MB.
+Imported only with a metrics listener: the Prometheus client costs 7 MB.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
+from typing import Final
 
 from prometheus_client.core import (
     CollectorRegistry,
@@ -20,18 +21,21 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from quorate.node.machine import Now
+from quorate.replica.state_machine import Now
+from quorate.server.broker_metrics import BROKER_METRICS
 from quorate.server.meters import Histogram, Meters
 from quorate.server.metric_table import (
     DEFINITIONS,
-    Callers,
-    Definition,
     Labelled,
-    Observed,
-    Scene,
+    ListenerStats,
+    MetricDefinition,
+    ObservedNode,
+    Scrape,
     Value,
 )
 from quorate.server.web import Page
+
+ALL_METRICS: Final = (*DEFINITIONS, *BROKER_METRICS)
 
 
 class NodeCollector(Collector):
@@ -39,10 +43,10 @@ class NodeCollector(Collector):
 
     def __init__(
         self,
-        controller: Observed,
+        controller: ObservedNode,
         meters: Meters,
         present: Callable[[], Now],
-        callers: Callers,
+        callers: ListenerStats,
     ) -> None:
         self._controller = controller
         self._meters = meters
@@ -51,24 +55,25 @@ class NodeCollector(Collector):
         self._measured = (time.monotonic(), time.thread_time())
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: a node that is registered need not be read before it runs."""
+        """Nothing: registering a collector must not read a node that does not run yet."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        scene = Scene(
+        """The current value of every metric."""
+        scene = Scrape(
             self._controller,
             self._meters,
             self._present(),
             self._callers,
             self._idle_ratio(),
         )
-        for definition in DEFINITIONS:
+        for definition in ALL_METRICS:
             value = definition.read(scene)
             if value is not None:
                 yield _family(definition, value)
 
     def _idle_ratio(self) -> float:
-        """Since it was last asked; 1 at once after that (Kafka's TimeRatio)."""
+        """The idle ratio since the last scrape; 1 without elapsed time (Kafka's `TimeRatio`)."""
         before, self._measured = self._measured, (time.monotonic(), time.thread_time())
         passed = self._measured[0] - before[0]
         worked = self._measured[1] - before[1]
@@ -76,7 +81,7 @@ class NodeCollector(Collector):
 
 
 class MetricsPage:
-    """`/metrics`: the text form, or OpenMetrics for those who ask for it."""
+    """`/metrics`: Prometheus's text format, or OpenMetrics when the client accepts it."""
 
     def __init__(self, collector: NodeCollector) -> None:
         self.registry = CollectorRegistry()
@@ -88,7 +93,7 @@ class MetricsPage:
         return Page(HTTPStatus.OK, content_type, encode(self.registry))
 
 
-def _family(definition: Definition, value: Value) -> Metric:
+def _family(definition: MetricDefinition, value: Value) -> Metric:
     name, text, label = definition.name, definition.help, definition.label
     pairs: Labelled = (
         value if isinstance(value, list) else [("", value)] if value is not None else []
@@ -110,7 +115,7 @@ def _family(definition: Definition, value: Value) -> Metric:
 
 
 def _buckets(histogram: Histogram) -> list[tuple[str, float]]:
-    """Cumulative, as Prometheus wants them."""
+    """Cumulative counts, as Prometheus expects them."""
     total, buckets = 0, []
     bounds = [*map(str, histogram.bounds), "+Inf"]
     for bound, count in zip(bounds, list(histogram.counts), strict=True):

@@ -1,8 +1,9 @@
-"""The other nodes: a connection each, made when it is needed and made anew when it breaks.
+"""Connections to the other nodes: opened on demand, reopened when they break.
 
-A request that cannot be answered is reported once: DISCONNECTED, TIMED_OUT or UNSUPPORTED_VERSION.
-When a connection breaks it is made anew at once; if that is refused, nobody listens there any
-more, and the core is told (ConnectionLost).
+A failed request is reported once, as DISCONNECTED, TIMED_OUT or UNSUPPORTED_VERSION. When the peer closes
+a connection, the node connects again at once. If that is refused, the peer's process has ended: the core
+gets ConnectionLost, and a follower that loses its leader so starts a pre-vote at once, without waiting for
+the fetch timeout.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from collections.abc import Callable
 from typing import Final
 
 from quorate.base.ids import Address
-from quorate.raft.inputs import Failure
-from quorate.server.link import Ask, Link, Pending, fail
-from quorate.server.logs import Sparing
-from quorate.server.names import first_to_answer, is_refusal
+from quorate.raft.inputs import SendFailure
+from quorate.server.logs import RateLimitedLog
+from quorate.server.name_resolution import connect_to_first, is_refusal
+from quorate.server.peer_connection import PeerConnection, PeerRequest, PendingRequest, fail
 
 _MIN_BACKOFF_S: Final = 0.02
 _MAX_BACKOFF_S: Final = 0.5
-_MOST_TOLD: Final = 1_000
+_MAX_UNREACHABLE: Final = 1_000
 _NO_ADDRESS: Final = (ValueError, OverflowError)
-"""What a host name or a port raises that cannot be one: no encoding as IDNA, or a NUL in it."""
+"""What an invalid host name or port raises, e.g. a name with a NUL or without an IDNA encoding."""
 
 
 class Peer:
-    """One node that we ask. `on_lost` is called when it turns out that nobody listens there.
+    """One other node. `on_lost` is called when its process turns out to have ended.
 
-    It has a link, or is connecting, or waits to connect again, or rests until it is asked. What
-    is asked before the link is ready waits in a queue.
+    It is connected, connecting, waiting to reconnect (retry backoff), or idle until the next request.
+    Requests wait in a queue until the connection is ready.
     """
 
     def __init__(
@@ -40,11 +41,11 @@ class Peer:
         address: Address,
         client_id: str,
         on_lost: Callable[[], None],
-        log: Sparing,
+        log: RateLimitedLog,
         unreachable: set[Address],
         connect_timeout_s: float = 10.0,
     ) -> None:
-        """`unreachable` are the addresses of which it was told, by any of the node's peers."""
+        """`unreachable`: addresses already logged as unreachable, shared by all peers of a node."""
         self.address = address
         self._log = log
         self._unreachable = unreachable
@@ -52,28 +53,28 @@ class Peer:
         self._client_id = client_id
         self._on_lost = on_lost
         self._connect_timeout_s = connect_timeout_s
-        self._queue: list[Pending] = []
-        self._link: Link | None = None
+        self._queue: list[PendingRequest] = []
+        self._link: PeerConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._backoff_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._next_deadline = 0.0
-        self._was_up = False
-        """There was a link that became ready since the address refused last."""
+        self._timer_deadline = 0.0
+        self._was_ready = False
+        """A connection became ready since the last refusal."""
         self._probing = False
-        """A link that had carried answers broke, and it is not clear yet whether the node lives."""
+        """A connection that had carried responses broke: find out whether the process ended."""
         self._closed = False
         self._asked_at = loop.time()
 
     def __str__(self) -> str:
         return str(self.address)
 
-    def ask(self, ask: Ask) -> None:
-        """Send as soon as there is a connection; connects when there is none."""
+    def send(self, request: PeerRequest) -> None:
+        """Send the request as soon as a connection is ready; connect if there is none."""
         self._asked_at = self._loop.time()
-        item = Pending(ask, self._asked_at + ask.timeout_ms / 1000)
-        if self._timer is None or item.deadline < self._next_deadline:
+        item = PendingRequest(request, self._asked_at + request.timeout_ms / 1000)
+        if self._timer is None or item.deadline < self._timer_deadline:
             self._watch(item.deadline)
         if self._link is not None and self._link.is_ready:
             self._link.send(item)
@@ -83,13 +84,13 @@ class Peer:
             self._connect()
 
     def is_idle(self, since: float) -> bool:
-        """Was it not asked for anything since then (loop time), and owes no answer?"""
+        """Whether it had no request since then (loop time, s) and none is pending."""
         if self._link is not None and (self._link.pending or self._link.answered_at >= since):
             return False
         return self._asked_at < since and not self._queue
 
     def close(self) -> None:
-        """Fail whatever waits, close the connection, never connect again."""
+        """Fail all requests and close the connection for good."""
         self._closed = True
         for running in (self._timer, self._retry, self._connecting):
             if running is not None:
@@ -98,16 +99,16 @@ class Peer:
 
     @property
     def _is_busy(self) -> bool:
-        """There is a link, or there will be one or a refusal without more ado."""
+        """Whether it is connected, connecting, or waiting to reconnect."""
         return not (self._link is None and self._connecting is None and self._retry is None)
 
     def _drop(self) -> None:
-        """The link, if any, is of no use any more."""
+        """Close the connection, if any, and fail all requests."""
         link, self._link = self._link, None
         if link is not None:
             link.close()
         waiting, self._queue = self._queue, []
-        fail(waiting, Failure.DISCONNECTED)
+        fail(waiting, SendFailure.DISCONNECTED)
 
     # -- connecting ---------------------------------------------------------------------------
     def _connect(self) -> None:
@@ -123,25 +124,26 @@ class Peer:
         self._connecting = None
         if self._closed:
             link.close()
-        elif link.is_closed:  # before this task's turn came
+        elif link.is_closed:  # the peer closed it before this task ran again
             self._ended(by_peer=True)
         else:
             self._link = link
             link.start()
 
-    async def _reach(self) -> Link:
-        async def connect(ip: str) -> Link:
+    async def _reach(self) -> PeerConnection:
+        async def connect(ip: str) -> PeerConnection:
             _, link = await self._loop.create_connection(self._new_link, ip, self.address.port)
             return link
 
-        return await first_to_answer(self.address.host, self._connect_timeout_s, connect)
+        return await connect_to_first(self.address.host, self._connect_timeout_s, connect)
 
-    def _new_link(self) -> Link:
-        return Link(self.address, self._client_id, self._ready, self._ended, self._log)
+    def _new_link(self) -> PeerConnection:
+        return PeerConnection(self.address, self._client_id, self._ready, self._ended, self._log)
 
     def _ready(self) -> None:
         assert self._link is not None
-        self._was_up, self._probing, self._backoff_s = True, False, 0.0
+        # A completed handshake shows that the process lives: stop probing.
+        self._was_ready, self._probing, self._backoff_s = True, False, 0.0
         if self.address in self._unreachable:
             self._unreachable.remove(self.address)
             text = f"Connected to {self}"
@@ -151,25 +153,28 @@ class Peer:
             self._link.send(item)
 
     def _ended(self, by_peer: bool) -> None:
-        """The link ended; where the other side did that, find out whether it lives."""
+        """The connection ended by itself: decide whether to connect again."""
         link = self._link
         was_ready = link is not None and link.is_ready
-        news = by_peer and link is not None and link.has_answered
+        may_be_dead = by_peer and link is not None and link.has_answered
         self._drop()
         if self._closed or self._is_busy:
             return
-        if news:
+        if may_be_dead:
+            # 1. The peer closed a working connection. Connect again at once: a refusal proves that the
+            #    process has ended, a new connection that it lives (it may just close idle ones).
             self._probing = True
             self._connect()
         elif self._probing or not was_ready:
-            # A dying process may still accept: ask again until it is clear. And what is no node
-            # answers at once, with garbage or by hanging up.
+            # 2. A dying process may still accept connections, so probe until it refuses or completes a
+            #    handshake. Back off: what is not a Kafka node closes every connection at once.
             self._retry_later()
 
     def _refused(self, error: Exception) -> None:
-        """Nobody answered at this address; try again later if there is something to send."""
-        self._tell(f"Cannot connect to {self}{self._reason(error)}")
-        lost, self._was_up, self._probing = self._was_up, False, False
+        """Connecting failed; retry after the backoff if there is something to send."""
+        self._log_unreachable(f"Cannot connect to {self}{self._reason(error)}")
+        # Report the loss once: `_was_ready` is set again only by the next completed handshake.
+        lost, self._was_ready, self._probing = self._was_ready, False, False
         self._drop()
         self._retry_later()
         if lost and is_refusal(error):
@@ -177,17 +182,19 @@ class Peer:
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, socket.gaierror):
-            return f", whose name has no address now: {error}"
+            return f", whose name cannot be resolved: {error}"
         if isinstance(error, _NO_ADDRESS):
-            return f", which is no address: {error}"
+            return f", which is not a valid address: {error}"
         if isinstance(error, OSError) and error.errno:
             return f": {os.strerror(error.errno)}"
-        return f": no answer within {self._connect_timeout_s:g} s"
+        return f": no connection within {self._connect_timeout_s:g} s"
 
-    def _tell(self, text: str) -> None:
-        """That it is out of reach: once, until it is not any more."""
+    def _log_unreachable(self, text: str) -> None:
+        """Log that the address is unreachable: once until the next connection is ready."""
         if self.address not in self._unreachable:
-            if len(self._unreachable) >= _MOST_TOLD:  # whoever would be a voter names its address
+            if (
+                len(self._unreachable) >= _MAX_UNREACHABLE
+            ):  # bounded: AddRaftVoter may name any address
                 self._unreachable.clear()
             self._unreachable.add(self.address)
             self._log.log(logging.WARNING, text, text)
@@ -203,14 +210,17 @@ class Peer:
 
     # -- deadlines ----------------------------------------------------------------------------
     def _watch(self, deadline: float) -> None:
-        """One timer for all requests: most are answered long before theirs would end."""
+        """Set the timer to `deadline`. One timer serves all requests: nearly all end before theirs."""
         if self._timer is not None:
             self._timer.cancel()
-        self._next_deadline = deadline
-        self._timer = self._loop.call_at(deadline, self._look_at_deadlines)
+        self._timer_deadline = deadline
+        self._timer = self._loop.call_at(deadline, self._check_deadlines)
 
-    def _look_at_deadlines(self) -> None:
-        """Kafka's client gives up the whole connection when one request times out."""
+    def _check_deadlines(self) -> None:
+        """Fail the late requests and close the connection, as Kafka's `NetworkClient` does.
+
+        The other requests fail as DISCONNECTED: responses come in order, so theirs would be late too.
+        """
         self._timer = None
         now = self._loop.time()
         link = self._link
@@ -220,11 +230,11 @@ class Peer:
         if late:
             silent = [key for key, item in sent.items() if item.deadline <= now]
             if silent or (link is not None and not link.is_ready):
-                self._tell(f"No answer of {self} in time: closed the connection")
+                self._log_unreachable(f"No response from {self} in time: closed the connection")
             for key in silent:
                 del sent[key]
             self._queue = [item for item in self._queue if item.deadline > now]
-            fail(late, Failure.TIMED_OUT)
+            fail(late, SendFailure.TIMED_OUT)
             self._drop()
         elif waiting:
             self._watch(min(item.deadline for item in waiting))

@@ -1,4 +1,4 @@
-"""Free ports for those who start nodes themselves: the quickstart and the nemesis."""
+"""Free TCP ports for programs that start nodes: the quickstart, the nemesis and tests."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from quorate.base.errors import QuorateError
 
 LOOPBACK: Final = "127.0.0.1"
 _RANGE: Final = range(20_000, 32_000)
-"""Below the ports from which outgoing connections are given: they shall be free next time too."""
+"""Below the range for outgoing connections, which could take the port before the next start."""
 _given: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` TCP ports of the loopback address that nobody listens on now.
+    """`count` free TCP ports of the loopback address, none of them returned before.
 
-    None is given twice in a process. Raises QuorateError when there are not so many, or when
-    nobody may listen there at all.
+    Raises QuorateError when there are too few, or when this process cannot listen there.
     """
     found: list[int] = []
     for port in random.sample(_RANGE, len(_RANGE)):
@@ -29,7 +28,7 @@ def free_ports(count: int) -> list[int]:
             found.append(port)
     if len(found) < count:
         raise QuorateError(
-            f"found no {count} free ports between {_RANGE.start} and {_RANGE.stop} on {LOOPBACK}"
+            f"there are no {count} free ports between {_RANGE.start} and {_RANGE.stop} on {LOOPBACK}"
         )
     _given.update(found)
     return found
@@ -37,7 +36,7 @@ def free_ports(count: int) -> list[int]:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the node itself will ask
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the node does
         try:
             probe.bind((LOOPBACK, port))
         except OSError as error:

@@ -9,33 +9,43 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, Listeners
-from quorate.node.config import METRICS_LISTENER, NodeConfig, resolved_listeners
-from quorate.server.descriptors import in_force, longest_backlog
-from quorate.server.limits import LEAST_BACKLOG
+from quorate.config.listeners import is_wildcard
+from quorate.config.node_config import METRICS_LISTENER, NodeConfig
+from quorate.config.raft_config import resolved_listeners
+from quorate.server.descriptors import max_backlog_for, soft_limit
+from quorate.server.limits import MIN_BACKLOG
 
-SYSTEMS_CHOICE: Final = -1
-_EVERYWHERE: Final = ("", "0.0.0.0", "::")
+SYSTEM_DEFAULT: Final = -1
 _NO_IPV6: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 
-class CannotListen(QuorateError):
-    """A listener's address is taken or does not exist here."""
+class ListenError(QuorateError):
+    """A listener's address is in use, or does not belong to this machine."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """The listening sockets by listener name, and what others should connect to."""
+class BoundSockets:
+    """The listening sockets by listener name, and the endpoints to advertise."""
 
     sockets: dict[str, socket.socket]
     advertised: Listeners
 
+    def description(self) -> str:
+        """What each listener is bound to and what it advertises, for the log."""
+        parts = []
+        for name, host, port in self.advertised:
+            bound = Address(*self.sockets[name].getsockname()[:2])
+            parts.append(f"{name}://{bound} (advertised as {Address(host, port)})")
+        return ", ".join(parts)
+
     def close(self) -> None:
+        """Close all sockets."""
         for sock in self.sockets.values():
             sock.close()
 
 
-def bind(config: NodeConfig) -> Bound:
-    """Open the listening sockets. Raises CannotListen."""
+def bind(config: NodeConfig) -> BoundSockets:
+    """Open the listening sockets of the controller's listeners. Raises ListenError."""
     sockets: dict[str, socket.socket] = {}
     ports: dict[str, int] = {}
     for listener in config.controller_listeners():
@@ -44,14 +54,14 @@ def bind(config: NodeConfig) -> Bound:
         except OSError as error:
             for sock in sockets.values():
                 sock.close()
-            raise CannotListen(_why_not(listener, "listeners", error)) from None
+            raise ListenError(_why_not(listener, "listeners", error)) from None
         ports[listener.name] = sockets[listener.name].getsockname()[1]
     hostname = socket.gethostname()
-    return Bound(sockets, resolved_listeners(config, ports, hostname))
+    return BoundSockets(sockets, resolved_listeners(config, ports, hostname))
 
 
 def bind_metrics(config: NodeConfig) -> socket.socket | None:
-    """The socket of `quorate.metrics.listener`, where that is set. Raises CannotListen."""
+    """Open the socket of `quorate.metrics.listener`, if it is set. Raises ListenError."""
     address = config.metrics_listener
     if address is None:
         return None
@@ -59,18 +69,18 @@ def bind_metrics(config: NodeConfig) -> socket.socket | None:
     try:
         return _listening_socket(listener, config)
     except OSError as error:
-        raise CannotListen(_why_not(listener, METRICS_LISTENER, error)) from None
+        raise ListenError(_why_not(listener, METRICS_LISTENER, error)) from None
 
 
 def _listening_socket(listener: Listener, config: NodeConfig) -> socket.socket:
-    if listener.host not in _EVERYWHERE:
+    if listener.host and not is_wildcard(listener.host):
         found = socket.getaddrinfo(
             listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        # As Java does: a name's IPv4 address, where it has one.
+        # As Java: prefer the IPv4 address of a name.
         family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
         return _listening(family, address, config)
-    # As Java does: one socket for IPv4 and IPv6, where the machine has both.
+    # As Java: one socket for IPv4 and IPv6, where the machine has both.
     if socket.has_dualstack_ipv6():
         try:
             return _listening(socket.AF_INET6, ("::", listener.port), config)
@@ -89,11 +99,11 @@ def _listening(
         if family == socket.AF_INET6:
             everywhere = address[0] == "::"
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not everywhere)
-        for option, size in (  # a connection has those of the socket that accepted it
+        for option, size in (  # accepted connections inherit them
             (socket.SO_SNDBUF, config.socket_send_buffer_bytes),
             (socket.SO_RCVBUF, config.socket_receive_buffer_bytes),
         ):
-            if size != SYSTEMS_CHOICE:
+            if size != SYSTEM_DEFAULT:
                 sock.setsockopt(socket.SOL_SOCKET, option, size)
         sock.setblocking(False)
         sock.bind(address)
@@ -105,9 +115,9 @@ def _listening(
 
 
 def backlog(config: NodeConfig) -> int:
-    """How many connections may wait at a listener until they are accepted."""
-    wanted = max(config.socket_listen_backlog_size, LEAST_BACKLOG)
-    return min(wanted, longest_backlog(in_force()))
+    """How many connections may wait until they are accepted."""
+    wanted = max(config.socket_listen_backlog_size, MIN_BACKLOG)
+    return min(wanted, max_backlog_for(soft_limit()))
 
 
 def _why_not(listener: Listener, key: str, error: OSError) -> str:
@@ -115,6 +125,6 @@ def _why_not(listener: Listener, key: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"Cannot listen on {where} ({listener.name}): the port is in use. Stop the program "
-            f"that has it, or give another port in '{key}'"
+            f"that uses it, or set another port in '{key}'"
         )
     return f"Cannot listen on {where} ({listener.name}): {error.strerror or error}"

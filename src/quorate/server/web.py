@@ -1,7 +1,7 @@
-"""A very small HTTP/1.1 server on the node's loop: GET and HEAD of a few fixed pages.
+"""A minimal HTTP/1.1 server on the node's loop: GET and HEAD of a few fixed pages.
 
-For Prometheus, probes and curl; not for browsers or the open internet. It takes no request bodies,
-heads of 8 KiB at most, a few connections, and waits a limited time.
+It is meant for Prometheus, probes and curl, not for browsers or the open internet. Request bodies are
+refused; head size, connections and idle time are limited.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from quorate.server.logs import LOG
 MAX_HEAD_BYTES: Final = 8192
 MAX_CONNECTIONS: Final = 64
 IDLE_S: Final = 60.0
-"""How long a connection may take from one answer to the end of the next request."""
+"""Time from one response to the end of the next request before the connection is closed."""
 _REQUEST_LINE: Final = re.compile(r"([A-Za-z]+) (/\S*) HTTP/1\.([01])")
 _TEXT: Final = "text/plain; charset=utf-8"
 
 
 class Page(NamedTuple):
-    """What a route answers."""
+    """The response of a route."""
 
     status: HTTPStatus
     content_type: str
@@ -32,11 +32,11 @@ class Page(NamedTuple):
 
 
 Route = Callable[[Mapping[str, str]], Page]
-"""Gets the request's headers, names in lower case. Called on the loop: it must be quick."""
+"""Gets the request's headers, with names in lower case. It runs on the loop: it must be quick."""
 
 
-class _Refused(Exception):
-    """The request cannot be answered as it is; the connection ends."""
+class _RefusedError(Exception):
+    """The request is invalid; the connection is closed after the error response."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -58,7 +58,7 @@ class WebServer:
         self.idle_s = idle_s
         self.max_connections = max_connections
         self.connections: dict[_Connection, None] = {}
-        """First the one that was answered, or connected, longest ago."""
+        """Open connections, least recently active first."""
         self._server: asyncio.Server | None = None
 
     async def listen(self, sock: socket.socket) -> None:
@@ -66,38 +66,42 @@ class WebServer:
         self._server = await self.loop.create_server(lambda: _Connection(self), sock=sock)
 
     def close(self) -> None:
+        """Close the listener and all connections."""
         if self._server is not None:
             self._server.close()
         for connection in list(self.connections):
             connection.abort()
 
     def admit(self, connection: _Connection) -> None:
-        """A newcomer takes the place of whoever has been silent longest: a probe is never turned
-        away because others hold connections that they do not use."""
+        """Register a connection; at the limit, close the one that has been idle longest.
+
+        So idle connections never keep a probe out.
+        """
         if len(self.connections) >= self.max_connections:
             oldest = next(iter(self.connections))
             del self.connections[oldest]
             oldest.abort()
         self.connections[connection] = None
 
-    def was_answered(self, connection: _Connection) -> None:
+    def mark_active(self, connection: _Connection) -> None:
+        """Move the connection to the end of the order of idleness."""
         if connection in self.connections:
             del self.connections[connection]
             self.connections[connection] = None
 
     def answer(self, method: str, path: str, headers: Mapping[str, str]) -> Page:
-        """The page of a request; 404, 405 or 500 where there is none."""
+        """The page of a request, or an error page: 404, 405 or 500."""
         route = self.routes.get(path)
         if route is None:
-            return _plain(HTTPStatus.NOT_FOUND, f"There is: {', '.join(self.routes)}")
+            return _plain(HTTPStatus.NOT_FOUND, f"Pages: {', '.join(self.routes)}")
         if method not in ("GET", "HEAD"):
             return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD")
         try:
             return route(headers)
         except Exception:
-            # Whoever asks about a node must not be able to stop it.
-            LOG.exception("Cannot make the page %s", path)
-            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "The node's log says why")
+            # A monitoring request must not stop the node.
+            LOG.exception("Cannot render the page %s", path)
+            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "See the node's log")
 
 
 class _Connection(asyncio.Protocol):
@@ -121,7 +125,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        self._go_on()
+        self._answer_requests()
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -132,7 +136,7 @@ class _Connection(asyncio.Protocol):
         self._writable = True
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
-            self._go_on()
+            self._answer_requests()
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -143,14 +147,14 @@ class _Connection(asyncio.Protocol):
             self._timer.cancel()
         self._timer = self._server.loop.call_later(self._server.idle_s, self.abort)
 
-    def _go_on(self) -> None:
-        """Answer every whole request in the buffer."""
+    def _answer_requests(self) -> None:
+        """Answer every complete request in the buffer."""
         while self._writable and self._transport is not None and not self._transport.is_closing():
             end = self._buffer.find(b"\r\n\r\n")
             if end < 0 or end > MAX_HEAD_BYTES:
                 if self._buffer and not self._buffer[:1].isalpha():
-                    # A tool of Kafka's would wait for an answer, and this for the rest.
-                    self._refuse(HTTPStatus.BAD_REQUEST, "Not a request of HTTP")
+                    # Answer a Kafka client that connects here by mistake: each would wait for the other.
+                    self._refuse(HTTPStatus.BAD_REQUEST, "Not an HTTP request")
                 elif len(self._buffer) > MAX_HEAD_BYTES:
                     why = f"At most {MAX_HEAD_BYTES} bytes"
                     self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why)
@@ -158,22 +162,22 @@ class _Connection(asyncio.Protocol):
             head, self._buffer = self._buffer[:end], self._buffer[end + 4 :]
             try:
                 self._request(head)
-            except _Refused as refused:
+            except _RefusedError as refused:
                 self._refuse(refused.status, str(refused))
 
     def _request(self, head: bytes) -> None:
         first, *lines = head.decode("latin-1").split("\r\n")
         match = _REQUEST_LINE.fullmatch(first)
         if match is None:
-            raise _Refused(HTTPStatus.BAD_REQUEST, "Not a request of HTTP/1.0 or HTTP/1.1")
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "Not an HTTP/1.0 or HTTP/1.1 request")
         method, target, minor = match.groups()
         headers = _headers(lines)
         page = self._server.answer(method, target.partition("?")[0], headers)
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         if has_body and page.status is HTTPStatus.OK:
-            raise _Refused(HTTPStatus.BAD_REQUEST, "No request here has a body")
-        goes_on = minor == "1" and headers.get("connection", "").lower() != "close"
-        self._write(page, is_head=method == "HEAD", last=has_body or not goes_on)
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "Request bodies are not supported")
+        keep_alive = minor == "1" and headers.get("connection", "").lower() != "close"
+        self._write(page, is_head=method == "HEAD", last=has_body or not keep_alive)
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
         self._write(_plain(status, why), is_head=False, last=True)
@@ -192,7 +196,7 @@ class _Connection(asyncio.Protocol):
             lines.append("Connection: close")
         head = "\r\n".join([*lines, "", ""]).encode("latin-1")
         self._transport.write(head if is_head else head + page.body)
-        self._server.was_answered(self)
+        self._server.mark_active(self)
         self._restart_timer()
         if last:
             self._transport.close()
@@ -203,7 +207,7 @@ def _headers(lines: list[str]) -> dict[str, str]:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not name or name != name.strip():
-            raise _Refused(HTTPStatus.BAD_REQUEST, "Not a header line")
+            raise _RefusedError(HTTPStatus.BAD_REQUEST, "Not a header line")
         headers[name.lower()] = value.strip()
     return headers
 

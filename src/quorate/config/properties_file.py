@@ -1,0 +1,34 @@
+"""Read settings from a properties file and from the command line, with their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from quorate.config.providers import PROVIDERS, resolved
+from quorate.config.settings import ConfigError, Settings, parse_properties
+
+
+def read_settings(path: Path | str, overrides: Sequence[str] = ()) -> Settings:
+    """Read a properties file; an override `key=value` takes precedence over the file.
+
+    Raises ConfigError when the file cannot be read or parsed, or an override has no `=`.
+    """
+    source = str(path)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"Cannot read {source}: {error.strerror or error}") from None
+    found = parse_properties(data, source)
+    values = {key: one.value for key, one in found.items()}
+    places = {key: f"{source}, line {one.line}" for key, one in found.items()}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise ConfigError(f"--override {override}: must have the form key=value")
+        values[key] = value
+        places[key] = f"--override {override}"
+    if PROVIDERS in values:
+        values = resolved(values, places)
+    return Settings(values, places, source)

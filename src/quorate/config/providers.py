@@ -1,0 +1,127 @@
+"""Resolve `${provider:path:key}` in values: Kafka's config providers.
+
+Sources: KIP-297, `ConfigTransformer`, `EnvVarConfigProvider`, `FileConfigProvider`,
+`DirectoryConfigProvider`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, NoReturn
+
+from quorate.config.settings import ConfigError, parse_properties
+from quorate.config_definitions.java_text import COMMA
+
+PROVIDERS: Final = "config.providers"
+_REFERENCE: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+
+Params = Mapping[str, str]
+Lookup = Callable[[str, str, Params], str | None]
+"""Returns the value for a path (may be empty) and a key, None when absent. Raises ConfigError."""
+
+
+def resolved(values: Mapping[str, str], places: Mapping[str, str]) -> dict[str, str]:
+    """Replace every reference in `values` and leave out the providers' own keys.
+
+    Replacement is not recursive. A `${...}` whose provider `config.providers` does not name stays as
+    it is. Unlike Kafka, a reference to a missing value is refused: Kafka would keep the text
+    `${...}`, which would then become the name of a log directory.
+
+    `values` and `places` map a key to its text and to its source. Raises ConfigError.
+    """
+    names = [name for name in COMMA.split(values.get(PROVIDERS, "").strip()) if name]
+    found: dict[str, tuple[Lookup, Params]] = {}
+    for name in names:
+        prefix = f"{PROVIDERS}.{name}."
+        kind = values.get(f"{prefix}class", "").strip()
+        lookup = _KINDS.get(kind.rpartition(".")[2])
+        if lookup is None:
+            where = places.get(f"{prefix}class", places[PROVIDERS])
+            known = ", ".join(f"{_PACKAGE}{one}" for one in _KINDS)
+            problem = f"the class {kind} is not supported" if kind else f"{prefix}class is missing"
+            raise ConfigError(
+                f"Config provider {name}: {problem}; supported are {known}",
+                key=f"{prefix}class",
+                where=where,
+            )
+        start = f"{prefix}param."
+        params = {
+            key[len(start) :]: value for key, value in values.items() if key.startswith(start)
+        }
+        found[name] = lookup, params
+
+    def replace(key: str, value: str) -> str:
+        def one(match: re.Match[str]) -> str:
+            name, path, wanted = match[1], match[2] or "", match[3]
+            if name not in found:
+                return match[0]
+            lookup, params = found[name]
+            try:
+                resolved_value = lookup(path, wanted, params)
+            except ConfigError as error:
+                raise ConfigError(error.reason, key=key, where=places.get(key)) from None
+            if resolved_value is None:
+                raise ConfigError(f"{key}: {match[0]} has no value", key=key, where=places.get(key))
+            return resolved_value
+
+        return _REFERENCE.sub(one, value)
+
+    return {
+        key: replace(key, value)
+        for key, value in values.items()
+        if key != PROVIDERS and not key.startswith(f"{PROVIDERS}.")
+    }
+
+
+def _from_environment(path: str, key: str, params: Params) -> str | None:
+    if path:
+        _refuse(f"Path is not supported for EnvVarConfigProvider, invalid value '{path}'")
+    pattern = params.get("allowlist.pattern")
+    if pattern and not re.fullmatch(pattern, key):
+        return None
+    return os.environ.get(key)
+
+
+def _from_file(path: str, key: str, params: Params) -> str | None:
+    _check_allowed(path, params)
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        _refuse(f"Could not read properties from file {path}: {error.strerror}")
+    found = parse_properties(data, path).get(key)
+    return None if found is None else found.value
+
+
+def _from_directory(path: str, key: str, params: Params) -> str | None:
+    """The whole text of the file `key` in the directory `path`, as Kubernetes mounts secrets."""
+    _check_allowed(path, params)
+    if "/" in key:
+        return None
+    try:
+        return Path(path, key).read_text("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        _refuse(f"Could not read file {path}/{key}: {error}")
+
+
+def _check_allowed(path: str, params: Params) -> None:
+    allowed = [Path(one) for one in COMMA.split(params.get("allowed.paths", "").strip()) if one]
+    place = Path(os.path.normpath(path))
+    if allowed and not any(place.is_relative_to(one) for one in allowed):
+        _refuse(f"{path} is not below allowed.paths ({', '.join(map(str, allowed))})")
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise ConfigError(reason)
+
+
+_PACKAGE: Final = "org.apache.kafka.common.config.provider."
+_KINDS: Final[Mapping[str, Lookup]] = {
+    "EnvVarConfigProvider": _from_environment,
+    "FileConfigProvider": _from_file,
+    "DirectoryConfigProvider": _from_directory,
+}

@@ -1,0 +1,1 @@
+"""One sentence for each config: lines of `name: sentence`, by theme."""

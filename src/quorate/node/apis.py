@@ -1,0 +1,393 @@
+"""The one table of APIs: what a controller serves, how, to whom, and within which limits.
+
+ApiVersions, Envelope, the limits of requests and `docs/apis.md` are derived from it. A new API is a
+row here and, where it writes, a WriteOperation of its domain in `quorate.controller`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from quorate.base.errors import ErrorCode
+from quorate.controller import features
+from quorate.controller.acls import CREATE_ACLS, DELETE_ACLS, describe_acls
+from quorate.controller.brokers import BROKER_REGISTRATION, UNREGISTER_BROKER
+from quorate.controller.config_reads import describe_configs, list_config_resources
+from quorate.controller.configs import (
+    ALTER_CONFIGS,
+    INCREMENTAL_ALTER_CONFIGS,
+    IncrementalAlterConfigs,
+)
+from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
+from quorate.controller.elections import ELECT_LEADERS
+from quorate.controller.heartbeats import BROKER_HEARTBEAT
+from quorate.controller.isr import ALTER_PARTITION
+from quorate.controller.liveness import Liveness
+from quorate.controller.new_partitions import CREATE_PARTITIONS
+from quorate.controller.producer_ids import ALLOCATE_PRODUCER_IDS
+from quorate.controller.quota_reads import describe_quotas
+from quorate.controller.quotas import ALTER_CLIENT_QUOTAS
+from quorate.controller.reassignments import ALTER_PARTITION_REASSIGNMENTS, list_reassignments
+from quorate.controller.registration import CONTROLLER_REGISTRATION, UNREGISTER_CONTROLLER
+from quorate.controller.result import ApiError, WriteOperation
+from quorate.controller.scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, describe_scram
+from quorate.controller.topic_deletion import DELETE_TOPICS
+from quorate.controller.topic_reads import describe_topic_partitions
+from quorate.controller.topics import CREATE_TOPICS
+from quorate.metadata.image import Image
+from quorate.node.describe import ask_core, describe_cluster, describe_quorum
+from quorate.node.loggers import change_loggers
+from quorate.node.request_context import NodeView
+from quorate.node.requests import ENVELOPE, Call
+from quorate.security.acl import AclOperation, AclResource
+from quorate.security.authorizer import CLUSTER_NAME
+from quorate.wire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    BrokerHeartbeatRequest,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    DescribeConfigsRequest,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    ListConfigResourcesRequest,
+)
+from quorate.wire.registry import APIS, CONTROLLER_API_VERSIONS
+from quorate.wire.schema import Message
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+SMALL_REQUEST_BYTES: Final = 64 * KIB
+"""Size limit of a request about one partition, one node or a few features."""
+BULK_REQUEST_BYTES: Final = 1 * MIB
+"""Size limit of a request whose result has 10,000 records at most."""
+ALL_PARTITIONS_BYTES: Final = 8 * MIB
+"""Size limit of a request about all partitions of a broker."""
+
+
+FORWARDABLE: Final = frozenset(
+    (19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 67, 80, 81, 94)
+)
+"""What Kafka's brokers forward in an Envelope, served here or not (`ApiKeys.forwardable`)."""
+
+
+class Kind(Enum):
+    """Who answers a request."""
+
+    RAFT = "raft"
+    """The raft core, whatever its role."""
+    READ = "read"
+    """Any node, from its committed image."""
+    WRITE = "write"
+    """The active controller, when its records are committed."""
+    CONNECTION = "connection"
+    """The node itself: the request is about its connection or wraps another request."""
+
+
+class AclRule(NamedTuple):
+    """The permission that a request needs, where an authorizer is configured."""
+
+    operation: AclOperation
+    resource: AclResource | None = AclResource.CLUSTER
+    """None: the resources that the request names, of several kinds."""
+
+
+CLUSTER_ACTION: Final = AclRule(AclOperation.CLUSTER_ACTION)
+ALTER: Final = AclRule(AclOperation.ALTER)
+ALTER_ALL_CONFIGS: Final = AclRule(AclOperation.ALTER_CONFIGS)
+ALTER_THEIR_CONFIGS: Final = AclRule(AclOperation.ALTER_CONFIGS, None)
+DESCRIBE: Final = AclRule(AclOperation.DESCRIBE)
+DESCRIBE_ALL_CONFIGS: Final = AclRule(AclOperation.DESCRIBE_CONFIGS)
+DESCRIBE_THEIR_CONFIGS: Final = AclRule(AclOperation.DESCRIBE_CONFIGS, None)
+
+
+def _topic(operation: AclOperation) -> AclRule:
+    """On each topic that the request names: its decision asks for it."""
+    return AclRule(operation, AclResource.TOPIC)
+
+
+Handler = Callable[[NodeView, Call], Message | None]
+"""Gives the response, or None when it comes later."""
+
+
+Arrival = Callable[[Liveness, Any, int], None]
+"""Takes the request and the time, monotonic, ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRow:
+    """One API. A write has an operation, any other API a handler."""
+
+    key: int
+    name: str
+    kind: Kind
+    handler: Handler | None
+    operation: WriteOperation[Any, Any] | None
+    max_bytes: int
+    """Of a request, header included. A node has one loop, and a short frame can name a million
+    empty topics: what is decoded takes a hundred times its bytes. Kafka bounds a request by
+    `socket.request.max.bytes` alone, as it has threads for requests; this comes on top."""
+    acl: AclRule | None
+    """What an authorizer asks for; None: everybody may ask. A rule about the cluster is checked before
+    the request is decided, another one by the decision."""
+    on_arrival: Arrival | None = None
+    """What a write changes at the active controller before it waits for its turn."""
+    prepare: Callable[[NodeView, Call], Any] | None = None
+    """What any node does with a write before it waits for its turn; the result is the write's request.
+    None: the request is the message."""
+    carries_data: bool = False
+    """Its response is mostly batches or a part of a snapshot: `check_response_size` does not bound
+    it, and only a leader is asked."""
+
+    @property
+    def forwardable(self) -> bool:
+        """A broker may pass it on in an Envelope."""
+        return self.key in FORWARDABLE
+
+
+def _api_versions(host: NodeView, call: Call) -> Message:
+    message = call.request.message
+    if message is None:
+        low, high = CONTROLLER_API_VERSIONS[18]
+        own = ApiVersionsResponse.ApiVersion(api_key=18, min_version=low, max_version=high)
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
+    assert isinstance(message, ApiVersionsRequest)
+    version = call.request.version
+    if not _is_valid(message, version):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return features.api_versions(
+        served(),
+        version,
+        host.image,
+        host.image_offset,
+        host.applied_control.kraft_version,
+        host.unstable_features,
+    )
+
+
+def _is_valid(message: ApiVersionsRequest, version: int) -> bool:
+    """`ApiVersionsRequest.isValid`. The cluster and the node are named together or not at all.
+
+    A controller does not compare them with its own: only brokers answer REBOOTSTRAP_REQUIRED.
+    """
+    if version >= 5 and (message.cluster_id is None) != (message.node_id == -1):
+        return False
+    return version < 3 or (
+        _is_name(message.client_software_name) and _is_name(message.client_software_version)
+    )
+
+
+def _is_name(text: str) -> bool:
+    """KIP-511: letters, digits, `.` and `-`; the first and the last are letters or digits."""
+    return (
+        bool(text)
+        and all(char.isascii() and (char.isalnum() or char in ".-") for char in text)
+        and text[0].isalnum()
+        and text[-1].isalnum()
+    )
+
+
+def _raft(
+    key: int, name: str, acl: AclRule = CLUSTER_ACTION, *, carries_data: bool = False
+) -> ApiRow:
+    return ApiRow(
+        key,
+        name,
+        Kind.RAFT,
+        ask_core,
+        None,
+        SMALL_REQUEST_BYTES,
+        acl,
+        carries_data=carries_data,
+    )
+
+
+def _read(key: int, name: str, answer: Callable[[Image, Any], Message], acl: AclRule) -> ApiRow:
+    """answer: from the committed image and the request."""
+
+    def handle(host: NodeView, call: Call) -> Message:
+        return answer(host.image, call.message)
+
+    return ApiRow(key, name, Kind.READ, handle, None, BULK_REQUEST_BYTES, acl)
+
+
+def _write(
+    key: int,
+    operation: WriteOperation[Any, Any],
+    acl: AclRule,
+    max_bytes: int,
+    *,
+    on_arrival: Arrival | None = None,
+    prepare: Callable[[NodeView, Call], Any] | None = None,
+) -> ApiRow:
+    return ApiRow(
+        key,
+        operation.name,
+        Kind.WRITE,
+        None,
+        operation,
+        max_bytes,
+        acl,
+        on_arrival=on_arrival,
+        prepare=prepare,
+    )
+
+
+def denied(row: ApiRow, call: Call) -> Message:
+    """The response to a requester without the permission that the API needs on the cluster."""
+    error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    if row.operation is not None:
+        failed: Message = row.operation.failed(call.message, error, None)
+        return failed
+    response = APIS[row.key].response()
+    for name, value in (("error_code", error), ("error_message", error.message)):
+        if hasattr(response, name):
+            setattr(response, name, value)
+    return response
+
+
+def _describe_acls(host: NodeView, call: Call) -> Message:
+    message = call.message
+    assert isinstance(message, DescribeAclsRequest)
+    if not host.has_authorizer:
+        return DescribeAclsResponse(
+            error_code=ErrorCode.SECURITY_DISABLED,
+            error_message="No Authorizer is configured on the broker",
+        )
+    return describe_acls(host.image, message)
+
+
+def _heard(liveness: Liveness, request: BrokerHeartbeatRequest, now_ms: int) -> None:
+    """A heartbeat counts as contact when it arrives: the queue may be long."""
+    liveness.contact(request.broker_id, request.broker_epoch, now_ms)
+
+
+def _change_loggers(host: NodeView, call: Call) -> IncrementalAlterConfigs:
+    is_allowed = host.may(call, AclOperation.CLUSTER_ACTION, AclResource.CLUSTER, CLUSTER_NAME)
+    return change_loggers(host.loggers, host.node_id, call.message, is_allowed=is_allowed)
+
+
+def _describe_configs(host: NodeView, call: Call) -> Message:
+    message = call.message
+    assert isinstance(message, DescribeConfigsRequest)
+
+    def may(resource: AclResource, name: str) -> bool:
+        return host.may(call, AclOperation.DESCRIBE_CONFIGS, resource, name)
+
+    return describe_configs(host.image, message, host.configs, host.loggers.levels(), may)
+
+
+def _describe_topic_partitions(host: NodeView, call: Call) -> Message:
+    message = call.message
+    assert isinstance(message, DescribeTopicPartitionsRequest)
+
+    def may(name: str) -> bool:
+        return host.may(call, AclOperation.DESCRIBE, AclResource.TOPIC, name)
+
+    try:
+        return describe_topic_partitions(host.image, message, may)
+    except ApiError as error:
+        return _failed_topics(message, error)
+
+
+def _failed_topics(
+    request: DescribeTopicPartitionsRequest, error: ApiError
+) -> DescribeTopicPartitionsResponse:
+    """The response has no error of its own: each topic has one (`getErrorResponse`)."""
+    topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+    return DescribeTopicPartitionsResponse(
+        topics=[topic(name=each.name, error_code=error.error) for each in request.topics]
+    )
+
+
+def _list_config_resources(host: NodeView, call: Call) -> Message:
+    message = call.message
+    assert isinstance(message, ListConfigResourcesRequest)
+    return list_config_resources(host.image, message, call.request.version)
+
+
+ROWS: Final[tuple[ApiRow, ...]] = (
+    _raft(1, "Fetch", carries_data=True),
+    ApiRow(18, "ApiVersions", Kind.CONNECTION, _api_versions, None, SMALL_REQUEST_BYTES, None),
+    _write(19, CREATE_TOPICS, _topic(AclOperation.CREATE), BULK_REQUEST_BYTES),
+    _write(20, DELETE_TOPICS, _topic(AclOperation.DELETE), BULK_REQUEST_BYTES),
+    ApiRow(29, "DescribeAcls", Kind.READ, _describe_acls, None, SMALL_REQUEST_BYTES, DESCRIBE),
+    _write(30, CREATE_ACLS, ALTER, BULK_REQUEST_BYTES),
+    _write(31, DELETE_ACLS, ALTER, BULK_REQUEST_BYTES),
+    ApiRow(
+        32,
+        "DescribeConfigs",
+        Kind.READ,
+        _describe_configs,
+        None,
+        SMALL_REQUEST_BYTES,  # an answer is a hundred times its request, and is made at once
+        DESCRIBE_THEIR_CONFIGS,
+    ),
+    _write(33, ALTER_CONFIGS, ALTER_THEIR_CONFIGS, BULK_REQUEST_BYTES),
+    _write(37, CREATE_PARTITIONS, _topic(AclOperation.ALTER), BULK_REQUEST_BYTES),
+    _write(43, ELECT_LEADERS, ALTER, BULK_REQUEST_BYTES),
+    _write(
+        44,
+        INCREMENTAL_ALTER_CONFIGS,
+        ALTER_THEIR_CONFIGS,
+        BULK_REQUEST_BYTES,
+        prepare=_change_loggers,
+    ),
+    _write(45, ALTER_PARTITION_REASSIGNMENTS, ALTER, BULK_REQUEST_BYTES),
+    _read(46, "ListPartitionReassignments", list_reassignments, DESCRIBE),
+    _read(48, "DescribeClientQuotas", describe_quotas, DESCRIBE_ALL_CONFIGS),
+    _write(49, ALTER_CLIENT_QUOTAS, ALTER_ALL_CONFIGS, BULK_REQUEST_BYTES),
+    _read(50, "DescribeUserScramCredentials", describe_scram, DESCRIBE),
+    _write(51, ALTER_USER_SCRAM_CREDENTIALS, ALTER, BULK_REQUEST_BYTES),
+    _raft(52, "Vote"),
+    _raft(53, "BeginQuorumEpoch"),
+    _raft(54, "EndQuorumEpoch"),
+    ApiRow(55, "DescribeQuorum", Kind.RAFT, describe_quorum, None, SMALL_REQUEST_BYTES, DESCRIBE),
+    _write(56, ALTER_PARTITION, CLUSTER_ACTION, ALL_PARTITIONS_BYTES),
+    _write(57, features.UPDATE_FEATURES, ALTER, SMALL_REQUEST_BYTES),
+    ApiRow(ENVELOPE, "Envelope", Kind.CONNECTION, None, None, BULK_REQUEST_BYTES, CLUSTER_ACTION),
+    _raft(59, "FetchSnapshot", carries_data=True),
+    ApiRow(60, "DescribeCluster", Kind.READ, describe_cluster, None, SMALL_REQUEST_BYTES, ALTER),
+    _write(62, BROKER_REGISTRATION, CLUSTER_ACTION, SMALL_REQUEST_BYTES),
+    _write(63, BROKER_HEARTBEAT, CLUSTER_ACTION, SMALL_REQUEST_BYTES, on_arrival=_heard),
+    _write(64, UNREGISTER_BROKER, ALTER, SMALL_REQUEST_BYTES),
+    _write(67, ALLOCATE_PRODUCER_IDS, CLUSTER_ACTION, SMALL_REQUEST_BYTES),
+    _write(70, CONTROLLER_REGISTRATION, CLUSTER_ACTION, SMALL_REQUEST_BYTES),
+    _write(73, ASSIGN_REPLICAS_TO_DIRS, CLUSTER_ACTION, ALL_PARTITIONS_BYTES),
+    ApiRow(
+        74,
+        "ListConfigResources",
+        Kind.READ,
+        _list_config_resources,
+        None,
+        SMALL_REQUEST_BYTES,
+        DESCRIBE_ALL_CONFIGS,
+    ),
+    ApiRow(
+        75,
+        "DescribeTopicPartitions",
+        Kind.READ,
+        _describe_topic_partitions,
+        None,
+        BULK_REQUEST_BYTES,
+        _topic(AclOperation.DESCRIBE),
+    ),
+    _raft(80, "AddRaftVoter", ALTER),
+    _raft(81, "RemoveRaftVoter", ALTER),
+    _raft(82, "UpdateRaftVoter"),
+    _write(94, UNREGISTER_CONTROLLER, ALTER, SMALL_REQUEST_BYTES),
+)
+
+API_TABLE: Final[dict[int, ApiRow]] = {row.key: row for row in ROWS}
+"""By API key."""
+
+
+@cache
+def served() -> tuple[tuple[int, int, int], ...]:
+    """(API key, lowest, highest version) of every row, by key: what ApiVersions advertises."""
+    return tuple((key, *CONTROLLER_API_VERSIONS[key]) for key in sorted(API_TABLE))

@@ -1,0 +1,376 @@
+"""A controller without sockets, threads or clocks: Kafka's requests in, Kafka's responses out.
+
+`step` takes calls, responses of peers and results of the disk. It returns what to send, what to write
+and when to call again. The server and a simulator drive it the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Address, LeaderAndEpoch
+from quorate.base.notes import Warn
+from quorate.controller.activation import Bootstrap
+from quorate.controller.context import Context, ControllerConfig, Rng
+from quorate.controller.head import Head
+from quorate.controller.liveness import Liveness
+from quorate.controller.partition_index import PartitionIndex
+from quorate.metadata.image import Image
+from quorate.node.apis import API_TABLE, ApiRow, denied
+from quorate.node.envelope import envelope_error, unwrap
+from quorate.node.loggers import Loggers, NoLoggers
+from quorate.node.metadata_machine import MetadataMachine
+from quorate.node.own_writes import OwnWrites
+from quorate.node.raft_rpc_inbound import response_to_wire
+from quorate.node.registration import Registrant, Registration, RegistrationSend
+from quorate.node.request_context import ReplicaView
+from quorate.node.requests import ENVELOPE, Call
+from quorate.node.write_queue import WriteQueue
+from quorate.raft import inputs
+from quorate.raft.messages import Request
+from quorate.raft.ready import Send
+from quorate.replica.disk_jobs import Job
+from quorate.replica.proposals import Submit, batch_room
+from quorate.replica.replica import Answer, Input, Replica
+from quorate.replica.state_machine import Now
+from quorate.security.acl import AclOperation, AclResource
+from quorate.security.authorizer import CLUSTER_NAME, Requester, authorize
+from quorate.wire.errors import EncodeError
+from quorate.wire.messages import ControllerRegistrationResponse, EnvelopeResponse
+from quorate.wire.schema import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The response to a RegistrationSend; None: there was none."""
+
+    response: ControllerRegistrationResponse | None
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A call that has no response: close its connection."""
+
+    token: int
+    reason: str
+
+
+NodeInput = Call | Registered | Input
+
+
+@dataclass(slots=True)
+class NodeEffects:
+    """What to do now; `jobs` in order, everything else in any order."""
+
+    answers: list[tuple[int, bytes]] = field(default_factory=list)
+    """(token of the call, frame)."""
+    committed: list[tuple[int, int]] = field(default_factory=list)
+    """(token of the call, end offset) of each write among `answers` that succeeded: the end
+    (exclusive) of the newest record that its response may depend on. -1: it depends on none."""
+    closed: list[Closed] = field(default_factory=list)
+    sends: list[Send] = field(default_factory=list)
+    registrations: list[RegistrationSend] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    leader: LeaderAndEpoch | None = None
+    notes: list[str] = field(default_factory=list)
+    wake_at_ms: int | None = None
+    stopped: bool = False
+    faulted: str | None = None
+    errors: int = 0
+    """Faults that did not end the node (`MetadataErrorCount`)."""
+
+    def answer(self, call: Call, message: Message) -> None:
+        """Answer the call. Where the version of the request has no field for what the response says,
+        close the connection, as Kafka does."""
+        try:
+            self.answers.append((call.token, call.encode(message)))
+        except EncodeError as error:
+            self.closed.append(Closed(call.token, f"its response cannot be encoded: {error}"))
+
+
+class ControllerNode(ReplicaView):
+    """One node of a quorum that keeps Kafka's metadata. It has no socket, thread or clock.
+
+    A checker may look at `head`, `image` and `pending_offset` after each step, and at
+    `NodeEffects.committed`.
+    """
+
+    def __init__(
+        self,
+        replica: Replica,
+        machine: MetadataMachine,
+        registrant: Registrant,
+        rng: Rng,
+        bootstrap: Bootstrap | None = None,
+        config: ControllerConfig | None = None,
+        loggers: Loggers | None = None,
+    ) -> None:
+        """rng: for the ids that decisions give away, and for placement; config: None for Kafka's
+        defaults; loggers: of the process, None for none."""
+        self.replica = replica
+        self.machine = machine
+        self.node_id = replica.config.node_id
+        self.cluster_id = replica.config.cluster_id
+        self.unstable_features = registrant.unstable_features
+        self.now = Now(0, 0)
+        self._config = config or ControllerConfig(
+            self.node_id, self.cluster_id, registrant.unstable_features
+        )
+        self.configs = self._config.configs
+        self.loggers = loggers or NoLoggers()
+        self.liveness = Liveness(self._config.session_timeout_ms)
+        self._rng = rng
+        room = batch_room(replica.config.limits.batch_bytes)
+        self._writes = WriteQueue(machine.head, room, self._context, lambda: self.leader_id)
+        self._own_writes = OwnWrites(registrant, bootstrap or Bootstrap(), self._config)
+        self._registration = Registration(registrant)
+        self._next = 0
+        self._asked: dict[int, Call] = {}
+        self._inbox: list[Input] = []
+
+    def step(self, happened: Iterable[NodeInput], now: Now) -> NodeEffects:
+        """Take everything that happened. Raises QuorateError where the state machine does.
+
+        1. Calls are answered, handed to the core, or decided; a decision in steps goes on.
+        2. The replica steps. Its answers and the outcomes of writes go out.
+        3. A change of leadership is passed to the write queue. What that submits, and what the
+           active controller writes unasked, makes another step of the replica.
+        """
+        self.now = now
+        effects = NodeEffects()
+        self._take(happened, effects)
+        writes = self._writes
+        writes.resume(now.monotonic_ms)
+        while True:
+            if writes.has_output:
+                self._drain(effects)
+            taken, self._inbox = self._inbox, []
+            done = self.replica.step(taken, now)
+            effects.sends.extend(done.sends)
+            effects.jobs.extend(done.jobs)
+            effects.notes.extend(done.notes)
+            effects.leader = done.leader or effects.leader
+            effects.stopped, effects.faulted = done.stopped, done.faulted
+            self._answer(done.answers, effects)
+            for outcome in done.outcomes:
+                writes.settle(outcome)
+            self._follow_leadership()
+            if writes.has_output:
+                self._drain(effects)
+            if not self._inbox or effects.stopped or effects.faulted:
+                break
+        self._register(effects)
+        effects.wake_at_ms = done.wake_at_ms
+        # What this node writes unasked waits for a decision in steps: its time may have passed.
+        own_at_ms = None if writes.is_deciding else self._own_writes.wake_at_ms
+        for at_ms in (
+            self._registration.wake_at_ms,
+            own_at_ms,
+            writes.wake_at_ms(now.monotonic_ms),
+        ):
+            if at_ms is not None and (effects.wake_at_ms is None or at_ms < effects.wake_at_ms):
+                effects.wake_at_ms = at_ms
+        return effects
+
+    # -- calls --------------------------------------------------------------------------------
+    def _take(self, happened: Iterable[NodeInput], effects: NodeEffects) -> None:
+        for item in happened:
+            if isinstance(item, Call):
+                self._call(item, effects)
+            elif isinstance(item, Registered):
+                self._registered(item, effects)
+            else:
+                if isinstance(item, inputs.Shutdown):
+                    self._writes.shut_down()
+                self._inbox.append(item)
+
+    def _call(self, call: Call, effects: NodeEffects) -> None:
+        if call.request.api_key == ENVELOPE and self._may(API_TABLE[ENVELOPE], call):
+            # Any node but the leader refuses the Envelope whatever is inside, also what it would
+            # answer itself: a broker goes on to send here until it gets NOT_CONTROLLER.
+            opened = unwrap(call) if self._leads else ErrorCode.NOT_CONTROLLER
+            if isinstance(opened, ErrorCode):
+                effects.answer(call, EnvelopeResponse(error_code=opened))
+                return
+            call = opened
+        row = API_TABLE.get(call.request.api_key)
+        if row is None:
+            reason = f"api key {call.request.api_key} is not served by this node"
+            effects.closed.append(Closed(call.token, reason))
+        elif not self._may(row, call):
+            effects.answer(call, denied(row, call))
+        elif row.operation is not None:
+            if row.on_arrival is not None and self._writes.is_active:
+                row.on_arrival(self.liveness, call.message, self.now.monotonic_ms)
+            request = call.message if row.prepare is None else row.prepare(self, call)
+            self._writes.add(row.operation, request, call, self.now.monotonic_ms)
+        elif row.handler is not None:
+            answer = row.handler(self, call)
+            if answer is not None:
+                self._reply(call, answer, effects)
+
+    def _may(self, row: ApiRow, call: Call) -> bool:
+        """Whether the requester has the permission that the API needs on the cluster. Other
+        permissions are asked for by the decision, item by item."""
+        rule = row.acl
+        if rule is None or rule.resource is not AclResource.CLUSTER:
+            return True
+        return self.may(call, rule.operation, rule.resource, CLUSTER_NAME)
+
+    def may(self, call: Call, operation: AclOperation, resource: AclResource, name: str) -> bool:
+        config = self._config.authorizer
+        if config is None:
+            return True
+        if self.image.features.metadata_version is None:
+            # The entries are not known yet: only super users may ask (`AuthorizerNotReadyException`).
+            return call.principal in config.super_users
+        requester = Requester(call.principal, call.host)
+        return authorize(self.image, config, requester, operation, resource, name)
+
+    @property
+    def _leads(self) -> bool:
+        return self.replica.core.leader.leader_id == self.node_id
+
+    def _reply(self, call: Call, answer: Message, effects: NodeEffects) -> None:
+        error = getattr(answer, "error_code", ErrorCode.NONE)
+        if call.envelope is not None and error == ErrorCode.NOT_CONTROLLER:
+            self._refuse_envelope(call, effects)
+        else:
+            effects.answer(call, answer)
+
+    def _refuse_envelope(self, call: Call, effects: NodeEffects) -> None:
+        """The broker sends the request to the next controller (`RequestChannel.buildResponse`)."""
+        frame = envelope_error(call, ErrorCode.NOT_CONTROLLER)
+        effects.answers.append((call.token, frame))
+
+    def _answer(self, answers: Sequence[Answer], effects: NodeEffects) -> None:
+        for answer in answers:
+            call = self._asked.pop(answer.reply_to)
+            message = response_to_wire(answer.response, answer.data, call.asked)
+            self._reply(call, message, effects)
+
+    # -- writes -------------------------------------------------------------------------------
+    def _follow_leadership(self) -> None:
+        """Report to the write queue whether the replica leads; add what this node writes unasked."""
+        writes, now_ms = self._writes, self.now.monotonic_ms
+        if writes.leadership_changed(self.replica.leading_epoch):
+            self.liveness.activate(writes.head.image.cluster, now_ms)
+            operation, request = self._own_writes.lead(now_ms)
+            writes.add(operation, request, None, now_ms)
+        if not writes.is_active:
+            self._own_writes.follow()
+        elif not writes.is_deciding:
+            for operation, request in self._own_writes.due(now_ms, writes.head.image):
+                writes.add(operation, request, None, now_ms)
+
+    def _drain(self, effects: NodeEffects) -> None:
+        """Take what the write queue has: for the replica, for clients, and for the log."""
+        writes = self._writes
+        self._inbox.extend(writes.inputs)
+        writes.inputs.clear()
+        effects.notes.extend(writes.notes)
+        writes.notes.clear()
+        for operation, result in writes.own_results:
+            self._own_writes.done(operation, result, self.now.monotonic_ms)
+        writes.own_results.clear()
+        effects.errors, writes.faults = effects.errors + writes.faults, 0
+        for response in writes.responses:
+            call = response.call
+            if response.error == ErrorCode.NONE:
+                effects.committed.append((call.token, response.offset))
+            if call.envelope is not None and response.error == ErrorCode.NOT_CONTROLLER:
+                self._refuse_envelope(call, effects)
+            else:
+                effects.answer(call, response.message)
+        writes.responses.clear()
+
+    def _context(self, call: Call | None) -> Context:
+        in_work = sum(len(item.values) for item in self._inbox if isinstance(item, Submit))
+        request = None if call is None else call.request
+        return Context(
+            config=self._config,
+            control=self.replica.core.voters,
+            time_ms=self.now.wall_ms,
+            rng=self._rng,
+            liveness=self.liveness,
+            monotonic_ms=self.now.monotonic_ms,
+            next_offset=self.replica.next_offset + in_work + self._writes.unsubmitted_records,
+            version=0 if request is None else request.version,
+            is_forwarded=call is not None and call.envelope is not None,
+            listener="" if call is None else call.listener,
+            requester=None if call is None else Requester(call.principal, call.host),
+            image=self.image,
+        )
+
+    @property
+    def head(self) -> Head:
+        """The image that the next decision sees, beside the committed one."""
+        return self.machine.head
+
+    @property
+    def pending_offset(self) -> int:
+        """End (exclusive) of the newest write that was proposed and is not committed; the end of
+        what is applied when there is none."""
+        return self.replica.pending_offset
+
+    # -- registration -------------------------------------------------------------------------
+    def _register(self, effects: NodeEffects) -> None:
+        if self.replica.is_loading:
+            return
+        ask = self._registration.poll(self.image, self.active_peer, self.now)
+        if ask is not None:
+            effects.registrations.append(ask)
+
+    @property
+    def active_peer(self) -> tuple[int, Address] | None:
+        """The active controller, when it is another node."""
+        core = self.replica.core
+        leader_id = core.leader.leader_id
+        endpoints = core.leader_endpoints
+        if leader_id in (-1, self.node_id) or not endpoints:
+            return None
+        if self.replica.applied.epoch != core.epoch:
+            return None  # nothing of its epoch is committed yet, so it is not active yet
+        name = self.replica.config.listeners[0].name if self.replica.config.listeners else None
+        found = next((end for end in endpoints if end.name == name), endpoints[0])
+        return leader_id, found.address
+
+    def _registered(self, item: Registered, effects: NodeEffects) -> None:
+        response = item.response
+        succeeded = response is not None and response.error_code == ErrorCode.NONE
+        if response is not None and not succeeded:
+            name = ErrorCode.of(response.error_code).name
+            why = f"{name} {response.error_message or ''}".rstrip()
+            effects.notes.append(Warn(f"The active controller refused our registration: {why}"))
+        self._registration.done(succeeded, self.now)
+
+    # -- what handlers see and do (request_context.NodeView) ------------------------------------------
+    @property
+    def image(self) -> Image:
+        """Everything that is committed, without the records of an open transaction."""
+        return self.machine.image
+
+    @property
+    def index(self) -> PartitionIndex:
+        """Of the partitions of the head image."""
+        return self.machine.head.index
+
+    @property
+    def has_authorizer(self) -> bool:
+        return self._config.authorizer is not None
+
+    @property
+    def image_offset(self) -> int:
+        return self.machine.provenance.offset
+
+    @property
+    def snapshots_loaded(self) -> int:
+        """At the start or from a leader."""
+        return self.machine.snapshots_loaded
+
+    def ask_core(self, call: Call, request: Request) -> None:
+        self._next += 1
+        self._asked[self._next] = call
+        self._inbox.append(inputs.Received(self._next, request))

@@ -1,0 +1,63 @@
+"""Envelope (KIP-590): a request that a broker forwards, with the principal of its client."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.node.apis import API_TABLE, FORWARDABLE
+from quorate.node.request_limits import check_size
+from quorate.node.requests import Call
+from quorate.wire.codec import decode_prefix
+from quorate.wire.errors import WireError
+from quorate.wire.header import decode_request
+from quorate.wire.messages import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
+
+_VERSION: Final = 2
+"""Bytes of the version before a principal."""
+
+
+def unwrap(call: Call) -> Call | ErrorCode:
+    """The request inside an Envelope, or why it is refused (`EnvelopeUtils`)."""
+    message = call.message
+    assert isinstance(message, EnvelopeRequest)
+    principal = _principal(message.request_principal)
+    if principal is None:
+        return ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
+    if len(message.client_host_address) not in (4, 16):
+        return ErrorCode.INVALID_REQUEST
+    try:
+        check_size(message.request_data)
+        request = decode_request(message.request_data)
+    except WireError:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if request.api_key not in FORWARDABLE:
+        return ErrorCode.INVALID_REQUEST
+    if request.api_key not in API_TABLE:
+        # Not INVALID_REQUEST where Kafka's controller would serve it: of that a broker makes
+        # UNKNOWN_SERVER_ERROR. At UNSUPPORTED_VERSION it closes the connection of its client, and
+        # the client asks anew which APIs there are.
+        return ErrorCode.UNSUPPORTED_VERSION
+    host = str(ip_address(message.client_host_address))
+    return Call(call.token, request, call.listener, call, principal, host)
+
+
+def _principal(data: bytes | None) -> str | None:
+    """The principal as `type:name`; None where it cannot be read.
+
+    It is a version and then DefaultPrincipalData (`DefaultKafkaPrincipalBuilder`).
+    """
+    if data is None or data[:_VERSION] != bytes(_VERSION):
+        return None
+    try:
+        found, _ = decode_prefix(DefaultPrincipalData, 0, data, _VERSION)
+    except WireError:
+        return None
+    return f"{found.type}:{found.name}"
+
+
+def envelope_error(call: Call, error: ErrorCode) -> bytes:
+    """The frame that refuses the Envelope around `call`."""
+    assert call.envelope is not None
+    return call.envelope.encode(EnvelopeResponse(error_code=error))

@@ -1,0 +1,54 @@
+"""A request on its way through a node."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quorate.base.frozen import frozen
+from quorate.node.raft_rpc_inbound import Asked
+from quorate.wire.header import WireRequest, encode_response
+from quorate.wire.messages import EnvelopeResponse
+from quorate.wire.schema import Message
+
+ENVELOPE: Final = 58
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""The principal of a connection without authentication."""
+_LENGTH: Final = 4
+"""Bytes of a frame's length."""
+
+
+@frozen
+class Call:
+    """One request: `token` is the driver's, `listener` the name it came on, upper case.
+
+    `envelope` is the call around it when a broker forwarded it.
+    """
+
+    token: int
+    request: WireRequest
+    listener: str
+    envelope: Call | None = None
+    principal: str = ANONYMOUS
+    """Who asks, as `type:name`."""
+    host: str = ""
+    """The client's IP address; inside an Envelope that of the broker's client."""
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(self.request.response_version, self.listener)
+
+    @property
+    def message(self) -> Message:
+        """The decoded request; ApiVersions in an unknown version has none."""
+        assert self.request.message is not None
+        return self.request.message
+
+    def encode(self, answer: Message) -> bytes:
+        """The frame that answers this call."""
+        request = self.request
+        frame = encode_response(
+            answer, request.api_key, request.response_version, request.correlation_id
+        )
+        if self.envelope is None:
+            return frame
+        return self.envelope.encode(EnvelopeResponse(response_data=frame[_LENGTH:]))

@@ -1,0 +1,437 @@
+"""The write path of the active controller: from a request to records, from their commit to the
+response.
+
+1. `add` takes a write. One that asks for nothing is answered at once, by any node. Where this node
+   is not active, or another decision holds the queue, it is refused or queued.
+2. The operation decides on the head image. A decision in steps (a generator) holds the queue and
+   goes on with each `resume`: one step for each step of the node, so that raft requests and reads
+   are answered in between. After it, each `resume` decides a few of the writes that it held up.
+3. The records are encoded, applied to the head and submitted to the replica, in one part or several.
+4. `settle` takes the outcome of each part, in the order of the log. The commit of the last part
+   releases the response. A result without records is released with the write before it.
+5. Leadership is lost: every write fails with NOT_CONTROLLER, and the head is the committed image
+   again. What was submitted may or may not commit. Only this queue reverts the head.
+
+Source: `QuorumController.ControllerWriteEvent`, `DeferredEventQueue`, `EventHandlerExceptionInfo`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from quorate.base.errors import ErrorCode
+from quorate.base.notes import Fault
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.result import (
+    ApiError,
+    KRaftVersionChange,
+    OnException,
+    Part,
+    Result,
+    WriteOperation,
+)
+from quorate.metadata.errors import ReplayError
+from quorate.node.record_parts import encode, part_ends
+from quorate.node.requests import Call
+from quorate.raft import inputs
+from quorate.raft.ready import Refused
+from quorate.replica.proposals import Committed, Submit
+from quorate.wire.schema import Message
+
+NO_CONTROLLER: Final = "No controller appears to be active."
+"""Kafka's text (`ControllerExceptions`)."""
+SHUTTING_DOWN: Final = "The controller is shutting down."
+"""Kafka's text (`EventHandlerExceptionInfo`)."""
+QUEUED_DECISIONS: Final = 16
+"""At most so many queued writes are decided in one step of the node."""
+QUEUED_RECORDS: Final = 1_000
+"""With so many records, or more, of queued writes a step of the node decides no further one."""
+_LOST: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_NOTHING_COMMITTED: Final = -1
+
+
+@dataclass(slots=True)
+class QueuedWrite:
+    """A write on its way. `call` is None for a write of the controller's own."""
+
+    operation: WriteOperation[Any, Any]
+    request: Any
+    call: Call | None
+    deadline_ms: int | None
+    response: Any = None
+    token: int = 0
+    """Of the last part that was submitted; 0: there are no records."""
+
+
+@dataclass(slots=True)
+class WriteResponse:
+    """The response to a call, to be sent now.
+
+    `offset` is the end (exclusive) of the newest record that the response may depend on; it is
+    committed. -1: the write failed, or depends on no record of this leadership.
+    """
+
+    call: Call
+    message: Message
+    error: ErrorCode
+    offset: int
+
+
+class WriteQueue:
+    """Decides one write at a time. After each call, take what is in `inputs`, `responses`, `notes`.
+
+    All times are monotonic, ms.
+    """
+
+    def __init__(
+        self,
+        head: Head,
+        batch_room: int,
+        context: Callable[[Call | None], Context],
+        leader_id: Callable[[], int],
+    ) -> None:
+        """batch_room: bytes of records that fit one batch, as `size_in_batch` counts; leader_id: of
+        the leader that the replica knows, -1 for none."""
+        self.head = head
+        self._room = batch_room
+        self._context = context
+        self.inputs: list[Submit | inputs.UpgradeKRaftVersion | inputs.Resign] = []
+        """For the replica."""
+        self.responses: list[WriteResponse] = []
+        self.own_results: list[tuple[WriteOperation[Any, Any], Any]] = []
+        """The controller's own writes that are done or have failed, with their responses."""
+        self.notes: list[str] = []
+        self.faults = 0
+        """How many decisions ended in an unexpected exception."""
+        self.committed_offset = _NOTHING_COMMITTED
+        """End (exclusive) of the newest write that was committed in this leadership."""
+        self._epoch: int | None = None
+        """The epoch in which this node is the active controller."""
+        self._resigned: int | None = None
+        """The epoch that this node gives up; the replica may still lead in it."""
+        self._leader_id = leader_id
+        self._token = 0
+        self._deciding: tuple[QueuedWrite, Generator[Any, None, Result[Any]]] | None = None
+        self._committed_token = 0
+        """Of the newest part that is committed."""
+        self._raft_token = 0
+        """Of the request to the raft layer that the present decision waits for; 0: none."""
+        self._queued: deque[QueuedWrite] = deque()
+        self._pending: deque[QueuedWrite] = deque()
+        """Decided and not committed. The first one always has records."""
+        self._was_refused = False
+        self._is_shutting_down = False
+
+    @property
+    def has_output(self) -> bool:
+        """There is something in `inputs`, `responses`, `own_results` or `notes`."""
+        return bool(self.inputs or self.responses or self.own_results or self.notes)
+
+    @property
+    def unsubmitted_records(self) -> int:
+        """How many records in `inputs` the replica has not got yet."""
+        return sum(len(item.values) for item in self.inputs if isinstance(item, Submit))
+
+    @property
+    def is_active(self) -> bool:
+        """This node is the active controller."""
+        return self._epoch is not None
+
+    @property
+    def is_deciding(self) -> bool:
+        """A decision in steps is under way: other writes wait."""
+        return self._deciding is not None
+
+    def wake_at_ms(self, now_ms: int) -> int | None:
+        """When to call `resume` at the latest; None: no time decides.
+
+        At once while there is something to decide. While a decision waits for the raft layer, a
+        queued write may time out.
+        """
+        if not self._raft_token:
+            return now_ms if self.is_deciding or self._queued else None
+        deadlines = (write.deadline_ms for write in self._queued)
+        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    @property
+    def unanswered(self) -> int:
+        """How many writes have no response yet."""
+        return len(self._queued) + len(self._pending) + (self._deciding is not None)
+
+    # -- 1. in ----------------------------------------------------------------------------------
+    def add(
+        self, operation: WriteOperation[Any, Any], request: Any, call: Call | None, now_ms: int
+    ) -> None:
+        """Take a write: decide it now, or when its turn comes."""
+        timeout_ms = operation.timeout_ms(request)
+        deadline_ms = None if timeout_ms is None else now_ms + timeout_ms
+        write = QueuedWrite(operation, request, call, deadline_ms)
+        write.response = operation.empty(request)
+        if write.response is not None:
+            self._respond(write, ErrorCode.NONE, _NOTHING_COMMITTED)
+        elif not self.is_active:
+            self._fail(write, ErrorCode.NOT_CONTROLLER, self._wrong_controller())
+        elif self._is_shutting_down:
+            self._fail(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
+        elif self._deciding is not None or self._queued:
+            self._queued.append(write)
+        else:
+            self._decide(write)
+
+    def resume(self, now_ms: int) -> None:
+        """Called once in each step of the node, before its replica steps.
+
+        Queued writes whose deadline has passed fail with REQUEST_TIMED_OUT. The decision that holds
+        the queue takes one more step; without one, the next queued writes are decided.
+        """
+        late = [w for w in self._queued if w.deadline_ms is not None and w.deadline_ms <= now_ms]
+        for write in late:
+            self._queued.remove(write)
+            self._fail(write, ErrorCode.REQUEST_TIMED_OUT, None)
+        if self._raft_token:
+            return
+        if self._deciding is not None:
+            self._advance(None)
+            return
+        submitted = self.unsubmitted_records
+        for _ in range(QUEUED_DECISIONS):
+            # By the property: mypy takes the field for None here, and mypyc casts each read to that.
+            if not self._queued or self.is_deciding:
+                break
+            if self.unsubmitted_records - submitted >= QUEUED_RECORDS:
+                break
+            self._decide(self._queued.popleft())
+
+    def shut_down(self) -> None:
+        """The node begins to shut down: writes that are not decided yet fail, and so do new ones.
+
+        What is decided is answered by its commit, or when the leadership ends.
+        """
+        self._is_shutting_down = True
+        queued, self._queued = self._queued, deque()
+        for write in queued:
+            self._fail(write, ErrorCode.REQUEST_TIMED_OUT, SHUTTING_DOWN)
+
+    # -- 2. decide ------------------------------------------------------------------------------
+    def _decide(self, write: QueuedWrite) -> None:
+        try:
+            decision = write.operation.decide(self.head, write.request, self._context(write.call))
+            if isinstance(decision, Result):
+                self._write(write, decision)
+            else:
+                self._deciding = write, decision
+                self._advance(None)
+        except ApiError as refused:
+            self._fail(write, refused.error, str(refused))
+        except Exception as error:
+            self._fault(write, error)
+
+    def _advance(self, refused: ApiError | None) -> None:
+        """Run the decision in steps up to its next pause or its end."""
+        assert self._deciding is not None
+        write, steps = self._deciding
+        try:
+            wanted = steps.send(None) if refused is None else steps.throw(refused)
+        except StopIteration as end:
+            self._deciding = None
+            self._finish(write, end.value)
+        except ApiError as error:
+            self._deciding = None
+            self._fail(write, error.error, str(error))
+        except Exception as error:
+            self._deciding = None
+            self._fault(write, error)
+        else:
+            if isinstance(wanted, KRaftVersionChange):
+                self._raft_token = self._next_token()
+                self.inputs.append(
+                    inputs.UpgradeKRaftVersion(
+                        self._raft_token, wanted.version, wanted.validate_only
+                    )
+                )
+            elif isinstance(wanted, Part):
+                self._write_part(write, wanted)
+
+    def _write_part(self, write: QueuedWrite, part: Part) -> None:
+        try:
+            self._submit(write, part.records, False)
+        except ApiError as refused:
+            self._deciding = None
+            self._fail(write, refused.error, str(refused))
+        except Exception as error:
+            self._deciding = None
+            self._fault(write, error)
+
+    def _finish(self, write: QueuedWrite, result: Result[Any]) -> None:
+        try:
+            self._write(write, result)
+        except ApiError as refused:
+            self._fail(write, refused.error, str(refused))
+        except Exception as error:
+            self._fault(write, error)
+
+    # -- 3. write -------------------------------------------------------------------------------
+    def _write(self, write: QueuedWrite, result: Result[Any]) -> None:
+        """Raises ApiError where the records fit no batch, ValueError where they are too many."""
+        write.response = result.response
+        if result.records:
+            self._submit(write, result.records, result.atomic)
+        self.notes.extend(result.notes)
+        # Also without records the response waits: the decision has read what is not committed.
+        if self._pending or write.token > self._committed_token:
+            self._pending.append(write)
+        else:
+            self._respond(write, ErrorCode.NONE, self.committed_offset)
+
+    def _submit(self, write: QueuedWrite, records: Sequence[Message], atomic: bool) -> None:
+        version = self.head.image.features.metadata_version
+        values = [encode(record, version) for record in records]
+        bounds = part_ends(write.operation.name, atomic, values, self._room)
+        first = 0
+        for end in bounds:
+            part = values if end - first == len(values) else values[first:end]
+            try:
+                self.head.apply(records[first:end], part)
+            except Exception as error:
+                # Every node would fail to apply it: nothing may be written (a fatal fault of Kafka's).
+                reason = str(error) if isinstance(error, ReplayError) else repr(error)
+                text = f"{write.operation.name} made records that no node can apply: {reason}"
+                raise _UnwritableRecordError(text) from error
+            write.token = self._next_token()
+            self.inputs.append(Submit(write.token, part))
+            first = end
+
+    # -- 4. out ---------------------------------------------------------------------------------
+    def settle(self, outcome: Committed | Refused) -> None:
+        """The replica committed a part, or refused it; or answers a request to the raft layer."""
+        if outcome.token == self._raft_token:
+            self._settle_raft_request(outcome)
+        elif isinstance(outcome, Refused):
+            self._was_refused = True  # `leadership_changed` says whether the leadership is lost
+        else:
+            self._committed(outcome)
+
+    def _committed(self, outcome: Committed) -> None:
+        pending = self._pending
+        self.committed_offset = outcome.end_offset
+        self._committed_token = outcome.token
+        if not pending or pending[0].token != outcome.token:
+            return  # not the last part; or a leadership was lost and the write has failed
+        self._respond(pending.popleft(), ErrorCode.NONE, outcome.end_offset)
+        while pending and not pending[0].token:
+            self._respond(pending.popleft(), ErrorCode.NONE, outcome.end_offset)
+
+    def _settle_raft_request(self, outcome: Committed | Refused) -> None:
+        self._raft_token = 0
+        if isinstance(outcome, Refused):
+            if outcome.error in _LOST:
+                self._was_refused = True
+            else:
+                self._advance(ApiError(outcome.error, outcome.message))
+            return
+        # Of an upgrade that changes nothing, base and end are those of the record in force: far below,
+        # or of an older leadership.
+        if outcome.end_offset > outcome.base_offset:
+            self.committed_offset = outcome.end_offset
+        self._advance(None)
+
+    # -- 5. leadership --------------------------------------------------------------------------
+    def leadership_changed(self, epoch: int | None) -> bool:
+        """Called after each step of the replica with the epoch in which it leads (None: it does not).
+
+        True: this node has just become the active controller.
+        """
+        if epoch == self._epoch and not self._was_refused:
+            return False
+        was_refused, self._was_refused = self._was_refused, False
+        if epoch is not None and epoch == self._resigned:
+            return False
+        if epoch == self._epoch:
+            if was_refused and epoch is not None:
+                # A part is missing in the log, and all that follows was decided on it.
+                self._resign()
+            return False
+        if self._epoch is not None:
+            self._lose()
+        self._epoch = epoch
+        self.head.revert()
+        self.committed_offset = _NOTHING_COMMITTED
+        return epoch is not None
+
+    def _resign(self) -> None:
+        """Give up the leadership (`QuorumController.renounce`)."""
+        assert self._epoch is not None
+        self.inputs.append(inputs.Resign(self._epoch))
+        self._resigned, self._epoch = self._epoch, None
+        self._lose()
+
+    def _lose(self) -> None:
+        """Fail every write, in the order in which they came, and revert the head."""
+        self._epoch = None
+        writes = [*self._pending]
+        self._pending.clear()
+        self._raft_token = 0
+        if self._deciding is not None:
+            write, steps = self._deciding
+            self._deciding = None
+            self._close(write, steps)
+            writes.append(write)
+        for write in writes:
+            self._fail(write, ErrorCode.NOT_CONTROLLER, NO_CONTROLLER)
+        queued, self._queued = self._queued, deque()
+        for write in queued:
+            self._fail(write, ErrorCode.NOT_CONTROLLER, self._wrong_controller())
+        self.head.revert()
+
+    # -- failures -------------------------------------------------------------------------------
+    def _fault(self, write: QueuedWrite, error: Exception) -> None:
+        """An unexpected exception of a decision (`EventHandlerExceptionInfo.fromInternal`)."""
+        on_exception = write.operation.on_exception
+        if on_exception is OnException.END_NODE or isinstance(error, _UnwritableRecordError):
+            raise error
+        is_to_resign = on_exception is OnException.RESIGN
+        self._note_fault(write, error, "resigning" if is_to_resign else "it is tried again later")
+        self._fail(write, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        if is_to_resign:
+            self._resign()
+
+    def _close(self, write: QueuedWrite, steps: Generator[Any, None, Result[Any]]) -> None:
+        """End a decision in steps early. Its clean-up may fail; its write fails anyway."""
+        try:
+            steps.close()
+        except Exception as error:
+            self._note_fault(write, error, "its leadership has ended")
+
+    def _note_fault(self, write: QueuedWrite, error: Exception, then: str) -> None:
+        self.faults += 1
+        text = f"{write.operation.name} failed: {type(error).__name__}: {error}; {then}"
+        self.notes.append(Fault(text))
+
+    def _wrong_controller(self) -> str:
+        """Kafka's texts (`ControllerExceptions.newWrongControllerException`)."""
+        leader_id = self._leader_id()
+        if leader_id < 0:
+            return NO_CONTROLLER
+        return f"The active controller appears to be node {leader_id}."
+
+    def _fail(self, write: QueuedWrite, error: ErrorCode, message: str | None) -> None:
+        write.response = write.operation.failed(write.request, error, message)
+        self._respond(write, error, _NOTHING_COMMITTED)
+
+    def _respond(self, write: QueuedWrite, error: ErrorCode, offset: int) -> None:
+        if write.call is None:
+            self.own_results.append((write.operation, write.response))
+        else:
+            self.responses.append(WriteResponse(write.call, write.response, error, offset))
+
+    def _next_token(self) -> int:
+        self._token += 1
+        return self._token
+
+
+class _UnwritableRecordError(ReplayError):
+    """A decision made a record that no node could apply: the node ends before it is written."""
