@@ -1,1 +1,75 @@
+"""Clients of a cluster: the admin client, connections, results, configuration, voter set changes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.base.lazy import load_lazily
+
+if TYPE_CHECKING:
+    from quorate.client.admin import (
+        Admin,
+        AsyncAdmin,
+        ClientConfig,
+        NoReachableNodeError,
+        NotLoadedError,
+    )
+    from quorate.client.alter import AlterError, QuorumView, Targets, steps_to
+    from quorate.client.config import BootstrapError, client_config
+    from quorate.client.connection import (
+        ClientError,
+        ConnectError,
+        Connection,
+        NoResponseError,
+        UnsupportedVersionError,
+    )
+    from quorate.client.results import (
+        ClusterDescription,
+        FeatureMetadata,
+        MismatchedEndpointTypeError,
+        NodeDescription,
+        QuorumInfo,
+        ReplicaStatus,
+        RequestFailedError,
+        UnsupportedEndpointTypeError,
+    )
+else:
+    __getattr__ = load_lazily(
+        __name__,
+        {
+            "admin": "Admin AsyncAdmin ClientConfig NoReachableNodeError NotLoadedError",
+            "alter": "AlterError QuorumView Targets steps_to",
+            "config": "BootstrapError client_config",
+            "connection": "ClientError ConnectError Connection NoResponseError "
+            "UnsupportedVersionError",
+            "results": "ClusterDescription FeatureMetadata MismatchedEndpointTypeError "
+            "NodeDescription QuorumInfo ReplicaStatus RequestFailedError UnsupportedEndpointTypeError",
+        },
+    )
+
+__all__ = [
+    "Admin",
+    "AlterError",
+    "AsyncAdmin",
+    "BootstrapError",
+    "ClientConfig",
+    "ClientError",
+    "ClusterDescription",
+    "ConnectError",
+    "Connection",
+    "FeatureMetadata",
+    "MismatchedEndpointTypeError",
+    "NoReachableNodeError",
+    "NoResponseError",
+    "NodeDescription",
+    "NotLoadedError",
+    "QuorumInfo",
+    "QuorumView",
+    "ReplicaStatus",
+    "RequestFailedError",
+    "Targets",
+    "UnsupportedEndpointTypeError",
+    "UnsupportedVersionError",
+    "client_config",
+    "steps_to",
+]

@@ -1,7 +1,8 @@
-"""Carrying out a plan to reach another voter set (KIP-595's AlterQuorum over KIP-853's steps).
+"""Reach another voter set by single steps: KIP-595's AlterQuorum with the requests of KIP-853.
 
-Before each step the plan is made anew from what the leader says then: a leader change, a cancelled
-run or another operator's change only alters what is left to do.
+The plan is computed again before each step, from the current state of the quorum. So the client
+keeps no state: after a leader change, an interrupted run or another operator's change, it plans only
+the steps that remain (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -13,42 +14,43 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey, uuid_to_text
-from quorate.client.admin import Admin, Quorum
+from quorate.client.admin.client import Admin
+from quorate.client.results import QuorumInfo
 from quorate.raft.alter import AddStep, Step, plan
 
 LIVE_WITHIN_MS: Final = 10_000
-"""A replica that fetched so recently counts as alive; Kafka's fetch timeout is 2000 ms."""
+"""A replica that fetched within this time counts as alive; Kafka's fetch timeout is 2000 ms."""
 
-PATIENCE_S: Final = 5.0
-"""How long a replica may be silent before it counts as gone: a new leader hears of the old one's
-voters and observers when they have found it, which takes a fetch timeout."""
-COMMITTED_WITHIN_S: Final = 30.0
-"""How long the last change in a log may stay uncommitted: a leader that no majority follows has
-resigned by then."""
-_LOOK_S: Final = 0.1
+FETCH_WAIT_S: Final = 5.0
+"""How long to wait for a replica's first Fetch to a new leader.
+
+Voters and observers of the old leader find the new one after a fetch timeout."""
+COMMIT_WAIT_S: Final = 30.0
+"""How long to wait until a voter set is committed: by then a leader without a majority resigned."""
+_POLL_S: Final = 0.1
 
 Targets = Mapping[ReplicaKey, Address | None]
-"""The wanted voters; those that are voters already need no address."""
+"""The target voter set; a key that is a voter already needs no address."""
 
 
 class AlterError(QuorateError):
-    """A step could not be taken; says what to do first."""
+    """A step cannot be taken. The message says what to do first."""
 
 
-def steps_to(quorum: Quorum, targets: Targets) -> tuple[Step, ...]:
-    """The steps from the quorum as it is, in order; empty when the target is reached.
+def steps_to(quorum: QuorumInfo, targets: Targets) -> tuple[Step, ...]:
+    """The remaining steps in order; empty when the target is reached.
 
-    Raises CannotAlter when there is no safe way.
+    Raises AlterVotersError when no safe order of steps exists.
     """
     voters = (voter.key for voter in quorum.voters)
-    return plan(voters, targets, quorum.leader_id, live(quorum))
+    return plan(voters, targets, quorum.leader_id, live_replicas(quorum))
 
 
-class View:
-    """A quorum in the eyes of a leader that has had the time to hear of its voters.
+class QuorumView:
+    """The quorum as described by a leader that its voters had time to reach.
 
-    A new leader has heard of nobody: for a moment all the others look dead, and the majority that
-    a plan must keep looks lost.
+    A new leader has received no Fetch yet: every other voter looks dead, and the majority that a plan
+    must preserve looks lost. `look` waits for the first Fetches.
     """
 
     def __init__(self, admin: Admin) -> None:
@@ -58,22 +60,24 @@ class View:
         self._newest: tuple[int, frozenset[ReplicaKey]] | None = None
         self._newest_end = 0
 
-    def look(self) -> Quorum:
-        """The quorum as it is; waits PATIENCE_S at most, once a leader, for who never fetched."""
+    def look(self) -> QuorumInfo:
+        """Describe the quorum; waits once per leader, up to FETCH_WAIT_S, for every voter's Fetch."""
         while True:
             quorum = self.admin.describe_quorum()
             if quorum.leader_epoch != self._epoch:
                 self._epoch = quorum.leader_epoch
-                self._until = time.monotonic() + PATIENCE_S
-            heard = all(voter.last_fetch_ms >= 0 for voter in quorum.voters)
-            if heard or time.monotonic() >= self._until:
+                self._until = time.monotonic() + FETCH_WAIT_S
+            all_fetched = all(voter.last_fetch_ms >= 0 for voter in quorum.voters)
+            if all_fetched or time.monotonic() >= self._until:
                 return quorum
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
 
-    def is_committed(self, quorum: Quorum) -> bool:
-        """Will this voter set stay? A leader tells of the newest in its log, committed or not.
+    def is_committed(self, quorum: QuorumInfo) -> bool:
+        """Whether this voter set is committed. `quorum` must come from `look`.
 
-        It was in the log when it was first seen under this leader, so behind that log's end then.
+        A leader describes the newest voter set in its log, even an uncommitted one (KIP-853). The set
+        was in the log when this leader first described it, so it lies below the log end offset of
+        that moment. It is committed when the high watermark reaches that offset.
         """
         seen = quorum.leader_epoch, frozenset(voter.key for voter in quorum.voters)
         if seen != self._newest:
@@ -81,39 +85,39 @@ class View:
         return quorum.high_watermark >= self._newest_end
 
 
-def live(quorum: Quorum) -> frozenset[ReplicaKey]:
-    """The replicas that the leader heard from lately, itself included."""
+def live_replicas(quorum: QuorumInfo) -> frozenset[ReplicaKey]:
+    """The replicas that fetched from the leader within LIVE_WITHIN_MS, and the leader itself."""
     now_ms = quorum.leader.last_fetch_ms
     rows = (*quorum.voters, *quorum.observers)
     return frozenset(row.key for row in rows if now_ms - row.last_fetch_ms <= LIVE_WITHIN_MS)
 
 
-def unheard(quorum: Quorum, steps: Iterable[Step]) -> tuple[AddStep, ...]:
-    """The steps that would fail now, as the leader does not hear from whom they add."""
-    heard = live(quorum)
-    return tuple(step for step in steps if isinstance(step, AddStep) and step.voter not in heard)
+def steps_without_fetches(quorum: QuorumInfo, steps: Iterable[Step]) -> tuple[AddStep, ...]:
+    """The steps that would fail now because the new voter does not fetch from the leader."""
+    live = live_replicas(quorum)
+    return tuple(step for step in steps if isinstance(step, AddStep) and step.voter not in live)
 
 
-def why_unheard(step: AddStep, targets: Targets) -> str:
-    """What is missing for the step, and what to do."""
+def no_fetch_message(step: AddStep, targets: Targets) -> str:
+    """Why the step cannot be taken, and what to do."""
     return (
-        f"Cannot {step_text(step, targets)}: the leader does not hear from it. Format it with "
+        f"Cannot {step_text(step, targets)}: it does not fetch from the leader. Format it with "
         "--no-initial-controllers, start it, and check that 'describe --replication' shows it "
         "as an observer with this directory id"
     )
 
 
-def why_uncommitted(quorum: Quorum) -> str:
-    """What the log has and the quorum has not, and what to do."""
+def not_committed_message(quorum: QuorumInfo) -> str:
+    """Why the target voter set is not committed, and what to do."""
     return (
-        f"The log of leader {quorum.leader_id} has the voters that are wanted, but the quorum has "
-        f"committed it to offset {quorum.high_watermark} only, for {COMMITTED_WITHIN_S:.0f} s: see "
-        "'describe --replication' for who does not fetch, and give the same command again"
+        f"The log of leader {quorum.leader_id} holds the target voters, but for "
+        f"{COMMIT_WAIT_S:.0f} s the high watermark has stayed at {quorum.high_watermark}: see "
+        "'describe --replication' for replicas that do not fetch, and run the command again"
     )
 
 
 def step_text(step: Step, targets: Targets) -> str:
-    """`add controller 4 with directory id ... at host:port`."""
+    """The step as text: `add controller 4 with directory id ... at host:port`."""
     key = step.voter
     text = f"controller {key.id} with directory id {uuid_to_text(key.directory_id)}"
     if isinstance(step, AddStep):
@@ -121,30 +125,30 @@ def step_text(step: Step, targets: Targets) -> str:
     return f"remove {text}"
 
 
-def addresses_to_know(
-    bootstrap: Iterable[Address], quorum: Quorum, targets: Targets
+def new_bootstrap_addresses(
+    bootstrap: Iterable[Address], quorum: QuorumInfo, targets: Targets
 ) -> tuple[Address, ...]:
-    """Where the voters of `targets` are, if `bootstrap` leads to voters now and to none of them.
+    """The target voters' addresses, if `bootstrap` names current voters but no target voter.
 
-    Else empty: also when nobody is known at the addresses of `bootstrap`, as behind a proxy.
+    Empty otherwise: also when `bootstrap` names no known voter, as behind a proxy.
     """
     staying: list[Address] = [address for address in targets.values() if address is not None]
     leaving: list[Address] = []
     for voter in quorum.voters:
         side = staying if voter.key in targets else leaving
         side += [listener.address for listener in quorum.listeners.get(voter.key.id, ())]
-    asked = tuple(bootstrap)
-    if _meet(asked, staying) or not _meet(asked, leaving):
+    known = tuple(bootstrap)
+    if _overlap(known, staying) or not _overlap(known, leaving):
         return ()
     return tuple(dict.fromkeys(staying))
 
 
-def _meet(some: Iterable[Address], others: Iterable[Address]) -> bool:
+def _overlap(some: Iterable[Address], others: Iterable[Address]) -> bool:
     return any(_is_same(one, other) for one in some for other in others)
 
 
 def _is_same(one: Address, other: Address) -> bool:
-    """By name, or by what the names stand for here."""
+    """Whether both have the same port, and the same host name or a common IP address."""
     if one == other:
         return True
     return one.port == other.port and not _ips(one.host).isdisjoint(_ips(other.host))
@@ -158,35 +162,39 @@ def _ips(host: str) -> frozenset[str]:
 
 
 def alter(
-    view: View,
+    view: QuorumView,
     targets: Targets,
     on_step: Callable[[Step, int], None],
     on_done: Callable[[Step], None],
-) -> Quorum:
-    """Reach the target; the quorum as it is then.
+) -> QuorumInfo:
+    """Take steps until the voter set is `targets`; returns the quorum of that moment.
 
-    `on_step` is told each step and how many follow before it is taken, `on_done` when it is
-    committed. Whoever is to be added and is not heard of is waited for before any step, so that no
-    voter goes for one that never comes. Raises AlterError, CannotAlter or ClientError; what was
-    committed until then stays.
+    `on_step` gets each step before it is taken, and the number of steps after it; `on_done` gets it
+    when it is committed. Raises AlterError, AlterVotersError or ClientError; steps that are committed
+    stay.
     """
     began = time.monotonic()
     while True:
+        # 1. Plan again: the leader or the voter set may have changed since the last step.
         quorum = view.look()
         steps = steps_to(quorum, targets)
+        # 2. The target is reached once it is committed, not when it is in the leader's log.
         if not steps:
             if view.is_committed(quorum):
                 return quorum
-            if time.monotonic() >= began + COMMITTED_WITHIN_S:
-                raise AlterError(why_uncommitted(quorum))
-            time.sleep(_LOOK_S)
+            if time.monotonic() >= began + COMMIT_WAIT_S:
+                raise AlterError(not_committed_message(quorum))
+            time.sleep(_POLL_S)
             continue
-        absent = unheard(quorum, steps)
-        if absent and time.monotonic() < began + PATIENCE_S:
-            time.sleep(_LOOK_S)
+        # 3. Wait until every new voter fetches, before the first step: else a voter would be removed
+        #    for a replacement that never joins.
+        absent = steps_without_fetches(quorum, steps)
+        if absent and time.monotonic() < began + FETCH_WAIT_S:
+            time.sleep(_POLL_S)
             continue
         if absent:
-            raise AlterError(why_unheard(absent[0], targets))
+            raise AlterError(no_fetch_message(absent[0], targets))
+        # 4. Take one step; the request returns when it is committed.
         step = steps[0]
         if isinstance(step, AddStep):
             listener = _listener(quorum, step, targets)
@@ -199,10 +207,10 @@ def alter(
         began = time.monotonic()
 
 
-def _listener(quorum: Quorum, step: AddStep, targets: Targets) -> Listener:
-    """Where the new voter is; its listener has the name of the leader's first.
+def _listener(quorum: QuorumInfo, step: AddStep, targets: Targets) -> Listener:
+    """The new voter's listener, named like the leader's first one.
 
-    Raises AlterError when that is not known.
+    Raises AlterError when the address or the leader's listener is unknown.
     """
     address = targets[step.voter]
     listeners = quorum.listeners.get(quorum.leader_id, ())

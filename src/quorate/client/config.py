@@ -1,43 +1,93 @@
-"""How a tool reaches a cluster: its bootstrap list and a file of Kafka's client properties."""
+"""Client configuration of a tool: a bootstrap list and a file of Kafka's client properties.
+
+The whole file is checked, even keys that the tools do not use: types, ranges, choices and messages are
+those of `AdminClientConfig.configDef` of Kafka 4.3.1. So the first tool that reads a shared file finds
+its mistakes. An interop test compares the table. Keys of TLS and SASL are not checked: the tools do not
+support them.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
-from quorate.client.admin import ClientConfig
-from quorate.node.host_port import parse_host_port
+from quorate.client.admin.routing import ClientConfig
+from quorate.config.host_port import parse_host_port
 
 if TYPE_CHECKING:
-    from quorate.node.settings import Settings
+    from quorate.config.settings import Settings
 
 CONTROLLERS: Final = "bootstrap.controllers"
 SERVERS: Final = "bootstrap.servers"
+RANGES: Final = """\
+BOOLEAN: enable.metrics.push
+INT -1..: send.buffer.bytes receive.buffer.bytes
+INT 0..: retries request.timeout.ms default.api.timeout.ms
+INT 1..: metrics.num.samples
+LONG 0..: metadata.max.age.ms reconnect.backoff.ms reconnect.backoff.max.ms retry.backoff.ms
+    retry.backoff.max.ms metrics.sample.window.ms metadata.recovery.rebootstrap.trigger.ms
+LONG ..: socket.connection.setup.timeout.ms socket.connection.setup.timeout.max.ms
+    connections.max.idle.ms
+"""
+"""Lines of `TYPE LOWEST..HIGHEST: KEYS`, as `value_ranges` reads them."""
+
+CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "client.dns.lookup": ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    "metrics.recording.level": ("INFO", "DEBUG", "TRACE"),
+}
+_VOTER_ID: Final = re.compile(r"\d+@")
+_RECOVERY: Final = ("REBOOTSTRAP", "NONE")
 
 
 class BootstrapError(QuorateError):
-    """A bootstrap list that cannot be used."""
+    """An invalid bootstrap list."""
 
 
 def client_config(
     settings: Settings | None, servers: str | None = None, controllers: str | None = None
 ) -> ClientConfig:
-    """The configuration from `host:port,...` of brokers or of controllers, and the file's keys.
+    """Build the configuration from a bootstrap list and the file's keys.
 
-    Exactly one of the two lists is given. Raises BootstrapError or ConfigError.
+    `servers` (brokers) or `controllers` is given as `host:port,...`, and replaces both lists of the
+    file (`CommandLineUtils.initializeBootstrapProperties`). Raises BootstrapError unless there is
+    exactly one list, and ConfigError for an invalid file.
     """
-    if controllers is None:
-        config = ClientConfig(_addresses(SERVERS, servers or ""), controllers=False)
-    else:
+    if servers is None and controllers is None and settings is not None:
+        servers = settings.text(SERVERS) or None
+        controllers = settings.text(CONTROLLERS) or None
+    if servers is not None and controllers is not None:
+        raise BootstrapError(f"You cannot set both {SERVERS} and {CONTROLLERS}")
+    if controllers is not None:
         config = ClientConfig(_addresses(CONTROLLERS, controllers), controllers=True)
+    elif servers is not None:
+        config = ClientConfig(_addresses(SERVERS, servers), controllers=False)
+    else:
+        raise BootstrapError(f"You must set either {SERVERS} or {CONTROLLERS}")
     return config if settings is None else _with_settings(config, settings)
+
+
+def with_timeout(config: ClientConfig, seconds: float | None) -> ClientConfig:
+    """The configuration with a limit for each call; None keeps its own."""
+    if seconds is None:
+        return config
+    limit = max(round(seconds * 1000), 1)
+    return config._replace(
+        default_api_timeout_ms=limit,
+        request_timeout_ms=min(limit, config.request_timeout_ms),
+        connect_timeout_ms=min(limit, config.connect_timeout_ms),
+        unreachable_after_ms=min(limit, config.unreachable_after_ms),
+    )
 
 
 def _addresses(name: str, text: str) -> tuple[Address, ...]:
     found = []
     for entry in filter(None, (entry.strip() for entry in text.split(","))):
-        address = parse_host_port(entry)
+        # A list of voters, `1@host:port,...`, names controllers too (KIP-853, an early version).
+        voter = _VOTER_ID.match(entry) if name == CONTROLLERS else None
+        address = parse_host_port(entry[voter.end() :] if voter else entry)
         if address is None:
             raise BootstrapError(f"Invalid url in {name}: {entry} (it must be host:port)")
         found.append(address if address.host else address._replace(host="localhost"))
@@ -47,13 +97,10 @@ def _addresses(name: str, text: str) -> tuple[Address, ...]:
 
 
 def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
-    # Here, for most calls of a tool have no file, and all are to start at once.
-    from quorate.client.keys import check_client_keys
-
     check_client_keys(settings)
     protocol = settings.text("security.protocol") or "PLAINTEXT"
     if protocol.upper() != "PLAINTEXT":
-        settings.invalid("security.protocol", protocol, "quorate's tools speak PLAINTEXT only")
+        settings.invalid("security.protocol", protocol, "quorate's tools support PLAINTEXT only")
 
     def ms(key: str, default: int) -> int:
         value = settings.integer(key, default, at_least=0)
@@ -64,5 +111,19 @@ def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
         default_api_timeout_ms=ms("default.api.timeout.ms", config.default_api_timeout_ms),
         request_timeout_ms=ms("request.timeout.ms", config.request_timeout_ms),
         retry_backoff_ms=ms("retry.backoff.ms", config.retry_backoff_ms),
+        retry_backoff_max_ms=ms("retry.backoff.max.ms", config.retry_backoff_max_ms),
         connect_timeout_ms=ms("socket.connection.setup.timeout.ms", config.connect_timeout_ms),
     )
+
+
+def check_client_keys(settings: Settings) -> None:
+    """Raise ConfigError for the first value that Kafka's clients would refuse."""
+    # Imported here: most calls of a tool have no file, and should not pay for a large module.
+    from quorate.client.value_ranges import check_values
+
+    check_values(settings, RANGES, CHOICES)
+    recovery = settings.text("metadata.recovery.strategy")
+    if recovery is not None and recovery.upper() not in _RECOVERY:
+        choices = ", ".join(_RECOVERY)
+        reason = f"String must be one of (case insensitive): {choices}"
+        settings.invalid("metadata.recovery.strategy", recovery, reason)

@@ -1,4 +1,7 @@
-"""One blocking connection to a node: what a command line tool needs, and quick to start."""
+"""A blocking connection to one node, for command line tools.
+
+Blocking sockets start faster than asyncio, and a tool has one request outstanding at a time.
+"""
 
 from __future__ import annotations
 
@@ -17,36 +20,36 @@ from quorate.wire.registry import API_VERSIONS, api
 from quorate.wire.schema import Message
 
 _CHUNK: Final = 65536
-_NO_KAFKA: Final = (
-    " (before its first answer: is it a listener with TLS, or no Kafka at all? Only PLAINTEXT is "
-    "spoken here)"
+_PLAINTEXT_HINT: Final = (
+    " (before its first response: is it a TLS listener, or not Kafka at all? This tool supports "
+    "PLAINTEXT only)"
 )
 M = TypeVar("M", bound=Message)
 
 
 class ClientError(QuorateError):
-    """A request got no answer, or not the one that was hoped for."""
+    """A request failed."""
 
 
 class ConnectError(ClientError):
-    """No connection could be made: the request was surely not received."""
+    """No connection could be made: the node did not receive the request."""
 
 
-class NoAnswer(ClientError):
-    """The connection broke or was silent after sending: the request may have been done."""
+class NoResponseError(ClientError):
+    """The connection broke or timed out after sending: the node may have processed the request."""
 
 
-class UnsupportedVersion(ClientError):
-    """The node does not know the request, or not in a version that can say what is meant."""
+class UnsupportedVersionError(ClientError):
+    """The node does not support the request, or no version that has all needed fields."""
 
 
 class Connection:
-    """Requests and answers, one after the other. Close it, or use it as a context manager."""
+    """Sends one request at a time. Close it, or use it as a context manager."""
 
     def __init__(self, address: Address, client_id: str, timeout_ms: int) -> None:
-        """Connect and learn the node's versions, within `timeout_ms`.
+        """Connect and exchange ApiVersions; each takes up to `timeout_ms`.
 
-        Raises ConnectError, or NoAnswer when the node does not speak the protocol.
+        Raises ConnectError, or NoResponseError when the peer does not speak Kafka's protocol.
         """
         self.address = address
         self._client_id = client_id
@@ -54,7 +57,7 @@ class Connection:
         self._reader = FrameReader()
         try:
             self._socket = socket.create_connection(address, timeout_ms / 1000)
-        except (OSError, UnicodeError) as error:  # a node told of a host that can be no name
+        except (OSError, UnicodeError) as error:  # UnicodeError: a response named an invalid host
             why = getattr(error, "strerror", None) or error
             raise ConnectError(f"Cannot connect to {address}: {why}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -75,20 +78,33 @@ class Connection:
         self.close()
 
     def close(self) -> None:
+        """Close the socket; may be called again."""
         self._socket.close()
 
-    def call(self, request: Message, answer: type[M], timeout_ms: int, at_least: int = 0) -> M:
-        """Send in the newest version that both sides know; the answer within `timeout_ms`.
+    def abort(self) -> None:
+        """Break the connection from another thread: a call that waits ends with NoResponseError."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # it is broken already
 
-        `at_least` is the first version that can carry the request. Raises NoAnswer or
-        UnsupportedVersion.
+    def call(self, request: Message, answer: type[M], timeout_ms: int, at_least: int = 0) -> M:
+        """Send the request in the newest common version and return the response.
+
+        `timeout_ms` limits the whole exchange. `at_least` is the lowest version that has the needed
+        fields. Raises NoResponseError or UnsupportedVersionError.
         """
         key = type(request).schema.key
         assert key is not None, "only requests have an api key"
         version = self._version(key, at_least)
         return self._exchange(request, answer, key, version, timeout_ms)
 
+    def serves(self, key: int) -> bool:
+        """Whether the node serves the API `key` in any version."""
+        return key in self._versions
+
     def supports(self, key: int, version: int) -> bool:
+        """Whether the node supports this version of the API `key`."""
         low, high = self._versions.get(key, (0, -1))
         return low <= version <= high
 
@@ -97,25 +113,28 @@ class Connection:
         low, high = self._versions.get(key, (0, -1))
         version = min(high, own.max_version)
         if version < max(low, own.min_version, at_least):
-            raise UnsupportedVersion(
+            raise UnsupportedVersionError(
                 f"{self.address} does not support {own.name}"
                 + (f" in version {at_least} or later" if at_least and high >= 0 else "")
             )
         return version
 
     def _negotiate(self, timeout_ms: int) -> ApiVersionsResponse:
-        """The node's ApiVersions; asked again in version 0 where it does not know ours."""
+        """Exchange ApiVersions; a node that rejects the newest version names its own (KIP-511)."""
         request = ApiVersionsRequest(
             client_software_name="quorate", client_software_version=__version__
         )
-        for version in (api(API_VERSIONS).max_version, 0):
+        version = api(API_VERSIONS).max_version
+        while True:
             found = self._exchange(request, ApiVersionsResponse, API_VERSIONS, version, timeout_ms)
             if found.error_code == ErrorCode.NONE:
                 return found
-            if found.error_code != ErrorCode.UNSUPPORTED_VERSION:
+            if found.error_code != ErrorCode.UNSUPPORTED_VERSION or version == 0:
                 break
+            named = (one.max_version for one in found.api_keys if one.api_key == API_VERSIONS)
+            version = max(min(next(named, 0), version - 1), 0)
         code = ErrorCode.of(found.error_code)
-        raise NoAnswer(f"{self.address} refused to tell its versions: {code.name}")
+        raise NoResponseError(f"{self.address} refused ApiVersions: {code.name}")
 
     def _exchange(
         self, request: Message, answer: type[M], key: int, version: int, timeout_ms: int
@@ -128,21 +147,21 @@ class Connection:
             self._socket.sendall(frame)
             correlation, message = decode_response(self._read_frame(deadline), key, version)
         except TimeoutError:
-            raise NoAnswer(f"{self.address} did not answer within {timeout_ms} ms") from None
+            raise NoResponseError(f"{self.address} did not answer within {timeout_ms} ms") from None
         except OSError as error:
             why = f"{error.strerror or error}{self._hint()}"
-            raise NoAnswer(f"The connection to {self.address} broke: {why}") from None
+            raise NoResponseError(f"The connection to {self.address} broke: {why}") from None
         except WireError as error:
-            raise NoAnswer(
-                f"{self.address} sent what is no answer: {error}{self._hint()}"
+            raise NoResponseError(
+                f"{self.address} sent an invalid response: {error}{self._hint()}"
             ) from None
         if correlation != self._correlation or not isinstance(message, answer):
-            raise NoAnswer(f"{self.address} answered something that was not asked")
+            raise NoResponseError(f"{self.address} sent the response to another request")
         return message
 
     def _hint(self) -> str:
-        """What a failure may mean that comes before any answer."""
-        return _NO_KAFKA if self._correlation == 1 else ""
+        """A likely cause of a failure before the first response."""
+        return _PLAINTEXT_HINT if self._correlation == 1 else ""
 
     def _read_frame(self, deadline: float) -> bytes:
         while True:

@@ -1,0 +1,74 @@
+"""The admin client for programs with an event loop: every call of `Admin` as a coroutine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from quorate.client.admin.acls import AclCalls
+from quorate.client.admin.aio import AsyncioIo
+from quorate.client.admin.client import bootstrap_config
+from quorate.client.admin.cluster import ClusterCalls
+from quorate.client.admin.configs import ConfigCalls
+from quorate.client.admin.elections import ElectionCalls
+from quorate.client.admin.log_dirs import LogDirCalls
+from quorate.client.admin.quorum import QuorumCalls
+from quorate.client.admin.quotas import QuotaCalls
+from quorate.client.admin.reassignments import ReassignmentCalls
+from quorate.client.admin.routing import ClientConfig, Router
+from quorate.client.admin.security import SecurityCalls
+from quorate.client.admin.topics import TopicCalls
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class AsyncAdmin(
+    QuorumCalls,
+    ClusterCalls,
+    QuotaCalls,
+    TopicCalls,
+    ConfigCalls,
+    AclCalls,
+    SecurityCalls,
+    ReassignmentCalls,
+    ElectionCalls,
+    LogDirCalls,
+):
+    """A client whose calls may run at the same time, on one event loop.
+
+    A call that is cancelled breaks its connection; whether its change was made is then unknown. Calls
+    to one node wait for each other, calls to several nodes run side by side.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_wait: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`."""
+        super().__init__(Router(config, AsyncioIo(), monotonic, on_wait))
+        self.config = config
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        bootstrap_servers: str | None = None,
+        bootstrap_controllers: str | None = None,
+        properties: Path | None = None,
+    ) -> AsyncAdmin:
+        """A client of brokers or of controllers; see `bootstrap_config` for what it raises."""
+        return cls(bootstrap_config(bootstrap_servers, bootstrap_controllers, properties))
+
+    async def __aenter__(self) -> AsyncAdmin:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections; a later call opens new ones."""
+        self.router.close()

@@ -1,0 +1,183 @@
+"""The admin client: `AsyncAdmin` beside an event loop, `Admin` with blocking calls.
+
+Both have the calls of Kafka's `Admin` that a cluster's operator needs, and reach the cluster through
+brokers or directly through its controllers (KIP-919). The groups of calls are in the modules beside
+this one; `Admin` loads a group when one of its calls is first used, so that a tool starts fast.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+
+from quorate.client.admin.io import BlockingIo, finish
+from quorate.client.admin.routing import Calls, ClientConfig, Router
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from quorate.client.admin.acls import AclCalls
+    from quorate.client.admin.cluster import ClusterCalls
+    from quorate.client.admin.configs import ConfigCalls
+    from quorate.client.admin.elections import ElectionCalls
+    from quorate.client.admin.log_dirs import LogDirCalls
+    from quorate.client.admin.quorum import QuorumCalls
+    from quorate.client.admin.quotas import QuotaCalls
+    from quorate.client.admin.reassignments import ReassignmentCalls
+    from quorate.client.admin.security import SecurityCalls
+    from quorate.client.admin.topics import TopicCalls
+
+P = ParamSpec("P")
+T = TypeVar("T")
+C = TypeVar("C", bound=Calls)
+
+_GROUPS: Final = {
+    ("quorum", "QuorumCalls"): (
+        "describe_quorum describe_features add_voter remove_voter update_features"
+    ),
+    ("cluster", "ClusterCalls"): (
+        "describe_cluster api_versions unregister_broker unregister_controller"
+    ),
+    ("quotas", "QuotaCalls"): "describe_client_quotas alter_client_quota",
+    ("topics", "TopicCalls"): (
+        "list_topics describe_topics create_topics create_partitions delete_topics"
+    ),
+    ("configs", "ConfigCalls"): (
+        "describe_configs incremental_alter_configs list_config_resources list_groups"
+    ),
+    ("acls", "AclCalls"): "describe_acls create_acls delete_acls",
+    ("security", "SecurityCalls"): (
+        "describe_user_scram_credentials alter_user_scram_credentials "
+        "create_delegation_token renew_delegation_token expire_delegation_token "
+        "describe_delegation_tokens"
+    ),
+    ("reassignments", "ReassignmentCalls"): (
+        "alter_partition_reassignments list_partition_reassignments"
+    ),
+    ("elections", "ElectionCalls"): "elect_leaders",
+    ("log_dirs", "LogDirCalls"): "describe_log_dirs alter_replica_log_dirs",
+}
+"""Module and class of a group of calls -> its calls."""
+_HOME: Final = {name: home for home, names in _GROUPS.items() for name in names.split()}
+
+
+def bootstrap_config(
+    bootstrap_servers: str | None,
+    bootstrap_controllers: str | None,
+    properties: Path | None,
+) -> ClientConfig:
+    """The configuration of one of two bootstrap lists, `host:port,...`, and a client properties file.
+
+    A list that is given replaces both lists of the file. Raises BootstrapError unless there is
+    exactly one list, and ConfigError for an invalid file.
+    """
+    from quorate.client.config import client_config
+
+    settings = None
+    if properties is not None:
+        from quorate.config.properties_file import read_settings
+
+        settings = read_settings(properties)
+    return client_config(settings, bootstrap_servers, bootstrap_controllers)
+
+
+class Admin:
+    """A client with blocking calls.
+
+    Each call retries after leader changes and lost connections. It returns within
+    `default_api_timeout_ms` or raises ClientError. Close it, or use it as a context manager. One
+    thread at a time uses it.
+    """
+
+    if TYPE_CHECKING:
+
+        @staticmethod
+        def _blocking(
+            call: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
+        ) -> Callable[Concatenate[Admin, P], T]: ...
+
+        describe_quorum = _blocking(QuorumCalls.describe_quorum)
+        describe_features = _blocking(QuorumCalls.describe_features)
+        add_voter = _blocking(QuorumCalls.add_voter)
+        remove_voter = _blocking(QuorumCalls.remove_voter)
+        update_features = _blocking(QuorumCalls.update_features)
+        describe_cluster = _blocking(ClusterCalls.describe_cluster)
+        api_versions = _blocking(ClusterCalls.api_versions)
+        unregister_broker = _blocking(ClusterCalls.unregister_broker)
+        unregister_controller = _blocking(ClusterCalls.unregister_controller)
+        describe_client_quotas = _blocking(QuotaCalls.describe_client_quotas)
+        alter_client_quota = _blocking(QuotaCalls.alter_client_quota)
+        list_topics = _blocking(TopicCalls.list_topics)
+        describe_topics = _blocking(TopicCalls.describe_topics)
+        create_topics = _blocking(TopicCalls.create_topics)
+        create_partitions = _blocking(TopicCalls.create_partitions)
+        delete_topics = _blocking(TopicCalls.delete_topics)
+        describe_configs = _blocking(ConfigCalls.describe_configs)
+        incremental_alter_configs = _blocking(ConfigCalls.incremental_alter_configs)
+        list_config_resources = _blocking(ConfigCalls.list_config_resources)
+        list_groups = _blocking(ConfigCalls.list_groups)
+        describe_acls = _blocking(AclCalls.describe_acls)
+        create_acls = _blocking(AclCalls.create_acls)
+        delete_acls = _blocking(AclCalls.delete_acls)
+        describe_user_scram_credentials = _blocking(SecurityCalls.describe_user_scram_credentials)
+        alter_user_scram_credentials = _blocking(SecurityCalls.alter_user_scram_credentials)
+        create_delegation_token = _blocking(SecurityCalls.create_delegation_token)
+        renew_delegation_token = _blocking(SecurityCalls.renew_delegation_token)
+        expire_delegation_token = _blocking(SecurityCalls.expire_delegation_token)
+        describe_delegation_tokens = _blocking(SecurityCalls.describe_delegation_tokens)
+        alter_partition_reassignments = _blocking(ReassignmentCalls.alter_partition_reassignments)
+        list_partition_reassignments = _blocking(ReassignmentCalls.list_partition_reassignments)
+        elect_leaders = _blocking(ElectionCalls.elect_leaders)
+        describe_log_dirs = _blocking(LogDirCalls.describe_log_dirs)
+        alter_replica_log_dirs = _blocking(LogDirCalls.alter_replica_log_dirs)
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_wait: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`."""
+        self.config = config
+        self._router = Router(config, BlockingIo(), monotonic, on_wait)
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        bootstrap_servers: str | None = None,
+        bootstrap_controllers: str | None = None,
+        properties: Path | None = None,
+    ) -> Admin:
+        """A client of brokers or of controllers; see `bootstrap_config` for what it raises."""
+        return cls(bootstrap_config(bootstrap_servers, bootstrap_controllers, properties))
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections; a later call opens new ones."""
+        self._router.close()
+
+    def __getattr__(self, name: str) -> Any:
+        home = _HOME.get(name)
+        if home is None:
+            raise AttributeError(f"'Admin' object has no attribute {name!r}")
+        module, group = home
+        calls = getattr(import_module(f"quorate.client.admin.{module}"), group)(self._router)
+        call = partial(_run, getattr(calls, name))
+        setattr(self, name, call)  # the next use does not come here
+        return call
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_HOME})
+
+
+def _run(call: Callable[..., Coroutine[Any, Any, T]], *args: Any, **words: Any) -> T:
+    return finish(call(*args, **words))

@@ -1,0 +1,350 @@
+"""Connections of an admin client: whom to ask, when to ask again.
+
+With `bootstrap.controllers` (KIP-919) a request goes to the active controller or to a named one; with
+`bootstrap.servers` to any broker, which forwards it, or to a named one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Address
+from quorate.client.admin.io import Io
+from quorate.client.connection import (
+    ClientError,
+    ConnectError,
+    Connection,
+    NoResponseError,
+    UnsupportedVersionError,
+)
+from quorate.client.results import (
+    ClusterDescription,
+    MismatchedEndpointTypeError,
+    NodeDescription,
+    RequestFailedError,
+    UnsupportedEndpointTypeError,
+    check,
+    failure_of,
+)
+from quorate.wire.messages.cluster import (
+    ApiVersionsResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from quorate.wire.schema import Message
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+"""Endpoint types of DescribeCluster."""
+_METADATA: Final = 3
+_JITTER: Final = 0.2
+M = TypeVar("M", bound=Message)
+T = TypeVar("T")
+
+
+class NoReachableNodeError(ConnectError):
+    """No known node accepts a connection. The message lists every failure."""
+
+
+class NotLoadedError(ClientError):
+    """The node cannot describe the cluster: it has not loaded committed metadata yet."""
+
+    def __init__(self, node: Address) -> None:
+        super().__init__(
+            f"{node} has not loaded the committed metadata yet: the quorum has no leader (a majority "
+            "of the voters must run), or the node has just started"
+        )
+
+
+class ClientConfig(NamedTuple):
+    """How to reach a cluster; times in ms. The names are those of Kafka's client keys."""
+
+    bootstrap: tuple[Address, ...]
+    controllers: bool
+    """Whether `bootstrap` names controllers instead of brokers."""
+    client_id: str = "quorate-admin"
+    default_api_timeout_ms: int = 60_000
+    request_timeout_ms: int = 30_000
+    retry_backoff_ms: int = 100
+    connect_timeout_ms: int = 10_000
+    unreachable_after_ms: int = 5_000
+    """Give up after this time without any connection; Kafka waits for the whole API timeout."""
+    report_after_ms: int = 3_000
+    """Call `on_wait` when a call takes longer."""
+    retry_backoff_max_ms: int = 1_000
+    """The wait between attempts doubles up to this time (KIP-580)."""
+
+
+class Router:
+    """Open connections, the nodes that are known, and the retries of calls.
+
+    Calls run at the same time only on an Io that has an event loop.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        io: Io,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_wait: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """`on_wait` gets the reason once per call that takes longer than `report_after_ms`."""
+        self.config = config
+        self._io = io
+        self._now = monotonic
+        self._on_wait = on_wait
+        self._open: dict[Address, Connection] = {}
+        self._controller: Address | None = None
+        self._cluster: ClusterDescription | None = None
+        self._failed_attempts: dict[Address, int] = {}
+        """Attempts per node since the last success; the node with the fewest is next."""
+
+    def close(self) -> None:
+        """Close all connections; a later call opens new ones."""
+        for connection in self._open.values():
+            connection.close()
+        self._open.clear()
+
+    # -- requests -----------------------------------------------------------------------------
+    async def ask(
+        self, connection: Connection, request: Message, answer: type[M], at_least: int = 0
+    ) -> M:
+        """Send the request; a connection that fails is not used again."""
+        timeout_ms = self.config.request_timeout_ms
+        try:
+            return await self._io.run(
+                connection, lambda: connection.call(request, answer, timeout_ms, at_least)
+            )
+        except UnsupportedVersionError:
+            raise  # nothing was sent
+        except BaseException:
+            self._drop(connection)
+            raise
+
+    async def ask_active(self, request: Message, answer: type[M], at_least: int = 0) -> M:
+        """Ask the active controller, or any broker."""
+        return await self.ask(await self.active(), request, answer, at_least)
+
+    async def gather(self, jobs: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+        """The results of calls to several nodes, at the same time where the Io can.
+
+        The nodes are looked up first: a call that looks them up would wait on a connection for a
+        call to the node there.
+        """
+        if len(jobs) > 1 and self._cluster is None:
+            await self.retry(self.describe_cluster)
+        return await self._io.gather(jobs)
+
+    def refuse_controllers(self, what: str) -> None:
+        """Raise UnsupportedEndpointTypeError if the bootstrap list names controllers."""
+        if self.config.controllers:
+            raise UnsupportedEndpointTypeError(
+                ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+                f"This Admin API does not support connecting to controllers: {what} is answered by "
+                "brokers only. Use --bootstrap-server (bootstrap.servers)",
+            )
+
+    # -- retries ------------------------------------------------------------------------------
+    async def retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Repeat `attempt` while its failure is retriable, until the API timeout."""
+        started = self._now()
+        reported = False
+        attempts = 0
+        while True:
+            try:
+                found = await attempt()
+                self._failed_attempts.clear()
+                return found
+            except (ConnectError, NoResponseError, NotLoadedError) as error:
+                # 1. The node is unreachable or cannot help: find the controller again.
+                failure: ClientError = error
+            except RequestFailedError as error:
+                # 2. A retriable error, e.g. NOT_CONTROLLER: connections are fine, the controller moved.
+                if not error.code.retriable:
+                    raise
+                failure = error
+            self._controller = None
+            # 3. Give up early when nothing accepts connections: Kafka's tools would wait a minute for
+            #    a mistyped address.
+            backoff_ms = self._backoff_ms(attempts)
+            attempts += 1
+            elapsed_ms = (self._now() - started) * 1000
+            limit = self.config.default_api_timeout_ms
+            if isinstance(failure, NoReachableNodeError):
+                limit = min(limit, self.config.unreachable_after_ms)
+            if elapsed_ms + backoff_ms >= limit:
+                raise failure
+            # 4. Report a long wait once, then back off.
+            if not reported and elapsed_ms >= self.config.report_after_ms:
+                self._on_wait(str(failure))
+                reported = True
+            await self._io.pause(backoff_ms / 1000)
+
+    def _backoff_ms(self, attempts: int) -> float:
+        """`ExponentialBackoff`: doubles with each attempt, and varies by a fifth."""
+        import random  # most calls never wait, and a tool starts faster without it
+
+        first, most = self.config.retry_backoff_ms, self.config.retry_backoff_max_ms
+        wait = min(first * 2.0 ** min(attempts, 20), max(first, most))
+        return wait * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - keeps no secret
+
+    async def change(
+        self,
+        send: Callable[[], Awaitable[None]],
+        is_done: Callable[[ErrorCode], Awaitable[bool]],
+    ) -> None:
+        """Send a change until it succeeds, also when an attempt's outcome is unknown.
+
+        1. An attempt without a response may have been committed, and so may one that timed out on
+           the leader (REQUEST_TIMED_OUT without a message).
+        2. The next attempt is then refused as a duplicate or as unknown. `is_done` decides whether
+           that refusal means success.
+        3. The refusal is a safe witness: the leader evaluates it only once the previous change
+           is committed. A description alone is not: it may show a change that is lost with its leader.
+        """
+        uncertain = False
+
+        async def attempt() -> None:
+            nonlocal uncertain
+            try:
+                await send()
+            except NoResponseError:
+                uncertain = True
+                raise
+            except RequestFailedError as error:
+                if uncertain and await is_done(error.code):
+                    return
+                uncertain |= error.is_bare and error.code.retriable
+                raise
+
+        await self.retry(attempt)
+
+    # -- nodes --------------------------------------------------------------------------------
+    async def any_node(self) -> Connection:
+        """Connect to the known node with the fewest failed attempts. Raises NoReachableNodeError.
+
+        Known are open connections first, then the bootstrap list, then the nodes of the last
+        DescribeCluster response.
+        """
+        failures = []
+        known = [node.address for node in self._cluster.nodes.values()] if self._cluster else ()
+        nodes = dict.fromkeys((*self._open, *self.config.bootstrap, *known))
+        for address in sorted(nodes, key=lambda each: self._failed_attempts.get(each, 0)):
+            try:
+                connection = await self._connect(address)
+                self._failed_attempts[address] = self._failed_attempts.get(address, 0) + 1
+                return connection
+            except (ConnectError, NoResponseError) as error:
+                failures.append(str(error))
+        kind = "controllers" if self.config.controllers else "brokers"
+        raise NoReachableNodeError(
+            f"{'; '.join(failures)} (are these addresses of {kind}, and do the {kind} run?)"
+        )
+
+    async def active(self) -> Connection:
+        """Connect to the active controller, or to any broker."""
+        if not self.config.controllers:
+            return await self.any_node()
+        if self._controller is None:
+            cluster = await self.describe_cluster()
+            if cluster.controller_id not in cluster.nodes:
+                raise RequestFailedError(ErrorCode.NOT_CONTROLLER, "No controller is active")
+            self._controller = cluster.nodes[cluster.controller_id].address
+        return await self._connect(self._controller)
+
+    async def node(self, node_id: int) -> Connection:
+        """Connect to a broker or controller, as the bootstrap list is. Raises ClientError."""
+        cluster = self._cluster
+        if cluster is None or node_id not in cluster.nodes:
+            cluster = await self.describe_cluster()
+        nodes = cluster.nodes
+        if node_id not in nodes:
+            known = ", ".join(map(str, sorted(nodes)))
+            raise ClientError(f"The cluster has no node {node_id}; it has {known}")
+        try:
+            return await self._connect(nodes[node_id].address)
+        except ConnectError as error:
+            self._cluster = None
+            raise NoReachableNodeError(str(error)) from None
+
+    async def describe_cluster(self, *, with_fenced: bool = False) -> ClusterDescription:
+        """One attempt at DescribeCluster: the brokers or the controllers, as the bootstrap list is.
+
+        `with_fenced` asks for fenced brokers too (KIP-1073).
+        """
+        node = await self.any_node()
+        direct = self.config.controllers
+        request = DescribeClusterRequest(
+            endpoint_type=CONTROLLERS if direct else BROKERS, include_fenced_brokers=with_fenced
+        )
+        lowest = 2 if with_fenced else 1 if direct else 0
+        answer = await self.ask(node, request, DescribeClusterResponse, lowest)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION and not _is_loaded(node.features):
+            self._drop(node)
+            raise NotLoadedError(node.address)
+        check(answer.error_code, answer.error_message)
+        nodes = {
+            n.broker_id: NodeDescription(Address(n.host, n.port), n.rack, n.is_fenced)
+            for n in answer.brokers
+        }
+        cluster = ClusterDescription(answer.cluster_id, answer.controller_id, nodes)
+        if not with_fenced:
+            self._cluster = cluster
+        if answer.controller_id in nodes and direct:
+            self._controller = nodes[answer.controller_id].address
+        return cluster
+
+    async def _connect(self, address: Address) -> Connection:
+        found = self._open.get(address)
+        if found is not None:
+            return found
+        config = self.config
+        made = await self._io.run(
+            None, lambda: Connection(address, config.client_id, config.connect_timeout_ms)
+        )
+        if not config.controllers and not made.serves(_METADATA):
+            made.close()
+            raise MismatchedEndpointTypeError(
+                ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+                f"{address} is a controller, but a broker was expected. Use --bootstrap-controller "
+                "(bootstrap.controllers) to connect to controllers",
+            )
+        kept = self._open.setdefault(address, made)
+        if kept is not made:  # another call connected meanwhile
+            made.close()
+        return kept
+
+    def _drop(self, connection: Connection) -> None:
+        connection.close()
+        if self._open.get(connection.address) is connection:
+            del self._open[connection.address]
+
+
+class Calls:
+    """Base of the groups of calls."""
+
+    def __init__(self, router: Router) -> None:
+        self.router = router
+
+
+def item_failure(code: int, message: str | None) -> RequestFailedError | None:
+    """The error of one item of a request. Raises RequestFailedError if the controller has moved.
+
+    Then no item was decided, and the request is sent again.
+    """
+    error = failure_of(code, message)
+    if error is not None and error.code == ErrorCode.NOT_CONTROLLER:
+        raise error
+    return error
+
+
+def _is_loaded(versions: ApiVersionsResponse) -> bool:
+    """Whether the node knows the cluster's features.
+
+    Before that it has no metadata.version, and answers UNSUPPORTED_VERSION.
+    """
+    known = any(feature.name == "metadata.version" for feature in versions.finalized_features)
+    return known and versions.finalized_features_epoch >= 0

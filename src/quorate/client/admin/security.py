@@ -1,0 +1,257 @@
+"""Calls about SCRAM credentials (KIP-554) and delegation tokens (KIP-48)."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from quorate.client.admin.routing import Calls, item_failure
+from quorate.client.results import RequestFailedError, check, failure_of
+
+_SALT_BYTES: Final = 32
+
+
+class ScramMechanism(IntEnum):
+    """`ScramMechanism`; `text` is the name in configs."""
+
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+    @property
+    def text(self) -> str:
+        return self.name.replace("_", "-")
+
+    @property
+    def hash_name(self) -> str:
+        """The hash for hashlib."""
+        return self.name.replace("SCRAM_", "").replace("_", "").lower()
+
+
+class ScramInfo(NamedTuple):
+    """A credential without its secrets; `mechanism` is its number."""
+
+    mechanism: int
+    iterations: int
+
+
+class ScramDeletion(NamedTuple):
+    """Remove a credential."""
+
+    user: str
+    mechanism: ScramMechanism
+
+
+class ScramUpsertion(NamedTuple):
+    """Set a credential; the password is salted and hashed before it is sent."""
+
+    user: str
+    mechanism: ScramMechanism
+    iterations: int
+    password: bytes
+    salt: bytes | None = None
+    """None: a random one."""
+
+
+class Principal(NamedTuple):
+    """`User:alice`."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}"
+
+
+class DelegationTokenInfo(NamedTuple):
+    """A token; times in ms since 1970. `hmac` is its secret."""
+
+    token_id: str
+    owner: Principal
+    requester: Principal
+    renewers: tuple[Principal, ...]
+    issued_ms: int
+    expires_ms: int
+    max_ms: int
+    hmac: bytes
+
+
+class SecurityCalls(Calls):
+    """SCRAM credentials and delegation tokens."""
+
+    async def describe_user_scram_credentials(
+        self, users: Iterable[str] = ()
+    ) -> Mapping[str, tuple[ScramInfo, ...] | RequestFailedError]:
+        """The credentials of each user (none given: of all), or why they cannot be reported."""
+        from quorate.wire.messages.security import (
+            DescribeUserScramCredentialsRequest,
+            DescribeUserScramCredentialsResponse,
+        )
+
+        name = DescribeUserScramCredentialsRequest.UserName
+        request = DescribeUserScramCredentialsRequest(users=[name(name=each) for each in users])
+
+        async def ask() -> Mapping[str, tuple[ScramInfo, ...] | RequestFailedError]:
+            answer = await self.router.ask_active(request, DescribeUserScramCredentialsResponse)
+            check(answer.error_code, answer.error_message)
+            return {
+                each.user: item_failure(each.error_code, each.error_message)
+                or tuple(ScramInfo(one.mechanism, one.iterations) for one in each.credential_infos)
+                for each in answer.results
+            }
+
+        return await self.router.retry(ask)
+
+    async def alter_user_scram_credentials(
+        self, changes: Iterable[ScramDeletion | ScramUpsertion]
+    ) -> Mapping[str, RequestFailedError | None]:
+        """Set and remove credentials; the error of each user. Returns when they are committed."""
+        from quorate.wire.messages.security import (
+            AlterUserScramCredentialsRequest,
+            AlterUserScramCredentialsResponse,
+        )
+
+        cls = AlterUserScramCredentialsRequest
+        request = cls()
+        for change in changes:
+            if isinstance(change, ScramDeletion):
+                request.deletions.append(
+                    cls.ScramCredentialDeletion(name=change.user, mechanism=change.mechanism)
+                )
+                continue
+            salt = secrets.token_bytes(_SALT_BYTES) if change.salt is None else change.salt
+            request.upsertions.append(
+                cls.ScramCredentialUpsertion(
+                    name=change.user,
+                    mechanism=change.mechanism,
+                    iterations=change.iterations,
+                    salt=salt,
+                    salted_password=hashlib.pbkdf2_hmac(
+                        change.mechanism.hash_name, change.password, salt, change.iterations
+                    ),
+                )
+            )
+
+        async def send() -> Mapping[str, RequestFailedError | None]:
+            answer = await self.router.ask_active(request, AlterUserScramCredentialsResponse)
+            return {
+                each.user: item_failure(each.error_code, each.error_message)
+                for each in answer.results
+            }
+
+        return await self.router.retry(send)
+
+    async def create_delegation_token(
+        self,
+        renewers: Iterable[Principal] = (),
+        owner: Principal | None = None,
+        max_lifetime_ms: int = -1,
+    ) -> DelegationTokenInfo:
+        """Create a token of `owner` (default: the requester); -1 is the longest lifetime allowed."""
+        from quorate.wire.messages.security import (
+            CreateDelegationTokenRequest,
+            CreateDelegationTokenResponse,
+        )
+
+        cls = CreateDelegationTokenRequest
+        may_renew = tuple(renewers)
+        request = cls(
+            owner_principal_type=None if owner is None else owner.type,
+            owner_principal_name=None if owner is None else owner.name,
+            renewers=[
+                cls.CreatableRenewers(principal_type=each.type, principal_name=each.name)
+                for each in may_renew
+            ],
+            max_lifetime_ms=max_lifetime_ms,
+        )
+
+        async def send() -> DelegationTokenInfo:
+            lowest = 0 if owner is None else 3
+            answer = await self.router.ask_active(request, CreateDelegationTokenResponse, lowest)
+            check(answer.error_code, None)
+            return DelegationTokenInfo(
+                answer.token_id,
+                Principal(answer.principal_type, answer.principal_name),
+                Principal(
+                    answer.token_requester_principal_type, answer.token_requester_principal_name
+                ),
+                may_renew,
+                answer.issue_timestamp_ms,
+                answer.expiry_timestamp_ms,
+                answer.max_timestamp_ms,
+                answer.hmac,
+            )
+
+        return await self.router.retry(send)
+
+    async def renew_delegation_token(self, hmac: bytes, period_ms: int = -1) -> int:
+        """Let a token live longer; returns its new end, in ms since 1970."""
+        from quorate.wire.messages.security import (
+            RenewDelegationTokenRequest,
+            RenewDelegationTokenResponse,
+        )
+
+        request = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
+
+        async def send() -> int:
+            answer = await self.router.ask_active(request, RenewDelegationTokenResponse)
+            check(answer.error_code, None)
+            return answer.expiry_timestamp_ms
+
+        return await self.router.retry(send)
+
+    async def expire_delegation_token(self, hmac: bytes, period_ms: int = -1) -> int:
+        """Let a token end sooner (-1: now); returns its new end, in ms since 1970."""
+        from quorate.wire.messages.security import (
+            ExpireDelegationTokenRequest,
+            ExpireDelegationTokenResponse,
+        )
+
+        request = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
+
+        async def send() -> int:
+            answer = await self.router.ask_active(request, ExpireDelegationTokenResponse)
+            check(answer.error_code, None)
+            return answer.expiry_timestamp_ms
+
+        return await self.router.retry(send)
+
+    async def describe_delegation_tokens(
+        self, owners: Iterable[Principal] | None = None
+    ) -> tuple[DelegationTokenInfo, ...]:
+        """The tokens of these owners; None: all that the requester may see."""
+        from quorate.wire.messages.security import (
+            DescribeDelegationTokenRequest,
+            DescribeDelegationTokenResponse,
+        )
+
+        cls = DescribeDelegationTokenRequest.DescribeDelegationTokenOwner
+        wanted = None
+        if owners is not None:
+            wanted = [cls(principal_type=each.type, principal_name=each.name) for each in owners]
+        request = DescribeDelegationTokenRequest(owners=wanted)
+
+        async def ask() -> tuple[DelegationTokenInfo, ...]:
+            answer = await self.router.ask_active(request, DescribeDelegationTokenResponse)
+            error = failure_of(answer.error_code, None)
+            if error is not None:
+                raise error
+            return tuple(
+                DelegationTokenInfo(
+                    each.token_id,
+                    Principal(each.principal_type, each.principal_name),
+                    Principal(
+                        each.token_requester_principal_type, each.token_requester_principal_name
+                    ),
+                    tuple(Principal(r.principal_type, r.principal_name) for r in each.renewers),
+                    each.issue_timestamp,
+                    each.expiry_timestamp,
+                    each.max_timestamp,
+                    each.hmac,
+                )
+                for each in answer.tokens
+            )
+
+        return await self.router.retry(ask)
