@@ -1,4 +1,4 @@
-"""Rows as columns side by side, for people."""
+"""Rows as aligned columns of text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Final
 _CONTROLS: Final = {
     code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
 }
-"""Escapes of what would break a line or steer a terminal."""
+"""Escapes for characters that would break a line or control a terminal."""
 
 
 def table_lines(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> list[str]:
-    """Columns side by side; a cell is as wide as it must be. Rows are plain values, as of JSON."""
+    """The lines of a table with aligned columns. Cells are plain values, as in JSON."""
     cells = [list(map(cell, row)) for row in rows]
     heads = list(map(cell, names))
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
@@ -23,7 +23,7 @@ def table_lines(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> list[str
 
 
 def cell(value: Any) -> str:
-    """A value on one line; control characters of texts are shown as escapes."""
+    """A value on one line; control characters are shown as escapes."""
     if value is None:
         return "-"
     if isinstance(value, list):

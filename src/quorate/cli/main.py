@@ -1,7 +1,7 @@
-"""The `quorate` command: finds the tool, and turns every error into one clear line.
+"""The `quorate` command: runs a tool and turns every error into one line on stderr.
 
-Nothing is imported before it is needed: `--help` takes what Python itself takes to start, and a
-tool pays for its own modules only.
+Modules are imported on demand: `--help` starts as fast as Python itself, and a tool loads only its own
+modules.
 """
 
 from __future__ import annotations
@@ -17,56 +17,93 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 USAGE: Final = 1
-"""Kafka's tools end with 1 where click would with 2."""
+"""Kafka's tools exit with 1 after a usage error; click would exit with 2."""
 DEFECT: Final = 70
 _COLLECT_EVERY: Final = 20_000
-"""New objects between two runs of the garbage collector; Python's own number is 700."""
+"""New objects between two runs of the garbage collector; Python's default is 700."""
 
 
-class Tool(NamedTuple):
-    """Where a click command lives (`module:attribute`) and what it is for, in one line."""
+class ToolEntry(NamedTuple):
+    """A tool: its click command (`module:attribute`) and its purpose in one line."""
 
     place: str
     help: str
     usage: int = USAGE
-    """The exit code where the command line is wrong."""
+    """Exit code after a usage error."""
     refused: int = 1
-    """The exit code where the machine refuses: a full disk, a file that may not be read."""
+    """Exit code after an error of the operating system, e.g. a full disk."""
 
 
-TOOLS: Final[Mapping[str, Tool]] = {
-    "quickstart": Tool(
-        "quorate.cli.quickstart:quickstart", "Run a durable three-controller quorum and watch it."
+TOOLS: Final[Mapping[str, ToolEntry]] = {
+    "quickstart": ToolEntry(
+        "quorate.cli.quickstart.quickstart:quickstart",
+        "Run a durable three-controller quorum and watch it.",
     ),
-    "server-start": Tool(
-        "quorate.cli.server_start:server_start", "Run a controller from Kafka's properties file."
+    "server-start": ToolEntry(
+        "quorate.cli.tools.server_start:server_start",
+        "Run a controller from Kafka's properties file.",
     ),
-    "storage": Tool(
-        "quorate.cli.storage:storage", "Format a node's log directories, or look at them."
+    "storage": ToolEntry(
+        "quorate.cli.tools.storage:storage", "Format a node's log directories, or inspect them."
     ),
-    "metadata-quorum": Tool(
-        "quorate.cli.metadata_quorum:metadata_quorum", "Describe the quorum and change its voters."
+    "metadata-quorum": ToolEntry(
+        "quorate.cli.tools.metadata_quorum:metadata_quorum",
+        "Describe the quorum and change its voters.",
     ),
-    "features": Tool(
-        "quorate.cli.features:features", "Show and change the cluster's feature levels."
+    "features": ToolEntry(
+        "quorate.cli.tools.features:features", "Show and change the cluster's feature levels."
     ),
-    "dump-log": Tool(
-        "quorate.cli.dump_log:dump_log", "Print the records of log segments and snapshots."
+    "topics": ToolEntry(
+        "quorate.cli.tools.topics:topics", "List, describe, create, alter and delete topics."
     ),
-    "pipeline": Tool(
-        "quorate.cli.pipeline:pipeline",
+    "configs": ToolEntry(
+        "quorate.cli.tools.configs:configs",
+        "Describe and change configs, quotas and SCRAM credentials.",
+    ),
+    "acls": ToolEntry(
+        "quorate.cli.tools.acls:acls", "List, add and remove access control entries."
+    ),
+    "cluster": ToolEntry(
+        "quorate.cli.tools.cluster:cluster", "Show nodes and APIs; remove registrations."
+    ),
+    "leader-election": ToolEntry(
+        "quorate.cli.tools.leader_election:leader_election", "Elect partition leaders."
+    ),
+    "reassign-partitions": ToolEntry(
+        "quorate.cli.tools.reassign_partitions:reassign_partitions",
+        "Move partitions between brokers and directories.",
+    ),
+    "log-dirs": ToolEntry(
+        "quorate.cli.tools.log_dirs:log_dirs", "Show the log directories of brokers."
+    ),
+    "delegation-tokens": ToolEntry(
+        "quorate.cli.tools.delegation_tokens:delegation_tokens",
+        "Create, renew, expire and describe delegation tokens.",
+    ),
+    "dump-log": ToolEntry(
+        "quorate.cli.tools.dump_log:dump_log", "Print the records of log segments and snapshots."
+    ),
+    "metadata-shell": ToolEntry(
+        "quorate.cli.tools.metadata_shell:metadata_shell",
+        "Explore a snapshot or a log as a tree of files.",
+    ),
+    "pipeline": ToolEntry(
+        "quorate.cli.pipeline.main:pipeline",
         "Metadata logs as tables, history and answers (Spark).",
         2,
         DEFECT,
     ),
-    "sim": Tool(
-        "quorate.cli.sim:sim", "Run whole quorums in hostile worlds drawn from seeds.", 2, DEFECT
+    "sim": ToolEntry(
+        "quorate.cli.sim.main:sim",
+        "Simulate quorums with faults drawn from seeds.",
+        2,
+        DEFECT,
     ),
 }
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line (without the program's name) and return its exit code."""
+    """Run one command line, without the program's name; returns the exit code."""
     name, rest = (arguments[0], list(arguments[1:])) if arguments else ("--help", [])
     try:
         if name == "--version" or (name in TOOLS and rest == ["--version"]):
@@ -74,6 +111,8 @@ def run(arguments: Sequence[str]) -> int:
 
             print(f"quorate {__version__}")
             code = 0
+        elif name in TOOLS and rest == ["--json-schema"]:
+            code = _print_schema(name)
         elif name in TOOLS:
             code = _run_tool(name, rest)
         elif name in ("-h", "--help"):
@@ -86,11 +125,24 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader left (`| head`); keep the interpreter from flushing into the closed pipe.
+        # The reader has exited (`| head`). Replace stdout, or the final flush would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         return _explain(error, TOOLS[name].refused if name in TOOLS else 1)
+
+
+def _print_schema(name: str) -> int:
+    """Print the JSON Schema of what the tool prints with `--json`."""
+    import json
+
+    from quorate.cli.json_schemas import TOOLS_WITH_SCHEMA, schema_of
+
+    if name not in TOOLS_WITH_SCHEMA:
+        print(f"quorate: the JSON of '{name}' has no schema", file=sys.stderr)
+        return USAGE
+    print(json.dumps(schema_of(name), indent=2))
+    return 0
 
 
 def _run_tool(name: str, arguments: list[str]) -> int:
@@ -101,7 +153,7 @@ def _run_tool(name: str, arguments: list[str]) -> int:
     module, _, attribute = TOOLS[name].place.partition(":")
     command: click.Command = getattr(import_module(module), attribute)
     try:
-        # Not click's own main: it would take a closed pipe for a failure.
+        # Not click's own main: it exits with 1 when the reader closes the pipe.
         with command.make_context(f"quorate {name}", arguments) as context:
             result = command.invoke(context)
     except click.exceptions.Exit as end:
@@ -120,16 +172,17 @@ def _help() -> str:
     return f"""\
 Usage: quorate TOOL [OPTIONS] [ARGS]...
 
-  The metadata quorum of Apache Kafka (KRaft): run it, and look after it.
+  Run and administer the metadata quorum of Apache Kafka (KRaft).
 
-  Kafka's own verbs, flags, output and exit codes; --json where a tool prints facts.
+  Verbs, flags, output and exit codes are Kafka's; --json prints results as JSON.
 
 Tools:
 {tools}
 
 Options:
-  -h, --help  Show this message and exit.
-  --version   Show the version and exit; every tool takes it too.
+  -h, --help     Show this message and exit.
+  --version      Show the version and exit; also as an option of every tool.
+  --json-schema  As the only option of a tool: show the schema of its JSON.
 
 Examples:
   quorate quickstart
@@ -137,7 +190,7 @@ Examples:
   quorate server-start server.properties
   quorate metadata-quorum --bootstrap-controller localhost:9093 describe --status
 
-Each tool explains itself: quorate TOOL --help"""
+Help for a tool: quorate TOOL --help"""
 
 
 def _unknown(name: str) -> int:
@@ -150,9 +203,9 @@ def _unknown(name: str) -> int:
 
 
 def _explain(error: Exception, refused: int) -> int:
-    """Say on stderr what went wrong; the traceback only with QUORATE_DEBUG set.
+    """Print the error on stderr, with a traceback if QUORATE_DEBUG is set; returns the exit code.
 
-    refused: the exit code for errors of the operating system
+    `refused` is the exit code for errors of the operating system.
     """
     from quorate.base.errors import QuorateError
 
@@ -169,27 +222,28 @@ def _explain(error: Exception, refused: int) -> int:
         return refused
     print(
         f"Internal error, please report it: {type(error).__name__}: {error} "
-        "(QUORATE_DEBUG=1 shows where)",
+        "(QUORATE_DEBUG=1 shows the traceback)",
         file=sys.stderr,
     )
     return DEFECT
 
 
-def _open_what_is_closed() -> None:
-    """Give each standard stream that is closed its number back, or the next file would have it."""
+def _reopen_closed_streams() -> None:
+    """Open /dev/null for each closed standard stream.
+
+    Otherwise the next file would get its descriptor, and messages would be written into that file.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for as long as we run
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open until the exit
 
 
 def main() -> NoReturn:
-    """The console script.
-
-    Starting and ending take a good part of a short command's time: the collector is told to look
-    less often (imports make much that stays), and what is left is not torn down piece by piece.
-    """
+    """The console script."""
+    # Start and exit take a large part of a short command's time. Imports create many objects that stay,
+    # so collect less often; `os._exit` skips the teardown of all modules.
     gc.set_threshold(_COLLECT_EVERY)
-    _open_what_is_closed()
+    _reopen_closed_streams()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -1,118 +1,186 @@
-"""What the tools' command lines share."""
+"""Options and command classes that the tools share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
-    from quorate.client.admin import Admin
-    from quorate.node.settings import Settings
+    from quorate.client import Admin
+    from quorate.config.settings import Settings
 
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class NumberRange(click.FloatRange):
-    """Numbers between bounds, which NaN passes by."""
+    """A number in a range. Unlike click's FloatRange it refuses NaN."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if math.isnan(number):
-            self.fail(f"{value} is no number.", param, ctx)
+            self.fail(f"{value} is not a number.", param, ctx)
         return number
 
 
 INT32: Final = click.IntRange(-(1 << 31), (1 << 31) - 1)
 
 
-class Tool(click.Command):
-    """A command whose long options may be cut short, as Kafka's may, while it is clear which."""
+class ToolCommand(click.Command):
+    """A command whose options may be written as for Kafka's tools (`expand_options`)."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, spelled_out(args, _long_options(self, ctx)))
+        return super().parse_args(ctx, expand_options(args, self.get_params(ctx)))
 
 
 class OrderedGroup(click.Group):
-    """A group of such commands, listed in the order in which they were added."""
+    """A group of such commands, listed in the order of their definition."""
 
-    command_class = Tool
+    command_class = ToolCommand
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        mine = next((n for n, arg in enumerate(args) if arg in self.commands), len(args))
-        mine_whole = spelled_out(args[:mine], _long_options(self, ctx))
-        return super().parse_args(ctx, [*mine_whole, *args[mine:]])
+        end = next((n for n, arg in enumerate(args) if arg in self.commands), len(args))
+        own = expand_options(args[:end], self.get_params(ctx))
+        return super().parse_args(ctx, [*own, *args[end:]])
 
 
-def _long_options(command: click.Command, ctx: click.Context) -> list[str]:
-    options = [name for param in command.get_params(ctx) for name in param.opts]
-    return [name for name in options if name.startswith("--")]
+def expand_options(args: Sequence[str], params: Sequence[click.Parameter]) -> list[str]:
+    """Rewrite options that click reads differently from the parser of Kafka's tools (argparse4j).
 
-
-def spelled_out(args: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Arguments with every unambiguous beginning of a long option in full; none behind `--`."""
+    An unambiguous prefix of a long option becomes that option, and `-x=VALUE` becomes `-xVALUE`.
+    Values of options, and arguments after `--`, stay as they are. Raises BadOptionUsage for `-x=VALUE`
+    where `-x` takes no value.
+    """
+    takes_value: dict[str, bool] = {}
+    first: dict[str, str] = {}
+    for param in params:
+        if isinstance(param, click.Option):
+            for name in (*param.opts, *param.secondary_opts):
+                takes_value[name] = not (param.is_flag or param.count)
+                first[name] = name if name in param.secondary_opts else first_long(param.opts)
     found: list[str] = []
-    for number, arg in enumerate(args):
+    rest = iter(args)
+    for arg in rest:
         if arg == "--":
-            return [*found, *args[number:]]
-        name, equals, value = arg.partition("=")
-        meant = [option for option in known if option.startswith(name)]
-        is_cut = name.startswith("--") and name not in known and len(meant) == 1
-        found.append(f"{meant[0]}{equals}{value}" if is_cut else arg)
+            return [*found, arg, *rest]
+        if arg.startswith("--"):
+            words, needs_value = _expand_long(arg, takes_value, first)
+        else:
+            words, needs_value = _expand_short(arg, takes_value)
+        found += words
+        if needs_value:
+            found += islice(rest, 1)
     return found
 
 
+def first_long(names: Sequence[str]) -> str:
+    """The name of an option in texts: its first long one. The others are abbreviations and aliases."""
+    return next((name for name in names if name.startswith("--")), names[0])
+
+
+def _expand_long(
+    arg: str, takes_value: Mapping[str, bool], first: Mapping[str, str]
+) -> tuple[list[str], bool]:
+    """The words that replace a long option; whether the next argument is its value.
+
+    `first` maps each name to the first one of the same option: a prefix of several names of one option
+    is not ambiguous.
+    """
+    name, equals, value = arg.partition("=")
+    matches = {first[option] for option in takes_value if option.startswith(name)}
+    if name not in takes_value and len(matches) == 1:
+        [name] = matches
+    return [f"{name}{equals}{value}"], not equals and takes_value.get(name, False)
+
+
+def _expand_short(arg: str, takes_value: Mapping[str, bool]) -> tuple[list[str], bool]:
+    """As `_expand_long`, for `-x`, `-xVALUE`, `-x=VALUE` and several flags behind one dash."""
+    for at, letter in enumerate(arg[1:] if arg.startswith("-") else "", 1):
+        name, rest = f"-{letter}", arg[at + 1 :]
+        if name not in takes_value:
+            break
+        if takes_value[name]:
+            if rest == "=":  # click takes `-x` alone as one whose value follows
+                return [arg[: at + 1], ""], False
+            return [arg[: at + 1] + rest.removeprefix("=")], not rest
+        if rest.startswith("="):
+            raise click.BadOptionUsage(name, f"Option {name!r} does not take a value.")
+    return [arg], False
+
+
 def json_option(command: Any) -> Any:
-    """Add `--json`, passed on as `as_json`."""
-    text = "Print JSON; an error is text on stderr, as without it."
+    """Add the option `--json` as parameter `as_json`."""
+    text = "Print JSON; errors stay text on stderr."
     return click.option("--json", "as_json", is_flag=True, help=text)(command)
 
 
+def timeout_option(command: Any) -> Any:
+    """Add the option `--timeout` as parameter `timeout`."""
+    return click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Give up after this time; default: default.api.timeout.ms, 60 s.",
+    )(command)
+
+
 def connection_options(config_help: str) -> Callable[[Any], Any]:
-    """Add the options that name the cluster; `open_admin` understands them."""
+    """Add the options that name the cluster; `open_admin` reads them."""
 
     def add(command: Any) -> Any:
-        for name, metavar, text in (
-            ("--command-config", "FILE", config_help),
-            ("--bootstrap-controller", "HOST:PORT,...", "Controllers to ask first."),
-            ("--bootstrap-server", "HOST:PORT,...", "Brokers to ask first."),
-        ):
-            command = click.option(name, metavar=metavar, help=text)(command)
-        return command
+        command = click.option("--command-config", metavar="FILE", help=config_help)(command)
+        return bootstrap_options(command)
 
     return add
 
 
-def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
-    """The client for the given options, and the properties of `--command-config`, if any.
+def bootstrap_options(command: Any, server: str = "", controller: str = "") -> Any:
+    """Add the two bootstrap lists; `server` and `controller` are short names of the options.
 
-    Raises UsageError unless exactly one bootstrap list is given, and ConfigError.
+    `--bootstrap-controllers` is the spelling of an early version of KIP-919.
     """
-    from quorate.client.admin import Admin
-    from quorate.client.config import client_config
+    for names, kind in (
+        (("--bootstrap-controller", "--bootstrap-controllers", controller), "Controllers"),
+        (("--bootstrap-server", server), "Brokers"),
+    ):
+        text = f"{kind} to connect to first."
+        command = click.option(*filter(None, names), metavar="HOST:PORT,...", help=text)(command)
+    return command
+
+
+def open_admin(options: Mapping[str, Any]) -> tuple[Admin, Settings | None]:
+    """Open a client by the options of `connection_options`; also returns the --command-config file.
+
+    An option replaces the lists in the file. `options["timeout"]`, in seconds, limits each call. Raises
+    UsageError unless exactly one bootstrap list is given, and ConfigError.
+    """
+    from quorate.client import Admin
+    from quorate.client.config import client_config, with_timeout
 
     servers, controllers = options["bootstrap_server"], options["bootstrap_controller"]
     if servers is not None and controllers is not None:
         raise click.UsageError(
             "argument --bootstrap-controller: not allowed with argument --bootstrap-server"
         )
-    if servers is None and controllers is None:
+    path = options["command_config"]
+    if servers is None and controllers is None and path is None:
         raise click.UsageError(
             "one of the arguments --bootstrap-server --bootstrap-controller is required"
         )
-    path = options["command_config"]
     settings = None
     if path is not None:
-        from quorate.node.settings_file import read_settings
+        from quorate.config.properties_file import read_settings
 
         settings = read_settings(path)
 
-    def waiting(reason: str) -> None:
+    def on_wait(reason: str) -> None:
         click.echo(f"Waiting: {reason}", err=True)
 
-    return Admin(client_config(settings, servers, controllers), waiting=waiting), settings
+    config = client_config(settings, servers, controllers)
+    return Admin(with_timeout(config, options.get("timeout")), on_wait=on_wait), settings

@@ -1,0 +1,189 @@
+"""Common parts of the jobs of `quorate pipeline`: options, session, progress, one-line errors.
+
+Exit codes: 0 success, 1 some input was bad (the good part was ingested, the rest is in quarantine),
+2 the command line or a path in it is wrong, 70 the job failed (a full disk, a lost worker).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from quorate.base.errors import QuorateError
+from quorate.cli.options import json_option
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from quorate.cli.pipeline.progress import ProgressBar
+
+
+BAD_INPUT: Final = 1
+WRONG: Final = 2
+_KILLED: Final = 128
+"""A process that a signal ends has this plus its number as exit code."""
+_LOG4J: Final = Path(__file__).parents[2].joinpath("spark", "log4j2.properties").as_uri()
+
+
+def common_options(command: Any) -> Any:
+    """Add the options of every job: where it runs, and how it reports."""
+    for option in (
+        json_option,
+        click.option("--quiet", is_flag=True, help="Print no progress to stderr."),
+        click.option(
+            "--storage-option",
+            metavar="NAME=VALUE",
+            multiple=True,
+            help="A setting of an object store, named like its environment variable (AWS_ENDPOINT_URL).",
+        ),
+        click.option("--conf", metavar="NAME=VALUE", multiple=True, help="A setting of Spark."),
+        click.option("--master", metavar="URL", help="Spark's master; local[*] by default."),
+    ):
+        command = option(command)
+    return command
+
+
+def job_options(command: Any) -> Any:
+    """Add the options of every job with a warehouse."""
+    command = common_options(command)
+    for option in (
+        click.option(
+            "--format",
+            "table_format",
+            type=click.Choice(["delta", "parquet"]),
+            default="delta",
+            show_default=True,
+            help="The format of the tables.",
+        ),
+        click.option(
+            "--warehouse", "-w", metavar="DIR", required=True, help="The folder of the tables."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def job_on_spark(name: str, words: Mapping[str, Any]) -> Iterator[tuple[SparkSession, ProgressBar]]:
+    """A session and a progress bar for a job; Spark's errors become one line."""
+    from quorate.cli.pipeline.progress import progress
+    from quorate.spark.session import session
+    from quorate.spark.tables.store import plain_reason
+
+    conf = dict(_setting("--conf", text) for text in words["conf"])
+    storage = dict(_setting("--storage-option", text) for text in words["storage_option"])
+    conf.setdefault("spark.ui.showConsoleProgress", "false")
+    if "spark.log.level" not in conf:
+        conf.setdefault("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOG4J}")
+    logging.getLogger("SQLQueryContextLogger").setLevel(
+        logging.CRITICAL
+    )  # reported below, in one line
+    with progress(name, quiet=words["quiet"]) as bar, exit_on_signals(bar.clear) as arm:
+        bar.notify("starting Spark")
+        spark = session(f"quorate {name}", words["master"], storage=storage, **conf)
+        arm()  # again: PySpark has installed its own handler
+        bar.watch(spark)
+        try:
+            yield spark, bar
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            raise JobFailedError(f"{where}{error.strerror or plain_reason(error)}") from error
+        except Exception as error:
+            if type(error).__module__.startswith(("pyspark", "py4j")):
+                if "PATH_NOT_FOUND" in str(error) or "FileNotFoundError" in str(error):
+                    raise FileLostError(_spark_message(error), warehouse_options(words)) from error
+                raise JobFailedError(_spark_message(error)) from error
+            raise
+        finally:
+            bar.stop()
+            spark.stop()
+
+
+@contextmanager
+def exit_on_signals(tidy: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Let Ctrl-C and SIGTERM end the process at once.
+
+    Gives a function that installs the handlers again, after others have replaced them. Runs commit
+    as a whole or not at all and the JVM ends with its parent, so there is nothing to clean up. An
+    exception during a call into the JVM, as from PySpark's own handler, would print pages of
+    tracebacks.
+    """
+
+    def leave(number: int, _: object) -> None:
+        tidy()
+        why = b"interrupted" if number == signal.SIGINT else b"stopped"
+        os.write(2, why + b": unfinished work was not committed; start the job again\n")
+        os._exit(_KILLED + number)
+
+    def arm() -> None:
+        for number in before:
+            signal.signal(number, leave)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    arm()
+    try:
+        yield arm
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class JobFailedError(QuorateError):
+    """A job of Spark failed."""
+
+    exit_code = 70
+
+
+class FileLostError(JobFailedError):
+    """A table names a file that does not exist."""
+
+    exit_code = WRONG
+
+    def __init__(self, what: str, place: str) -> None:
+        super().__init__(f"{what}: a file is lost: quorate pipeline repair {place}")
+
+
+def _spark_message(error: Exception) -> str:
+    """The first lines of a message that may include a Java stack trace."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    message = [line for line in lines if not line.startswith(("at ", "File "))]
+    return "the job failed: " + " ".join(message[:2])[:500]
+
+
+def _setting(option: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"{option} {text}: it must be NAME=VALUE")
+    return name, value
+
+
+def absolute(path: str) -> str:
+    """The absolute path of a local path: executors may have another working directory."""
+    return path if "://" in path else str(Path(path).absolute())
+
+
+def warehouse_options(words: Mapping[str, Any]) -> str:
+    """The options by which another command names the same warehouse."""
+    kind = words.get("table_format", "delta")
+    form = "" if kind == "delta" else f" --format {kind}"
+    return f"-w {shlex.quote(str(words.get('warehouse', 'DIR')))}{form}"
+
+
+def print_result(result: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
+    """Print a result as JSON, or as lines."""
+    if as_json:
+        click.echo(json.dumps(result, default=str, ensure_ascii=False, allow_nan=False))
+    else:
+        for line in lines():
+            click.echo(line)

@@ -1,0 +1,53 @@
+"""`quorate pipeline repair`: repairs a warehouse that has lost commits or files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quorate.cli.options import ToolCommand
+from quorate.cli.pipeline.job import (
+    BAD_INPUT,
+    absolute,
+    job_on_spark,
+    job_options,
+    print_result,
+)
+
+if TYPE_CHECKING:
+    from quorate.spark.jobs.repair import RepairSummary
+
+
+@click.command(cls=ToolCommand)
+@job_options
+def repair(**words: Any) -> int:
+    """Restore lost commits and files of the warehouse, or remove what cannot be restored.
+
+    Lost and torn commits are written again. Where data files of silver or gold are lost, the state
+    is derived again from bronze. Records that bronze lost are removed, with exit code 1: ingest a
+    log that has them.
+    """
+    with job_on_spark("repair", words) as (spark, notify):
+        from quorate.spark.jobs.repair import repair_warehouse as job
+
+        summary = job(
+            spark, absolute(words["warehouse"]), table_format=words["table_format"], notify=notify
+        )
+    print_result(asdict(summary), words["as_json"], lambda: list(_lines(summary)))
+    return BAD_INPUT if summary.forgotten else 0
+
+
+def _lines(summary: RepairSummary) -> Iterator[str]:
+    yield from summary.mended
+    for table, paths in summary.missing.items():
+        yield f"{table}: {len(paths)} data files are lost, the first is {paths[0]}"
+    for cluster_id in summary.told_anew:
+        yield f"{cluster_id}: its state is derived again from bronze"
+    for cluster_id, ranges in summary.forgotten.items():
+        lost = ", ".join(f"{start} to {end - 1}" for start, end in ranges)
+        yield f"{cluster_id}: the records at the offsets {lost} are lost: ingest a log with them"
+    if not (summary.mended or summary.missing):
+        yield f"nothing is missing in {summary.warehouse}"

@@ -1,0 +1,50 @@
+"""The output of `ingest` and `stream` about each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from quorate.base.plural import pluralize
+
+if TYPE_CHECKING:
+    from quorate.spark.tables.summary import ClusterSummary, IngestSummary
+
+
+def cluster_lines(summary: IngestSummary) -> list[str]:
+    """Lines about what was ingested of each cluster, and what was not."""
+    from quorate.spark.tables.summary import quarantine_counts
+
+    found = []
+    for cluster_id, one in sorted(summary.clusters.items()):
+        found.append(f"  {cluster_id}: {_taken(one)}")
+        if one.unproven:
+            found.append(
+                f"    not known to be committed: offsets {_ranges(one.unproven)}; a later log may "
+                "replace them"
+            )
+        if one.left_out:
+            found.append(f"    left out, not known to be committed: {_ranges(one.left_out)}")
+        if one.quarantined or one.known_before:
+            found.append(f"    in quarantine: {quarantine_counts(one)}")
+        found += [f"      {why}: {text}" for why, text in one.examples.items()]
+        found += [
+            f"    nothing was ingested from {path}: {why}"
+            for path, why in one.foreign_replicas.items()
+        ]
+        if one.problem:
+            found.append(f"    {one.problem}")
+    return found
+
+
+def _taken(one: ClusterSummary) -> str:
+    if one.log_end_offset == 0 and one.applied_end_offset is None:
+        return "nothing could be ingested"
+    return (
+        f"{pluralize(one.records, 'record')}, {pluralize(one.events, 'event')}; the log ends at offset "
+        f"{one.log_end_offset}, the state at {one.applied_end_offset}"
+    )
+
+
+def _ranges(ranges: Iterable[tuple[int, int]]) -> str:
+    return ", ".join(f"{start} to {end - 1}" for start, end in ranges)

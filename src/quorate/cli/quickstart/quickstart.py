@@ -1,0 +1,213 @@
+"""`quorate quickstart`: run a durable three-controller quorum and watch it in the terminal."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from quorate.cli.options import CONTEXT, ToolCommand
+from quorate.cli.quickstart.quorum_client import (
+    DEFAULT_CONTROLLERS,
+    WATCHER_MS,
+    admin_of,
+    describe_or_none,
+    open_quorum,
+)
+from quorate.cli.quickstart.supervisor import Supervisor
+from quorate.client import Admin, QuorumInfo
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_REFRESH_S: Final = 0.5
+
+
+@click.command(
+    cls=ToolCommand,
+    context_settings=CONTEXT,
+    epilog="""\b
+Examples:
+  quorate quickstart                    three controllers in ./quorate-data; Ctrl-C stops them
+  quorate quickstart --data /var/q      the same data again next time
+  quorate quickstart --tour             a guided tour with new data, then exit
+""",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="The data directory.  [default: ./quorate-data; with --tour a temporary one]",
+)
+@click.option(
+    "--controllers",
+    type=click.IntRange(1, 7),
+    default=None,
+    help=f"Number of controllers of a new quorum.  [default: {DEFAULT_CONTROLLERS}]",
+)
+@click.option(
+    "--tour", is_flag=True, help="Run a guided tour of what the quorum can do, then exit."
+)
+def quickstart(data: Path | None, controllers: int | None, tour: bool) -> int:
+    """Run a quorum of controllers as separate processes and watch it.
+
+    The first run formats the data directory; later runs resume it. Java is not needed.
+    """
+    if tour:
+        from quorate.cli.quickstart.tour import run_tour
+
+        return run_tour(data, controllers)
+    with Supervisor(data or Path("quorate-data")) as quorum:
+        try:
+            open_quorum(quorum, controllers)
+            quorum.start_all()
+            for line in next_commands(quorum):
+                click.echo(line)
+            with admin_of(quorum, WATCHER_MS) as admin:
+                watch(quorum, admin)
+        except KeyboardInterrupt:
+            click.echo("\nStopping the controllers ...")
+    for node_id, pid in quorum.running_elsewhere().items():
+        click.echo(f"Controller {node_id} (pid {pid}) keeps running: another program started it.")
+    click.echo("Stopped. The data is kept: run the same command to resume.")
+    return 0
+
+
+def next_commands(quorum: Supervisor) -> list[str]:
+    """Commands to try in another terminal; each line can be pasted."""
+    node = next(iter(quorum.nodes.values()))
+    log = quorum.log_dir(node) / "__cluster_metadata-0" / f"{0:020d}.log"
+    program = _program()
+    tool = f"{program} metadata-quorum --bootstrap-controller {quorum.bootstrap}"
+    return [
+        "",
+        "Try in another terminal:",
+        f"{tool} describe --status",
+        f"{tool} describe --replication --human-readable",
+        f"{program} dump-log --cluster-metadata-decoder --files {shlex.quote(str(log))}",
+        "or kill -9 the leader by its pid: the others elect a new one. Ctrl-C here stops all.",
+        "",
+    ]
+
+
+def restart_command(quorum: Supervisor, node_id: int) -> str:
+    """The command that starts a stopped controller again; it can be pasted."""
+    properties = shlex.quote(str(quorum.properties(quorum.nodes[node_id])))
+    return f"{_program()} server-start {properties}"
+
+
+def _program() -> str:
+    """The shell command for this installation of `quorate`."""
+    installed = Path(sys.executable).with_name("quorate")
+    if not installed.exists():
+        return f"{shlex.quote(sys.executable)} -m quorate"
+    on_path = shutil.which("quorate")
+    return "quorate" if on_path == str(installed) else shlex.quote(str(installed))
+
+
+# -- the live view ------------------------------------------------------------------------------
+def watch(quorum: Supervisor, admin: Admin) -> None:
+    """Show the quorum until Ctrl-C: a live table on a terminal, otherwise a line per change.
+
+    Raises QuorateError when no controller runs.
+    """
+    if sys.stdout.isatty():
+        _watch_table(quorum, admin)
+    else:
+        _watch_lines(quorum, admin)
+
+
+def _watch_table(quorum: Supervisor, admin: Admin) -> None:
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(), auto_refresh=False, transient=False) as live:
+        while True:
+            quorum.check()
+            found = describe_or_none(admin)
+            problems = "\n".join(
+                f"controller {i}: {why}\n  restart with: {restart_command(quorum, i)}"
+                for i, why in quorum.ended().items()
+                if quorum.pid_of(quorum.nodes[i]) is None
+            )
+            view = Group(
+                Text(_headline(quorum, found), style="bold"),
+                _table(quorum, found),
+                *([Text(problems, style="red")] if problems else []),
+            )
+            live.update(view, refresh=True)
+            time.sleep(_REFRESH_S)
+
+
+def _headline(quorum: Supervisor, found: QuorumInfo | None) -> str:
+    if found is None:
+        return f"cluster {quorum.cluster_id}   no leader now"
+    return (
+        f"cluster {quorum.cluster_id}   leader {found.leader_id}   "
+        f"epoch {found.leader_epoch}   high watermark {found.high_watermark}"
+    )
+
+
+def _table(quorum: Supervisor, found: QuorumInfo | None) -> Table:
+    from rich.table import Table
+
+    table = Table()
+    for name in ("node", "role", "address", "process", "log end", "lag"):
+        table.add_column(name, justify="right" if name in ("log end", "lag") else "left")
+    rows = _rows(found)
+    for node in quorum.nodes.values():
+        role, end, lag = rows.pop(node.id, ("-", "-", "-"))
+        pid = quorum.pid_of(node)
+        style = "red" if pid is None else "green" if role == "leader" else ""
+        process = "down" if pid is None else f"pid {pid or 'unknown'}"
+        table.add_row(str(node.id), role, node.address, process, end, lag, style=style)
+    for node_id, (role, end, lag) in sorted(rows.items()):
+        table.add_row(str(node_id), role, "-", "unknown", end, lag)
+    return table
+
+
+def _rows(found: QuorumInfo | None) -> dict[int, tuple[str, str, str]]:
+    """(role, log end offset, lag) by node id."""
+    if found is None:
+        return {}
+    newest = max(r.log_end_offset for r in found.voters)
+    rows = {}
+    for role, replicas in (("voter", found.voters), ("observer", found.observers)):
+        for replica in replicas:
+            end = replica.log_end_offset
+            name = "leader" if replica.key.id == found.leader_id else role
+            lag = str(newest - end) if end >= 0 else "?"
+            rows[replica.key.id] = (name, str(end), lag)
+    return rows
+
+
+def _watch_lines(quorum: Supervisor, admin: Admin) -> None:
+    before: tuple[int, int] | None = (-1, -1)
+    reported: dict[int, str] = {}
+    while True:
+        quorum.check()
+        found = describe_or_none(admin)
+        ended = quorum.ended()
+        for node_id, why in ended.items():
+            if reported.get(node_id) != why:
+                click.echo(f"controller {node_id} is down: {why}")
+                click.echo(f"  restart with: {restart_command(quorum, node_id)}")
+        reported = ended
+        now = None if found is None else (found.leader_id, found.leader_epoch)
+        if now != before and found is not None:
+            leader = quorum.nodes.get(found.leader_id)
+            pid = quorum.pid_of(leader) if leader else None
+            click.echo(
+                f"leader {found.leader_id} (pid {pid or 'unknown'}), epoch {found.leader_epoch}, "
+                f"high watermark {found.high_watermark}"
+            )
+        elif now != before:
+            click.echo("no leader now")
+        before = now
+        time.sleep(_REFRESH_S)

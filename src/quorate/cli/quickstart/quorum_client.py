@@ -1,0 +1,49 @@
+"""Open the quorum of a data directory, and a client for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from quorate.base.ids import Address
+from quorate.cli.quickstart.supervisor import Supervisor
+from quorate.client import Admin, ClientConfig, ClientError, QuorumInfo
+
+DEFAULT_CONTROLLERS: Final = 3
+WATCHER_MS: Final = 2_000
+
+
+def open_quorum(quorum: Supervisor, controllers: int | None) -> None:
+    """Load or create the data directory and print which."""
+    if quorum.load_or_create(controllers or DEFAULT_CONTROLLERS):
+        click.echo(f"Resuming {len(quorum.nodes)} controllers in {quorum.data}")
+        if controllers not in (None, len(quorum.nodes)):
+            click.echo(f"--controllers {controllers} is ignored: the quorum exists already")
+    else:
+        click.echo(f"Formatted and starting {len(quorum.nodes)} controllers in {quorum.data}")
+
+
+def admin_of(quorum: Supervisor, timeout_ms: int) -> Admin:
+    """A client of all controllers with short timeouts."""
+    addresses = tuple(Address("127.0.0.1", node.port) for node in quorum.nodes.values())
+    return Admin(
+        ClientConfig(
+            addresses,
+            controllers=True,
+            client_id="quorate-quickstart",
+            default_api_timeout_ms=timeout_ms,
+            request_timeout_ms=WATCHER_MS,
+            connect_timeout_ms=WATCHER_MS,
+            retry_backoff_ms=10,
+            unreachable_after_ms=500,
+        )
+    )
+
+
+def describe_or_none(admin: Admin) -> QuorumInfo | None:
+    """Describe the quorum; returns None without a leader."""
+    try:
+        return admin.describe_quorum()
+    except ClientError:
+        return None

@@ -1,0 +1,1 @@
+"""The counterparts of Kafka's command line tools."""

@@ -1,0 +1,268 @@
+"""`quorate cluster`: the cluster's id, its nodes and their registrations, as Kafka's kafka-cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quorate.cli.flat_options import FlatToolError, print_json
+from quorate.cli.options import (
+    CONTEXT,
+    OrderedGroup,
+    bootstrap_options,
+    json_option,
+    open_admin,
+    timeout_option,
+)
+
+if TYPE_CHECKING:
+    from quorate.client import Admin, ClusterDescription
+    from quorate.client.admin.cluster import ApiRange, NodeVersions
+
+_NO_FENCED = "The option --include-fenced-brokers is only supported with --bootstrap-server option"
+
+
+@click.group(
+    cls=OrderedGroup,
+    context_settings=CONTEXT,
+    epilog="""\b
+Examples:
+  quorate cluster cluster-id --bootstrap-server localhost:9092
+  quorate cluster list-endpoints --bootstrap-controller localhost:9093 --json
+  quorate cluster registrations --bootstrap-server localhost:9092
+  quorate cluster unregister --bootstrap-controller localhost:9093 --id 3
+  quorate cluster api-versions --bootstrap-controller localhost:9093""",
+)
+def cluster() -> None:
+    """Show the cluster's id, nodes and APIs; remove registrations (Kafka's kafka-cluster)."""
+
+
+def _connected(command: Any) -> Any:
+    """Add the options of a connection, `--timeout` and `--json`."""
+    for decorate in (
+        json_option,
+        timeout_option,
+        click.option("--config", metavar="FILE", help="Deprecated: --command-config."),
+        click.option("--command-config", "-c", metavar="FILE", help="Client properties file."),
+    ):
+        command = decorate(command)
+    return bootstrap_options(command, "-b", "-C")
+
+
+def _open(options: dict[str, Any]) -> Admin:
+    """Open a client. Raises UsageError or FlatToolError for contradictory options."""
+    if options["config"] is not None:
+        if options["command_config"] is not None:
+            raise click.UsageError("--config and --command-config cannot be specified together.")
+        click.echo(
+            "Option --config has been deprecated and will be removed in a future version. Use "
+            "--command-config instead.",
+            err=options["as_json"],
+        )
+        options["command_config"] = options["config"]
+    return open_admin(options)[0]
+
+
+@cluster.command("cluster-id", context_settings=CONTEXT)
+@_connected
+def cluster_id(**options: Any) -> None:
+    """Show the cluster's id."""
+    with _open(options) as admin:
+        found = admin.describe_cluster().cluster_id
+    if options["as_json"]:
+        print_json({"clusterId": found})
+    else:
+        click.echo(f"Cluster ID: {found}")
+
+
+@cluster.command("unregister", context_settings=CONTEXT)
+@click.option("--id", "-i", "node_id", type=int, required=True, help="The broker's id.")
+@_connected
+def unregister(node_id: int, **options: Any) -> None:
+    """Remove the registration of a broker that is gone for good."""
+    with _open(options) as admin:
+        _remove(lambda: admin.unregister_broker(node_id), "broker", node_id, options)
+
+
+@cluster.command("unregister-controller", context_settings=CONTEXT)
+@click.option("--id", "-i", "node_id", type=int, required=True, help="The controller's id.")
+@_connected
+def unregister_controller(node_id: int, **options: Any) -> None:
+    """Remove the registration of a controller that is gone for good."""
+    with _open(options) as admin:
+        _remove(lambda: admin.unregister_controller(node_id), "controller", node_id, options)
+
+
+def _remove(send: Callable[[], None], kind: str, node_id: int, options: Mapping[str, Any]) -> None:
+    """Remove a registration. A cluster without the API is reported with success, as in Kafka."""
+    from quorate.client.connection import UnsupportedVersionError
+    from quorate.client.results import RequestFailedError
+
+    is_supported = True
+    try:
+        send()
+    except UnsupportedVersionError:
+        is_supported = False
+    except RequestFailedError as error:
+        if error.code.name != "UNSUPPORTED_VERSION":
+            raise FlatToolError(error.reason) from None
+        is_supported = False
+    if options["as_json"]:
+        print_json({"id": node_id, "unregistered": is_supported})
+    elif is_supported:
+        click.echo(f"{kind.capitalize()} {node_id} is no longer registered.")
+    else:
+        click.echo(f"The target cluster does not support the {kind} unregistration API.")
+
+
+@cluster.command("list-endpoints", context_settings=CONTEXT)
+@click.option("--include-fenced-brokers", is_flag=True, help="Fenced brokers too.")
+@_connected
+def list_endpoints(include_fenced_brokers: bool, **options: Any) -> None:
+    """List the nodes and their addresses."""
+    from quorate.client.connection import UnsupportedVersionError
+
+    with _open(options) as admin:
+        direct = admin.config.controllers
+        if direct and include_fenced_brokers:
+            raise FlatToolError(_NO_FENCED)
+        try:
+            found = admin.describe_cluster(include_fenced_brokers)
+        except UnsupportedVersionError as error:
+            click.echo(error)
+            return
+    kind = "controller" if direct else "broker"
+    if options["as_json"]:
+        print_json([_endpoint(found, node_id, kind) for node_id in sorted(found.nodes)])
+    else:
+        _print_endpoints(found, kind)
+
+
+def _endpoint(found: ClusterDescription, node_id: int, kind: str) -> dict[str, Any]:
+    node = found.nodes[node_id]
+    state = {} if kind == "controller" else {"fenced": node.is_fenced}
+    return {
+        "id": node_id,
+        "host": node.address.host,
+        "port": node.address.port,
+        "rack": node.rack,
+        **state,
+        "endpointType": kind,
+    }
+
+
+def _print_endpoints(found: ClusterDescription, kind: str) -> None:
+    with_state = kind == "broker"
+    rows = [("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")]
+    for node_id, node in found.nodes.items():
+        state = "fenced" if node.is_fenced else "unfenced"
+        host, port = node.address
+        rows.append((str(node_id), host, str(port), node.rack or "null", state, kind))
+    hosts = max((len(node.address.host) for node in found.nodes.values()), default=100)
+    racks = max((len(node.rack) for node in found.nodes.values() if node.rack), default=10)
+    widths = (10, hosts, 10, racks, 10, 15)
+    for row in rows:
+        cells = [
+            f"{cell:<{width}}"
+            for name, cell, width in zip(rows[0], row, widths, strict=True)
+            if with_state or name != "STATE"
+        ]
+        click.echo(" ".join(cells))
+
+
+@cluster.command("registrations", context_settings=CONTEXT)
+@_connected
+def list_registrations(**options: Any) -> None:
+    """List the registered brokers or controllers, and mark those that are gone.
+
+    With --bootstrap-server brokers, with --bootstrap-controller controllers. A ghost is a registration
+    of a node that does not fetch from the quorum; the last column removes it.
+    """
+    from quorate.cli.tools.cluster_registrations import json_rows, registrations, text_rows
+
+    with _open(options) as admin:
+        rows = registrations(admin)
+    if options["as_json"]:
+        print_json(json_rows(rows))
+        return
+    from quorate.cli.columns import table_lines
+
+    names = ("ID", "KIND", "ADDRESS", "STATE", "REMOVE WITH")
+    click.echo("\n".join(table_lines(names, text_rows(rows))))
+
+
+@cluster.command("api-versions", context_settings=CONTEXT)
+@_connected
+def api_versions(**options: Any) -> None:
+    """Show the versions of the APIs that each node serves."""
+    with _open(options) as admin:
+        found = admin.api_versions()
+    if options["as_json"]:
+        print_json([_json_versions(node) for node in found])
+        return
+    for node in found:
+        rack = "null" if node.rack is None else node.rack
+        head = (
+            f"{node.address} (id: {node.node_id} rack: {rack} "
+            f"isFenced: {str(node.is_fenced).lower()}) -> "
+        )
+        if node.error is not None:
+            click.echo(f"{head}ERROR: {node.error}")
+        else:
+            click.echo(head + versions_text(node.apis))
+
+
+def versions_text(apis: Sequence[ApiRange]) -> str:
+    """As `NodeApiVersions.toString` of Kafka 4.4.0, with line breaks."""
+    from quorate.cli.kafka_apis import kafka_apis
+
+    known = kafka_apis()
+    lines = {
+        api.key: f"{api.name}({api.key}): UNSUPPORTED" for api in known.values() if api.on_brokers
+    }
+    for api in apis:
+        lines[api.key] = _version_text(api)
+    return "(\n\t" + ",\n\t".join(lines[key] for key in sorted(lines)) + "\n)"
+
+
+def _version_text(api: ApiRange) -> str:
+    from quorate.cli.kafka_apis import kafka_apis
+
+    low, high = api.min_version, api.max_version
+    shown = f"{low}" if low == high else f"{low} to {high}"
+    known = kafka_apis().get(api.key)
+    if known is None or known.versions is None:
+        return f"UNKNOWN({api.key}): {shown}"
+    oldest, latest = known.versions
+    if latest < low:
+        usable = "unusable: node too new"
+    elif high < oldest:
+        usable = "unusable: node too old"
+    else:
+        usable = f"usable: {min(latest, high)}"
+    return f"{known.name}({api.key}): {shown} [{usable}]"
+
+
+def _json_versions(node: NodeVersions) -> dict[str, Any]:
+    from quorate.cli.kafka_apis import kafka_apis
+
+    known = kafka_apis()
+    return {
+        "id": node.node_id,
+        "host": node.address.host,
+        "port": node.address.port,
+        "rack": node.rack,
+        "fenced": node.is_fenced,
+        "error": node.error,
+        "apis": [
+            {
+                "key": api.key,
+                "name": known[api.key].name if api.key in known else None,
+                "minVersion": api.min_version,
+                "maxVersion": api.max_version,
+            }
+            for api in sorted(node.apis, key=lambda each: each.key)
+        ],
+    }

@@ -1,0 +1,116 @@
+"""`quorate cluster registrations`: who is registered, and who of them is gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from quorate.base.ids import ReplicaKey, uuid_to_text
+from quorate.client.results import ClusterDescription, QuorumInfo, ReplicaStatus
+
+if TYPE_CHECKING:
+    from quorate.client import Admin
+
+SILENT_AFTER_MS: Final = 10_000
+"""A node without a Fetch for this time counts as gone; Kafka's fetch timeout is 2000 ms."""
+
+
+class RegisteredNode(NamedTuple):
+    """A registered node. `state` is one of STATES; `remedy` is the command that removes a ghost."""
+
+    id: int
+    kind: str
+    host: str
+    port: int
+    state: str
+    last_fetch_ms: int
+    """Of the leader's clock, ms since 1970; -1 for unknown."""
+    remedy: str | None
+
+
+STATES: Final = {
+    "active": "a broker that serves clients",
+    "fenced": "a broker that fetches, but does not serve clients yet",
+    "voter": "a controller that votes",
+    "observer": "a controller that fetches, but does not vote",
+    "silent": "a voter that does not fetch: start it, or remove it from the voters",
+    "ghost": "a registration of a node that is gone",
+}
+
+
+def registrations(admin: Admin) -> list[RegisteredNode]:
+    """The brokers or the controllers, as the bootstrap list is, in order of ids.
+
+    Raises UnsupportedVersionError for brokers before Kafka 4.0, which do not list fenced brokers.
+    """
+    direct = admin.config.controllers
+    cluster = admin.describe_cluster(include_fenced_brokers=not direct)
+    quorum = admin.describe_quorum()
+    found = _controllers(cluster, quorum) if direct else _brokers(cluster, quorum)
+    return sorted(found)
+
+
+def _brokers(cluster: ClusterDescription, quorum: QuorumInfo) -> list[RegisteredNode]:
+    fetched = {row.key.id: row for row in quorum.observers}
+    rows = []
+    for node_id, node in cluster.nodes.items():
+        last = fetched.get(node_id)
+        state, remedy = "active", None
+        if node.is_fenced:
+            state = "fenced"
+            if last is None or not is_live(quorum, last):
+                state = "ghost"
+                remedy = f"quorate cluster unregister --id {node_id}"
+        last_ms = -1 if last is None else last.last_fetch_ms
+        rows.append(RegisteredNode(node_id, "broker", *node.address, state, last_ms, remedy))
+    return rows
+
+
+def _controllers(cluster: ClusterDescription, quorum: QuorumInfo) -> list[RegisteredNode]:
+    voters = {row.key.id: row for row in quorum.voters}
+    observers = {row.key.id: row for row in quorum.observers}
+    rows = []
+    for node_id, node in cluster.nodes.items():
+        last = voters.get(node_id) or observers.get(node_id)
+        live = last is not None and is_live(quorum, last)
+        state, remedy = "voter" if node_id in voters else "observer", None
+        if node_id in voters and not live:
+            state, remedy = "silent", _removal(voters[node_id].key)
+        elif not live:
+            state = "ghost"
+            remedy = f"quorate cluster unregister-controller --id {node_id}"
+        last_ms = -1 if last is None else last.last_fetch_ms
+        rows.append(RegisteredNode(node_id, "controller", *node.address, state, last_ms, remedy))
+    return rows
+
+
+def _removal(key: ReplicaKey) -> str:
+    directory = uuid_to_text(key.directory_id)
+    return f"quorate metadata-quorum remove-controller -i {key.id} -d {directory}"
+
+
+def is_live(quorum: QuorumInfo, row: ReplicaStatus) -> bool:
+    """Whether the replica is the leader, or fetched from it a short while ago."""
+    if row.key.id == quorum.leader_id:
+        return True
+    return quorum.leader.last_fetch_ms - row.last_fetch_ms <= SILENT_AFTER_MS
+
+
+def json_rows(rows: list[RegisteredNode]) -> list[dict[str, Any]]:
+    """The rows as `--json` prints them."""
+    return [
+        {
+            "id": row.id,
+            "kind": row.kind,
+            "host": row.host,
+            "port": row.port,
+            "state": row.state,
+            "lastFetchTimestamp": row.last_fetch_ms,
+            "remedy": row.remedy,
+        }
+        for row in rows
+    ]
+
+
+def text_rows(rows: list[RegisteredNode]) -> list[list[Any]]:
+    """Cells for a table: id, kind, address, state, remedy."""
+    return [[r.id, r.kind, f"{r.host}:{r.port}", r.state, r.remedy or ""] for r in rows]

@@ -1,0 +1,151 @@
+"""Proposals of `quorate reassign-partitions`: whole topics onto brokers, or brokers emptied."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from quorate.cli.flat_options import FlatToolError
+from quorate.cli.tools.reassign_execute import topic_replicas
+from quorate.cli.tools.reassign_files import duplicates, read_topics
+from quorate.cli.topic_filter import matching
+from quorate.client.admin.reassignments import PartitionName
+from quorate.controller.placement import UsableBroker, place
+from quorate.controller.result import ApiError
+
+if TYPE_CHECKING:
+    from quorate.client import Admin
+
+Replicas = Mapping[PartitionName, Sequence[int]]
+
+
+def propose(admin: Admin, options: Mapping[str, Any]) -> tuple[Replicas, Replicas]:
+    """The replicas of now and the proposed ones, of the topics or brokers that the options name.
+
+    Raises FlatToolError where the brokers are too few or unknown.
+    """
+    leaving = options["from_broker"]
+    if leaving:
+        every = topic_replicas(admin, (topic.name for topic in admin.list_topics()))
+        brokers = _usable(admin, _listed(options), options)
+        proposed = empty_brokers(every, set(leaving), brokers)
+        return {partition: every[partition] for partition in proposed}, proposed
+    brokers = _usable(admin, _listed(options), options)
+    replicas = topic_replicas(admin, _topics(admin, options))
+    return replicas, place_topics(replicas, brokers)
+
+
+def _listed(options: Mapping[str, Any]) -> list[int] | None:
+    return None if options["broker_list"] is None else broker_ids(options["broker_list"])
+
+
+def _topics(admin: Admin, options: Mapping[str, Any]) -> list[str]:
+    if options["topics_to_move_json_file"] is not None:
+        return read_topics(options["topics_to_move_json_file"])
+    found = matching([topic.name for topic in admin.list_topics()], options["topic"])
+    if not found:
+        raise FlatToolError(f"No topic matches {', '.join(options['topic'])}")
+    return found
+
+
+def broker_ids(text: str) -> list[int]:
+    """The ids of --broker-list. Raises FlatToolError."""
+    found = []
+    for entry in text.split(","):
+        try:
+            found.append(int(entry))
+        except ValueError:
+            raise FlatToolError(
+                f"--broker-list: '{entry}' is not a broker id; the list must be like 0,1,2"
+            ) from None
+    twice = duplicates(found)
+    if twice:
+        shown = ", ".join(map(str, twice))
+        raise FlatToolError(f"Broker list contains duplicate entries: [{shown}]")
+    return found
+
+
+def _usable(
+    admin: Admin, listed: Sequence[int] | None, options: Mapping[str, Any]
+) -> list[UsableBroker]:
+    """The brokers of the list (None: all) that are alive.
+
+    Raises FlatToolError if only some have a rack. Controllers do not list brokers: then the list
+    counts, without racks.
+    """
+    with_racks = not options["disable_rack_aware"]
+    if admin.config.controllers:
+        if with_racks or listed is None:
+            raise FlatToolError(
+                "Controllers do not report brokers and their racks: use --bootstrap-server, or add "
+                "--broker-list and --disable-rack-aware"
+            )
+        return [UsableBroker(broker, None, False) for broker in listed]
+    nodes = admin.describe_cluster().nodes
+    found = [
+        UsableBroker(broker, node.rack if with_racks else None, False)
+        for broker, node in sorted(nodes.items())
+        if listed is None or broker in listed
+    ]
+    if with_racks and len({broker.rack is None for broker in found}) > 1:
+        raise FlatToolError(
+            "Not all brokers have rack information. Add --disable-rack-aware in command line to make "
+            "replica assignment without rack information."
+        )
+    return found
+
+
+def place_topics(
+    replicas: Replicas, brokers: Sequence[UsableBroker]
+) -> dict[PartitionName, Sequence[int]]:
+    """New replicas for whole topics, placed as those of new topics. Raises FlatToolError.
+
+    The replication factor of a topic is that of its first partition (`calculateAssignment`).
+    """
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(replicas):
+        topics.setdefault(topic, []).append(index)
+    found: dict[PartitionName, Sequence[int]] = {}
+    for topic, indexes in topics.items():
+        factor = len(replicas[PartitionName(topic, indexes[0])])
+        try:
+            placed = place(len(indexes), factor, brokers, random.Random())  # noqa: S311
+        except ApiError as error:
+            raise FlatToolError(str(error)) from None
+        for index, ids in zip(indexes, placed, strict=True):
+            found[PartitionName(topic, index)] = ids
+    return found
+
+
+def empty_brokers(
+    replicas: Replicas, leaving: Collection[int], brokers: Sequence[UsableBroker]
+) -> dict[PartitionName, Sequence[int]]:
+    """New replicas for the partitions on the brokers that leave; each replica moves at most once.
+
+    A replica goes to the broker with the fewest replicas, in a rack of its own where there is one.
+    Raises FlatToolError for a partition that no other broker can take.
+    """
+    load = Counter(broker for ids in replicas.values() for broker in ids)
+    racks = {broker.id: broker.rack for broker in brokers}
+    found: dict[PartitionName, Sequence[int]] = {}
+    for partition, ids in sorted(replicas.items()):
+        wanted = list(ids)
+        for place_in_list, broker in enumerate(ids):
+            if broker not in leaving:
+                continue
+            free = [each for each in racks if each not in wanted and each not in leaving]
+            if not free:
+                raise FlatToolError(
+                    f"No broker is left for the replica of {partition} on broker {broker}: add brokers, "
+                    "or reduce the replication factor first"
+                )
+            taken = {racks.get(each) for each in wanted if each != broker} - {None}
+            best = min(free, key=lambda each: (racks[each] in taken, load[each], each))
+            wanted[place_in_list] = best
+            load[best] += 1
+            load[broker] -= 1
+        if wanted != list(ids):
+            found[partition] = wanted
+    return found
