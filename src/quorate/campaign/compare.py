@@ -1,4 +1,4 @@
-"""Versions held against each other, by the results of their campaigns."""
+"""A comparison of versions by the results of their campaigns."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.campaign.job import results_of
-from quorate.campaign.totals import PERCENTILES, Totals, add_up
-from quorate.sim.marks import ALL_MARKS
+from quorate.campaign.totals import PERCENTILES, CampaignTotals, add_up
+from quorate.sim.coverage.coverage_points import ALL_COVERAGE_POINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NAMED: Final = 20
-"""So many seeds are named where more have failed."""
+"""The largest number of newly failing seeds that are named."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A version against the first one; `common` seeds were run by both.
+class VersionChange:
+    """How a version differs from the first one; `common` seeds were run by both.
 
-    `traces`: the common seeds whose traces differ. `broken`: those that fail now and did not, the
-    first of them in `broken_seeds`; `mended`: the other way round. `gained`, `lost`: marks.
+    traces: common seeds whose traces differ
+    broken: common seeds that fail only with this version; `broken_seeds` has the first of them
+    mended: common seeds that fail only with the first version
+    gained, lost: coverage points that only this version, or only the first one, has reached
+
+    The names are keys of the command's JSON.
     """
 
     common: int
@@ -35,16 +39,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """The results in one directory; `change` None: the others are held against this one."""
+class CampaignVersion:
+    """The results in one directory; `change` is None for the first, with which others compare."""
 
     directory: str
-    totals: Totals
-    change: Change | None
+    totals: CampaignTotals
+    change: VersionChange | None
 
     @property
     def is_worse(self) -> bool:
-        """Does a seed fail, or is a mark cold, that was well with the first version?"""
+        """Whether a seed fails or a coverage point is missed that was fine with the first version."""
         return self.change is not None and bool(self.change.broken or self.change.lost)
 
     def to_json(self) -> dict[str, Any]:
@@ -52,29 +56,31 @@ class Version:
         return {"directory": self.directory, **self.totals.to_json(), "change": change}
 
 
-def compare(
+def compare_versions(
     spark: SparkSession,
     directories: Sequence[str],
-    tell: Callable[[str], None] = lambda _: None,
-) -> list[Version]:
-    """What the campaigns in these directories (one or more) came to, and what has changed.
+    notify: Callable[[str], None] = lambda _: None,
+) -> list[CampaignVersion]:
+    """The results of the campaigns in these directories (one or more), and how they differ.
 
-    All are held against the first. Raises CampaignError where one has no results, or results of
+    All are compared with the first. Raises CampaignError where one has no results, or results of
     several versions.
     """
-    found: list[Version] = []
+    found: list[CampaignVersion] = []
     first: DataFrame | None = None
     for directory in directories:
-        tell(f"adding up {directory}")
+        notify(f"adding up {directory}")
         rows, code = results_of(spark, directory)
         totals = add_up(rows, code, directory)
         change = None if first is None else _change(first, rows, found[0].totals, totals)
         first = rows if first is None else first
-        found.append(Version(directory, totals, change))
+        found.append(CampaignVersion(directory, totals, change))
     return found
 
 
-def _change(before: DataFrame, now: DataFrame, old: Totals, new: Totals) -> Change:
+def _change(
+    before: DataFrame, now: DataFrame, old: CampaignTotals, new: CampaignTotals
+) -> VersionChange:
     from pyspark.sql import functions as F
 
     pairs = _outcomes(before, "old").join(_outcomes(now, "new"), "seed")
@@ -88,14 +94,14 @@ def _change(before: DataFrame, now: DataFrame, old: Totals, new: Totals) -> Chan
     ).first()
     assert sums is not None
     named = pairs.where(broken).orderBy("seed").limit(NAMED) if sums["broken"] else None
-    return Change(
+    return VersionChange(
         sums["common"],
         sums["traces"],
         sums["broken"],
         [] if named is None else [row["seed"] for row in named.select("seed").collect()],
         sums["mended"],
-        sorted(set(old.cold) - set(new.cold)),
-        sorted(set(new.cold) - set(old.cold)),
+        sorted(set(old.not_reached) - set(new.not_reached)),
+        sorted(set(new.not_reached) - set(old.not_reached)),
     )
 
 
@@ -105,7 +111,7 @@ def _outcomes(rows: DataFrame, name: str) -> DataFrame:
     )
 
 
-# -- in words --------------------------------------------------------------------------------------
+# -- as text --------------------------------------------------------------------------------------
 HEADS: Final = (
     "results",
     "version",
@@ -115,13 +121,13 @@ HEADS: Final = (
     "events/cpu s",
     "cpu us/event",
     "failed",
-    "marks warm",
-    *(f"healing p{share * 100:g}" for share in PERCENTILES),
+    "coverage",
+    *(f"recovery p{share * 100:g}" for share in PERCENTILES),
 )
-"""Of the table of versions; healing times in ms, hours of the simulated clusters."""
+"""Columns of the table of versions: recovery times in ms, hours of the simulated clusters."""
 
 
-def cells(one: Version) -> tuple[str, ...]:
+def cells(one: CampaignVersion) -> tuple[str, ...]:
     """The row of a version under HEADS."""
     totals = one.totals
     return (
@@ -133,31 +139,31 @@ def cells(one: Version) -> tuple[str, ...]:
         f"{totals.events_per_cpu_s:,.0f}",
         f"{totals.cpu_us_per_event:.1f}",
         f"{totals.failed:,}",
-        f"{totals.warm} of {len(ALL_MARKS)}",
+        f"{totals.reached} of {len(ALL_COVERAGE_POINTS)}",
         *(f"{value:,.0f}" for value in totals.healing_ms),
     )
 
 
-def told(change: Change, one: Version, first: Version) -> list[str]:
-    """What has changed from the first version to this one, in lines."""
+def change_lines(change: VersionChange, one: CampaignVersion, first: CampaignVersion) -> list[str]:
+    """The differences between the first version and this one, as lines of text."""
     lines = []
     if one.totals.code.plan_format != first.totals.code.plan_format:
         lines.append(
             f"its plans are of format {one.totals.code.plan_format}, not "
-            f"{first.totals.code.plan_format}: the same seeds are other worlds"
+            f"{first.totals.code.plan_format}: the same seeds give other plans"
         )
     if not change.common:
-        return [*lines, "no seed was run by both", *_marks(change)]
+        return [*lines, "no seed was run by both", *_coverage_lines(change)]
     lines.append(f"{change.traces:,} of {change.common:,} common seeds have another trace")
     if change.broken:
         more = change.broken - len(change.broken_seeds)
         named = ", ".join(map(str, change.broken_seeds)) + (f" and {more} more" if more else "")
         lines.append(f"{change.broken:,} seeds fail that did not: {named}")
     if change.mended:
-        lines.append(f"{change.mended:,} seeds fail no more")
-    return [*lines, *_marks(change)]
+        lines.append(f"{change.mended:,} seeds no longer fail")
+    return [*lines, *_coverage_lines(change)]
 
 
-def _marks(change: Change) -> list[str]:
-    gained = [f"warm now, cold before: {name}" for name in change.gained]
-    return [*gained, *(f"COLD now, warm before: {name}" for name in change.lost)]
+def _coverage_lines(change: VersionChange) -> list[str]:
+    gained = [f"newly covered: {name}" for name in change.gained]
+    return [*gained, *(f"NO LONGER covered: {name}" for name in change.lost)]

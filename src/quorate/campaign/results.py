@@ -1,10 +1,10 @@
-"""The directory of a campaign: one Parquet table, a row for each seed, written by the tasks.
+"""The directory of a campaign: one Parquet table with a row for each seed, written by the tasks.
 
-A task writes one part, named after its seeds, and it is there whole or not at all: written under a
-hidden name and renamed. The rows of a seed are always the same (but for the processor's time), so
-a task that runs twice, after its worker died or beside another attempt, replaces a part by the
-same part; and what was done is done, whatever becomes of the job. What is no row lies in folders
-that begin with `_`, which readers of Parquet pass over.
+A task writes one part, named after its seeds, under a hidden name, and renames it: a part exists
+whole or not at all. The rows of a seed are always the same (except for processor time), so a task
+that runs twice, after its worker died or beside another attempt, replaces a part with the same
+part. Finished parts remain whatever happens to the job. Other files are in folders that begin with
+`_`, which readers of Parquet skip.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs, parquet
 
-from quorate.sim.campaign import MADE_BY, CampaignError, Code, schema
+from quorate.sim.run.campaign import MADE_BY, CampaignError, Code, schema
 from quorate.spark.tables.files import open_root
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FAILURES: Final = "_failures"
-"""The folder with a folder for each failing seed that was looked into."""
+"""The folder with a folder for each failing seed that was analysed."""
 _PARTS: Final = "part-*.parquet"
 _UNREADABLE: Final = re.compile(r"reading file (\S+\.parquet)")
 
 
-class Place:
-    """A folder on any file system that PyArrow knows: a local path, or a URI."""
+class ResultsDirectory:
+    """A folder on any file system that PyArrow supports: a local path, or a URI."""
 
     def __init__(self, root: str) -> None:
-        """Raises SourceError where the URI is of no file system that PyArrow knows."""
+        """Raises SourceError where PyArrow does not support the file system of the URI."""
         self.root = root.rstrip("/") or "/"
         self._fs, self._base = open_root(self.root)
 
     def make(self) -> None:
-        """Raises CampaignError where it cannot be made."""
+        """Create the folder. Raises CampaignError where that fails."""
         try:
             self._fs.create_dir(self._base, recursive=True)
         except OSError as error:
             raise CampaignError(f"{self.root}: cannot be made: {error}") from None
 
     def write(self, name: str, data: bytes) -> None:
-        """A file is there whole or not at all; `name` may have folders, with '/'."""
+        """Write a file, which exists whole or not at all; `name` may have folders, with '/'."""
         path = posixpath.join(self._base, name)
         folder, last = posixpath.split(path)
         hidden = posixpath.join(folder, f".{last}.{uuid4().hex}")
@@ -61,7 +61,7 @@ class Place:
         return bool(found.type != fs.FileType.NotFound)
 
     def has_parts(self) -> bool:
-        """Is any result there? Raises CampaignError where it is a file."""
+        """Whether it has any result. Raises CampaignError where it is a file."""
         info = self._fs.get_file_info(self._base)
         if info.type == fs.FileType.File:
             raise CampaignError(f"{self.root} is a file: name a directory")
@@ -73,7 +73,7 @@ class Place:
 
 
 def part_name(seeds: Sequence[int]) -> str:
-    """The same for the same seeds: the first, the last, and a digest of all."""
+    """The name of a part, always the same for the same seeds: first, last, and a digest of all."""
     digest = blake2b(repr(list(seeds)).encode(), digest_size=4).hexdigest()
     return f"part-{seeds[0]:020}-{seeds[-1]:020}-{digest}.parquet"
 
@@ -83,7 +83,7 @@ def write_part(out: str, rows: Sequence[dict[str, Any]]) -> None:
     sink = pa.BufferOutputStream()
     parquet.write_table(pa.Table.from_pylist(list(rows), schema()), sink, compression="zstd")
     name = part_name([row["seed"] for row in rows])
-    Place(out).write(name, sink.getvalue().to_pybytes())
+    ResultsDirectory(out).write(name, sink.getvalue().to_pybytes())
 
 
 def read_results(spark: SparkSession, out: str) -> DataFrame:
@@ -101,8 +101,8 @@ def read_results(spark: SparkSession, out: str) -> DataFrame:
     except (PySparkException, Py4JJavaError) as error:
         named = _UNREADABLE.search(str(error))
         raise CampaignError(
-            f"{named[1] if named else out}: a part cannot be read: it is damaged, or of something "
-            "else; without it, --resume runs its seeds again"
+            f"{named[1] if named else out}: a part cannot be read: it is damaged, or no part of a "
+            "campaign; delete it, and --resume runs its seeds again"
         ) from None
     types = {field.name: field.dataType.simpleString() for field in found.schema}
     if types != {field.name: field.dataType.simpleString() for field in wanted}:
@@ -111,7 +111,7 @@ def read_results(spark: SparkSession, out: str) -> DataFrame:
 
 
 def made_by(rows: DataFrame) -> list[Code]:
-    """The codes that made the rows: one, unless directories were mixed by hand."""
+    """The versions of the code that made the rows: one, unless directories were mixed by hand."""
     return [Code(*row) for row in rows.select(*MADE_BY).distinct().limit(_FEW).collect()]
 
 

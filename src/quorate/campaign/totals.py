@@ -1,31 +1,35 @@
-"""What all rows of a campaign add up to. Spark adds; the driver gets a row for each mark."""
+"""The sums over all rows of a campaign. Spark adds; the driver gets a row for each coverage point."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.sim.campaign import CampaignError, Code
-from quorate.sim.marks import ALL_MARKS, cold
+from quorate.sim.coverage.coverage_points import ALL_COVERAGE_POINTS, not_reached
+from quorate.sim.run.campaign import CampaignError, Code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PERCENTILES: Final = (0.5, 0.9, 0.99, 1.0)
-"""Of the healing times: half of the worlds, nine of ten, all but one in a hundred, and all."""
+"""Percentiles of the recovery times."""
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
-    """How many seeds have met a mark, and how often all of them together."""
+class CoverageCount:
+    """The number of seeds that reached a coverage point, and how often they did in total."""
 
     seeds: int
     times: int
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
-    """`healing_ms` in the order of PERCENTILES; `checks`: failed seeds by the broken promise."""
+class CampaignTotals:
+    """The sums of a campaign.
+
+    healing_ms: recovery times in the order of PERCENTILES; checks: failed seeds by failed check;
+    marks: by coverage point. The names are columns of the results and keys of the JSON.
+    """
 
     code: Code
     seeds: int
@@ -34,20 +38,20 @@ class Totals:
     cpu_s: float
     healing_ms: tuple[float, ...]
     checks: dict[str, int]
-    marks: dict[str, Met]
+    marks: dict[str, CoverageCount]
 
     @property
     def failed(self) -> int:
         return sum(self.checks.values())
 
     @property
-    def cold(self) -> list[str]:
-        """The marks that no seed has met."""
-        return cold({name: met.times for name, met in self.marks.items()})
+    def not_reached(self) -> list[str]:
+        """The coverage points that no seed reached."""
+        return not_reached({name: met.times for name, met in self.marks.items()})
 
     @property
-    def warm(self) -> int:
-        return len(ALL_MARKS) - len(self.cold)
+    def reached(self) -> int:
+        return len(ALL_COVERAGE_POINTS) - len(self.not_reached)
 
     @property
     def events_per_cpu_s(self) -> float:
@@ -72,15 +76,15 @@ class Totals:
             },
             "failed": self.failed,
             "failed_checks": self.checks,
-            "cold": self.cold,
+            "cold": self.not_reached,
             "marks": {name: asdict(met) for name, met in self.marks.items()},
         }
 
 
-def add_up(rows: DataFrame, code: Code, where: str) -> Totals:
-    """The totals of rows that `code` made.
+def add_up(rows: DataFrame, code: Code, where: str) -> CampaignTotals:
+    """The totals of rows that `code` made; where: the directory, for messages.
 
-    Raises CampaignError where a seed is there twice: `where` names the directory.
+    Raises CampaignError where a seed has two rows.
     """
     from pyspark.sql import functions as F
 
@@ -102,7 +106,7 @@ def add_up(rows: DataFrame, code: Code, where: str) -> Totals:
         .agg(F.count("*").alias("seeds"), F.sum("times").alias("times"))
     )
     checks = rows.where("failure_check is not null").groupBy("failure_check").count()
-    return Totals(
+    return CampaignTotals(
         code,
         sums["seeds"],
         sums["events"],
@@ -110,7 +114,10 @@ def add_up(rows: DataFrame, code: Code, where: str) -> Totals:
         sums["cpu_s"],
         tuple(round(value, 1) for value in sums["healing_ms"] or [0.0] * len(PERCENTILES)),
         {row["failure_check"]: row["count"] for row in checks.orderBy("failure_check").collect()},
-        {row["mark"]: Met(row["seeds"], row["times"]) for row in marks.orderBy("mark").collect()},
+        {
+            row["mark"]: CoverageCount(row["seeds"], row["times"])
+            for row in marks.orderBy("mark").collect()
+        },
     )
 
 

@@ -1,6 +1,7 @@
-"""A process on a worker: `python -m quorate.campaign.worker`, one line of JSON in, one out.
+"""The process of a task: `python -m quorate.campaign.worker`, one line of JSON in, one out.
 
-It plants a bug first where it is told to: nothing of the code under test may be in memory before.
+It plants a mutant first, if the work has one, so nothing of the code under test may be imported
+before: functions below import what they need.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any
 from quorate.base.errors import QuorateError
 
 
-class OtherCode(QuorateError):
-    """This worker does not have the driver's code."""
+class CodeMismatchError(QuorateError):
+    """The code of this worker is not the driver's."""
 
 
 def main() -> int:
@@ -25,40 +26,39 @@ def main() -> int:
     threading.Thread(target=_end_with_the_task, daemon=True).start()
     try:
         prepare(work)
-        told = look_into(work) if "seed" in work else run_share(work)
+        result = analyse_failure(work) if "seed" in work else run_batch(work)
     except QuorateError as error:
         print(error, file=sys.stderr)
         return 1
     except OSError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
-    print(json.dumps(told))
+    print(json.dumps(result))
     return 0
 
 
 def prepare(work: dict[str, Any]) -> None:
-    """Have the very code that is asked for in this process.
+    """Check that this process has the driver's code, and plant the mutant if there is one.
 
-    Raises OtherCode where it is not here; StaleMutant where the bug cannot be planted any more.
+    Raises CodeMismatchError, and QuorateError where the mutant cannot be planted.
     """
-    from quorate.sim.mutants.hunt import find
-    from quorate.sim.mutants.plant import plant
-    from quorate.sim.version import source_digest
+    from quorate.sim.run.plant import plant
+    from quorate.sim.run.version import source_digest
 
     if (here := source_digest()) != work["digest"]:
-        raise OtherCode(
+        raise CodeMismatchError(
             f"the code here (source {here}) is not the driver's (source {work['digest']}): "
-            "let it be shipped, or install the same version"
+            "let the job ship it (--ship), or install the same version"
         )
     if work["plant"] is not None:
-        plant(find(work["plant"]))
+        plant(work["plant"])
 
 
-def run_share(work: dict[str, Any]) -> dict[str, Any]:
-    """Run the worlds of some seeds and write their part."""
+def run_batch(work: dict[str, Any]) -> dict[str, Any]:
+    """Run some seeds, and write their part of the results."""
     from quorate.campaign.results import write_part
-    from quorate.sim.campaign import Code, row_of, watched
-    from quorate.sim.run import run_seed
+    from quorate.sim.run.campaign import Code, row_of, watched
+    from quorate.sim.run.run import run_seed
 
     code = Code(*work["code"])
     rows = [row_of(run_seed(seed, watched()), code) for seed in work["seeds"]]
@@ -66,18 +66,18 @@ def run_share(work: dict[str, Any]) -> dict[str, Any]:
     return {"worlds": len(rows)}
 
 
-def look_into(work: dict[str, Any]) -> dict[str, Any]:
-    """Write down what happens in the world of a failing seed, and make it small."""
-    from quorate.campaign.results import FAILURES, Place
-    from quorate.sim.campaign import Code
-    from quorate.sim.draw import draw
-    from quorate.sim.plan_text import plan_text
-    from quorate.sim.run import checked, run_plan
-    from quorate.sim.shrink import shrink
-    from quorate.sim.story.worlds import world_text
-    from quorate.sim.text import TraceText, trace_end, trace_head
+def analyse_failure(work: dict[str, Any]) -> dict[str, Any]:
+    """Write plan and trace of a failing seed, and shrink it."""
+    from quorate.campaign.results import FAILURES, ResultsDirectory
+    from quorate.sim.plan.draw import draw
+    from quorate.sim.plan.text import plan_text
+    from quorate.sim.render.text import TraceText, trace_end, trace_head
+    from quorate.sim.run.campaign import Code
+    from quorate.sim.run.run import checked, run_plan
+    from quorate.sim.run.shrink import shrink
+    from quorate.sim.scenario.worlds import world_text
 
-    seed, place = work["seed"], Place(work["out"])
+    seed, place = work["seed"], ResultsDirectory(work["out"])
     folder, plan = f"{FAILURES}/{seed}", draw(seed)
     lines = [trace_head(plan, Code(*work["code"]).version)]
     outcome = run_plan(plan, [TraceText(lines.append), *checked()])
@@ -91,9 +91,9 @@ def look_into(work: dict[str, Any]) -> dict[str, Any]:
         return {"seed": seed, "again": True}
     began = time.monotonic()
     shrunk = shrink(plan, tries=work["tries"], seconds=work["seconds"])
-    comment = f"Shrunk from seed {seed}, {shrunk.tries} worlds tried."
+    comment = f"Shrunk from seed {seed} in {shrunk.tries} runs."
     if not shrunk.is_finished:
-        comment += " It was stopped by its limit; there may be a smaller world."
+        comment += " A limit stopped the shrinking; a smaller plan may exist."
     place.write(f"{folder}/shrunk.txt", world_text(shrunk.outcome, comment).encode())
     return {
         "seed": seed,
@@ -101,12 +101,12 @@ def look_into(work: dict[str, Any]) -> dict[str, Any]:
         "tries": shrunk.tries,
         "finished": shrunk.is_finished,
         "took_s": round(time.monotonic() - began, 1),
-        "deeds": len(shrunk.plan.deeds),
+        "fault_events": len(shrunk.plan.fault_events),
     }
 
 
 def _first_line() -> bytes:
-    """Of the standard input, which stays open."""
+    """The first line of standard input, which stays open."""
     line = b""
     while not line.endswith(b"\n"):
         more = os.read(0, 1 << 16)
@@ -117,7 +117,7 @@ def _first_line() -> bytes:
 
 
 def _end_with_the_task() -> None:
-    """The standard input ends with the task that holds its other end, however that ends."""
+    """Exit when standard input closes: the task holds its other end, and closes it however it ends."""
     os.read(0, 1)
     os._exit(1)
 

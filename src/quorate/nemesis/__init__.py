@@ -1,6 +1,7 @@
-"""Real processes on a hostile machine: killed, stopped, cut off, on disks that lose and fail.
+"""Fault injection into a quorum of real processes, checked by what clients and disks recorded.
 
-Three or five members run on loopback. Between them stands a proxy that holds, delays and cuts;
-their disks lose at a kill what was not synced. Clients record what they asked and got. At the end
-all is healed, and the history, the logs on disk and the states are held against each other.
+Three or five members run on loopback. A proxy in front of each member delays, holds and resets
+connections. The members' disks lose at a kill what was not synced. Clients record their operations.
+At the end every fault is repaired; then the checks compare the clients' history, the logs on disk
+and the members' states.
 """

@@ -1,70 +1,84 @@
-"""The promises, held against what clients were told and what lies on the disks."""
+"""Invariants of the clients' history and of the disks. Each check returns its violations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Final
 
-from quorate.nemesis.harvest import Harvest
-from quorate.sim.linear import check, describe
-from quorate.sim.observe import ClientOp
+from quorate.nemesis.disk_contents import DiskContents
+from quorate.sim.checks.linearizability import check, describe
+from quorate.sim.world.client_op import ClientOp
+
+RECOVERS: Final = "a recovered quorum works"
+_NOTHING_LOST: Final = "no acknowledged write is lost"
+_AT_MOST: Final = 3
+"""Violations that one check reports for one disk."""
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """A promise that was not kept: which, and how."""
+class Violation:
+    """An invariant that does not hold, and where."""
 
-    promise: str
-    how: str
+    invariant: str
+    details: str
 
 
-def linearizable(ops: Sequence[ClientOp]) -> list[Broken]:
+def linearizable(ops: Sequence[ClientOp]) -> list[Violation]:
     anomaly = check(ops)
-    return [] if anomaly is None else [Broken("linearizability", str(anomaly))]
+    return [] if anomaly is None else [Violation("linearizability", str(anomaly))]
 
 
-def nothing_lost(ops: Iterable[ClientOp], logs: Sequence[Harvest], until: int) -> list[Broken]:
-    """Every acknowledged write is on every disk, below `until`; no refused one is on any."""
-    broken = []
+def nothing_lost(
+    ops: Iterable[ClientOp], logs: Sequence[DiskContents], until: int
+) -> list[Violation]:
+    """Below the offset `until` every disk has every acknowledged write, and no disk a refused one.
+
+    A disk whose log begins after the last snapshot cannot prove the first: at least one must.
+    """
+    violations = []
     if not any(log.is_complete for log in logs):
-        broken.append(Broken("no acknowledged write is lost", "no disk has the whole history"))
+        violations.append(Violation(_NOTHING_LOST, "no disk has the whole history"))
     done = {op.value: op for op in ops if op.kind != "get" and op.outcome == "ok"}
     refused = {op.value: op for op in ops if op.kind != "get" and op.outcome == "refused"}
     for log in logs:
         known = log.numbers(until)
         if log.is_complete:
-            for number in sorted(done.keys() - known, key=repr)[:3]:
-                how = f"{describe(done[number])}: not on the disk of {log.node}"
-                broken.append(Broken("no acknowledged write is lost", how))
-        for number in sorted(refused.keys() & known, key=repr)[:3]:
-            how = f"{describe(refused[number])}: is on the disk of {log.node}"
-            broken.append(Broken("what was refused is never done", how))
-    return broken
+            for number in sorted(done.keys() - known, key=repr)[:_AT_MOST]:
+                details = f"{describe(done[number])}: not on the disk of {log.node}"
+                violations.append(Violation(_NOTHING_LOST, details))
+        for number in sorted(refused.keys() & known, key=repr)[:_AT_MOST]:
+            details = f"{describe(refused[number])}: is on the disk of {log.node}"
+            violations.append(Violation("no refused write is in a log", details))
+    return violations
 
 
-def same_prefix(logs: Sequence[Harvest], until: int) -> list[Broken]:
-    """All logs reach `until` and say the same below it, wherever two overlap."""
-    broken = []
+def same_prefix(logs: Sequence[DiskContents], until: int) -> list[Violation]:
+    """All logs reach the offset `until`, and any two are equal where both have records below it."""
+    violations = []
     for log in logs:
         if log.end < until:
-            why = log.torn or "the files end"
-            how = f"the disk of {log.node} ends at {log.end}, {until} is committed: {why}"
-            broken.append(Broken("what every voter acknowledged is durable", how))
+            reason = log.torn or "the files end"
+            details = f"the disk of {log.node} ends at {log.end}, {until} is committed: {reason}"
+            violations.append(Violation("acknowledged records are durable", details))
     for one, two in combinations(logs, 2):
         first = max(one.start, two.start)
         last = min(one.end, two.end, until)
         for offset in range(first, last):
             a, b = one.entries.get(offset), two.entries.get(offset)
             if a != b:
-                how = f"offset {offset}: {one.node} has {a}, {two.node} has {b}"
-                broken.append(Broken("the committed log is the same everywhere", how))
+                details = f"offset {offset}: {one.node} has {a}, {two.node} has {b}"
+                violations.append(Violation("committed logs are equal", details))
                 break
-    return broken
+    return violations
 
 
-def log_order(ops: Iterable[ClientOp], log: Harvest, until: int) -> list[Broken]:
-    """A write is in the log once; what was answered before another was asked comes before it."""
+def log_order(ops: Iterable[ClientOp], log: DiskContents, until: int) -> list[Violation]:
+    """Below the offset `until` each write is in the log once, in the clients' real-time order.
+
+    A write that was acknowledged before another one was requested precedes it.
+    """
     by_number = {op.value: op for op in ops if op.kind != "get"}
     placed: dict[int, int] = {}
     newest: ClientOp | None = None
@@ -74,15 +88,19 @@ def log_order(ops: Iterable[ClientOp], log: Harvest, until: int) -> list[Broken]
             continue
         op = by_number.get(entry.number)
         if op is None:
-            how = f"offset {offset} of {log.node}: number {entry.number} was never written"
-            return [Broken("only what clients asked is done", how)]
+            details = f"offset {offset} of {log.node}: number {entry.number} was never written"
+            return [Violation("a log has requested writes only", details)]
         if entry.number in placed:
-            how = f"{describe(op)}: at offset {placed[entry.number]} and at {offset} of {log.node}"
-            return [Broken("a write is done once", how)]
+            details = (
+                f"{describe(op)}: at offset {placed[entry.number]} and at {offset} of {log.node}"
+            )
+            return [Violation("a write is in the log once", details)]
         placed[entry.number] = offset
         if newest is not None and op.outcome == "ok" and op.answered_us < newest.invoked_us:
-            how = f"offset {offset} of {log.node}: {describe(op)} comes after {describe(newest)}"
-            return [Broken("the log keeps the order of what clients saw", how)]
+            details = (
+                f"offset {offset} of {log.node}: {describe(op)} comes after {describe(newest)}"
+            )
+            return [Violation("the log is in real-time order", details)]
         if newest is None or op.invoked_us > newest.invoked_us:
             newest = op
     return []

@@ -1,4 +1,4 @@
-"""What clients asked and were told, and when: `sim.observe.ClientOp`s, kept as lines of JSON."""
+"""The clients' operations with their times and outcomes, written as lines of JSON."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
-from quorate.sim.observe import ClientOp, OpKind, OpOutcome
+from quorate.sim.world.client_op import ClientOp, OpKind, OpOutcome
 
 
-class History:
-    """Operations in the order of their calls; times in us since it was made."""
+class ClientHistory:
+    """Operations in the order of their invocation. Times are in us since it was created."""
 
     def __init__(self) -> None:
         self.ops: list[ClientOp] = []
@@ -26,7 +26,7 @@ class History:
         return (time.monotonic_ns() - self._zero_ns) // 1000
 
     def invoke(self, client: int, kind: OpKind, key: int, expected: int | None = None) -> ClientOp:
-        """An operation begins; a put or a cas gets a number that no other has."""
+        """An operation begins. The value of a put or a cas is a number that no other write has."""
         self._counts[client] += 1
         value = None
         if kind != "get":
@@ -36,7 +36,7 @@ class History:
         self.ops.append(op)
         return op
 
-    def answer(self, op: ClientOp, outcome: OpOutcome, result: int | bool | None = None) -> None:
+    def complete(self, op: ClientOp, outcome: OpOutcome, result: int | bool | None = None) -> None:
         op.answered_us, op.outcome, op.result = self.now_us(), outcome, result
 
     def outcomes(self) -> Mapping[str, int]:
@@ -47,7 +47,7 @@ class History:
 
 
 def longest_outage_us(ops: Iterable[ClientOp], until_us: int) -> int:
-    """The longest time, up to `until_us`, in which no write was acknowledged; from the first on."""
+    """The longest time without an acknowledged write, from the first one to `until_us`."""
     times = sorted(
         op.answered_us
         for op in ops

@@ -1,8 +1,9 @@
 """One member of the store as a process: `python -m quorate.nemesis.member DIRECTORY ...`
 
-Clients speak lines of JSON, one request at a time for each connection: `{"do": "put", "key": 1,
-"value": 7}`, also `cas` (with `expected`), `get`, `state`, `disk` to set faults, and `failed`: was
-one met? The answer has `result` or `error`: not-leader (with `leader`), in-doubt, or refused.
+Requests and responses are lines of JSON; a connection has one request at a time. `do` names the
+request: `put` (`key`, `value`), `cas` (also `expected`), `get` (`key`), `state`, `disk` (set the
+disk's faults: `slow_s`, `fails`), `failed` (has the disk failed?). A response has `result`, or
+`error`: `not-leader` (with `leader`), `in-doubt`, `refused` (with `why`).
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from quorate.base.errors import QuorateError
-from quorate.embed import InDoubt, Member, NotLeader
-from quorate.nemesis.bugs import NONE, OWN
+from quorate.config.node_config import NodeConfig
+from quorate.embed import InDoubtError, Member, NotLeaderError
 from quorate.nemesis.disk import DiskFaults, LossyDisk
-from quorate.nemesis.store import Store, Write
-from quorate.node.config import NodeConfig
+from quorate.nemesis.store import NemesisStore, StoreWrite
 from quorate.storage.api import Storage
 from quorate.storage.disk_storage import DiskStorage
 from quorate.storage.log import LogOptions
@@ -32,51 +32,49 @@ SETTINGS: Final = {
     "metadata.log.max.record.bytes.between.snapshots": "32768",
     "metadata.max.retention.bytes": "131072",
 }
-"""Small, so that a short run sees many segments, snapshots and cleanings."""
+"""Small limits: a short run has many segments, snapshots and cleanings."""
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
-    """Answers clients."""
+class ClientEndpoint:
+    """Serves the requests of clients and of the fault injector."""
 
     member: Member
-    store: Store
+    store: NemesisStore
     faults: DiskFaults
-    plant: str
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while (line := await reader.readline()).endswith(b"\n"):
-                answer = await self.answer(json.loads(line))
-                writer.write(json.dumps(answer).encode() + b"\n")
+                response = await self.respond(json.loads(line))
+                writer.write(json.dumps(response).encode() + b"\n")
                 await writer.drain()
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
             writer.close()
 
-    async def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+    async def respond(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            return {"result": await self.do(asked)}
-        except NotLeader as error:
+            return {"result": await self.do(request)}
+        except NotLeaderError as error:
             return {"error": "not-leader", "leader": error.leader_id}
-        except InDoubt:
+        except InDoubtError:
             return {"error": "in-doubt"}
         except QuorateError as error:
             return {"error": "refused", "why": str(error)}
 
-    async def do(self, asked: dict[str, Any]) -> object:
-        match asked["do"]:
+    async def do(self, request: dict[str, Any]) -> object:
+        match request["do"]:
             case "put":
-                return await self.write(Write(asked["key"], asked["value"]))
+                return await self.write(StoreWrite(request["key"], request["value"]))
             case "cas":
                 return await self.write(
-                    Write(asked["key"], asked["value"], True, asked["expected"])
+                    StoreWrite(request["key"], request["value"], True, request["expected"])
                 )
             case "get":
-                if self.plant != "stale":
-                    await self.member.barrier()
-                return self.store.values.get(asked["key"])
+                await self.member.barrier()
+                return self.store.values.get(request["key"])
             case "state":
                 return {
                     "offset": self.member.applied_offset,
@@ -84,31 +82,26 @@ class Front:
                     "values": sorted(self.store.values.items()),
                 }
             case "disk":
-                self.faults.slow_s, self.faults.fails = asked["slow_s"], asked["fails"]
+                self.faults.slow_s, self.faults.fails = request["slow_s"], request["fails"]
                 return True
             case "failed":
                 return self.faults.failed
             case other:
                 raise QuorateError(f"no such request: {other}")
 
-    async def write(self, write: Write) -> object:
-        if self.plant == "hasty" and self.member.leads:
-            self.member.propose_nowait(write.encode()).add_done_callback(
-                lambda done: done.cancelled() or done.exception()
-            )
-            return not write.is_cas or self.store.values.get(write.key) == write.expected
+    async def write(self, write: StoreWrite) -> object:
         return await self.member.propose(write.encode())
 
 
 async def serve(given: argparse.Namespace) -> None:
-    """Until the member stops. Raises QuorateError."""
-    store = Store()
-    faults = DiskFaults(forgets_log=given.plant == "forget")
+    """Run the member until it stops. Raises QuorateError."""
+    store = NemesisStore()
+    faults = DiskFaults()
 
     def storage_of(config: NodeConfig) -> Storage:
         options = LogOptions(config.segment_bytes, config.metadata_log_segment_ms, needs_vote=True)
-        chance = (lambda: 1.0) if faults.forgets_log else random.Random(given.seed).random
-        return DiskStorage(LossyDisk(Path(config.metadata_log_dir), faults, chance), options)
+        rng = random.Random(given.seed).random
+        return DiskStorage(LossyDisk(Path(config.metadata_log_dir), faults, rng), options)
 
     member = await Member.start(
         given.directory,
@@ -120,22 +113,21 @@ async def serve(given: argparse.Namespace) -> None:
         open_storage=storage_of,
     )
     async with member:
-        front = Front(member, store, faults, given.plant)
-        server = await asyncio.start_server(front.serve, "127.0.0.1", given.port)
+        endpoint = ClientEndpoint(member, store, faults)
+        server = await asyncio.start_server(endpoint.serve, "127.0.0.1", given.port)
         logging.info("member %d serves", member.node_id)
         async with server:
             await member.wait_stopped()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A member of the store that the nemesis torments.")
+    parser = argparse.ArgumentParser(description="A store member for fault injection.")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--raft", required=True)
     parser.add_argument("--advertise", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--contacts", required=True)
     parser.add_argument("--seed", default="0")
-    parser.add_argument("--plant", choices=[NONE, *OWN], default=NONE)
     given = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     try:

@@ -1,4 +1,4 @@
-"""A node as a process on loopback: its directory, its ports, its life."""
+"""A node as a process on loopback: its directory, its ports, its start and end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from quorate.nemesis.watchdog import Watchdog
 from quorate.server.ports import LOOPBACK, free_ports
 
 _TAIL_BYTES: Final = 4096
-_MOST_FALLS: Final = 3
+_MAX_UNEXPECTED_EXITS: Final = 3
 
 
 def _free_port() -> int:
@@ -31,8 +31,12 @@ def _free_port() -> int:
 
 
 @dataclass
-class Node(ABC):
-    """`raft_port` is its own, `proxy_port` what the others know."""
+class NodeProcess(ABC):
+    """One node, started any number of times.
+
+    The node listens on `raft_port`; the other nodes know it by `proxy_port`, where its proxy
+    listens. Clients of the workload use `client_port`.
+    """
 
     id: int
     root: Path
@@ -41,15 +45,15 @@ class Node(ABC):
     raft_port: int = field(default_factory=_free_port)
     proxy_port: int = field(default_factory=_free_port)
     client_port: int = field(default_factory=_free_port)
-    lives: int = 0
+    starts: int = 0
     """How often it was started."""
-    busy: bool = False
-    """A deed has it: no other may take it."""
-    falls: int = 0
-    """How often it ended by itself and was not made to."""
-    doomed: bool = False
-    """It was made to fail, so it may end by itself."""
-    frozen: bool = False
+    reserved: bool = False
+    """A fault is using it: no other fault may."""
+    unexpected_exits: int = 0
+    """How often it ended although no fault made it end."""
+    failure_expected: bool = False
+    """A fault makes it fail, so it may end."""
+    paused: bool = False
     process: subprocess.Popen[bytes] | None = None
 
     kind = "?"
@@ -91,33 +95,34 @@ class Node(ABC):
         return self.process is not None and self.process.poll() is None
 
     @property
-    def is_hopeless(self) -> bool:
-        """It falls whenever it is started."""
-        return self.falls >= _MOST_FALLS and not self.running
+    def fails_at_every_start(self) -> bool:
+        """It has ended so often that it is not started again."""
+        return self.unexpected_exits >= _MAX_UNEXPECTED_EXITS and not self.running
 
     @property
     def answers(self) -> bool:
-        return self.running and not self.frozen
+        return self.running and not self.paused
 
-    # -- what the kinds differ in ---------------------------------------------------------
+    # -- what each kind of node defines --------------------------------------------------------
     @abstractmethod
-    def found(self, founders: Mapping[int, Node]) -> None:
-        """Make the directory of a founder. Raises QuorateError."""
-
-    @abstractmethod
-    def make_joiner(self) -> None:
-        """Make a directory with a new directory id, to join. Raises QuorateError."""
+    def format_founder(self, founders: Mapping[int, NodeProcess]) -> None:
+        """Format the directory of a voter of the new quorum. Raises QuorateError."""
 
     @abstractmethod
-    def command(self, contacts: Sequence[str]) -> list[str]: ...
+    def format_joiner(self) -> None:
+        """Format an observer's directory, with a new directory id. Raises QuorateError."""
 
-    # -- life -----------------------------------------------------------------------------
+    @abstractmethod
+    def command(self, contacts: Sequence[str]) -> list[str]:
+        """The command line of the process."""
+
+    # -- the process ----------------------------------------------------------------------
     def start(self, contacts: Sequence[str]) -> None:
-        self.lives += 1
-        self.doomed = self.frozen = False
+        self.starts += 1
+        self.failure_expected = self.paused = False
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("ab") as log:
-            log.write(f"--- life {self.lives} ---\n".encode())
+            log.write(f"--- start {self.starts} ---\n".encode())
             log.flush()
             self.process = subprocess.Popen(
                 self.command(contacts), stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -125,34 +130,34 @@ class Node(ABC):
         self.watchdog.watch(self.process.pid)
 
     async def kill(self) -> None:
-        """kill -9, and wait until it is gone."""
+        """kill -9, and wait for its end."""
         process = self.process
         if process is not None:
             process.kill()
             await asyncio.to_thread(process.wait)
-            self.gone()
+            self.record_exit()
 
-    def gone(self) -> None:
-        """Take note that the process has ended."""
+    def record_exit(self) -> None:
+        """Note that the process has ended."""
         if self.process is not None:
             self.watchdog.forget(self.process.pid)
-        self.process, self.frozen = None, False
+        self.process, self.paused = None, False
 
-    def freeze(self) -> None:
+    def pause(self) -> None:
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
-        self.frozen = True
+        self.paused = True
 
-    def thaw(self) -> None:
+    def resume(self) -> None:
         if self.process is not None:
             self.process.send_signal(signal.SIGCONT)
-        self.frozen = False
+        self.paused = False
 
     def wipe(self) -> None:
         """Remove its data, with the directory id."""
         shutil.rmtree(self.data)
 
-    def last_words(self) -> str:
+    def last_log_line(self) -> str:
         """The last line of its log."""
         with self.log_file.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -161,22 +166,25 @@ class Node(ABC):
 
 
 @dataclass
-class StoreNode(Node):
-    """A member of the store, by `quorate.embed`."""
+class StoreMemberProcess(NodeProcess):
+    """A member of the replicated store, which `quorate.embed` runs."""
 
-    plant: str = "none"
+    mutant: str | None = None
     kind = "member"
 
-    def found(self, founders: Mapping[int, Node]) -> None:
+    def format_founder(self, founders: Mapping[int, NodeProcess]) -> None:
         create(self.data, self.id, "nemesis", {i: n.advertised for i, n in founders.items()})
 
-    def make_joiner(self) -> None:
+    def format_joiner(self) -> None:
         create(self.data, self.id, "nemesis")
 
     def command(self, contacts: Sequence[str]) -> list[str]:
+        module = ["quorate.nemesis.member"]
+        if self.mutant is not None:
+            module = ["quorate.nemesis.mutated_member", self.mutant]
         return [
-            *(sys.executable, "-m", "quorate.nemesis.planted", self.plant, str(self.data)),
+            *(sys.executable, "-m", *module, str(self.data)),
             *("--raft", f"{LOOPBACK}:{self.raft_port}", "--advertise", self.advertised),
             *("--port", str(self.client_port), "--contacts", ",".join(contacts)),
-            *("--seed", f"{self.seed}/{self.id}/{self.lives}"),
+            *("--seed", f"{self.seed}/{self.id}/{self.starts}"),
         ]

@@ -1,7 +1,7 @@
-"""What stands between the nodes: a proxy before each that knows who calls, and can be cruel.
+"""TCP proxies between the nodes: they hold, delay and reset connections by who opened them.
 
-A node gives `raft-client-ID` as its client id in every request (Kafka's do, and ours), so the first
-request tells whose connection it is. Other callers pass untouched.
+Nodes of Quorate and of Kafka send the client id `raft-client-ID` in every request, so the first
+request identifies the node that opened a connection. Connections of others pass without faults.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 Link = tuple[int, int]
-"""From a node, to a node: one direction."""
+"""(from node, to node): one direction."""
 
 _CALLER = re.compile(rb"raft-client-(\d{1,9})")
 _HEADER = struct.Struct(">ihhih")
@@ -22,20 +22,20 @@ _ABORT = struct.pack("ii", 1, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
-    """Something that is wrong with links, for as long as the network has it."""
+class LinkRule:
+    """A fault of some links, from `add_rule` to `remove_rule`."""
 
     links: frozenset[Link]
     held: bool = False
-    """Bytes wait until the rule is lifted; nobody is told."""
+    """Bytes wait until the rule is removed; the connection stays open."""
     cut: bool = False
-    """Connections are reset, and new ones closed."""
+    """Connections are reset, and new ones are closed."""
     delay_s: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
-class Flow:
-    """A connection through the proxy."""
+class ProxiedConnection:
+    """A connection through a proxy, to the node `to`. `caller`: the node that opened it."""
 
     to: int
     ends: list[asyncio.StreamWriter]
@@ -51,24 +51,24 @@ class Flow:
 
 
 @dataclass(slots=True)
-class Network:
-    """All proxies, on one loop. `serve` begins one; `impose` and `lift` change what is wrong."""
+class ProxyNetwork:
+    """The proxies of all nodes, on one event loop, and the rules that apply to them."""
 
-    rules: list[Rule] = field(default_factory=list)
-    flows: set[Flow] = field(default_factory=set)
+    rules: list[LinkRule] = field(default_factory=list)
+    connections: set[ProxiedConnection] = field(default_factory=set)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _servers: list[asyncio.Server] = field(default_factory=list)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def serve(self, node_id: int, host: str, port: int, behind: int) -> None:
-        """Listen on `port` for the node that listens on `behind`. Raises OSError."""
+        """Start the proxy of a node: from `port` to the node's own port `behind`. Raises OSError."""
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None
             self._tasks.add(task)
             try:
-                await self._carry(node_id, host, behind, reader, writer)
+                await self._forward(node_id, host, behind, reader, writer)
             except (OSError, asyncio.CancelledError):
                 pass
             finally:
@@ -84,28 +84,27 @@ class Network:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def impose(self, rule: Rule) -> Rule:
+    def add_rule(self, rule: LinkRule) -> LinkRule:
         self.rules.append(rule)
-        self._news()
+        self._notify()
         if rule.cut:
             self.reset(rule.links)
         return rule
 
-    def lift(self, rule: Rule) -> None:
+    def remove_rule(self, rule: LinkRule) -> None:
         self.rules.remove(rule)
-        self._news()
+        self._notify()
 
     def reset(self, links: Iterable[Link]) -> int:
-        """Reset the connections that use one of these links; how many there were."""
-        hit = set(links)
+        """Reset the connections that use one of these links; returns how many."""
+        affected = set(links)
         found = [
-            flow
-            for flow in self.flows
-            if flow.caller is not None
-            and ((flow.caller, flow.to) in hit or (flow.to, flow.caller) in hit)
+            connection
+            for connection in self.connections
+            if not affected.isdisjoint(_links_of(connection))
         ]
-        for flow in found:
-            flow.reset()
+        for connection in found:
+            connection.reset()
         return len(found)
 
     def is_cut(self, link: Link) -> bool:
@@ -117,11 +116,11 @@ class Network:
     def _delay_s(self, link: Link) -> float:
         return sum(rule.delay_s for rule in self.rules if link in rule.links)
 
-    def _news(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def _carry(
+    async def _forward(
         self,
         to: int,
         host: str,
@@ -129,39 +128,39 @@ class Network:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        flow = Flow(to, [writer])
+        connection = ProxiedConnection(to, [writer])
         first = await _first_request(reader)
-        flow.caller = _caller_of(first)
-        links = None if flow.caller is None else ((flow.caller, to), (to, flow.caller))
-        if links is not None and any(map(self.is_cut, links)):
+        connection.caller = _caller_of(first)
+        request_link, response_link = _links_of(connection) or (None, None)
+        if any(map(self.is_cut, _links_of(connection))):
             return
         there, back = await asyncio.open_connection(host, behind)
-        flow.ends.append(back)
-        self.flows.add(flow)
+        connection.ends.append(back)
+        self.connections.add(connection)
         try:
-            await self._pass(first, links and links[0])
+            await self._wait_for_link(request_link)
             back.write(first)
             await asyncio.gather(
-                self._pump(reader, back, links and links[0]),
-                self._pump(there, writer, links and links[1]),
+                self._pump(reader, back, request_link),
+                self._pump(there, writer, response_link),
             )
         finally:
-            self.flows.discard(flow)
+            self.connections.discard(connection)
             back.transport.abort()
 
     async def _pump(
         self, source: asyncio.StreamReader, to: asyncio.StreamWriter, link: Link | None
     ) -> None:
         while data := await source.read(65536):
-            await self._pass(data, link)
+            await self._wait_for_link(link)
             to.write(data)
             await to.drain()
-        await self._pass(b"", link)
-        # One end has finished: so has the other, as far as these protocols go.
+        await self._wait_for_link(link)
+        # Kafka's protocol has no half-closed connections: the end of one direction ends both.
         raise ConnectionResetError
 
-    async def _pass(self, data: bytes, link: Link | None) -> None:
-        """Wait for as long as these bytes take."""
+    async def _wait_for_link(self, link: Link | None) -> None:
+        """Wait for as long as the rules hold or delay bytes on this link."""
         if link is None:
             return
         delay_s = self._delay_s(link)
@@ -180,6 +179,13 @@ async def _first_request(reader: asyncio.StreamReader) -> bytes:
         raise ConnectionResetError from None
 
 
+def _links_of(connection: ProxiedConnection) -> tuple[Link, ...]:
+    """The links of the requests and of the responses; none where no node opened it."""
+    caller, to = connection.caller, connection.to
+    return () if caller is None else ((caller, to), (to, caller))
+
+
 def _caller_of(first: bytes) -> int | None:
+    """The node that sent a request; None for other clients."""
     found = _CALLER.fullmatch(first, _HEADER.size)
     return int(found[1]) if found else None

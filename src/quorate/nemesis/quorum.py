@@ -1,4 +1,4 @@
-"""The nodes, the network between them, and what an operator does with them."""
+"""The node processes, the proxies between them, and the operator's changes of the voters."""
 
 from __future__ import annotations
 
@@ -9,60 +9,64 @@ from typing import Final, TypeVar
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey
-from quorate.client.admin import Admin, ClientConfig, ClientError, Quorum
-from quorate.nemesis.node import Node
-from quorate.nemesis.proxy import Link, Network
+from quorate.client import Admin, ClientConfig, ClientError, QuorumInfo
+from quorate.nemesis.node import NodeProcess
+from quorate.nemesis.proxy import Link, ProxyNetwork
 from quorate.server.ports import LOOPBACK
 
 LISTENER: Final = "CONTROLLER"
+_VOTER_CHANGE_TIMEOUT_MS: Final = 15_000
+_DESCRIBE_TIMEOUT_MS: Final = 3_000
 T = TypeVar("T")
 
 
-class Ensemble:
-    """Every node of a run, by id."""
+class NemesisQuorum:
+    """Every node of a run, by id. Iteration yields the nodes."""
 
-    def __init__(self, nodes: Mapping[int, Node]) -> None:
+    def __init__(self, nodes: Mapping[int, NodeProcess]) -> None:
         self.nodes = dict(nodes)
-        self.network = Network()
+        self.network = ProxyNetwork()
         self.keys: dict[int, ReplicaKey] = {}
-        """The replica that each node is meant to be as a voter."""
+        """The replica key under which each node is to be a voter."""
         self.leaders: list[int] = []
-        """Who was seen to lead, each change once."""
+        """The leaders that were seen, each change once."""
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[NodeProcess]:
         return iter(self.nodes.values())
 
     @property
     def contacts(self) -> tuple[str, ...]:
         return tuple(node.advertised for node in self)
 
-    def links_of(self, node: Node, to: bool = True, out: bool = True) -> frozenset[Link]:
+    def links_of(
+        self, node: NodeProcess, incoming: bool = True, outgoing: bool = True
+    ) -> frozenset[Link]:
         others = [other for other in self.nodes if other != node.id]
         return frozenset(
-            [(other, node.id) for other in others if to]
-            + [(node.id, other) for other in others if out]
+            [(other, node.id) for other in others if incoming]
+            + [(node.id, other) for other in others if outgoing]
         )
 
     def all_links(self) -> frozenset[Link]:
         return frozenset((a, b) for a in self.nodes for b in self.nodes if a != b)
 
-    async def found(self) -> None:
-        """Make every directory, open the proxies, start. Raises QuorateError or OSError."""
+    async def start_new(self) -> None:
+        """Format every directory, open the proxies, start. Raises QuorateError or OSError."""
         for node in self:
-            await asyncio.to_thread(node.found, self.nodes)
+            await asyncio.to_thread(node.format_founder, self.nodes)
             self.keys[node.id] = node.key
             await self.network.serve(node.id, LOOPBACK, node.proxy_port, node.raft_port)
         for node in self:
             self.start(node)
 
-    def start(self, node: Node) -> None:
+    def start(self, node: NodeProcess) -> None:
         node.start(self.contacts)
 
     # -- the operator -----------------------------------------------------------------------
-    async def view(self) -> Quorum | None:
-        """What the leader tells, or None while none is found."""
+    async def describe(self) -> QuorumInfo | None:
+        """The leader's DescribeQuorum response; None while no leader is found."""
         try:
-            found = await self._ask(lambda admin: admin.describe_quorum(), 3_000)
+            found = await self._ask(lambda admin: admin.describe_quorum(), _DESCRIBE_TIMEOUT_MS)
         except ClientError:
             return None
         if found.leader_id not in self.nodes:
@@ -71,22 +75,22 @@ class Ensemble:
             self.leaders.append(found.leader_id)
         return found
 
-    async def remove(self, node: Node) -> None:
+    async def remove(self, node: NodeProcess) -> None:
         """Make it an observer. Raises ClientError: then it may still be a voter, or not."""
         key = self.keys[node.id]
-        await self._ask(lambda admin: admin.remove_voter(key), 15_000)
+        await self._ask(lambda admin: admin.remove_voter(key), _VOTER_CHANGE_TIMEOUT_MS)
 
-    async def add(self, node: Node) -> None:
-        """Make it a voter. Raises ClientError, as `remove`."""
+    async def add(self, node: NodeProcess) -> None:
+        """Make it a voter. Raises ClientError: then it may be a voter already, or not."""
         key = self.keys[node.id]
         listener = Listener(LISTENER, LOOPBACK, node.proxy_port)
-        await self._ask(lambda admin: admin.add_voter(key, (listener,)), 15_000)
+        await self._ask(lambda admin: admin.add_voter(key, (listener,)), _VOTER_CHANGE_TIMEOUT_MS)
 
-    async def replace(self, node: Node) -> None:
-        """Another disk for a node that is no voter any more."""
+    async def replace(self, node: NodeProcess) -> None:
+        """Give a node that is no voter any more an empty disk with a new directory id."""
         await node.kill()
         node.wipe()
-        await asyncio.to_thread(node.make_joiner)
+        await asyncio.to_thread(node.format_joiner)
         self.keys[node.id] = node.key
         self.start(node)
 
@@ -94,6 +98,7 @@ class Ensemble:
         nodes = [node for node in self if node.answers]
         if not nodes:
             raise ClientError("no node runs")
+        # Past the proxies: an operator's requests are not part of the faults.
         config = ClientConfig(
             tuple(Address(LOOPBACK, node.raft_port) for node in nodes),
             controllers=True,
@@ -111,12 +116,12 @@ class Ensemble:
 
 
 @contextmanager
-def taken(node: Node) -> Iterator[Node]:
-    """Keep other deeds off a node."""
-    if node.busy:
-        raise QuorateError(f"node {node.id} is taken")
-    node.busy = True
+def reserved(node: NodeProcess) -> Iterator[NodeProcess]:
+    """Keep other faults off a node. Raises QuorateError where another fault has it."""
+    if node.reserved:
+        raise QuorateError(f"node {node.id} is reserved by another fault")
+    node.reserved = True
     try:
         yield node
     finally:
-        node.busy = False
+        node.reserved = False

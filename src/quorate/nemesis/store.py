@@ -1,6 +1,6 @@
-"""What the members replicate: a few keys with numbers, and proof of everything that was done.
+"""The replicated state of a run: a map of numbers, and a record of every write applied.
 
-No two writes of a run write the same number, so a number names its write.
+No two writes of a run write the same number, so a number identifies its write.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 from quorate.base.errors import QuorateError
 
 
-class Write(NamedTuple):
-    """An entry of the log: a put, or a cas where `is_cas`."""
+class StoreWrite(NamedTuple):
+    """One log entry: a put, or where `is_cas` a compare-and-set against `expected`."""
 
     key: int
     value: int
@@ -26,31 +26,32 @@ class Write(NamedTuple):
         return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def decode_write(entry: bytes) -> Write:
-    """Raises QuorateError when it is none."""
+def decode_write(entry: bytes) -> StoreWrite:
+    """The write of a log entry. Raises QuorateError where it is none."""
     try:
         key, value, *rest = json.loads(entry)
     except ValueError:
         raise QuorateError(f"an entry that no client wrote: {entry[:40]!r}") from None
-    return Write(key, value, bool(rest), rest[0] if rest else None)
+    return StoreWrite(key, value, bool(rest), rest[0] if rest else None)
 
 
-class Store:
-    """The state machine. `seen` has bit `number` of each write that was applied, whatever its end.
+class NemesisStore:
+    """The state machine of a member.
 
-    `digest` is of all (offset, entry) in order, so equal digests mean equal histories.
+    `applied` has the bit of each write's number, also of a cas that changed nothing. `digest` is
+    chained over all (offset, entry) in order: equal digests mean equal histories.
     """
 
     def __init__(self) -> None:
         self.values: dict[int, int] = {}
-        self.seen = bytearray()
+        self.applied = bytearray()
         self.digest = bytes(16)
 
     def apply(self, offset: int, entry: bytes) -> bool:
-        """True when the value was written."""
+        """Apply a write; False where a cas found another value."""
         write = decode_write(entry)
         self.digest = blake2b(b"%d %b" % (offset, entry), digest_size=16, key=self.digest).digest()
-        mark(self.seen, write.value)
+        set_bit(self.applied, write.value)
         if write.is_cas and self.values.get(write.key) != write.expected:
             return False
         self.values[write.key] = write.value
@@ -58,35 +59,35 @@ class Store:
 
     def snapshot(self) -> Iterable[bytes]:
         facts = {"values": list(self.values.items()), "digest": self.digest.hex()}
-        return [json.dumps(facts).encode(), bytes(self.seen)]
+        return [json.dumps(facts).encode(), bytes(self.applied)]
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         found = decode_snapshot(chunks)
         self.values, self.digest = dict(found.values), found.digest
-        self.seen = bytearray(found.seen)
+        self.applied = bytearray(found.applied)
 
 
-class Kept(NamedTuple):
-    """What a snapshot keeps of a store."""
+class StoreSnapshot(NamedTuple):
+    """The contents of a snapshot of a store."""
 
     values: tuple[tuple[int, int], ...]
     digest: bytes
-    seen: bytes
+    applied: bytes
 
 
-def decode_snapshot(chunks: Iterable[bytes]) -> Kept:
-    """Raises QuorateError."""
+def decode_snapshot(chunks: Iterable[bytes]) -> StoreSnapshot:
+    """The store in a snapshot's chunks. Raises QuorateError where they hold none."""
     parts = list(chunks)
     try:
-        facts, seen = parts
+        facts, applied = parts
         found = json.loads(facts)
         values = tuple((key, value) for key, value in found["values"])
-        return Kept(values, bytes.fromhex(found["digest"]), seen)
+        return StoreSnapshot(values, bytes.fromhex(found["digest"]), applied)
     except (ValueError, KeyError, TypeError):
         raise QuorateError(f"{len(parts)} chunks that are no snapshot of the store") from None
 
 
-def mark(bits: bytearray, number: int) -> None:
+def set_bit(bits: bytearray, number: int) -> None:
     """Set bit `number`."""
     at = number >> 3
     if at >= len(bits):
@@ -94,7 +95,7 @@ def mark(bits: bytearray, number: int) -> None:
     bits[at] |= 1 << (number & 7)
 
 
-def marked(bits: bytes) -> set[int]:
+def bits_set(bits: bytes) -> set[int]:
     """The numbers of the bits that are set."""
     whole = int.from_bytes(bits, "little")
     return {at for at, bit in enumerate(reversed(bin(whole)[2:])) if bit == "1"}

@@ -1,7 +1,7 @@
-"""Kills what a nemesis started, should the nemesis itself be killed: `python -m ...watchdog`
+"""A process that kills the nodes of a run when the run itself is killed.
 
-Its standard input is a pipe from the nemesis with lines `+PID` and `-PID`. When that ends, every
-process that is still listed is killed, stopped ones too.
+Its standard input is a pipe from the run, with lines `+PID` and `-PID`. When the pipe ends, it
+kills every process that is still listed, stopped ones too.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import sys
 
 
 class Watchdog:
-    """The nemesis's end of the pipe."""
+    """The run's end of the pipe."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__],
             stdin=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C must not take it before it has done its work
+            start_new_session=True,  # Ctrl-C must not end it before it has killed the nodes
         )
 
     def watch(self, pid: int) -> None:
-        self._say(f"+{pid}")
+        self._send(f"+{pid}")
 
     def forget(self, pid: int) -> None:
-        self._say(f"-{pid}")
+        self._send(f"-{pid}")
 
     def close(self) -> None:
-        """Kill what is still listed, and return when that is done."""
+        """Kill the processes that are still listed; return when they are killed."""
         self._process.communicate()
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(line.encode() + b"\n")
         self._process.stdin.flush()

@@ -1,4 +1,4 @@
-"""What clients were told: linearizable, and nothing of it lost."""
+"""Responses to clients: linearizable, and no acknowledged write is lost."""
 
 from __future__ import annotations
 
@@ -6,51 +6,54 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from quorate.base.errors import ErrorCode
-from quorate.node.replica import Committed
 from quorate.raft.messages import (
     AddVoterRequest,
     AddVoterResponse,
     RemoveVoterRequest,
     RemoveVoterResponse,
 )
-from quorate.sim import linear
-from quorate.sim.checks.history import History
-from quorate.sim.checks.twin import Twin
+from quorate.replica.replica import Committed
+from quorate.sim.checks import linearizability as linear
+from quorate.sim.checks.history import ClusterHistory
+from quorate.sim.checks.messages import message_words
+from quorate.sim.checks.replica_model import ReplicaModel
 from quorate.sim.checks.voters import is_voter, names
-from quorate.sim.checks.words import message_words
-from quorate.sim.observe import ClientOp, Violation
+from quorate.sim.world.client_op import ClientOp
+from quorate.sim.world.observer import ViolationError
 
 if TYPE_CHECKING:
-    from quorate.node.proposals import Outcome
+    from quorate.replica.proposals import Outcome
 
 NOBODY = 0
-"""The client that reads the final state."""
+"""Id of the client that reads the final state."""
 
 
-class Clients:
-    """Collects the operations of all clients, and checks what they and operators are told."""
+class ClientCheck:
+    """Collects the operations of all clients and checks the responses to them and to operators."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: ClusterHistory) -> None:
         self.history = history
         self.ops: list[ClientOp] = []
 
-    def told(self, twin: Twin, outcomes: Sequence[Outcome]) -> None:
-        """Acknowledged means committed; and committed means durable on a majority (`commits`)."""
+    def outcomes_reported(self, model: ReplicaModel, outcomes: Sequence[Outcome]) -> None:
+        """An acknowledged write is below the high watermark, which `commits` checks against the
+        disks."""
         for outcome in outcomes:
-            if outcome.__class__ is Committed and outcome.end_offset > twin.high.end:
-                raise Violation(
+            if outcome.__class__ is Committed and outcome.end_offset > model.committed_tip.end:
+                raise ViolationError(
                     "acknowledged means committed",
-                    f"{twin} acknowledges all up to {outcome.end_offset}, its high watermark is "
-                    f"{twin.high.end}",
+                    f"{model} acknowledges all up to {outcome.end_offset}, its high watermark is "
+                    f"{model.committed_tip.end}",
                 )
 
-    def told_operator(
+    def voter_change_answered(
         self,
-        twin: Twin,
+        model: ReplicaModel,
         request: AddVoterRequest | RemoveVoterRequest,
         response: AddVoterResponse | RemoveVoterResponse,
     ) -> None:
-        """A voter change is answered when it is committed, unless told otherwise (KIP-1186)."""
+        """A voter change is answered when it is committed, unless AckWhenCommitted is false
+        (KIP-1186)."""
         if response.error != ErrorCode.NONE:
             return
         adds = False
@@ -58,16 +61,17 @@ class Clients:
             if not request.ack_when_committed:
                 return
             adds = True
-        voters = twin.high.voters or twin.own_voters
+        voters = model.committed_tip.voters or model.initial_voters
         if is_voter(voters, request.voter) is not adds:
-            raise Violation(
+            raise ViolationError(
                 "acknowledged means committed",
-                f"{twin} acknowledges {message_words(request)}, the committed voters are "
+                f"{model} acknowledges {message_words(request)}, the committed voters are "
                 f"{names(voters)}",
             )
 
     def finish(self, values: dict[int, int], now_us: int) -> None:
-        """The final state is what all operations add up to; so none that was told is lost."""
+        """The operations and a final read of every key are linearizable, so no acknowledged write
+        is lost."""
         keys = {op.key for op in self.ops}
         final = [
             ClientOp(NOBODY, 0, "get", key, None, None, now_us, now_us, "ok", values.get(key))
@@ -75,4 +79,4 @@ class Clients:
         ]
         anomaly = linear.check([*self.ops, *final])
         if anomaly is not None:
-            raise Violation("linearizable", str(anomaly))
+            raise ViolationError("linearizable", str(anomaly))

@@ -1,4 +1,4 @@
-"""Epochs, votes and leaders: who may run, who has won, and who must be left in peace."""
+"""Epochs, votes and leaders: who may start an election, who has won, and who must stay undisturbed."""
 
 from __future__ import annotations
 
@@ -6,248 +6,287 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.ids import ZERO_UUID, ReplicaKey
-from quorate.node.jobs import Installed, Written
-from quorate.raft.inputs import Failure, SendFailed
+from quorate.raft.inputs import SendFailed, SendFailure
 from quorate.raft.roles import Candidate, Follower, Prospective, Role
 from quorate.raft.values import ElectionState, Voter
-from quorate.sim.checks.history import Entry, History, Reign
-from quorate.sim.checks.twin import Twin
+from quorate.replica.disk_jobs import Installed, Written
+from quorate.sim.checks.history import ClusterHistory, Leadership, LoggedBatch
+from quorate.sim.checks.messages import election_words
+from quorate.sim.checks.replica_model import ReplicaModel
 from quorate.sim.checks.voters import is_voter, matches, names
-from quorate.sim.checks.words import election_words
-from quorate.sim.observe import Violation
+from quorate.sim.world.observer import ViolationError
 
 if TYPE_CHECKING:
-    from quorate.node.replica import Effects, Input
-    from quorate.raft.state import State
+    from quorate.raft.state import RaftState
+    from quorate.replica.replica import Effects, Input
 
 _SILENT: Final = "(fetch timeout)"
-"""Why a follower runs, in its notes."""
+"""In a note: the reason for which a follower starts an election."""
 
 
-class Elections:
-    """Watches every new ElectionState, in memory and on the disk."""
+class ElectionCheck:
+    """Checks every new ElectionState in memory and on disk."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: ClusterHistory) -> None:
         self.history = history
         self.pre_votes: dict[tuple[int, ReplicaKey], dict[ReplicaKey, bool]] = {}
-        """By epoch and candidate: who granted one in that epoch, ever, and whether the candidate
-        had been removed when it first did."""
+        """By epoch and candidate: each voter that ever granted a pre-vote in that epoch, and
+        whether the candidate had been removed at its first grant."""
 
     # -- in memory ----------------------------------------------------------------------------
-    def changed(self, twin: Twin, new: ElectionState, happened: Sequence[Input]) -> None:
-        """A replica has a new epoch, leader or vote in memory, after this had happened."""
-        old = twin.election
+    def state_changed(
+        self, model: ReplicaModel, new: ElectionState, happened: Sequence[Input]
+    ) -> None:
+        """A replica has a new epoch, leader or vote in memory after these inputs.
+
+        Election Safety (Raft, figure 3): "at most one leader can be elected in a given term". The
+        epoch is monotonic.
+        """
+        old = model.election
         if new.epoch < old.epoch:
-            raise Violation("epoch is monotonic", f"{twin}: {_move(old, new)}")
+            raise ViolationError("epoch is monotonic", f"{model}: {_transition(old, new)}")
         if new.epoch == old.epoch:
-            self._same_epoch(twin, old, new)
-        elif new.voted is not None and new.voted == twin.key:
-            self._runs(twin, new, happened)
-        if new.leader_id not in (-1, twin.id):
-            reign = self.history.reigns.get(new.epoch)
-            if reign is None or reign.node_id != new.leader_id:
-                raise Violation(
+            self._same_epoch(model, old, new)
+        elif new.voted is not None and new.voted == model.key:
+            self._runs(model, new, happened)
+        if new.leader_id not in (-1, model.id):
+            leadership = self.history.leaderships.get(new.epoch)
+            if leadership is None or leadership.node_id != new.leader_id:
+                raise ViolationError(
                     "election safety",
-                    f"{twin} takes node {new.leader_id} for the leader of epoch {new.epoch}, "
-                    f"known is {'none' if reign is None else f'node {reign.node_id}'}",
+                    f"{model} takes node {new.leader_id} for the leader of epoch {new.epoch}, "
+                    f"known is {'none' if leadership is None else f'node {leadership.node_id}'}",
                 )
-        twin.election = new
+        model.election = new
 
-    def _same_epoch(self, twin: Twin, old: ElectionState, new: ElectionState) -> None:
+    def _same_epoch(self, model: ReplicaModel, old: ElectionState, new: ElectionState) -> None:
         if old.leader_id not in (-1, new.leader_id):
-            text = f"{twin}: two leaders in an epoch: {_move(old, new)}"
-            raise Violation("election safety", text)
-        kept = new.voted == old.voted or new.leader_id == twin.id
+            text = f"{model}: two leaders in an epoch: {_transition(old, new)}"
+            raise ViolationError("election safety", text)
+        kept = new.voted == old.voted or new.leader_id == model.id
         if old.voted is not None and not kept:
-            raise Violation("one vote an epoch", f"{twin}: {_move(old, new)}")
+            raise ViolationError("one vote an epoch", f"{model}: {_transition(old, new)}")
 
-    def _runs(self, twin: Twin, new: ElectionState, happened: Sequence[Input]) -> None:
-        """It became a candidate: as one that may, and that a majority would elect (KIP-996)."""
-        voters = twin.voters
-        if not is_voter(voters, twin.key) and not _was_voter(twin):
-            raise Violation(
-                "observers do not run",
-                f"{twin} runs in epoch {new.epoch}; the voters are {names(voters)}",
+    def _runs(self, model: ReplicaModel, new: ElectionState, happened: Sequence[Input]) -> None:
+        """The replica became a candidate.
+
+        1. It is a voter, or was one until a change that is not committed (see `is_electable`).
+        2. A removed voter does not raise the epoch of the others (KIP-996; Raft dissertation,
+           section 4.2.3).
+        3. A majority has granted it a pre-vote (KIP-996), except where a peer does not support
+           pre-votes.
+        """
+        voters = model.voters
+        if not is_voter(voters, model.key) and not _was_voter(model):
+            raise ViolationError(
+                "observers do not start elections",
+                f"{model} becomes a candidate of epoch {new.epoch}; the voters are {names(voters)}",
             )
-        if met_an_old_peer(happened):
+        if met_peer_without_pre_vote(happened):
             return
-        granted = self.pre_votes.get((new.epoch - 1, twin.key), {})
-        removal = self._removal_of(twin.key)
+        granted = self.pre_votes.get((new.epoch - 1, model.key), {})
+        removal = self._removal_of(model.key)
         if (
             removal is not None
-            and not twin.tip.holds(removal)
-            and new.epoch > self.history.newest_reign  # else it comes late to where others are
-            and all(granted.values())  # who granted before knew no better
+            and not model.tip.holds(removal)
+            # An epoch that others already lead is not raised by this candidate.
+            and new.epoch > self.history.newest_led_epoch
+            # A pre-vote that was granted before the removal may still be counted.
+            and all(granted.values())
         ):
-            raise Violation(
+            raise ViolationError(
                 "a removed voter does not disturb",
-                f"{twin} raises the epoch to {new.epoch}, having been removed by {removal}",
+                f"{model} raises the epoch to {new.epoch}, having been removed by {removal}",
             )
         count = sum(
-            matches(voter.key, twin.key) or any(matches(voter.key, key) for key in granted)
+            matches(voter.key, model.key) or any(matches(voter.key, key) for key in granted)
             for voter in voters
         )
         if count <= len(voters) // 2:
-            raise Violation(
+            raise ViolationError(
                 "pre-vote",
-                f"{twin} runs in epoch {new.epoch}; of {names(voters)} only {len(granted)} have "
-                f"granted it a pre-vote before",
+                f"{model} becomes a candidate of epoch {new.epoch}; of {names(voters)} only "
+                f"{len(granted)} have granted it a pre-vote",
             )
 
-    def granted_pre_vote(self, twin: Twin, epoch: int, candidate: ReplicaKey) -> None:
-        """An answer leaves that grants one: to one that has been removed by then, or not."""
+    def granted_pre_vote(self, model: ReplicaModel, epoch: int, candidate: ReplicaKey) -> None:
+        """A response grants a pre-vote. Records whether the candidate had been removed by then."""
         removed = self._removal_of(candidate) is not None
-        self.pre_votes.setdefault((epoch, candidate), {}).setdefault(twin.key, removed)
+        self.pre_votes.setdefault((epoch, candidate), {}).setdefault(model.key, removed)
 
-    def _removal_of(self, key: ReplicaKey) -> Entry | None:
-        """The newest committed voter set, if it has no such voter."""
+    def _removal_of(self, key: ReplicaKey) -> LoggedBatch | None:
+        """The batch of the newest committed voter set where the set lacks this replica; None
+        otherwise."""
         committed = self.history.committed
         if committed.voters is None or is_voter(committed.voters, key):
             return None
         return committed.voters_entry
 
     # -- on the disk --------------------------------------------------------------------------
-    def recovered(self, twin: Twin, voters: tuple[Voter, ...]) -> None:
-        """What the disk gave back counts as said, whether or not it was known to be durable.
+    def recovered(self, model: ReplicaModel, voters: tuple[Voter, ...]) -> None:
+        """The recovered election state counts as sent, whether or not it was known to be durable.
 
-        voters: those before its log; of the life before, where the disk has lost them since
+        `voters` are those before the recovered log, or of the previous incarnation where the disk
+        has lost them.
         """
-        self._count_vote(twin, twin.vote)
-        if twin.vote.leader_id == twin.id and twin.vote.epoch not in self.history.reigns:
-            self._elected(twin, twin.vote.epoch, voters)
+        self._count_vote(model, model.vote)
+        if model.vote.leader_id == model.id and model.vote.epoch not in self.history.leaderships:
+            self._elected(model, model.vote.epoch, voters)
 
-    def saved(self, twin: Twin, elections: Sequence[ElectionState]) -> None:
-        """These became durable, in this order: a vote counts, a leader may speak."""
+    def became_durable(self, model: ReplicaModel, elections: Sequence[ElectionState]) -> None:
+        """These election states became durable, in this order: a vote counts, a leader may send.
+
+        "Each server will vote for at most one candidate in a given term" (Raft, section 5.2).
+        """
         for election in elections:
-            self._count_vote(twin, election)
-            if election.leader_id == twin.id:
-                self._elected(twin, election.epoch, twin.own_voters)
+            self._count_vote(model, election)
+            if election.leader_id == model.id:
+                self._elected(model, election.epoch, model.initial_voters)
 
-    def _count_vote(self, twin: Twin, vote: ElectionState) -> None:
+    def _count_vote(self, model: ReplicaModel, vote: ElectionState) -> None:
         if vote.voted is not None:
-            self.history.given.setdefault(vote.epoch, set()).add((twin.id, vote.voted.id))
+            self.history.granted_votes.setdefault(vote.epoch, set()).add((model.id, vote.voted.id))
             votes = self.history.votes.setdefault(vote.epoch, {})
-            if vote.epoch <= twin.forgotten:
-                votes[twin.key] = vote.voted
-            first = votes.setdefault(twin.key, vote.voted)
+            if vote.epoch <= model.votes_forgotten_to:
+                votes[model.key] = vote.voted
+            first = votes.setdefault(model.key, vote.voted)
             if first.id != vote.voted.id or (
                 first.directory_id != vote.voted.directory_id
                 and ZERO_UUID not in (first.directory_id, vote.voted.directory_id)
             ):
-                raise Violation(
+                raise ViolationError(
                     "one vote an epoch",
-                    f"{twin} votes for {vote.voted} in epoch {vote.epoch}, and voted for {first}",
+                    f"{model} votes for {vote.voted} in epoch {vote.epoch}, and voted for {first}",
                 )
 
-    def _elected(self, twin: Twin, epoch: int, own_voters: tuple[Voter, ...]) -> None:
+    def _elected(self, model: ReplicaModel, epoch: int, own_voters: tuple[Voter, ...]) -> None:
         history = self.history
-        reign = history.reigns.get(epoch)
-        if reign is not None:
-            if reign.node_id != twin.id or reign.life != twin.life:
-                raise Violation(
+        leadership = history.leaderships.get(epoch)
+        if leadership is not None:
+            if leadership.node_id != model.id or leadership.incarnation != model.incarnation:
+                raise ViolationError(
                     "election safety",
-                    f"epoch {epoch} has two leaders: node {reign.node_id} (life {reign.life}) and "
-                    f"{twin}",
+                    f"epoch {epoch} has two leaders: node {leadership.node_id} "
+                    f"(incarnation {leadership.incarnation}) and {model}",
                 )
             return
-        self._check_votes(twin, epoch, own_voters)
-        if history.committed.epoch < epoch and not twin.tip.holds(history.committed):
-            raise Violation(
+        self._check_votes(model, epoch, own_voters)
+        if history.committed.epoch < epoch and not model.tip.holds(history.committed):
+            raise ViolationError(
                 "leader completeness",
-                f"{twin} leads epoch {epoch} with the log up to {twin.tip}, without the committed "
+                f"{model} leads epoch {epoch} with the log up to {model.tip}, without the committed "
                 f"{history.committed}",
             )
-        history.reigns[epoch] = Reign(twin.id, twin.life, twin.tip)
-        history.newest_reign = max(history.newest_reign, epoch)
-        for entry in twin.made:
-            history.add(entry, twin)
-        twin.made.clear()
+        history.leaderships[epoch] = Leadership(model.id, model.incarnation, model.tip)
+        history.newest_led_epoch = max(history.newest_led_epoch, epoch)
+        for entry in model.unpublished:
+            history.add(entry, model)
+        model.unpublished.clear()
 
-    def _check_votes(self, twin: Twin, epoch: int, own_voters: tuple[Voter, ...]) -> None:
-        """A majority of its voters, each by id and directory id, has durably voted for it."""
-        first = twin.made[0].parent if twin.made else twin.tip
+    def _check_votes(self, model: ReplicaModel, epoch: int, own_voters: tuple[Voter, ...]) -> None:
+        """A majority of the voters in force has durably voted for it, by id and directory id
+        (KIP-853)."""
+        first = model.unpublished[0].parent if model.unpublished else model.tip
         assert first is not None
         voters = first.voters or own_voters
         votes = self.history.votes.get(epoch, {})
         count = 0
         for voter in voters:
             for key, candidate in votes.items():
-                if matches(voter.key, key) and candidate.id == twin.id:
-                    count += candidate.directory_id in (ZERO_UUID, twin.key.directory_id)
+                if matches(voter.key, key) and candidate.id == model.id:
+                    count += candidate.directory_id in (ZERO_UUID, model.key.directory_id)
                     break
         if count <= len(voters) // 2:
-            raise Violation(
+            raise ViolationError(
                 "election safety",
-                f"{twin} leads epoch {epoch} by {count} durable votes of {names(voters)}",
+                f"{model} leads epoch {epoch} by {count} durable votes of {names(voters)}",
             )
 
 
-def check_runs(twin: Twin, state: State) -> None:
-    """Nobody asks for votes in an epoch that has a leader, as it knows itself."""
+def check_no_candidate_beside_leader(model: ReplicaModel, state: RaftState) -> None:
+    """A candidate knows no leader of its epoch."""
     leader = state.election.leader_id
     if isinstance(state.role, Candidate) and leader >= 0:
-        raise Violation(
-            "who has a leader does not run",
-            f"{twin} is candidate of epoch {state.election.epoch}, which node {leader} leads",
+        raise ViolationError(
+            "no candidate in an epoch with a leader",
+            f"{model} is candidate of epoch {state.election.epoch}, which node {leader} leads",
         )
 
 
-def check_may_run(twin: Twin, effects: Effects, state: State) -> None:
-    """Whoever may run knows it, and nobody else: looked at when a voter set begins to rule, and
-    when it is known to be committed."""
-    newest, change = twin.tip.voters_entry, twin.tip.change_entry
-    is_open = change is not None and change.end > twin.high.end
-    if (newest is twin.ruled_by and is_open is twin.is_open) or effects.is_over:
+def check_electable(model: ReplicaModel, effects: Effects, state: RaftState) -> None:
+    """The replica considers itself electable exactly when it is.
+
+    Checked when a voter set comes into force and when the set becomes committed.
+    """
+    newest, change = model.tip.voters_entry, model.tip.change_entry
+    is_open = change is not None and change.end > model.committed_tip.end
+    if (
+        newest is model.eligibility_batch and is_open is model.eligibility_uncommitted
+    ) or effects.is_over:
         return
-    twin.ruled_by, twin.is_open = newest, is_open
+    model.eligibility_batch, model.eligibility_uncommitted = newest, is_open
     takes_itself = state.electable
-    if takes_itself is not may_run(twin):
-        but = "may not run for leader, and would" if takes_itself else "may run, and never would"
+    if takes_itself is not is_electable(model):
+        but = (
+            "is not electable, but would start an election"
+            if takes_itself
+            else "is electable, but never starts an election"
+        )
         known = "not known to be" if is_open else "known to be"
-        raise Violation(
-            "who may run knows it",
-            f"{twin} {but}; the voters {names(twin.voters)} are {known} committed",
+        raise ViolationError(
+            "election eligibility",
+            f"{model} {but}; the voters {names(model.voters)} are {known} committed",
         )
 
 
-def may_run(twin: Twin) -> bool:
-    """A voter may; and who was one until the newest change, as long as that is not known to be
-    committed: it may hold the only record of its own removal (Raft, section 4.2.2). Never beside
-    another directory of its id."""
-    named = [voter for voter in twin.voters if voter.key.id == twin.id]
-    return is_voter(tuple(named), twin.key) if named else _was_voter(twin)
+def is_electable(model: ReplicaModel) -> bool:
+    """Whether the replica may start an election.
+
+    1. A voter may, but no other directory of its node id.
+    2. A removed voter may until its removal is known to be committed, because it may hold the only
+       copy of that record (Raft dissertation, section 4.2.2).
+    """
+    named = [voter for voter in model.voters if voter.key.id == model.id]
+    return is_voter(tuple(named), model.key) if named else _was_voter(model)
 
 
-def _was_voter(twin: Twin) -> bool:
-    change = twin.tip.change_entry
-    if change is None or change.parent is None or change.end <= twin.high.end:
+def _was_voter(model: ReplicaModel) -> bool:
+    change = model.tip.change_entry
+    if change is None or change.parent is None or change.end <= model.committed_tip.end:
         return False
-    return is_voter(change.parent.voters or twin.own_voters, twin.key)
+    return is_voter(change.parent.voters or model.initial_voters, model.key)
 
 
-def check_rests(twin: Twin, role: Role) -> None:
-    """Who waits for a snapshot to take the place of its log knows neither log nor voters: it asks
-    for no votes and no pre-votes meanwhile, however long that takes."""
-    if twin.installing is not None and isinstance(role, Prospective | Candidate):
-        raise Violation(
-            "who installs a snapshot does not run",
-            f"{twin} runs after epoch {twin.election.epoch} while a snapshot takes the place of "
+def check_installing_replica_waits(model: ReplicaModel, role: Role) -> None:
+    """A replica that installs a snapshot sends neither votes nor pre-votes: its log and voters are
+    not known until the install ends."""
+    if model.installing is not None and isinstance(role, Prospective | Candidate):
+        raise ViolationError(
+            "no election during a snapshot install",
+            f"{model} starts an election after epoch {model.election.epoch} while a snapshot replaces "
             "its log",
         )
 
 
-def met_an_old_peer(happened: Sequence[Input]) -> bool:
-    """Did it hear that a request cannot be said in what a peer understands? So it is with
-    pre-votes: of such a peer only a vote can be asked."""
+def met_peer_without_pre_vote(happened: Sequence[Input]) -> bool:
+    """Whether a peer does not support the version of a request.
+
+    Such a peer cannot answer pre-votes. The replica then becomes a candidate without them.
+    """
     return any(
-        isinstance(item, SendFailed) and item.failure is Failure.UNSUPPORTED_VERSION
+        isinstance(item, SendFailed) and item.failure is SendFailure.UNSUPPORTED_VERSION
         for item in happened
     )
 
 
-def check_installed(twin: Twin, happened: Sequence[Input], effects: Effects, state: State) -> None:
-    """What a follower was told in this step is that its snapshot is installed, and nothing by
-    anybody but its disk: however long that took, its leader was not silent."""
+def check_installed(
+    model: ReplicaModel, happened: Sequence[Input], effects: Effects, state: RaftState
+) -> None:
+    """The fetch timeout restarts when a snapshot is installed.
+
+    Checked in a step with nothing but disk results. The leader did not send during the install
+    because the follower did not fetch.
+    """
     found = False
     for item in happened:
         if isinstance(item, Installed):
@@ -260,12 +299,12 @@ def check_installed(twin: Twin, happened: Sequence[Input], effects: Effects, sta
     waits = not isinstance(role, Follower) or role.fetch_deadline >= least
     if waits and not any(_SILENT in note for note in effects.notes):
         return
-    raise Violation(
-        "who has installed a snapshot waits for its leader",
-        f"{twin} has installed a snapshot of epoch {state.election.epoch}, and takes its leader, "
-        f"node {state.election.leader_id}, for silent before the fetch timeout is over",
+    raise ViolationError(
+        "fetch timeout restarts after a snapshot install",
+        f"{model} has installed a snapshot of epoch {state.election.epoch}, and its leader, "
+        f"node {state.election.leader_id}, times out before the fetch timeout has passed",
     )
 
 
-def _move(old: ElectionState, new: ElectionState) -> str:
+def _transition(old: ElectionState, new: ElectionState) -> str:
     return f"from {election_words(old)} to {election_words(new)}"

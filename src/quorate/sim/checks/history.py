@@ -1,7 +1,8 @@
-"""Every batch that a leader of the world ever made: one tree, in which each log is a path.
+"""Every batch that a leader of the world has appended, in one tree; each log is a path in it.
 
-Two logs that hold the same batch share its entry and with it everything before: log matching
-(Raft, figure 3) is checked once for each batch that arrives, and holds by induction.
+Two logs that hold the same batch share its node and therefore everything before it. The Log
+Matching property (Raft, figure 3) is checked once for each batch that arrives and follows by
+induction for the rest of the log.
 """
 
 from __future__ import annotations
@@ -11,25 +12,25 @@ from dataclasses import dataclass
 from quorate.base.ids import ReplicaKey
 from quorate.formats.batch import read_batch, to_raft_batch
 from quorate.raft.values import ControlRecord, KRaftVersion, Voter, Voters
-from quorate.sim.observe import Violation
+from quorate.sim.world.observer import ViolationError
 from quorate.storage.api import AppendedBatch
 
 UNCOMMITTED = 1 << 31
-"""Later than any epoch."""
+"""The epoch of a batch that is not committed: later than any real epoch."""
 _ATTRIBUTES_LOW = 22
 _CONTROL = 0x20
 
 
-class Entry:
-    """A batch in its place: with the log before it, and what rules at its end."""
+class LoggedBatch:
+    """One batch of the tree, with the log before it and the control state at its end."""
 
     __slots__ = (
         "base",
         "change_entry",
-        "committed_in",
+        "committed_epoch",
         "control",
         "data",
-        "durable_on",
+        "durable_disks",
         "end",
         "epoch",
         "kraft_version",
@@ -38,32 +39,35 @@ class Entry:
         "voters_entry",
     )
 
-    def __init__(self, parent: Entry | None, base: int, end: int, epoch: int, data: bytes) -> None:
+    def __init__(
+        self, parent: LoggedBatch | None, base: int, end: int, epoch: int, data: bytes
+    ) -> None:
         self.parent = parent
         self.base = base
         self.end = end
         self.epoch = epoch
         self.data = data
-        self.committed_in = UNCOMMITTED
-        """The epoch whose leader committed it."""
-        self.durable_on = 0
-        """Bits of the disks that hold the log up to here for sure (`Twin.bit`)."""
+        self.committed_epoch = UNCOMMITTED
+        """Epoch of the leader that committed the batch."""
+        self.durable_disks = 0
+        """Bit set of the disks that durably hold the log up to here (`ReplicaModel.disk_bit`)."""
         self.control: tuple[ControlRecord, ...] = ()
         if parent is not None:
             self.kraft_version: int = parent.kraft_version
             self.voters: tuple[Voter, ...] | None = parent.voters
-            """In force for a log that ends here; None before the first Voters record."""
-            self.voters_entry: Entry | None = parent.voters_entry
-            """The entry with the newest Voters record, this one included."""
-            self.change_entry: Entry | None = parent.change_entry
-            """The one since which these replicas vote; later ones say only where they are."""
+            """The voter set of a log that ends here; None before the first Voters record."""
+            self.voters_entry: LoggedBatch | None = parent.voters_entry
+            """The newest batch with a Voters record, this one included."""
+            self.change_entry: LoggedBatch | None = parent.change_entry
+            """The batch since which these replicas are voters. Later Voters records changed only
+            endpoints or version ranges."""
         else:
             self.kraft_version, self.voters = 0, None
             self.voters_entry = self.change_entry = None
         if len(data) > _ATTRIBUTES_LOW and data[_ATTRIBUTES_LOW] & _CONTROL:
-            self._rule()
+            self._read_control_records()
 
-    def _rule(self) -> None:
+    def _read_control_records(self) -> None:
         self.control = to_raft_batch(read_batch(self.data, 0)).control
         for record in self.control:
             if isinstance(record, KRaftVersion):
@@ -78,9 +82,9 @@ class Entry:
         ):
             self.change_entry = self
 
-    def holds(self, entry: Entry) -> bool:
-        """Is `entry` in the log that ends here? Walks over what lies between."""
-        at: Entry | None = self
+    def holds(self, entry: LoggedBatch) -> bool:
+        """Whether `entry` is in the log that ends here. Walks over the batches between the two."""
+        at: LoggedBatch | None = self
         while at is not None and at.end > entry.end:
             at = at.parent
         return at is entry
@@ -90,70 +94,81 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Reign:
-    """Who leads an epoch: a node, in one of its lives; and its log when the world could hear."""
+class Leadership:
+    """The leader of an epoch: a node, its incarnation, and its log when its election became
+    durable."""
 
     node_id: int
-    life: int
-    log: Entry
+    incarnation: int
+    log: LoggedBatch
 
 
-class History:
-    """The tree of batches, what of it is committed, and who led when."""
+class ClusterHistory:
+    """The tree of batches, its committed part, and the leaders and votes of every epoch."""
 
     def __init__(self) -> None:
-        self.root = Entry(None, 0, 0, 0, b"")
-        self.root.committed_in = 0
-        self.root.durable_on = -1
-        self.entries: dict[tuple[int, int], Entry] = {}
+        self.root = LoggedBatch(None, 0, 0, 0, b"")
+        self.root.committed_epoch = 0
+        self.root.durable_disks = -1
+        self.entries: dict[tuple[int, int], LoggedBatch] = {}
         """By (base offset, epoch)."""
         self.committed = self.root
-        """The newest committed entry."""
-        self.committed_at: dict[int, Entry] = {0: self.root}
-        """By end offset."""
-        self.reigns: dict[int, Reign] = {}
-        """By epoch; once the leader's election is durable, so that it may speak."""
-        self.newest_reign = 0
-        """The highest epoch that has one."""
+        """The newest committed batch."""
+        self.committed_at: dict[int, LoggedBatch] = {0: self.root}
+        """Committed batches by end offset (exclusive)."""
+        self.leaderships: dict[int, Leadership] = {}
+        """By epoch. An epoch is entered when its leader's election is durable, so that the leader
+        may send."""
+        self.newest_led_epoch = 0
+        """The highest epoch in `leaderships`."""
         self.votes: dict[int, dict[ReplicaKey, ReplicaKey]] = {}
-        """By epoch: durable votes, voter -> candidate."""
-        self.given: dict[int, set[tuple[int, int]]] = {}
-        """By epoch: voter and candidate, by node id, of every vote that was ever durable, also of
-        those that an old copy of a disk knows no more."""
+        """Durable votes by epoch: voter -> candidate."""
+        self.granted_votes: dict[int, set[tuple[int, int]]] = {}
+        """By epoch: (voter id, candidate id) of every vote that ever was durable, including votes
+        that a restored disk has lost."""
 
-    def find(self, parent: Entry, batch: AppendedBatch, who: object) -> Entry | None:
-        """The entry of a batch that follows `parent`; None when nobody has made it yet."""
+    def find(self, parent: LoggedBatch, batch: AppendedBatch, who: object) -> LoggedBatch | None:
+        """The known batch that follows `parent`; None when no replica has appended it yet.
+
+        Log Matching (Raft, figure 3): "if two logs contain an entry with the same index and term,
+        then the logs are identical in all entries up through the given index". Raises
+        ViolationError otherwise.
+        """
         known = self.entries.get((batch.base_offset, batch.epoch))
         if known is None:
             return None
         if known.parent is not parent:
-            raise Violation(
+            raise ViolationError(
                 "log matching",
                 f"{who}: {known} follows {parent}, elsewhere it follows {known.parent}",
             )
         if known.data != batch.data:
-            raise Violation("log matching", f"{who}: {known} has two contents")
+            raise ViolationError("log matching", f"{who}: {known} has two contents")
         return known
 
-    def add(self, entry: Entry, who: object) -> None:
-        """A leader whose election is durable has made it: the world may see it."""
+    def add(self, entry: LoggedBatch, who: object) -> None:
+        """Add a batch of a leader whose election is durable: other replicas may receive it."""
         if self.entries.setdefault((entry.base, entry.epoch), entry) is not entry:
-            raise Violation("log matching", f"{who}: {entry} was made twice")
+            raise ViolationError("log matching", f"{who}: {entry} was made twice")
 
-    def commit(self, entry: Entry, who: object) -> None:
-        """Everything up to `entry` is committed; nothing committed may be missing in it."""
-        at: Entry | None = entry
-        path: list[Entry] = []
-        while at is not None and at.committed_in == UNCOMMITTED:
+    def commit(self, entry: LoggedBatch, who: object) -> None:
+        """Mark everything up to `entry` as committed.
+
+        State Machine Safety (Raft, figure 3): a committed batch stays committed. Raises
+        ViolationError where the log of `entry` lacks the newest committed batch.
+        """
+        at: LoggedBatch | None = entry
+        path: list[LoggedBatch] = []
+        while at is not None and at.committed_epoch == UNCOMMITTED:
             path.append(at)
             at = at.parent
         if at is not self.committed:
-            raise Violation(
+            raise ViolationError(
                 "committed prefix",
                 f"{who} commits {entry}, whose log leaves the committed one after {at}; "
                 f"{self.committed} is committed",
             )
         for step in path:
-            step.committed_in = entry.epoch
+            step.committed_epoch = entry.epoch
             self.committed_at[step.end] = step
         self.committed = entry

@@ -1,4 +1,4 @@
-"""What keeps a disk from filling up: snapshots say how old they are, and somebody looks."""
+"""Retention of log and snapshots, and the age and schedule of snapshots (KIP-630)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import read_batch
-from quorate.node.jobs import (
+from quorate.raft.ready import Clean
+from quorate.replica.disk_jobs import (
     Installed,
     SnapshotFailed,
     SnapshotWritten,
@@ -17,148 +18,164 @@ from quorate.node.jobs import (
     Write,
     WriteSnapshot,
 )
-from quorate.raft.ready import Clean
-from quorate.sim.checks.history import Entry, History
-from quorate.sim.checks.twin import Twin
-from quorate.sim.observe import Violation
+from quorate.sim.checks.history import ClusterHistory, LoggedBatch
+from quorate.sim.checks.replica_model import ReplicaModel
+from quorate.sim.world.observer import ViolationError
 
 if TYPE_CHECKING:
-    from quorate.node.applier import Applier
-    from quorate.node.replica import Effects, Replica
-    from quorate.sim.process import Process
+    from quorate.replica.applier import Applier
+    from quorate.replica.replica import Effects, Replica
+    from quorate.sim.world.observable import SimulatedNode
 
 _NEVER = 1 << 62
 _NONE = OffsetAndEpoch(0, 0)
 
 
-def check_age(twin: Twin, entry: Entry, job: WriteSnapshot) -> None:
-    """A snapshot is as old as the newest batch in it: retention by age goes by that."""
+def check_age(model: ReplicaModel, entry: LoggedBatch, job: WriteSnapshot) -> None:
+    """A snapshot has the timestamp of the newest batch in it: retention by age uses it (KIP-630,
+    LastContainedLogTimestamp)."""
     newest = read_batch(entry.data, 0).max_timestamp
     if job.last_contained_log_timestamp != newest:
-        raise Violation(
+        raise ViolationError(
             "age of a snapshot",
-            f"{twin} writes a snapshot up to {entry} of {job.last_contained_log_timestamp} ms, the "
+            f"{model} writes a snapshot up to {entry} of {job.last_contained_log_timestamp} ms, the "
             f"newest batch in it is of {newest} ms",
         )
 
 
-def _is_there(snapshot_id: OffsetAndEpoch, process: Process) -> bool:
-    """Does the log begin before this snapshot, with nothing on its way that takes its place?"""
+def _is_removable(snapshot_id: OffsetAndEpoch, process: SimulatedNode) -> bool:
+    """Whether the log begins before this snapshot, and no install is in progress."""
     assert process.core is not None
-    state = process.core._state
+    state = process.core.state
     is_known = snapshot_id in state.log.snapshots and state.installing is None
     return is_known and snapshot_id.offset > state.log.start_offset
 
 
-class Retention:
-    """A replica looks what its disk has too much of, once in every interval, and again at once only
-    where it has just dropped something; and what it dropped is gone."""
+class RetentionCheck:
+    """A replica checks its disk for retention once in each interval.
+
+    It checks again at once only after it has removed something, and what it removed is gone.
+    """
 
     def __init__(self) -> None:
         self._due: dict[int, int] = {}
-        """By node: when it has to look at the latest, by its own clock in ms."""
+        """By node: the latest time of its next survey, ms of its own clock."""
         self._oldest: dict[int, OffsetAndEpoch] = {}
-        """By node: the snapshot before which its disk was told to drop all."""
-        self._looks: dict[int, deque[tuple[OffsetAndEpoch, OffsetAndEpoch]]] = {}
-        """By node, for each look under way: `_oldest` and `_late` when it was told to."""
+        """By node: the snapshot before which its disk was to remove everything."""
+        self._surveys: dict[int, deque[tuple[OffsetAndEpoch, OffsetAndEpoch]]] = {}
+        """By node, for each survey in progress: `_oldest` and `_late` at its submission."""
         self._making: dict[int, OffsetAndEpoch] = {}
-        """By node: its own snapshot in the making, which may be older when it is there."""
+        """By node: its own snapshot in progress, which may be older than `_oldest` when it is
+        complete."""
         self._late: dict[int, OffsetAndEpoch] = {}
-        """By node: what was in the making when its disk was told so."""
+        """By node: the snapshot in progress at that removal."""
         self._applied: dict[int, int] = {}
-        """By node: bytes of the batches that it applied since its last snapshot."""
+        """By node: bytes of the batches that it has applied since its last snapshot."""
         self._since: dict[int, int] = {}
         """By node: when it began its last snapshot, or its first step; ms of its own clock."""
         self._loads: set[int] = set()
-        """Nodes that read a snapshot at the end of their last step."""
+        """Nodes that loaded a snapshot at the end of their last step."""
 
-    def began(self, twin: Twin, replica: Replica | None) -> None:
-        self._applied[twin.id] = 0
-        self._since.pop(twin.id, None)
-        self._loads.discard(twin.id)
-        if replica is not None and replica._applier.loading is not None:
-            self._loads.add(twin.id)
-        self._due[twin.id] = _NEVER
-        self._looks[twin.id] = deque()
+    def process_started(self, model: ReplicaModel, replica: Replica | None) -> None:
+        self._applied[model.id] = 0
+        self._since.pop(model.id, None)
+        self._loads.discard(model.id)
+        if replica is not None and replica.applier.loading is not None:
+            self._loads.add(model.id)
+        self._due[model.id] = _NEVER
+        self._surveys[model.id] = deque()
         for known in (self._oldest, self._making, self._late):
-            known[twin.id] = _NONE
+            known[model.id] = _NONE
 
-    def happened(
-        self, twin: Twin, item: Surveyed | Installed | SnapshotWritten | SnapshotFailed
+    def disk_reported(
+        self, model: ReplicaModel, item: Surveyed | Installed | SnapshotWritten | SnapshotFailed
     ) -> None:
-        """What a replica hears of its disk."""
+        """A result of the disk: what was to be removed is gone."""
         if isinstance(item, SnapshotWritten | SnapshotFailed):
-            self._making[twin.id] = _NONE
+            self._making[model.id] = _NONE
         elif isinstance(item, Installed):
-            self._dropped(twin, item.snapshot_id)
+            self._removed(model, item.snapshot_id)
         else:
-            looks = self._looks[twin.id]
-            oldest, late = looks.popleft() if looks else (_NONE, _NONE)
+            surveys = self._surveys[model.id]
+            oldest, late = surveys.popleft() if surveys else (_NONE, _NONE)
             for info in item.snapshots:
                 if info.id < oldest and info.id != late:
-                    raise Violation(
+                    raise ViolationError(
                         "retention",
-                        f"{twin} still has snapshot {tuple(info.id)}, and all before "
-                        f"{tuple(oldest)} were to be dropped",
+                        f"{model} still has snapshot {tuple(info.id)}; all before "
+                        f"{tuple(oldest)} were to be removed",
                     )
 
-    def look(self, twin: Twin, effects: Effects, replica: Replica, now_ms: int) -> None:
-        due = self._due[twin.id]
-        applier = replica._applier
-        self._check_age(twin, effects, replica, now_ms)
-        if applier.bytes_applied >= replica._policy.max_bytes and due < _NEVER:
-            begins = self._making[twin.id] != _NONE or applier.loading is not None
-            if not begins and not applier.is_inside_a_batch and not effects.is_over:
-                raise Violation(
+    def after_step(
+        self, model: ReplicaModel, effects: Effects, replica: Replica, now_ms: int
+    ) -> None:
+        due = self._due[model.id]
+        applier = replica.applier
+        self._check_age(model, effects, replica, now_ms)
+        if applier.bytes_applied >= replica.policy.max_bytes and due < _NEVER:
+            begins = self._making[model.id] != _NONE or applier.loading is not None
+            is_held_up = applier.is_inside_a_batch or effects.is_over
+            if not begins and not is_held_up and _can_freeze(replica):
+                raise ViolationError(
                     "a snapshot is written when it is due",
-                    f"{twin} has applied {applier.bytes_applied} bytes since the last one, "
-                    f"{replica._policy.max_bytes} are enough, and writes none",
+                    f"{model} has applied {applier.bytes_applied} bytes since the last one, "
+                    f"the limit is {replica.policy.max_bytes}, and writes no snapshot",
                 )
         if now_ms < due < _NEVER and not effects.jobs:
             return
-        interval = replica._policy.clean_interval_ms
-        cleans = self._cleans(twin, effects)
-        looks = any(isinstance(job, Survey) for job in effects.jobs)
-        if looks:
-            self._looks[twin.id].append((self._oldest[twin.id], self._late[twin.id]))
+        interval = replica.policy.clean_interval_ms
+        removes = self._track_removals(model, effects)
+        surveys = any(isinstance(job, Survey) for job in effects.jobs)
+        if surveys:
+            self._surveys[model.id].append((self._oldest[model.id], self._late[model.id]))
         if due == _NEVER:
-            self._due[twin.id] = now_ms + interval
-        elif looks:
-            if now_ms < due and not cleans:
-                raise Violation(
+            self._due[model.id] = now_ms + interval
+        elif surveys:
+            if now_ms < due and not removes:
+                raise ViolationError(
                     "retention",
-                    f"{twin} looks at its disk again, {due - now_ms} ms too early, and has dropped "
-                    "nothing meanwhile",
+                    f"{model} surveys its disk {due - now_ms} ms too early, and has removed "
+                    "nothing since",
                 )
-            self._due[twin.id] = now_ms + interval
+            self._due[model.id] = now_ms + interval
         elif now_ms >= due and not effects.is_over:
-            raise Violation("retention", f"{twin} has not looked at its disk within {interval} ms")
-
-    def _check_age(self, twin: Twin, effects: Effects, replica: Replica, now_ms: int) -> None:
-        """What was applied is in a snapshot within the interval (metadata.log.max.snapshot.
-        interval.ms), as soon as something happens then."""
-        applier, interval = replica._applier, replica._policy.max_interval_ms
-        since = self._since.get(twin.id)
-        begins = any(job.__class__ is WriteSnapshot for job in effects.jobs)
-        if since is None or begins or applier.loading is not None:
-            self._since[twin.id] = now_ms
-            return
-        is_held_up = applier.is_inside_a_batch or effects.is_over
-        if self._making[twin.id] != _NONE or is_held_up or applier.bytes_applied == 0:
-            return
-        if 0 < interval <= now_ms - since:
-            raise Violation(
-                "a snapshot is written when it is due",
-                f"{twin} has begun none for {now_ms - since} ms, {interval} are enough, and has "
-                f"applied {applier.bytes_applied} bytes meanwhile",
+            raise ViolationError(
+                "retention", f"{model} has not surveyed its disk within {interval} ms"
             )
 
-    def judge(self, twin: Twin, survey: Surveyed, effects: Effects, process: Process) -> None:
-        """What its disk is told to drop, after this look at it and nothing else: all but the newest
-        snapshot that are too old, or else, where all is too much, one (`KafkaRaftLog.maybeClean`).
+    def _check_age(
+        self, model: ReplicaModel, effects: Effects, replica: Replica, now_ms: int
+    ) -> None:
+        """What was applied is in a snapshot within metadata.log.max.snapshot.interval.ms, as soon
+        as something happens after that."""
+        applier, interval = replica.applier, replica.policy.max_interval_ms
+        since = self._since.get(model.id)
+        begins = any(job.__class__ is WriteSnapshot for job in effects.jobs)
+        if since is None or begins or applier.loading is not None:
+            self._since[model.id] = now_ms
+            return
+        is_held_up = applier.is_inside_a_batch or effects.is_over
+        if self._making[model.id] != _NONE or is_held_up or applier.bytes_applied == 0:
+            return
+        if 0 < interval <= now_ms - since and _can_freeze(replica):
+            raise ViolationError(
+                "a snapshot is written when it is due",
+                f"{model} has begun no snapshot for {now_ms - since} ms, the limit is {interval}, and has "
+                f"applied {applier.bytes_applied} bytes since",
+            )
+
+    def check_survey(
+        self, model: ReplicaModel, survey: Surveyed, effects: Effects, process: SimulatedNode
+    ) -> None:
+        """The removal after a survey, where nothing else happened in the step
+        (`KafkaRaftLog.maybeClean`).
+
+        1. By age: all snapshots but the newest that are older than metadata.max.retention.ms.
+        2. Otherwise by size: one snapshot, where log and snapshots exceed
+           metadata.max.retention.bytes.
         """
         assert process.replica is not None
-        policy, found = process.replica._policy, survey.snapshots
+        policy, found = process.replica.policy, survey.snapshots
         wall_ms = process.now.wall_ms
         due = None
         old = [
@@ -171,35 +188,38 @@ class Retention:
             due = found[young].id
         elif len(found) > 1 and total > policy.retention_bytes >= 0:
             due = found[1].id
-        told = [
+        removed_before = [
             write.snapshot_id
             for job in effects.jobs
             if isinstance(job, Write)
             for write in job.writes
             if isinstance(write, Clean)
         ]
-        needless = any("nothing to clean" in note for note in effects.notes)
-        if needless and due is not None and _is_there(due, process):
-            needless = False
-        if told != ([] if due is None or needless else [due]):
+        nothing_to_clean = any("nothing to clean" in note for note in effects.notes)
+        if nothing_to_clean and due is not None and _is_removable(due, process):
+            nothing_to_clean = False
+        if removed_before != ([] if due is None or nothing_to_clean else [due]):
             wanted = "nothing" if due is None else f"what is before {tuple(due)}"
-            raise Violation(
+            raise ViolationError(
                 "retention",
-                f"{twin} is to drop {wanted}; its disk was told to drop what is before "
-                f"{', '.join(str(tuple(one)) for one in told) or 'nothing'}",
+                f"{model} should remove {wanted}; it removes what is before "
+                f"{', '.join(str(tuple(one)) for one in removed_before) or 'nothing'}",
             )
 
-    def counts(
+    def check_bytes_applied(
         self,
-        twin: Twin,
+        model: ReplicaModel,
         effects: Effects,
         applier: Applier,
         trail: Sequence[tuple[int, int, int]],
-        history: History,
+        history: ClusterHistory,
     ) -> None:
-        """What it goes by when it asks for a snapshot: batches, none of them twice, since the last
-        one was begun or loaded; `trail` of this step, in which a loaded one comes first."""
-        node_id, loads = twin.id, applier.loading is not None
+        """The byte counter of the snapshot policy: each applied batch counts once, since the last
+        snapshot was begun or loaded.
+
+        `trail` is that of this step; a loaded snapshot comes first in it.
+        """
+        node_id, loads = model.id, applier.loading is not None
         if trail:
             if node_id in self._loads:
                 self._applied[node_id], trail = 0, trail[1:]
@@ -213,25 +233,31 @@ class Retention:
             if job.__class__ is WriteSnapshot:
                 self._applied[node_id] = 0
         if applier.bytes_applied != self._applied[node_id]:
-            raise Violation(
-                "what was applied is counted",
-                f"{twin} has applied {self._applied[node_id]} bytes since the last snapshot, and "
+            raise ViolationError(
+                "applied bytes are counted",
+                f"{model} has applied {self._applied[node_id]} bytes since the last snapshot, and "
                 f"counts {applier.bytes_applied}",
             )
 
-    def _cleans(self, twin: Twin, effects: Effects) -> bool:
-        """Is its disk told to drop something?"""
+    def _track_removals(self, model: ReplicaModel, effects: Effects) -> bool:
+        """Track the removals and snapshots of this step; whether it has a removal."""
         found = False
         for job in effects.jobs:
             if isinstance(job, WriteSnapshot):
-                self._making[twin.id] = job.snapshot_id
+                self._making[model.id] = job.snapshot_id
             elif isinstance(job, Write):
                 for write in job.writes:
                     if isinstance(write, Clean):
                         found = True
-                        self._dropped(twin, write.snapshot_id)
+                        self._removed(model, write.snapshot_id)
         return found
 
-    def _dropped(self, twin: Twin, snapshot_id: OffsetAndEpoch) -> None:
-        self._oldest[twin.id] = max(snapshot_id, self._oldest[twin.id])
-        self._late[twin.id] = self._making[twin.id]
+    def _removed(self, model: ReplicaModel, snapshot_id: OffsetAndEpoch) -> None:
+        self._oldest[model.id] = max(snapshot_id, self._oldest[model.id])
+        self._late[model.id] = self._making[model.id]
+
+
+def _can_freeze(replica: Replica) -> bool:
+    """A controller writes no snapshot inside a metadata transaction (KIP-868), nor before the log
+    has a metadata.version. Then its state machine gives no values."""
+    return replica.machine.freeze() is not None

@@ -1,6 +1,7 @@
-"""Exhaustive in the small: every order of every event over a few real cores, breadth first.
+"""Bounded exploration: every order of every event over a few real cores, breadth first.
 
-`replica` (one core, frozen, thawed and stepped), `canon` (when two are the same), `space` (states
-and what can happen in them), `laws` (what must hold in each), `search` (breadth first), `retell`
-(the way to a state as a story).
+`local_state` (one replica as a value), `replica_states` (one core: frozen, restored and stepped),
+`canonical_form` (when two cores are equal), `setups` (initial states), `space` (states and
+actions), `invariants` (checked in each state), `search` (breadth-first search), `to_scenario` (a
+path as a scenario).
 """

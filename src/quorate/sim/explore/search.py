@@ -1,4 +1,4 @@
-"""Breadth first through a space: every state once, the shortest way to a broken law."""
+"""Breadth-first search of a space: each state once, the shortest path to a violation."""
 
 from __future__ import annotations
 
@@ -9,52 +9,53 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from time import perf_counter
 
-from quorate.sim.explore.laws import Broken
-from quorate.sim.explore.space import Action, Setup, Space, State
-from quorate.sim.halt import HALT, deferred
+from quorate.sim.explore.invariants import InvariantViolationError
+from quorate.sim.explore.setups import Setup
+from quorate.sim.explore.space import Action, ClusterState, Space
+from quorate.sim.world.interrupt import HALT, deferred
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """After a level: states at most `depth` actions away from the first, and how it went."""
+class LevelProgress:
+    """Statistics of a level: the states at most `depth` actions from the first one."""
 
     depth: int
     states: int
     transitions: int
     frontier: int
-    """States of the last level, whose successors were not looked at yet."""
+    """States of the last level, whose successors are not visited yet."""
     replicas: int
-    """Different replicas among them."""
+    """Number of different replica states."""
     steps: int
-    """How often a core was really stepped."""
+    """How often a core was stepped, not looked up."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
-    """A law that does not hold after the last action of the way from cold disks."""
+class InvariantViolation:
+    """An invariant that is violated after the last action of a path from formatted disks."""
 
-    law: str
+    invariant: str
     message: str
     path: tuple[Action, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SearchResult:
     space: Space
-    levels: tuple[Progress, ...]
-    violation: Violation | None
+    levels: tuple[LevelProgress, ...]
+    violation: InvariantViolation | None
     complete: bool
-    """Nothing is left to look at: a deeper search would find no more."""
+    """The space is exhausted: a deeper search finds no more states."""
 
     @property
     def states(self) -> int:
-        """How many were seen; 0 where a law was broken on the way to the first."""
+        """Number of states; 0 where an invariant was violated on the way to the first one."""
         return self.levels[-1].states if self.levels else 0
 
 
 class Search:
-    """States are known by a hash of 128 bits; of all but the last level nothing else is kept."""
+    """The search keeps a 128-bit hash of each state, and whole states of the last level only."""
 
     def __init__(self, setup: Setup) -> None:
         self.space = Space(setup)
@@ -65,24 +66,24 @@ class Search:
         self._named: list[Action] = []
         self._opening: list[Action] = []
         self._transitions = 0
-        self._levels: list[Progress] = []
+        self._levels: list[LevelProgress] = []
         self._began = perf_counter()
 
     def run(
-        self, depth: int, on_level: Callable[[Progress], None] = lambda progress: None
-    ) -> Result:
-        """All states at most `depth` actions from the first one; stops at a broken law.
+        self, depth: int, on_level: Callable[[LevelProgress], None] = lambda progress: None
+    ) -> SearchResult:
+        """Visit all states at most `depth` actions from the first one; stop at a violation.
 
         Raises KeyboardInterrupt between two states.
         """
         with deferred():
             return self._run(depth, on_level)
 
-    def _run(self, depth: int, on_level: Callable[[Progress], None]) -> Result:
+    def _run(self, depth: int, on_level: Callable[[LevelProgress], None]) -> SearchResult:
         try:
             first = self.space.begin(self._opening)
-        except Broken as broken:
-            violation = Violation(broken.law, broken.message, tuple(self._opening))
+        except InvariantViolationError as broken:
+            violation = InvariantViolation(broken.invariant, broken.message, tuple(self._opening))
             return self._result(violation, complete=False)
         self._new(first)
         self._add(-1, ("begin",))
@@ -91,16 +92,16 @@ class Search:
         for level in range(1, depth + 1):
             try:
                 frontier = self._next(frontier)
-            except _Found as found:
+            except _FoundError as found:
                 return self._result(found.violation, complete=False)
             self._level(level, frontier, on_level)
             if not frontier:
                 break
         return self._result(None, complete=not frontier)
 
-    def _next(self, frontier: list[tuple[int, State]]) -> list[tuple[int, State]]:
+    def _next(self, frontier: list[tuple[int, ClusterState]]) -> list[tuple[int, ClusterState]]:
         space, most = self.space, self.space.setup.epochs
-        found: list[tuple[int, State]] = []
+        found: list[tuple[int, ClusterState]] = []
         for index, state in frontier:
             if HALT.wanted:
                 raise KeyboardInterrupt
@@ -108,14 +109,14 @@ class Search:
                 self._transitions += 1
                 try:
                     after = space.follow(state, action)
-                except Broken as broken:
-                    raise _Found(self._violation(broken, index, action)) from broken
+                except InvariantViolationError as broken:
+                    raise _FoundError(self._violation(broken, index, action)) from broken
                 if after == state or space.epoch(after) > most or not self._new(after):
                     continue
                 found.append((self._add(index, action), after))
         return found
 
-    def _new(self, state: State) -> bool:
+    def _new(self, state: ClusterState) -> bool:
         digest = blake2b(marshal.dumps(tuple(state), 2), digest_size=16).digest()
         if digest in self._seen:
             return False
@@ -130,22 +131,26 @@ class Search:
         self._actions.append(number)
         return len(self._parents) - 1
 
-    def _violation(self, broken: Broken, index: int, action: Action) -> Violation:
+    def _violation(
+        self, broken: InvariantViolationError, index: int, action: Action
+    ) -> InvariantViolation:
         path = [action]
         while index > 0:
             path.append(self._named[self._actions[index]])
             index = self._parents[index]
-        return Violation(broken.law, broken.message, (*self._opening, *reversed(path)))
+        return InvariantViolation(
+            broken.invariant, broken.message, (*self._opening, *reversed(path))
+        )
 
     def _level(
         self,
         depth: int,
-        frontier: list[tuple[int, State]],
-        on_level: Callable[[Progress], None],
+        frontier: list[tuple[int, ClusterState]],
+        on_level: Callable[[LevelProgress], None],
     ) -> None:
         replicas = self.space.replicas
         seconds = perf_counter() - self._began
-        progress = Progress(
+        progress = LevelProgress(
             depth,
             len(self._seen),
             self._transitions,
@@ -157,11 +162,11 @@ class Search:
         self._levels.append(progress)
         on_level(progress)
 
-    def _result(self, violation: Violation | None, *, complete: bool) -> Result:
-        return Result(self.space, tuple(self._levels), violation, complete)
+    def _result(self, violation: InvariantViolation | None, *, complete: bool) -> SearchResult:
+        return SearchResult(self.space, tuple(self._levels), violation, complete)
 
 
-class _Found(Exception):
-    def __init__(self, violation: Violation) -> None:
+class _FoundError(Exception):
+    def __init__(self, violation: InvariantViolation) -> None:
         super().__init__()
         self.violation = violation

@@ -1,90 +1,59 @@
-"""Every state of a small cluster, and everything that can happen in it.
+"""The states of a small cluster, and all actions in each.
 
-Clocks are the replicas' own and move only by an action: all timers of one replica ring (`leap`),
-or just its backoff ends (`rest`). A message that is never delivered is a lost one; `fail` loses it
-and tells the asker. Disks write in order, and stop anywhere in a crash.
+Each replica has its own clock, which only an action moves: `leap` expires all its timers, `backoff`
+ends its retry backoff. A message that is never delivered is lost; `fail` loses it and notifies its
+sender. Disks write in order, and a crash stops them anywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.raft.messages import AddVoterRequest, RemoveVoterRequest
 from quorate.raft.values import ControlState, RaftConfig
-from quorate.sim.explore.laws import History, Laws, asker_of, code_of, label_of
-from quorate.sim.explore.numbered import Numbered
-from quorate.sim.explore.replica import Local, Outcome, Replicas
-from quorate.sim.story.names import CLUSTER_ID, FIRST_PORT, directory, key, listeners, voter
+from quorate.sim.explore.invariants import (
+    HistoryVariables,
+    StepInvariants,
+    asker_of,
+    code_of,
+    label_of,
+)
+from quorate.sim.explore.local_state import LocalState, StepOutcome
+from quorate.sim.explore.replica_states import ReplicaStates
+from quorate.sim.explore.setups import Budget, Setup
+from quorate.sim.scenario.names import CLUSTER_ID, FIRST_PORT, directory, key, listeners, voter
 
 BOOTSTRAP: Final = OffsetAndEpoch(0, 0)
+T = TypeVar("T", bound=Hashable)
 
 
-class Budget(NamedTuple):
-    """How often each of the rarer things may still happen."""
-
-    leaps: int = 1
-    """A replica's timers ring."""
-    rests: int = 0
-    crashes: int = 0
-    fails: int = 0
-    """A message is lost, and the asker is told."""
-    losses: int = 0
-    """A follower hears that its leader's connection broke."""
-    proposals: int = 0
-    changes: int = 0
-    """A client asks to add or remove a voter."""
-
-
-NOTHING: Final = Budget(leaps=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """Voters and observers by node id; `led`: begin with a leader that has committed."""
-
-    voters: tuple[int, ...] = (1, 2, 3)
-    observers: tuple[int, ...] = ()
-    led: bool = False
-    behind: tuple[int, ...] = ()
-    """Voters that hear nothing and are not heard until the search begins."""
-    split: bool = False
-    """That leader was then cut off with a record of its own, and the others follow a new one."""
-    budget: Budget = NOTHING
-    epochs: int = 2
-    """States with a higher epoch are not looked at."""
-
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        return tuple(sorted((*self.voters, *self.observers)))
-
-
-class Call(NamedTuple):
-    """A request of one replica to another, and the answer to it."""
+class PendingCall(NamedTuple):
+    """A request of one replica to another, and its response."""
 
     asker: int
     asked: int
-    """Whom the asker believes to ask: a node id, or a negative one of a bootstrap server."""
+    """The intended receiver: a node id, or a negative number for a bootstrap server."""
     at: int
-    """The node where the request goes."""
+    """The node that receives the request."""
     label: int
-    """Tells the requests of one replica to another, as far as they are still about, apart."""
+    """Distinguishes the open requests of one replica to another."""
 
 
-class Message(NamedTuple):
-    """In flight, by numbers: `call` in Space.calls, `body` in Replicas.bodies."""
+class InFlightMessage(NamedTuple):
+    """A message in flight, by numbers: `call` in Space.calls, `body` in ReplicaStates.bodies."""
 
     call: int
     body: int
     is_response: bool
 
 
-class State(NamedTuple):
-    """All by numbers: the replicas by place, messages in flight, calls whose askers still wait,
-    the past, and what may still happen."""
+class ClusterState(NamedTuple):
+    """All by numbers: replica states by position, messages in flight, calls that await a response,
+    history variables and budget."""
 
     locals: tuple[int, ...]
     net: tuple[int, ...]
@@ -94,50 +63,50 @@ class State(NamedTuple):
 
 
 Action = tuple[Any, ...]
-"""A word and its facts: messages by their number, replicas by their node id."""
+"""A name and its arguments: messages by number, replicas by node id."""
 
 
-def chance(node: int) -> Callable[[], float]:
-    """The chance of the stories: node 1 has the shortest timeouts."""
+def fixed_random(node: int) -> Callable[[], float]:
+    """The random source of scenarios: node 1 has the shortest timeouts."""
     return lambda: (node - 1) * 0.2 % 1
 
 
 class Space:
-    """The states that follow from one setup. Numbers are given in the order of discovery."""
+    """The states that are reachable from one setup. Numbers are assigned in order of discovery."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.nodes = setup.nodes
         self._place = {node: place for place, node in enumerate(self.nodes)}
-        self.replicas = Replicas(
+        self.replicas = ReplicaStates(
             {node: _config(setup, node) for node in self.nodes},
             {node: _snapshots(setup, node) for node in self.nodes},
-            chance,
+            fixed_random,
         )
-        self.calls: Numbered[Call] = Numbered()
-        self.messages: Numbered[Message] = Numbered()
-        self.histories: Numbered[History] = Numbered()
+        self.calls: Numbered[PendingCall] = Numbered()
+        self.messages: Numbered[InFlightMessage] = Numbered()
+        self.histories: Numbered[HistoryVariables] = Numbered()
         self.budgets: Numbered[Budget] = Numbered()
-        self._laws = Laws()
+        self._invariants = StepInvariants()
 
-    def local(self, state: State, node: int) -> Local:
-        """The replica of this node in this state."""
+    def local(self, state: ClusterState, node: int) -> LocalState:
+        """The replica state of this node in this state."""
         return self.replicas.all[state.locals[self._place[node]]]
 
-    def epoch(self, state: State) -> int:
-        """The highest that any replica is in."""
+    def epoch(self, state: ClusterState) -> int:
+        """The highest epoch of any replica."""
         known = self.replicas.all
         return max([known[number].epoch for number in state.locals])
 
     def ends(self, number: int) -> tuple[int, int]:
-        """Between whom a message travels: (source, to)."""
+        """The (source, receiver) of a message."""
         message = self.messages[number]
         call = self.calls[message.call]
         return (call.at, call.asker) if message.is_response else (call.asker, call.at)
 
     # -- the first state -----------------------------------------------------------------------
-    def cold(self) -> State:
-        """Nobody runs yet; what may happen includes the way to the first state."""
+    def formatted(self) -> ClusterState:
+        """All processes are down. The budget includes the actions that lead to the first state."""
         blanks = tuple(self.replicas.blank(node).id for node in self.nodes)
         budget = self.setup.budget
         split = self.setup.split
@@ -146,14 +115,16 @@ class Space:
             proposals=budget.proposals + split,
             losses=budget.losses + split * (len(self.setup.voters) - 1),
         )
-        return State(blanks, (), (), self.histories.number(History()), self.budgets.number(budget))
+        return ClusterState(
+            blanks, (), (), self.histories.number(HistoryVariables()), self.budgets.number(budget)
+        )
 
-    def begin(self, path: list[Action]) -> State:
-        """Where the search begins; the way there from `cold` is added to `path`.
+    def begin(self, path: list[Action]) -> ClusterState:
+        """The first state of the search. The path from `formatted` to it is appended to `path`.
 
-        Raises Broken, with the action that broke the law last in `path`.
+        Raises InvariantViolationError, with the violating action last in `path`.
         """
-        state = self.cold()
+        state = self.formatted()
         for opening, deaf in self._openings():
             while opening:
                 path.append(opening.pop(0))
@@ -165,7 +136,7 @@ class Space:
         return state
 
     def _openings(self) -> list[tuple[list[Action], set[int]]]:
-        """What is done to come to the first state, and who hears nothing meanwhile."""
+        """The actions that lead to the first state, and the nodes that are partitioned meanwhile."""
         setup = self.setup
         first, *others = setup.voters
         opening: list[Action] = [("start", node) for node in self.nodes]
@@ -182,9 +153,9 @@ class Space:
             return not deaf.intersection(self.ends(action[1]))
         return bool(action[0] == "persist")
 
-    # -- what can happen -----------------------------------------------------------------------
-    def actions(self, state: State) -> list[Action]:
-        """All of it, in a fixed order."""
+    # -- actions -------------------------------------------------------------------------------
+    def actions(self, state: ClusterState) -> list[Action]:
+        """All actions in this state, in a fixed order."""
         budget = self.budgets.values[state.budget]
         found: list[Action] = []
         for number in state.locals:
@@ -195,7 +166,7 @@ class Space:
                 found.append(("fail", number))
         return found
 
-    def _add_actions(self, local: Local, budget: Budget, found: list[Action]) -> None:
+    def _add_actions(self, local: LocalState, budget: Budget, found: list[Action]) -> None:
         node = local.node
         if local.core is None:
             found.append(("start", node))
@@ -204,8 +175,8 @@ class Space:
             found.append(("persist", node))
         if budget.leaps:
             found.append(("leap", node))
-        if budget.rests and local.resting:
-            found.append(("rest", node))
+        if budget.backoffs and local.backing_off:
+            found.append(("backoff", node))
         if budget.crashes:
             writes = sum(len(writes) for _, writes in local.pending)
             found += [("crash", node, kept) for kept in range(writes + 1)]
@@ -220,15 +191,16 @@ class Space:
         elif budget.losses and local.role == "follower":
             found.append(("lose", node))
 
-    # -- and what comes of it ------------------------------------------------------------------
-    def follow(self, state: State, action: Action) -> State:
-        """The state after this action; raises Broken where a law does not hold there."""
+    # -- successor states ----------------------------------------------------------------------
+    def follow(self, state: ClusterState, action: Action) -> ClusterState:
+        """The state after this action; raises InvariantViolationError where an invariant is
+        violated in it."""
         kind = action[0]
         if kind == "deliver":
             return self._deliver(state, action[1])
         if kind == "fail":
             state = self._spend(state, "fails")
-            return self._tell_asker(state, _without(state.net, action[1]), action[1])
+            return self._notify_sender(state, _without(state.net, action[1]), action[1])
         local = self.local(state, action[1])
         if kind in ("start", "persist"):
             return self._do(state, local, (kind,), state.net)
@@ -236,14 +208,14 @@ class Space:
         state = self._spend(state, _SPENDS[kind])
         if kind == "crash":
             return self._crash(state, local, action[2])
-        return self._do(state, local, _deed(action, local, budget), state.net)
+        return self._do(state, local, _local_event(action, local, budget), state.net)
 
-    def _spend(self, state: State, name: str) -> State:
+    def _spend(self, state: ClusterState, name: str) -> ClusterState:
         budget = self.budgets[state.budget]
         left = budget._replace(**{name: getattr(budget, name) - 1})
         return state._replace(budget=self.budgets.number(left))
 
-    def _deliver(self, state: State, number: int) -> State:
+    def _deliver(self, state: ClusterState, number: int) -> ClusterState:
         message = self.messages.values[number]
         call = self.calls.values[message.call]
         net = _without(state.net, number)
@@ -252,19 +224,21 @@ class Space:
             return self._do(state, local, ("answered", call.asked, message.body), net)
         local = self.local(state, call.at)
         if local.core is None:
-            return self._tell_asker(state, net, number)
+            return self._notify_sender(state, net, number)
         code = code_of(call.asker, call.label, pre_vote=self.replicas.is_pre_vote(message.body))
         return self._do(state, local, ("received", code, message.body), net)
 
-    def _tell_asker(self, state: State, net: tuple[int, ...], number: int) -> State:
-        """The connection broke: the asker, if it still waits, waits no more."""
+    def _notify_sender(
+        self, state: ClusterState, net: tuple[int, ...], number: int
+    ) -> ClusterState:
+        """The connection broke: a sender that still awaits the response is notified."""
         message = self.messages[number]
         if message.call not in state.waiting:
             return state._replace(net=net)
         call = self.calls[message.call]
         return self._do(state, self.local(state, call.asker), ("failed", call.asked), net)
 
-    def _crash(self, state: State, local: Local, kept: int) -> State:
+    def _crash(self, state: ClusterState, local: LocalState, kept: int) -> ClusterState:
         node, calls, messages = local.node, self.calls.values, self.messages.values
         waiting = tuple([w for w in state.waiting if calls[w].asker != node])
         net = tuple(
@@ -276,37 +250,39 @@ class Space:
         )
         return self._checked(state, local, self.replicas.crash(local, kept), net, waiting)
 
-    def _do(self, state: State, local: Local, deed: tuple[Any, ...], net: tuple[int, ...]) -> State:
-        outcome = self.replicas.do(local, deed)
+    def _do(
+        self, state: ClusterState, local: LocalState, event: tuple[Any, ...], net: tuple[int, ...]
+    ) -> ClusterState:
+        outcome = self.replicas.do(local, event)
         net, waiting = self._carry(state, local, outcome, net)
         return self._checked(state, local, outcome.local, net, waiting)
 
     def _checked(
         self,
-        state: State,
-        before: Local,
-        after: Local,
+        state: ClusterState,
+        before: LocalState,
+        after: LocalState,
         net: tuple[int, ...],
         waiting: tuple[int, ...],
-    ) -> State:
+    ) -> ClusterState:
         if after is before:
-            return State(state.locals, net, waiting, state.history, state.budget)
+            return ClusterState(state.locals, net, waiting, state.history, state.budget)
         place = self._place[after.node]
         ids = (*state.locals[:place], after.id, *state.locals[place + 1 :])
         history = state.history
-        if self._laws.concern(before, after):
+        if self._invariants.concern(before, after):
             known = self.replicas.all
             past = self.histories[history]
-            now = self._laws.check(before, after, [known[number] for number in ids], past)
+            now = self._invariants.check(before, after, [known[number] for number in ids], past)
             if now is not past:
                 history = self.histories.number(now)
-        return State(ids, net, waiting, history, state.budget)
+        return ClusterState(ids, net, waiting, history, state.budget)
 
     # -- messages ------------------------------------------------------------------------------
     def _carry(
-        self, state: State, local: Local, outcome: Outcome, net: tuple[int, ...]
+        self, state: ClusterState, local: LocalState, outcome: StepOutcome, net: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Put what the replica says on its way; forget answers that nobody waits for."""
+        """Send the replica's messages; drop responses that no sender awaits."""
         node, calls, messages = local.node, self.calls.values, self.messages.values
         gone = [
             w
@@ -319,30 +295,30 @@ class Space:
         left = [m for m in net if not (messages[m].is_response and messages[m].call in gone)]
         for asked, at, body in outcome.sends:
             label = self._free_label(state, left, waiting, node, at)
-            call = self.calls.number(Call(node, asked, at, label))
+            call = self.calls.number(PendingCall(node, asked, at, label))
             waiting.append(call)
-            left.append(self.messages.number(Message(call, body, False)))
+            left.append(self.messages.number(InFlightMessage(call, body, False)))
         for code, body in outcome.replies:
             asker, label = asker_of(code), label_of(code)
             for w in waiting:
                 call_of = calls[w]
                 if call_of.label == label and call_of.asker == asker and call_of.at == node:
-                    left.append(self.messages.number(Message(w, body, True)))
+                    left.append(self.messages.number(InFlightMessage(w, body, True)))
         left.sort()
         waiting.sort()
         return tuple(left), tuple(waiting)
 
     def _free_label(
-        self, state: State, net: list[int], waiting: list[int], node: int, at: int
+        self, state: ClusterState, net: list[int], waiting: list[int], node: int, at: int
     ) -> int:
-        """The least label that tells this request from all that are still about."""
+        """The smallest label that distinguishes this request from all open ones."""
         calls, messages = self.calls.values, self.messages.values
         about = [calls[w] for w in waiting]
         about += [calls[messages[m].call] for m in net]
         used = {call.label for call in about if call.asker == node and call.at == at}
         if at in self._place:
-            owed = self.local(state, at).owed
-            used |= {label_of(code) for code in owed if asker_of(code) == node}
+            unanswered = self.local(state, at).unanswered
+            used |= {label_of(code) for code in unanswered if asker_of(code) == node}
         label = 0
         while label in used:
             label += 1
@@ -351,7 +327,7 @@ class Space:
 
 _SPENDS: Final = {
     "leap": "leaps",
-    "rest": "rests",
+    "backoff": "backoffs",
     "crash": "crashes",
     "propose": "proposals",
     "add": "changes",
@@ -360,8 +336,8 @@ _SPENDS: Final = {
 }
 
 
-def _deed(action: Action, local: Local, budget: Budget) -> tuple[Any, ...]:
-    """What an action is to the replica that it happens to."""
+def _local_event(action: Action, local: LocalState, budget: Budget) -> tuple[Any, ...]:
+    """The event of an action at its replica."""
     kind = action[0]
     if kind == "propose":
         return "propose", proposal(budget.proposals)
@@ -378,15 +354,38 @@ def _without(net: tuple[int, ...], number: int) -> tuple[int, ...]:
 
 
 def proposal(left: int) -> str:
-    """The record that is proposed when so many proposals are left."""
+    """The record that is proposed with this many proposals left."""
     return f"record{left}"
 
 
 def change(kind: str, node: int) -> AddVoterRequest | RemoveVoterRequest:
-    """What a client asks of the leader."""
+    """The request of a client to the leader."""
     if kind == "add":
         return AddVoterRequest(CLUSTER_ID, key(node), listeners(node))
     return RemoveVoterRequest(CLUSTER_ID, key(node))
+
+
+class Numbered(Generic[T]):
+    """Gives equal values one number, from 0; `values` has them by number."""
+
+    __slots__ = ("_numbers", "values")
+
+    def __init__(self) -> None:
+        self._numbers: dict[T, int] = {}
+        self.values: list[T] = []
+
+    def __getitem__(self, number: int) -> T:
+        return self.values[number]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def number(self, value: T) -> int:
+        """The number of this value; a new one where it was never seen."""
+        number = self._numbers.setdefault(value, len(self.values))
+        if number == len(self.values):
+            self.values.append(value)
+        return number
 
 
 def _config(setup: Setup, node: int) -> RaftConfig:

@@ -1,0 +1,50 @@
+"""Plans of worlds whose nodes run whole controllers.
+
+They are a separate family, so the seeds of other worlds keep their plans. The same seed without
+controllers gives the faults; `draw` describes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from quorate.sim.plan.draw import draw
+from quorate.sim.plan.plan import Plan
+from quorate.sim.prng import Prng
+
+CONTROLLERS: Final = "controllers"
+"""The name of the family, in place of a scenario's."""
+_MOST_MS: Final = 30_000
+_BATCH_BYTES: Final = 1 << 16
+"""A registration of a controller and the bootstrap records fit."""
+_LEFT_OUT: Final = frozenset({"upgrade", "insist"})
+"""They propose a kraft.version to the replica, past the write queue of its controller."""
+_IDLE_MS: Final = (0, 2_000, 5_000)
+"""`metadata.max.idle.interval.ms`. Shorter, the log might not stand still in the liveness phase."""
+
+
+def draw_controllers(seed: int) -> Plan:
+    """The plan of a seed in this family."""
+    plan, rng = draw(seed), Prng(seed, CONTROLLERS)
+    duration_ms = min(plan.duration_ms, _MOST_MS)
+    return replace(
+        plan,
+        controllers=True,
+        wire=False,
+        old=0,
+        young=0,
+        duration_ms=duration_ms,
+        # A Fetch response is encoded as a frame here, and the network does not corrupt frames.
+        network=replace(plan.network, corrupt=0.0),
+        timing=replace(plan.timing, idle_ms=rng.pick(_IDLE_MS)),
+        limits=replace(plan.limits, batch_bytes=max(plan.limits.batch_bytes, _BATCH_BYTES)),
+        clients=replace(
+            plan.clients, count=rng.between(1, 4), think_ms=rng.pick((50, 200, 1000)), barriers=0.0
+        ),
+        fault_events=tuple(
+            event
+            for event in plan.fault_events
+            if event.at_ms < duration_ms and event.kind not in _LEFT_OUT
+        ),
+    )

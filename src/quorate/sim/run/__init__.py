@@ -1,0 +1,1 @@
+"""Running worlds: one, many, campaigns, shrinking."""

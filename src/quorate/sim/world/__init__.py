@@ -1,0 +1,1 @@
+"""A simulated world: processes, disks, network, clients and faults."""

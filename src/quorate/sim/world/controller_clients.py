@@ -1,0 +1,220 @@
+"""Clients of a world of controllers: each sends one metadata write at a time until it has a response.
+
+A client sends AlterClientQuotas, UpdateFeatures, ControllerRegistration or UnregisterController to the
+node that it takes for the active controller. If the node is not active, or does not respond in time,
+the client sends the same request to another node. The registrations of the nodes themselves use the
+same path.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import Listener, Uuid
+from quorate.formats.versions import FEATURES, LATEST_PRODUCTION, METADATA_VERSION, MINIMUM
+from quorate.node.registration import Registrant, RegistrationSend
+from quorate.sim.prng import Prng
+from quorate.sim.world.client_loop import MAX_PATIENCE, RETRY_US, ClientLoop, LoopClient
+from quorate.sim.world.cluster import SimulatedCluster
+from quorate.sim.world.controller import ControllerResponse
+from quorate.sim.world.network import Network
+from quorate.sim.world.observable import LISTENER, OUTSIDE
+from quorate.sim.world.process import Process
+from quorate.wire.messages import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    ControllerRegistrationResponse,
+    UnregisterControllerRequest,
+    UpdateFeaturesRequest,
+)
+from quorate.wire.schema import Message
+
+_QUOTAS: Final = 40
+"""Most quotas of a world: the digest of the image covers all of them after every batch."""
+_FIRST_FOREIGN_ID: Final = 1000
+"""Node ids of the controllers that clients register lie above the ids of the nodes."""
+QUOTA: Final = "producer_byte_rate"
+_UPGRADE: Final = 1
+
+
+class MetadataClient(LoopClient):
+    """`request` is the request that it waits for."""
+
+    def __init__(self, seed: int, client_id: int, target: int) -> None:
+        super().__init__(client_id, Prng(seed, "metadata client", client_id), target)
+        self.request: Message | None = None
+
+
+class MetadataCall:
+    """One request on its way to one node: from a client, or from a node that registers."""
+
+    def __init__(
+        self, client: MetadataClient | None, process: Process | None, request: Message
+    ) -> None:
+        self.client = client
+        self.attempt = 0 if client is None else client.attempt
+        self.process = process
+        """The node that registers."""
+        self.turn = 0 if process is None else process.turn
+        self.request = request
+        self.over = False
+
+    @property
+    def source(self) -> int:
+        return OUTSIDE if self.process is None else self.process.id
+
+
+class ControllerClients(ClientLoop[MetadataClient]):
+    """All metadata clients; none where the plan has no controllers."""
+
+    def __init__(self, world: SimulatedCluster, network: Network) -> None:
+        plan = world.plan
+        count = plan.clients.count if plan.controllers else 0
+        clients = [MetadataClient(plan.seed, i, 1 + i % plan.voters) for i in range(1, count + 1)]
+        super().__init__(world, network, clients)
+        self._token = 0
+        self._asked: dict[int, MetadataCall] = {}
+        """By token of the call, which is negative: those of the network are positive."""
+        self._quotas = 0
+
+    @property
+    def pending(self) -> list[Message]:
+        """The requests without a response."""
+        return [client.request for client in self._all if client.request is not None]
+
+    # -- requests -----------------------------------------------------------------------------
+    def _invoke(self, client: MetadataClient) -> None:
+        if self._may_begin:
+            client.request = self._drawn(client)
+            self._try(client)
+
+    def _drawn(self, client: MetadataClient) -> Message:
+        rng = client.rng
+        choice = rng.random()
+        if choice < 0.6 and self._quotas < _QUOTAS:
+            # A user of its own for each quota: a request that arrives late overwrites nothing.
+            self._quotas += 1
+            return _quota(f"user{self._quotas}", float(self._quotas))
+        if choice < 0.85:
+            names = (METADATA_VERSION, METADATA_VERSION, *sorted(FEATURES))
+            name = rng.pick(names)
+            if name == METADATA_VERSION:
+                return _upgrade(name, rng.between(int(MINIMUM), int(LATEST_PRODUCTION)))
+            return _upgrade(name, rng.between(0, FEATURES[name].latest_production))
+        node_id = _FIRST_FOREIGN_ID + client.id
+        if choice < 0.9:
+            # Of a node that runs too: it registers again.
+            return UnregisterControllerRequest(
+                controller_id=rng.pick((node_id, 1 + rng.below(self._nodes)))
+            )
+        listeners = (Listener(LISTENER, f"node{node_id}", node_id),)
+        return Registrant(node_id, Uuid(rng.bytes(16)), listeners).request()
+
+    def _try(self, client: MetadataClient) -> None:
+        request, world = client.request, self._world
+        if request is None:
+            return
+        client.attempt += 1
+        asked = MetadataCall(client, None, request)
+        self._network.carry(OUTSIDE, client.target, self._arrive, client.target, asked)
+        timeout = world.now_us + self._plan.timeout_ms * 1000 * client.patience
+        world.push(timeout, self._time_out, asked)
+
+    def _time_out(self, asked: MetadataCall) -> None:
+        client = asked.client
+        assert client is not None
+        if client.request is not asked.request or client.attempt != asked.attempt:
+            return
+        client.patience = min(client.patience + 1, MAX_PATIENCE)
+        if self._may_begin and client.rng.happens(self._plan.give_up):
+            client.request = None
+            self._think(client)
+        else:
+            client.target = 1 + client.rng.below(self._nodes)
+            self._try(client)
+
+    # -- on the way ---------------------------------------------------------------------------
+    def _arrive(self, to: int, asked: MetadataCall) -> None:
+        process = self._world.processes[to]
+        if process.controller is None:
+            if process.reachable:
+                self._network.carry(to, asked.source, self._answered, asked, None)
+            return
+        self._token -= 1
+        self._asked[self._token] = asked
+        process.controller.ask(self._token, asked.request)
+        process.post()
+
+    def respond(self, process: Process, response: ControllerResponse) -> None:
+        """A controller answers one of these requests."""
+        asked = self._asked.pop(response.token)
+        self._network.carry(process.id, asked.source, self._answered, asked, response.response)
+
+    def _answered(self, asked: MetadataCall, response: Message | None) -> None:
+        """`response` None: the node refuses the connection."""
+        if asked.over:
+            return
+        asked.over = True
+        client = asked.client
+        if client is None:
+            self._registered(asked, response)
+            return
+        if client.request is not asked.request or client.attempt != asked.attempt:
+            return
+        if response is None or error_of(response) == ErrorCode.NOT_CONTROLLER:
+            client.attempt += 1  # the timeout of this attempt counts no more
+            client.target = 1 + client.rng.below(self._nodes)
+            self._world.push(self._world.now_us + RETRY_US, self._try, client)
+            return
+        client.request, client.patience = None, 1
+        self._think(client)
+
+    # -- registrations of the nodes -----------------------------------------------------------
+    def register(self, process: Process, registration: RegistrationSend) -> None:
+        """A node asks the active controller to register it."""
+        world = self._world
+        asked = MetadataCall(None, process, registration.request)
+        to = world.addresses.get(registration.address)
+        if to is not None:
+            self._network.carry(process.id, to, self._arrive, to, asked)
+        timeout = world.now_us + registration.timeout_ms * 1000
+        world.push(timeout, self._answered, asked, None)
+
+    @staticmethod
+    def _registered(asked: MetadataCall, response: Message | None) -> None:
+        process = asked.process
+        assert process is not None
+        controller = process.controller
+        if process.turn != asked.turn or controller is None:
+            return
+        assert response is None or isinstance(response, ControllerRegistrationResponse)
+        controller.registered(response)
+        process.post()
+
+
+def error_of(response: Message) -> ErrorCode:
+    """The error of a write: of the response, or of its only entry."""
+    if isinstance(response, AlterClientQuotasResponse):
+        return ErrorCode.of(response.entries[0].error_code)
+    code: int = response.error_code  # type: ignore[attr-defined]
+    return ErrorCode.of(code)
+
+
+def _quota(user: str, value: float) -> AlterClientQuotasRequest:
+    entry = AlterClientQuotasRequest.EntryData
+    return AlterClientQuotasRequest(
+        entries=[
+            entry(
+                entity=[entry.EntityData(entity_type="user", entity_name=user)],
+                ops=[entry.OpData(key=QUOTA, value=value, remove=False)],
+            )
+        ]
+    )
+
+
+def _upgrade(feature: str, level: int) -> UpdateFeaturesRequest:
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature=feature, max_version_level=level, upgrade_type=_UPGRADE
+    )
+    return UpdateFeaturesRequest(feature_updates=[update])
