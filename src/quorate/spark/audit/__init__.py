@@ -7,7 +7,7 @@ from quorate.spark.audit.job import audit, audit_here
 from quorate.spark.audit.model import (
     ClusterVerdict,
     Finding,
-    FirstDamage,
+    FirstDamageError,
     ReplicaVerdict,
     Report,
     Spot,
@@ -16,7 +16,7 @@ from quorate.spark.audit.model import (
 __all__ = [
     "ClusterVerdict",
     "Finding",
-    "FirstDamage",
+    "FirstDamageError",
     "ReplicaVerdict",
     "Report",
     "Spot",

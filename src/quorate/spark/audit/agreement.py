@@ -1,4 +1,4 @@
-"""Whether snapshots of one id agree, with each other and with what a replay of the logs gives."""
+"""Snapshots of one id must agree with each other, and with what a replay of the logs gives."""
 
 from __future__ import annotations
 
@@ -7,50 +7,51 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.spark.audit.chain import RESTORE
-from quorate.spark.audit.commit import Chain, Committed, parting
-from quorate.spark.audit.model import DAMAGE, WARNING, Digest, Finding, ReplayFacts, Spot
+from quorate.spark.audit.committed import CommittedLog, ReplicaLog, divergence_offset
+from quorate.spark.audit.model import DAMAGE, RESTORE, WARNING, Digest, Finding, ReplayFacts, Spot
 from quorate.spark.audit.orphans import INHERITED, inherited
 
-_OTHER: Final = "the snapshot holds {} than the logs and snapshots of the others"
+_OTHER: Final = "the snapshot holds {} than the logs and snapshots of the other replicas"
 
 
-def judge_snapshots(
+def check_snapshot_agreement(
     replays: Sequence[ReplayFacts],
-    chains: Mapping[str, Chain],
-    main: Committed | None,
+    logs: Mapping[str, ReplicaLog],
+    main: CommittedLog | None,
     findings: Mapping[str, list[Finding]],
 ) -> None:
-    """Snapshots of one id hold the same state, and what any replay gives for it.
+    """Add to `findings` (by path) the snapshots that hold another state than the others.
 
-    What is wrong is added to `findings`, which has what was said of each replica before.
+    1. Collect the digests of all snapshots of an id, and who holds each.
+    2. Add the digests of replays that reach its end on the committed log: they are checked.
+    3. Where digests differ, blame those that fewer checked sources gave than the best.
     """
-    told: dict[OffsetAndEpoch, dict[Digest, list[tuple[str, bool]]]]
-    told = defaultdict(lambda: defaultdict(list))
+    reported: dict[OffsetAndEpoch, dict[Digest, list[tuple[str, bool]]]]
+    reported = defaultdict(lambda: defaultdict(list))
     spots: dict[tuple[str, OffsetAndEpoch], Spot] = {}
     for replay in replays:
         for one in replay.snapshots:
             if one.digest is not None:
-                told[one.id][one.digest].append((replay.path, one.checked))
+                reported[one.id][one.digest].append((replay.path, one.checked))
                 spots[replay.path, one.id] = Spot(one.file, None, 0, *one.id)
-    for snapshot_id, digests in told.items():
+    for snapshot_id, digests in reported.items():
         for replay in replays:
-            chain = chains[replay.path]
+            log = logs[replay.path]
             digest = replay.digests.get(snapshot_id.offset)
-            on_main = main is not None and (parting(main.main, chain) or chain.end)
+            on_main = main is not None and (divergence_offset(main.main, log) or log.end)
             if digest and on_main and on_main >= snapshot_id.offset:
                 digests[digest].append((replay.path, True))
         if len(digests) > 1:
-            _odd_snapshots(snapshot_id, digests, spots, findings)
+            _blame_outnumbered(snapshot_id, digests, spots, findings)
 
 
-def _odd_snapshots(
+def _blame_outnumbered(
     snapshot_id: OffsetAndEpoch,
     digests: Mapping[Digest, Sequence[tuple[str, bool]]],
     spots: Mapping[tuple[str, OffsetAndEpoch], Spot],
     findings: Mapping[str, list[Finding]],
 ) -> None:
-    """Those that no replay gave, where another was given by more."""
+    """Add findings for the snapshots whose state fewer replays confirm than another state."""
     top = max(sum(sure for _, sure in holders) for holders in digests.values())
     trusted = {
         digest.state
@@ -63,6 +64,7 @@ def _odd_snapshots(
         for path, sure in holders:
             spot = spots.get((path, snapshot_id))
             known = findings[path]
+            # a snapshot that its own log confirms is not to blame
             if spot is None or sure or _is_blamed(known, spot.file):
                 continue
             if digest.state in trusted:
@@ -73,6 +75,6 @@ def _odd_snapshots(
 
 
 def _is_blamed(findings: Iterable[Finding], file: str | None) -> bool:
-    """Whether it was said of the file already that it holds another state."""
+    """Whether a finding says already that the file holds another state."""
     blamed = (one for one in findings if one.severity != WARNING or one.check == INHERITED)
     return any(one.spot.file == file for one in blamed)

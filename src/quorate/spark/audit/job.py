@@ -1,8 +1,13 @@
-"""The audit as a job: which task goes where, in this process or on Spark.
+"""The audit as a job, in this process or on Spark.
 
-One task scans a segment, one replays a replica, one compares a block in which replicas differ, one
-judges a cluster. What travels between them is a number for each 4096 offsets, and facts that grow
-with epochs, snapshots and damage; what comes back to the driver is the verdicts.
+1. Find the replicas (driver).
+2. Scan each segment: a digest of each block of 4096 offsets, and facts.
+3. Replay each replica: digests of its state at the ends of snapshots.
+4. Group the digests by block; read the batches only of blocks whose digests differ.
+5. Group all facts by cluster; one task gives the verdict on a cluster.
+
+Between tasks travel digests, and facts that grow with epochs, snapshots and damage, not with
+records. The driver receives the verdicts only.
 """
 
 from __future__ import annotations
@@ -12,33 +17,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quorate.base.whole import write_whole
-from quorate.base.words import many
-from quorate.spark.audit.chain import Part
-from quorate.spark.audit.matching import differ, first_of
+from quorate.base.atomic_write import write_atomically
+from quorate.base.plural import pluralize
+from quorate.spark.audit.log_matching import BlockDigest, blocks_differ, first_of
 from quorate.spark.audit.model import (
     ClusterVerdict,
-    FirstDamage,
+    FirstDamageError,
     Mismatch,
     ReplayFacts,
-    Replica,
+    ReplicaFiles,
     Report,
     SegmentFacts,
 )
 from quorate.spark.audit.replicas import find_replicas
-from quorate.spark.audit.steps import (
-    Key,
+from quorate.spark.audit.tasks import (
+    BlockKey,
     ReplayTask,
     SegmentTask,
     compare_block,
-    judge_cluster,
     replay,
     replay_tasks,
     scan_segment,
     segment_tasks,
+    verdict_on_cluster,
 )
-from quorate.spark.files.archives import Shelf
-from quorate.spark.files.paths import File, SourceError
+from quorate.spark.files.archives import FileReaders
+from quorate.spark.files.paths import SourceError, SourceFile
 from quorate.spark.session import reason
 from quorate.spark.source.options import PARTITION_BYTES
 
@@ -46,8 +50,8 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
-Fact = SegmentFacts | ReplayFacts | Mismatch | Replica
-Tell = Callable[[str], None]
+Fact = SegmentFacts | ReplayFacts | Mismatch | ReplicaFiles
+Notify = Callable[[str], None]
 
 
 def audit(
@@ -57,23 +61,23 @@ def audit(
     cluster_id: str | None = None,
     fail_fast: bool = False,
     out: str | None = None,
-    tell: Tell = lambda _: None,
+    notify: Notify = lambda _: None,
 ) -> Report:
     """Audit all replicas below the paths on Spark.
 
     paths: directories of log directories, archives, single segments or snapshots, of one cluster
     or many; patterns too. cluster_id: for logs without a meta.properties beside them. fail_fast:
-    raise FirstDamage at the first archive or meta.properties that cannot be read, or damage inside
-    a segment. out: a directory that `report.json` is written to. Raises SourceError where a path
-    holds no metadata log or a file cannot be read.
+    raise FirstDamageError at the first unreadable archive or meta.properties, or the first
+    damage inside a segment. out: a directory for `report.json`. notify: receives progress messages.
+    Raises SourceError where a path holds no metadata log or a file cannot be read.
     """
     replicas = _replicas(paths, cluster_id, fail_fast)
-    tell(f"auditing {many(len(replicas), 'replica')}")
+    notify(f"auditing {pluralize(len(replicas), 'replica')}")
     try:
-        # of each replica a state, and at most MOST_FINDINGS for each of its files
+        # small: a state for each replica, and at most MOST_FINDINGS for each of its files
         verdicts = _verdicts(spark, replicas, fail_fast).collect()
     except Exception as error:
-        for ours in (FirstDamage, SourceError):
+        for ours in (FirstDamageError, SourceError):
             if f"{ours.__module__}.{ours.__qualname__}: " in str(error):
                 raise ours(reason(error)) from error
         raise
@@ -87,39 +91,39 @@ def audit_here(
     fail_fast: bool = False,
     out: str | None = None,
 ) -> Report:
-    """The same in this process, without Spark: for a few small logs."""
+    """The same as `audit` in this process, without Spark: faster for a few small logs."""
     replicas = _replicas(paths, cluster_id, fail_fast)
     clusters: dict[str, list[Fact]] = {}
-    blocks: dict[Key, list[Part]] = {}
+    blocks: dict[BlockKey, list[BlockDigest]] = {}
     for one in replicas:
         clusters.setdefault(one.cluster_id, []).append(one)
     files = _files(replicas)
-    with Shelf() as shelf:
+    with FileReaders() as readers:
         for task in segment_tasks(replicas):
-            for found in scan_segment(task, shelf, fail_fast=fail_fast):
-                if isinstance(found, Part):
+            for found in scan_segment(task, readers, fail_fast=fail_fast):
+                if isinstance(found, BlockDigest):
                     key = (task.cluster_id, found.epoch, found.block)
                     blocks.setdefault(key, []).append(found)
                 else:
                     clusters[task.cluster_id].append(found)
         for again in replay_tasks(replicas):
-            clusters[again.replica.cluster_id].append(replay(again, shelf))
+            clusters[again.replica.cluster_id].append(replay(again, readers))
         for (cluster, _, _), parts in blocks.items():
-            if differ(parts) and (wrong := compare_block(parts, files, shelf)):
+            if blocks_differ(parts) and (wrong := compare_block(parts, files, readers)):
                 clusters[cluster].append(wrong)
-        verdicts = [_judged(facts, shelf) for facts in clusters.values()]
+        verdicts = [_verdict(facts, readers) for facts in clusters.values()]
     return _finished(verdicts, out)
 
 
-def _replicas(paths: Iterable[str], cluster_id: str | None, fail_fast: bool) -> list[Replica]:
+def _replicas(paths: Iterable[str], cluster_id: str | None, fail_fast: bool) -> list[ReplicaFiles]:
     replicas = find_replicas(paths, cluster_id)
     for one in replicas:
         if fail_fast and one.problem is not None:
-            raise FirstDamage(one.problem.what)
+            raise FirstDamageError(one.problem.what)
     return replicas
 
 
-def _files(replicas: Iterable[Replica]) -> dict[str, File]:
+def _files(replicas: Iterable[ReplicaFiles]) -> dict[str, SourceFile]:
     return {file.name: file for one in replicas for _, file in one.segments}
 
 
@@ -130,21 +134,21 @@ def _finished(verdicts: Sequence[ClusterVerdict], out: str | None) -> Report:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps(report.to_json(), indent=1, default=str, ensure_ascii=False)
-            write_whole(folder / "report.json", text + "\n")
+            write_atomically(folder / "report.json", text + "\n")
         except OSError as error:
             raise SourceError(f"{out}: the report cannot be written: {error}") from None
     return report
 
 
-def _judged(facts: Iterable[Fact], shelf: Shelf) -> ClusterVerdict:
-    """Sort out what was found of a cluster, and judge it."""
-    replicas: list[Replica] = []
+def _verdict(facts: Iterable[Fact], readers: FileReaders) -> ClusterVerdict:
+    """The verdict from all facts about one cluster, in any order."""
+    replicas: list[ReplicaFiles] = []
     segments: list[SegmentFacts] = []
     replays: list[ReplayFacts] = []
     mismatches: list[Mismatch] = []
     for fact in facts:
         match fact:
-            case Replica():
+            case ReplicaFiles():
                 replicas.append(fact)
             case SegmentFacts():
                 segments.append(fact)
@@ -154,11 +158,11 @@ def _judged(facts: Iterable[Fact], shelf: Shelf) -> ClusterVerdict:
                 mismatches.append(fact)
     replicas.sort(key=lambda one: (one.node_id, one.path))
     replays.sort(key=lambda one: one.path)
-    return judge_cluster(replicas, segments, replays, _first_ones(mismatches), shelf)
+    return verdict_on_cluster(replicas, segments, replays, _first_ones(mismatches), readers)
 
 
 def _first_ones(mismatches: Iterable[Mismatch]) -> list[Mismatch]:
-    """The first one of each set of replicas that contradict each other."""
+    """The first mismatch of each set of replicas that contradict each other."""
     firsts: dict[Any, Mismatch] = {}
     for one in mismatches:
         key = _parties(one)
@@ -171,38 +175,46 @@ def _parties(one: Mismatch) -> tuple[tuple[str, ...], ...]:
 
 
 def _verdicts(
-    spark: SparkSession, replicas: Sequence[Replica], fail_fast: bool
+    spark: SparkSession, replicas: Sequence[ReplicaFiles], fail_fast: bool
 ) -> RDD[ClusterVerdict]:
     context = spark.sparkContext
+    # 2; cached, since both 4 and 5 read it
     segments = segment_tasks(replicas)
     scanned = _spread(spark, segments).mapPartitions(_scanner(fail_fast)).cache()
-    files = context.broadcast(_files(replicas))  # names and sizes: as many as there are segments
-    parts = scanned.filter(lambda pair: isinstance(pair[1], Part)).map(_by_block)
+    files = context.broadcast(_files(replicas))  # names and sizes of all segments
+    parts = scanned.filter(lambda pair: isinstance(pair[1], BlockDigest)).map(_by_block)
     width = max(1, min(len(segments), context.defaultParallelism))
 
-    def compared(found: Iterable[tuple[Key, Iterable[Part]]]) -> Iterator[tuple[Any, Mismatch]]:
-        with Shelf() as shelf:
+    def compared(
+        found: Iterable[tuple[BlockKey, Iterable[BlockDigest]]],
+    ) -> Iterator[tuple[Any, Mismatch]]:
+        with FileReaders() as readers:
             for (cluster, _, _), some in found:
                 block = list(some)
-                if differ(block) and (wrong := compare_block(block, files.value, shelf)):
+                if blocks_differ(block) and (wrong := compare_block(block, files.value, readers)):
                     yield (cluster, _parties(wrong)), wrong
 
+    # 4
     mismatches = (
         parts.groupByKey(width)
         .mapPartitions(compared)
         .reduceByKey(first_of, width)
         .map(lambda pair: (pair[0][0], pair[1]))
     )
+    # 3
     replays = _spread(spark, replay_tasks(replicas)).mapPartitions(_replayer)
+    # 5
     known = context.parallelize([(one.cluster_id, one) for one in replicas], 1)
-    facts = scanned.filter(lambda pair: not isinstance(pair[1], Part))
+    facts = scanned.filter(lambda pair: not isinstance(pair[1], BlockDigest))
     return (
-        context.union([known, facts, replays, mismatches]).groupByKey(width).mapPartitions(_judge)
+        context.union([known, facts, replays, mismatches])
+        .groupByKey(width)
+        .mapPartitions(_verdict_by_cluster)
     )
 
 
 def _spread(spark: SparkSession, tasks: Sequence[SegmentTask | ReplayTask]) -> RDD[Any]:
-    """Tasks over the cluster: small ones share a partition."""
+    """Distribute tasks by their size: small ones share a partition."""
     context = spark.sparkContext
     size = sum(task.size for task in tasks)
     parts = max(context.defaultParallelism, size // PARTITION_BYTES)
@@ -211,26 +223,26 @@ def _spread(spark: SparkSession, tasks: Sequence[SegmentTask | ReplayTask]) -> R
 
 def _scanner(fail_fast: bool) -> Callable[[Iterable[SegmentTask]], Iterator[tuple[str, Any]]]:
     def scan(tasks: Iterable[SegmentTask]) -> Iterator[tuple[str, Any]]:
-        with Shelf() as shelf:
+        with FileReaders() as readers:
             for task in tasks:
-                for found in scan_segment(task, shelf, fail_fast=fail_fast):
+                for found in scan_segment(task, readers, fail_fast=fail_fast):
                     yield task.cluster_id, found
 
     return scan
 
 
-def _by_block(pair: tuple[str, Part]) -> tuple[Key, Part]:
+def _by_block(pair: tuple[str, BlockDigest]) -> tuple[BlockKey, BlockDigest]:
     cluster, part = pair
     return (cluster, part.epoch, part.block), part
 
 
 def _replayer(tasks: Iterable[ReplayTask]) -> Iterator[tuple[str, ReplayFacts]]:
-    with Shelf() as shelf:
+    with FileReaders() as readers:
         for task in tasks:
-            yield task.replica.cluster_id, replay(task, shelf)
+            yield task.replica.cluster_id, replay(task, readers)
 
 
-def _judge(found: Iterable[tuple[str, Iterable[Fact]]]) -> Iterator[ClusterVerdict]:
-    with Shelf() as shelf:
+def _verdict_by_cluster(found: Iterable[tuple[str, Iterable[Fact]]]) -> Iterator[ClusterVerdict]:
+    with FileReaders() as readers:
         for _, facts in found:
-            yield _judged(facts, shelf)
+            yield _verdict(facts, readers)

@@ -1,7 +1,7 @@
-"""What is known to be committed, and no majority of the voters has any more.
+"""Committed records that a majority of the voters has lost.
 
-A snapshot holds only what is committed, whoever has it: a broker's tells it too. All controllers
-that come back from an older image of their disks would form a quorum that has forgotten it.
+A snapshot holds committed records only, so that of any node proves them, also that of a broker.
+Controllers that all come back from older disk images would form a quorum without those records.
 """
 
 from __future__ import annotations
@@ -9,29 +9,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from quorate.spark.audit.commit import Chain, Committed, Voters, held, is_voter, snapshot_end
+from quorate.spark.audit.committed import (
+    CommittedLog,
+    ReplicaLog,
+    Voters,
+    agreed_end,
+    is_voter,
+    snapshot_end,
+)
 from quorate.spark.audit.model import WARNING, Finding, Spot
 
-_STAY: Final = (
-    "Copy the directories of all voters again with the nodes stopped; if it still says so, do not "
-    "start these voters: a quorum of them would forget these offsets, and write others in their "
-    "place. Restore their logs as they were"
+_DO_NOT_START: Final = (
+    "Copy the directories of all voters again with the nodes stopped. If the finding remains, do not "
+    "start these voters: a quorum of them would write other records at these offsets. Restore their "
+    "logs as they were"
 )
 
 
-def judge_majority(main: Committed, chains: Sequence[Chain]) -> Mapping[str, Finding]:
-    """By path: of voters that lack what a snapshot proves, where so many do.
+def check_majority(main: CommittedLog, logs: Sequence[ReplicaLog]) -> Mapping[str, Finding]:
+    """By path, findings for voters that lack what a snapshot proves, where no majority has it.
 
-    chains: of all replicas, also of those without a log. A voter that was not given may have all.
+    logs: of all replicas, also of those without a segment. A voter that was not given is taken to
+    hold everything.
     """
-    proof = snapshot_end(main.main, chains)
+    proof = snapshot_end(main.main, logs)
     voters = main.main.voters_at(proof) if proof else None
     if not proof or not voters:
         return {}
     ends = {
         voter: {
             one.replica.path: _reach(main.main, one, proof)
-            for one in chains
+            for one in logs
             if one.replica.complete and is_voter(one.replica, voter)
         }
         for voter in voters
@@ -41,18 +49,22 @@ def judge_majority(main: Committed, chains: Sequence[Chain]) -> Mapping[str, Fin
     if 2 * (len(voters) - len(lacking)) > len(voters):
         return {}
     witness = next(
-        one.replica.path for one in chains if any(found.offset == proof for found in one.snapshots)
+        one.replica.path for one in logs if any(found.offset == proof for found in one.snapshots)
     )
     return {
         path: Finding(
-            "majority", WARNING, _told(end, proof, witness, voters, having), _STAY, Spot(offset=end)
+            "majority",
+            WARNING,
+            _description(end, proof, witness, voters, having),
+            _DO_NOT_START,
+            Spot(offset=end),
         )
         for voter in lacking
         for path, end in ends[voter].items()
     }
 
 
-def _told(end: int, proof: int, witness: str, voters: Voters, having: Voters) -> str:
+def _description(end: int, proof: int, witness: str, voters: Voters, having: Voters) -> str:
     names, few = (", ".join(str(voter.id) for voter in some) for some in (voters, having))
     who = f"of the voters {names} only {few}" if few else f"none of the voters {names}"
     return (
@@ -62,9 +74,7 @@ def _told(end: int, proof: int, witness: str, voters: Voters, having: Voters) ->
     )
 
 
-def _reach(main: Chain, chain: Chain, proof: int) -> int:
-    """Up to which offset a replica has what `main` has; a snapshot stands for all before it."""
-    snapshots = (
-        one.offset for one in chain.snapshots if main.epoch_at(one.offset - 1) == one.epoch
-    )
-    return max([held(main, chain), *(offset for offset in snapshots if offset <= proof)])
+def _reach(main: ReplicaLog, log: ReplicaLog, proof: int) -> int:
+    """The end (exclusive) of what a replica holds of `main`; a snapshot covers all before it."""
+    snapshots = (one.offset for one in log.snapshots if main.epoch_at(one.offset - 1) == one.epoch)
+    return max([agreed_end(main, log), *(offset for offset in snapshots if offset <= proof)])

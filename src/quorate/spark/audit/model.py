@@ -1,4 +1,4 @@
-"""What the audit finds out, and what it says in the end: plain values.
+"""The values of an audit: facts about files, findings, and verdicts.
 
 Offsets are those of the log; an end is exclusive. Positions are bytes from the beginning of a file.
 """
@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.errors import FormatError
-from quorate.spark.files.paths import File
+from quorate.spark.files.paths import SourceFile
 
 WARNING: Final = "warning"
-"""Kafka mends it, or has a fault that makes it, or it comes from copying a running node."""
+"""Kafka repairs it, or a bug of Kafka causes it, or it comes from copying a running node."""
 DAMAGE: Final = "damage"
 """A file does not hold what its node wrote."""
 VIOLATION: Final = "violation"
@@ -22,20 +22,35 @@ VIOLATION: Final = "violation"
 SEVERITIES: Final = (WARNING, DAMAGE, VIOLATION)
 
 MOST_FINDINGS: Final = 50
-"""Told of one file; the rest is counted."""
+"""Reported of one file; the rest is only counted."""
 
 DIVERGENT_TAIL: Final = "divergent-tail"
 
+REPLACE_REPLICA: Final = (
+    "replace the replica: an observer gets an emptied directory, a voter a new "
+    "directory id ('remove-controller', 'storage format --no-initial-controllers', "
+    "'add-controller'; docs/recovery.md)"
+)
+"""A voter must not come back empty under its old directory id: records that it acknowledged still
+count towards a majority, and it might vote twice in an epoch (KIP-853)."""
+RESTORE: Final = "Restore the file as it was, or " + REPLACE_REPLICA
+"""The advice for a damaged file."""
+KEEP_EVERYTHING: Final = (
+    "Copy everything away before anything is started, and do not start these nodes together: an "
+    "acknowledged record may be lost"
+)
+"""The advice where replicas contradict each other and none can be trusted more."""
 
-class FirstDamage(FormatError):
-    """What an audit with fail_fast ends with: the first damage, its file and byte."""
+
+class FirstDamageError(FormatError):
+    """An audit with fail_fast found damage: the message names the file and the byte."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place in a replica's files; what is not known is None."""
+    """A location in a replica's files; unknown parts are None."""
 
     file: str | None = None
     segment: int | None = None
@@ -47,7 +62,10 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, where, and what to do."""
+    """One problem: what is wrong, where, and what to do.
+
+    check: a name of the table in docs/spark.md; severity: one of SEVERITIES
+    """
 
     check: str
     severity: str
@@ -55,13 +73,13 @@ class Finding:
     advice: str
     spot: Spot = Spot()
     more: int = 0
-    """How many like it were found behind it and left out."""
+    """How many findings of the same file were left out after it."""
 
     def __str__(self) -> str:
-        return f"{self.severity} ({self.check}): {self.what}{_told(self.spot)}. {self.advice}"
+        return f"{self.severity} ({self.check}): {self.what}{_location(self.spot)}. {self.advice}"
 
 
-def _told(spot: Spot) -> str:
+def _location(spot: Spot) -> str:
     words = []
     if spot.file is not None:
         words.append(spot.file)
@@ -73,34 +91,37 @@ def _told(spot: Spot) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
-    """The files of one log directory."""
+class ReplicaFiles:
+    """The files of one log directory, and whose they are.
+
+    node_id: -1 where it is unknown
+    """
 
     cluster_id: str
     node_id: int
     path: str
     directory_id: Uuid | None = None
-    segments: tuple[tuple[int, File], ...] = ()
+    segments: tuple[tuple[int, SourceFile], ...] = ()
     """(base offset, file), ascending."""
-    snapshots: tuple[tuple[OffsetAndEpoch, File], ...] = ()
-    quorum_state: File | None = None
-    epochs: File | None = None
+    snapshots: tuple[tuple[OffsetAndEpoch, SourceFile], ...] = ()
+    quorum_state: SourceFile | None = None
+    epochs: SourceFile | None = None
     """leader-epoch-checkpoint."""
     indexes: tuple[int, ...] = ()
     """Base offsets of the segments that have an index, ascending."""
     problem: Finding | None = None
-    """What is wrong with it as a whole: its meta.properties, or the archive that it is in."""
-    topic: File | None = None
+    """A problem of the whole directory: its meta.properties, or the archive that holds it."""
+    topic: SourceFile | None = None
     """partition.metadata."""
-    bootstrap: File | None = None
+    bootstrap: SourceFile | None = None
     """bootstrap.checkpoint."""
     complete: bool = True
-    """False of single files and of archives that cannot be read: nothing is missed beside them."""
+    """False for single files and unreadable archives: files beside them are not expected."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """The batches of one epoch, one after the other, in one replica."""
+class EpochRange:
+    """A range of offsets that one epoch wrote, without a gap, in one replica."""
 
     epoch: int
     start: int
@@ -108,16 +129,16 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
-    """A control record of the log that matters to the audit."""
+class ControlRecord:
+    """A LeaderChange or KRaftVoters record of the log."""
 
     spot: Spot
     leader: int | None = None
-    """The leader that a LeaderChange names; None of other records."""
+    """The leader that a LeaderChange names; None for a KRaftVoters record."""
     voter_ids: tuple[int, ...] = ()
     """Of a LeaderChange."""
     granting: tuple[int, ...] = ()
-    """Of a LeaderChange: who voted for the leader."""
+    """Of a LeaderChange: the voters that granted the leader their vote."""
     voters: tuple[ReplicaKey, ...] | None = None
     """Of a KRaftVoters record."""
     crc: int = 0
@@ -130,43 +151,51 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
-    """What one segment says, and what is wrong inside it."""
+    """What one segment holds, and what is wrong inside it."""
 
     path: str
     """Of the replica."""
     base: int
     file: str
     end: int
-    """Behind the last batch."""
+    """End of the last batch."""
     broken_at: int | None
-    """The offset up to which all is sound; None when all of it is."""
+    """The first offset that is not sound; None when the whole segment is."""
     begins_with_leader: bool
     """True when the first batch holds a LeaderChange."""
-    spans: tuple[Span, ...]
+    spans: tuple[EpochRange, ...]
     """Of the sound part."""
-    controls: tuple[Control, ...]
+    controls: tuple[ControlRecord, ...]
     findings: tuple[Finding, ...]
+
+    def first_spot(self, epoch: int | None) -> Spot:
+        """The beginning of the segment."""
+        return Spot(self.file, self.base, 0, self.base, epoch)
 
 
 class Digest(NamedTuple):
-    """Hashes of all that an image says, but for configs of topics that do not exist."""
+    """Hashes of an image without configs of topics that do not exist.
+
+    Topic configs have a hash of their own, since Kafka 4.3.1 may keep those of a removed topic
+    (`orphans`).
+    """
 
     state: str
-    """Of all but configs of topics."""
+    """Of everything but topic configs."""
     topic_configs: str
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """What one snapshot says, and how it compares with its own replica's log."""
+    """What one snapshot holds, and how it compares with its own replica's log."""
 
     id: OffsetAndEpoch
     file: str
     voters: tuple[ReplicaKey, ...] | None = None
     digest: Digest | None = None
-    """Of the state that it holds; None when it is damaged or holds none."""
+    """Of its state; None when it is damaged or has no metadata.version."""
     checked: bool = False
-    """True when its own log was replayed up to it and gave the same."""
+    """True when a replay of its own log gave the same state."""
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -176,12 +205,12 @@ class SnapshotFacts:
 
 @dataclass(frozen=True, slots=True)
 class ReplayFacts:
-    """What replaying one replica gave."""
+    """The result of replaying one replica."""
 
     path: str
     snapshots: tuple[SnapshotFacts, ...] = ()
     digests: Mapping[int, Digest] = field(default_factory=dict)
-    """Of the state at the ends of the cluster's snapshots, as far as this log reaches."""
+    """By end offset of the cluster's snapshots: the state there, as far as this log reaches."""
     findings: tuple[Finding, ...] = ()
 
 
@@ -192,14 +221,14 @@ class Mismatch:
     offset: int
     epoch: int
     versions: tuple[tuple[tuple[str, Spot], ...], ...]
-    """For each content that was found: (replica's path, where). The most frequent one is first."""
+    """For each content: (replica's path, location). The most frequent content comes first."""
     count: int = 1
-    """How many such offsets there are, this one included."""
+    """How many offsets differ between these replicas, this one included."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaVerdict:
-    """What is to be said of one replica."""
+    """The result for one replica."""
 
     cluster_id: str
     node_id: int
@@ -207,7 +236,7 @@ class ReplicaVerdict:
     state: str
     """sound, uncommitted-tail, warning, damaged or unsafe."""
     start: int | None
-    """First offset of its log; None when there is no segment."""
+    """First offset of its log; None when it has no segment."""
     end: int | None
     last_epoch: int | None
     findings: tuple[Finding, ...] = ()
@@ -215,25 +244,25 @@ class ReplicaVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ClusterVerdict:
-    """What is to be said of one cluster."""
+    """The result for one cluster."""
 
     cluster_id: str
     voters: tuple[str, ...]
-    """As of the end of what is committed: id, or id and directory id."""
+    """The voters in force at `committed_end`: `<id>` or `<id>-<directory id>`."""
     committed_end: int | None
-    """Everything before is known to be committed; None when too few voters were given.
+    """Every offset below it is known to be committed; None when too few voters were given.
 
-    Never behind `contradicted_from`.
+    Never above `contradicted_from`.
     """
     committed_epoch: int | None
     replicas: tuple[ReplicaVerdict, ...]
     contradicted_from: int | None = None
-    """The first offset at which replicas contradict each other and nobody can say who is right."""
+    """The first offset at which replicas contradict each other and none can be trusted more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The answer of an audit."""
+    """The result of an audit."""
 
     clusters: tuple[ClusterVerdict, ...]
 
@@ -247,7 +276,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """True when there is neither damage nor a violation; warnings are no such thing."""
+        """True when there is neither damage nor a violation; warnings do not count."""
         return all(found.severity == WARNING for found in self.findings)
 
     def to_json(self) -> dict[str, Any]:
@@ -255,7 +284,7 @@ class Report:
 
 
 def state_of(findings: tuple[Finding, ...]) -> str:
-    """One word for the worst of it."""
+    """The state of a replica with these findings: the most severe one decides."""
     severities = {found.severity for found in findings}
     if VIOLATION in severities:
         return "unsafe"

@@ -1,8 +1,8 @@
-"""Configs that a topic, or a name without a topic, has of a topic that is gone.
+"""Configs of a deleted topic that remain in an image, with or without a new topic of its name.
 
-Kafka 4.3.1 leaves them in the image of a node, and so in its snapshots, where it applies a topic's
-first config and its removal as one delta; docs/known-bugs.md tells how that was shown. They say
-nothing about the log, and such a node is as sound as others.
+Kafka 4.3.1 keeps them in the image of a node, and so in its snapshots, where it applies a topic's
+first config and its deletion as one delta (docs/known-bugs.md). They do not mean that the log is
+damaged: such a node is as sound as others.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from quorate.spark.audit.model import WARNING, Finding, Spot
 INHERITED: Final = "inherited-configs"
 
 _FAULT: Final = (
-    "The file may well be as its node wrote it: Kafka 4.3.1 can keep the configs of a topic that "
-    "is removed (docs/known-bugs.md). "
+    "The file may be as its node wrote it: Kafka 4.3.1 can keep the configs of a deleted topic "
+    "(docs/known-bugs.md). "
 )
 _CREATE_AND_REMOVE: Final = _FAULT + (
-    "A new topic of that name would have them on this node and not on others; create one and "
-    "remove it again, and they are gone"
+    "A new topic of that name would have these configs on this node only; to remove them, create "
+    "such a topic and delete it"
 )
 _SET: Final = _FAULT + (
-    "A topic that was created later under that name has them here and not on others; set them, and "
-    "delete them again where they are not wanted, and all nodes have the same"
+    "A later topic of that name has these configs on this node only; to make all nodes equal, set "
+    "the configs, and delete those that are not wanted"
 )
 
 
 def orphaned(image: Image) -> list[ConfigResource]:
-    """What has configs of a topic and is none, by name."""
+    """The topic resources with configs whose topic does not exist, sorted by name."""
     topics = image.topics.ids
     return sorted(
         resource
@@ -40,7 +40,7 @@ def orphaned(image: Image) -> list[ConfigResource]:
 
 
 def without_orphaned(image: Image) -> Image:
-    """The image as it is where a removed topic's configs went with it."""
+    """The image without configs of topics that do not exist."""
     configs = image.configs
     for resource in orphaned(image):
         configs = configs.delete(resource)
@@ -48,7 +48,7 @@ def without_orphaned(image: Image) -> Image:
 
 
 def without_inherited(image: Image, log: Image) -> Image:
-    """The image without those configs of its topics that the log's image does not have."""
+    """The image without those topic configs that the log's image does not have."""
     configs = image.configs
     for resource, values in image.configs.items():
         own = log.configs.get(resource, ())
@@ -60,8 +60,8 @@ def without_inherited(image: Image, log: Image) -> Image:
     return replace(image, configs=configs)
 
 
-def judge_orphaned(image: Image, spot: Spot) -> tuple[Finding, ...]:
-    """What is to be said of a snapshot with this image."""
+def check_orphaned_configs(image: Image, spot: Spot) -> tuple[Finding, ...]:
+    """A finding for a snapshot whose image has configs of topics that do not exist."""
     found = orphaned(image)
     if not found:
         return ()
@@ -71,5 +71,5 @@ def judge_orphaned(image: Image, spot: Spot) -> tuple[Finding, ...]:
 
 
 def inherited(what: str, spot: Spot) -> Finding:
-    """Of a snapshot that differs in nothing but configs of topics."""
+    """The finding for a snapshot that differs in topic configs only."""
     return Finding(INHERITED, WARNING, what, _SET, spot)

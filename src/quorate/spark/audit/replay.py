@@ -1,4 +1,4 @@
-"""Replaying a replica's log, and holding its snapshots against what comes out."""
+"""The replay of a replica's log, and the comparison of its snapshots with the result."""
 
 from __future__ import annotations
 
@@ -11,62 +11,62 @@ from immutables import Map
 
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.formats.batch import BatchView
-from quorate.formats.errors import BatchError, FormatError, NewerRecord
+from quorate.formats.errors import BatchError, FormatError, NewerRecordError
 from quorate.formats.snapshot import SnapshotReader
 from quorate.metadata.diff import KeyDiff, diff
-from quorate.metadata.errors import ReplayError, UnwritableMetadata
+from quorate.metadata.errors import ReplayError, UnwritableMetadataError
 from quorate.metadata.image import TOPIC_RESOURCE, Image
 from quorate.metadata.loader import Loader, Published, SnapshotBuilder, log_batch
 from quorate.metadata.replay import record_values
-from quorate.spark.audit.chain import RESTORE
 from quorate.spark.audit.model import (
     DAMAGE,
+    RESTORE,
     WARNING,
     Digest,
     Finding,
     ReplayFacts,
-    Replica,
+    ReplicaFiles,
     SnapshotFacts,
     Spot,
 )
 from quorate.spark.audit.orphans import (
+    check_orphaned_configs,
     inherited,
-    judge_orphaned,
     without_inherited,
     without_orphaned,
 )
-from quorate.spark.files.archives import Shelf
-from quorate.spark.files.paths import File
+from quorate.spark.files.archives import FileReaders
+from quorate.spark.files.paths import SourceFile
 from quorate.spark.files.scan import Damage, scan
 
-_DELETE = (
-    "Delete this snapshot while an older one or the whole log is there, else let the node fetch "
-    "everything anew; do not start the node with it"
+_BAD_SNAPSHOT = (
+    "Do not start the node with this snapshot. Delete it if an older one or the whole log is there; "
+    "otherwise let the node fetch everything from the leader"
 )
 
-_UPDATE: Final = (
-    "The bytes are sound: a newer Kafka wrote a record that is not known here. What the record and "
-    "those behind it say was not judged, all else was; audit with a newer release"
+_NEWER_RECORD: Final = (
+    "The bytes are sound: a newer Kafka wrote a record that this release does not know. The state "
+    "from that record on was not checked; audit with a newer release"
 )
 
 
 def _is_newer(error: Exception) -> bool:
-    return isinstance(error.__cause__, NewerRecord)
+    return isinstance(error.__cause__, NewerRecordError)
 
 
 def digest_of(image: Image) -> Digest | None:
-    """None of an image that has no metadata.version yet."""
+    """The digest of a state; None for an image without a metadata.version."""
     image = without_orphaned(image)
-    topics = {one: told for one, told in image.configs.items() if one.type == TOPIC_RESOURCE}
+    topics = {one: has for one, has in image.configs.items() if one.type == TOPIC_RESOURCE}
     others = (pair for pair in image.configs.items() if pair[0] not in topics)
-    told = (
+    configs = (
         repr((one.name, sorted(values.items()))).encode() for one, values in sorted(topics.items())
     )
     try:
         state = _hash(record_values(replace(image, configs=Map(others))))
-    except UnwritableMetadata:
+    except UnwritableMetadataError:
         return None
-    return Digest(state, _hash(told))
+    return Digest(state, _hash(configs))
 
 
 def _hash(values: Iterable[bytes]) -> str:
@@ -82,20 +82,24 @@ class _Loaded:
     published: Published | None
 
 
-def replay_replica(replica: Replica, ends: Iterable[int], shelf: Shelf) -> ReplayFacts:
-    """Replay the log of a replica from its start, or from its oldest snapshot.
+def replay_replica(replica: ReplicaFiles, ends: Iterable[int], readers: FileReaders) -> ReplayFacts:
+    """Replay the log of a replica from offset 0, or from its oldest snapshot.
 
-    At its own snapshots the states are compared; at all of `ends` (offsets, exclusive) they are
-    told as digests. Where the log is damaged it goes on from the next snapshot.
-    Memory: two images.
+    1. Batches are applied in order up to the end of each snapshot of the cluster.
+    2. At the end of one of its own snapshots, the states are compared.
+    3. At all of `ends` (offsets, exclusive) a digest of the state is kept, for comparison with the
+       snapshots of other replicas.
+    4. After damage or a gap, the replay continues at the next sound snapshot.
+
+    It holds two images in memory at most.
     """
     return _Replay(replica, sorted({*ends, *(one.offset for one, _ in replica.snapshots)})).run(
-        shelf
+        readers
     )
 
 
 class _Replay:
-    def __init__(self, replica: Replica, ends: Sequence[int]) -> None:
+    def __init__(self, replica: ReplicaFiles, ends: Sequence[int]) -> None:
         self._replica = replica
         self._ends = list(ends)
         self._loader: Loader | None = None
@@ -105,30 +109,32 @@ class _Replay:
         self._snapshots: list[SnapshotFacts] = []
         self._findings: list[Finding] = []
 
-    def run(self, shelf: Shelf) -> ReplayFacts:
+    def run(self, readers: FileReaders) -> ReplayFacts:
         for base, file in self._replica.segments:
-            # one file is read at a time, so a snapshot is read before the segment goes on
+            # the readers has one file open at a time: a snapshot is read before the segment continues
             position = 0
             while position < file.size:
-                position = self._some(base, file, position, shelf)
-        self._reach(None, shelf)
+                position = self._feed_up_to_end(base, file, position, readers)
+        self._handle_ends(None, readers)
         return ReplayFacts(
             self._replica.path, tuple(self._snapshots), self._digests, tuple(self._findings)
         )
 
-    def _some(self, base: int, file: File, position: int, shelf: Shelf) -> int:
-        """Feed batches up to where a snapshot ends; the position to go on from."""
-        for found in scan(shelf.reader(file), file.size, position):
+    def _feed_up_to_end(
+        self, base: int, file: SourceFile, position: int, readers: FileReaders
+    ) -> int:
+        """Apply batches up to the next end; gives the position to continue from."""
+        for found in scan(readers.reader(file), file.size, position):
             if isinstance(found, Damage):
                 self._loader = None
                 continue
             if self._ends and found.base_offset >= self._ends[0]:
-                self._reach(found.base_offset, shelf)
+                self._handle_ends(found.base_offset, readers)
                 return found.position
             self._feed(found, base, file)
         return file.size
 
-    def _feed(self, view: BatchView, base: int, file: File) -> None:
+    def _feed(self, view: BatchView, base: int, file: SourceFile) -> None:
         loader = self._loader
         if loader is None or view.base_offset < loader.next_offset:
             return
@@ -140,11 +146,11 @@ class _Replay:
         except (ReplayError, FormatError) as error:
             self._loader = None
             spot = Spot(file.name, base, view.position, view.base_offset, view.epoch)
-            how = (WARNING, _UPDATE) if _is_newer(error) else (DAMAGE, RESTORE)
+            how = (WARNING, _NEWER_RECORD) if _is_newer(error) else (DAMAGE, RESTORE)
             self._findings.append(Finding("records", how[0], str(error), how[1], spot))
 
-    def _reach(self, offset: int | None, shelf: Shelf) -> None:
-        """Handle all ends up to the offset at which the log goes on; None at its end."""
+    def _handle_ends(self, offset: int | None, readers: FileReaders) -> None:
+        """Handle all ends up to the offset of the next batch; None at the end of the log."""
         while self._ends and (offset is None or self._ends[0] <= offset):
             end = self._ends.pop(0)
             published = self._published(end)
@@ -152,7 +158,7 @@ class _Replay:
                 self._digests[end] = digest
             for snapshot_id, file in self._replica.snapshots:
                 if snapshot_id.offset == end:
-                    self._compare(_load(snapshot_id, file, shelf), published)
+                    self._compare(_load(snapshot_id, file, readers), published)
 
     def _published(self, end: int) -> Published | None:
         loader = self._loader
@@ -164,20 +170,24 @@ class _Replay:
         facts, theirs = loaded.facts, loaded.published
         if theirs is not None and own is not None:
             spot = Spot(facts.file, None, 0, facts.id.offset, facts.id.epoch)
-            odd = _odd(without_orphaned(own.image), without_orphaned(theirs.image), spot)
-            facts = replace(facts, checked=not odd, findings=(*facts.findings, *odd))
+            differences = _differences(
+                without_orphaned(own.image), without_orphaned(theirs.image), spot
+            )
+            facts = replace(
+                facts, checked=not differences, findings=(*facts.findings, *differences)
+            )
         self._snapshots.append(facts)
         if theirs is not None and own is None:
             self._loader = Loader()
             self._loader.install(theirs)
 
 
-def _load(snapshot_id: OffsetAndEpoch, file: File, shelf: Shelf) -> _Loaded:
-    """Read and check a snapshot."""
+def _load(snapshot_id: OffsetAndEpoch, file: SourceFile, readers: FileReaders) -> _Loaded:
+    """Read a snapshot, and check it by itself."""
     reader, builder = SnapshotReader(), SnapshotBuilder(snapshot_id, 0)
     position = 0
     try:
-        for batch in _sound(file, shelf):
+        for batch in _sound(file, readers):
             position = batch.position
             builder.feed(reader.add(batch))
         reader.finish(snapshot_id)
@@ -185,37 +195,38 @@ def _load(snapshot_id: OffsetAndEpoch, file: File, shelf: Shelf) -> _Loaded:
     except (BatchError, ReplayError) as error:
         where = getattr(error, "position", None)
         spot = Spot(file.name, None, position if where is None else where, *snapshot_id)
-        how = (WARNING, _UPDATE) if _is_newer(error) else (DAMAGE, _DELETE)
+        how = (WARNING, _NEWER_RECORD) if _is_newer(error) else (DAMAGE, _BAD_SNAPSHOT)
         found = Finding("snapshot", how[0], str(error), how[1], spot)
         return _Loaded(SnapshotFacts(snapshot_id, file.name, findings=(found,)), None)
     voters = None
     if reader.control.voters is not None:
         voters = tuple(sorted(ReplicaKey(*voter.key) for voter in reader.control.voters))
     image = published.image
-    told = judge_orphaned(image, Spot(file.name, None, 0, *snapshot_id))
-    facts = SnapshotFacts(snapshot_id, file.name, voters, digest_of(image), findings=told)
+    orphans = check_orphaned_configs(image, Spot(file.name, None, 0, *snapshot_id))
+    facts = SnapshotFacts(snapshot_id, file.name, voters, digest_of(image), findings=orphans)
     return _Loaded(facts, published)
 
 
-def _sound(file: File, shelf: Shelf) -> Iterator[BatchView]:
-    for found in scan(shelf.reader(file), file.size):
+def _sound(file: SourceFile, readers: FileReaders) -> Iterator[BatchView]:
+    for found in scan(readers.reader(file), file.size):
         if isinstance(found, Damage):
             raise BatchError(found.what, found.position)
         yield found
 
 
-def _odd(log: Image, snapshot: Image, spot: Spot) -> list[Finding]:
-    told = _difference(log, snapshot)
-    if not told:
+def _differences(log: Image, snapshot: Image, spot: Spot) -> list[Finding]:
+    """Findings for a snapshot whose state differs from that of the log."""
+    difference = _difference(log, snapshot)
+    if not difference:
         return []
-    what = f"the snapshot differs from the log before it: {told}"
+    what = f"the snapshot differs from a replay of the log: {difference}"
     if not _difference(log, without_inherited(snapshot, log)):
         return [inherited(what, spot)]
-    return [Finding("snapshot-replay", DAMAGE, what, _DELETE, spot)]
+    return [Finding("snapshot-replay", DAMAGE, what, _BAD_SNAPSHOT, spot)]
 
 
 def _difference(log: Image, snapshot: Image) -> str:
-    """In words, what the snapshot has other than the log; empty when they are equal."""
+    """How the snapshot differs from the log, as text; empty when they are equal."""
     if log == snapshot:
         return ""
     found = diff(log, snapshot)

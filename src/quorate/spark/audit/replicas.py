@@ -1,4 +1,4 @@
-"""Which replicas there are below the given paths, with the small files beside their logs."""
+"""The replicas below the given paths, with the files beside their logs."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from quorate.formats.files import (
     parse_segment_name,
 )
 from quorate.formats.meta_properties import decode_meta_properties
-from quorate.spark.audit.model import DAMAGE, Finding, Replica, Spot
-from quorate.spark.files.archives import Shelf, UnsoundArchive, members
+from quorate.spark.audit.model import DAMAGE, Finding, ReplicaFiles, Spot
+from quorate.spark.files.archives import CorruptArchiveError, FileReaders, archive_members
 from quorate.spark.files.layout import (
     UNKNOWN_CLUSTER,
     UNKNOWN_NODE,
     LogDirectory,
     log_directories,
-    packed_twice,
+    nested_archives,
     single_file,
 )
 from quorate.spark.files.paths import (
-    File,
     SourceError,
+    SourceFile,
     by_directory,
     expand,
     file_path,
@@ -40,35 +40,35 @@ from quorate.spark.files.paths import (
 )
 
 _NO_META: Final = (
-    "no meta.properties beside it says of which cluster it is, so it cannot be held against the "
+    "no meta.properties beside it says of which cluster it is, so it cannot be compared with the "
     "others"
 )
 _META: Final = (
-    "Copy the file again, or put it back: without it the node does not start, and nobody can say "
-    "of which cluster its log is (of one that is audited alone --cluster-id can)"
+    "Copy the file again, or restore it: without it the node does not start, and the cluster of its "
+    "log is unknown (for a log that is audited alone, --cluster-id names it)"
 )
 _ARCHIVE: Final = (
-    "Nothing is known of what stands behind that. Copy the archive again, or pack the directories "
-    "anew from the nodes"
+    "What follows in the archive was not audited. Copy the archive again, or make a new one from the "
+    "directories of the nodes"
 )
-_PACKED: Final = "Nothing is known of the logs in it. Unpack the outer one, and audit the directory"
-Folders = Mapping[str, Mapping[str, File]]
+_PACKED: Final = "Its logs were not audited. Unpack the outer archive, and audit the directory"
+Folders = Mapping[str, Mapping[str, SourceFile]]
 
 
-def find_replicas(paths: Iterable[str], cluster_id: str | None = None) -> list[Replica]:
+def find_replicas(paths: Iterable[str], cluster_id: str | None = None) -> list[ReplicaFiles]:
     """Every replica below the paths (directories, archives, single files; patterns), each once.
 
-    `cluster_id` is taken for logs without a meta.properties beside them. Raises SourceError when a
-    path holds no metadata log, or it is of no log clear to which cluster it belongs.
+    cluster_id: for logs without a meta.properties beside them. Raises SourceError when a path
+    holds no metadata log, or the cluster of every log is unknown.
     """
-    found: dict[tuple[str, bool], Replica] = {}
-    with Shelf() as shelf:
+    found: dict[tuple[str, bool], ReplicaFiles] = {}
+    with FileReaders() as readers:
         for pattern in paths:
             refusals: list[SourceError] = []
-            replicas: list[Replica] = []
+            replicas: list[ReplicaFiles] = []
             for path in expand(pattern):
                 try:
-                    replicas += _below(path, shelf)
+                    replicas += _below(path, readers)
                 except SourceError as error:
                     refusals.append(error)
             if not replicas:
@@ -78,10 +78,10 @@ def find_replicas(paths: Iterable[str], cluster_id: str | None = None) -> list[R
     return [_named(replica, cluster_id) for replica in _known(list(found.values()), cluster_id)]
 
 
-def _known(replicas: list[Replica], cluster_id: str | None) -> list[Replica]:
-    """Each with its cluster: one of which that is not known is held against no other.
+def _known(replicas: list[ReplicaFiles], cluster_id: str | None) -> list[ReplicaFiles]:
+    """The replicas, where each one of unknown cluster gets a cluster (and a finding) of its own.
 
-    Raises SourceError where it is known of none of them.
+    So none is compared with a log of another cluster. Raises SourceError where all are unknown.
     """
     if cluster_id is not None or len(replicas) == 1:
         return replicas
@@ -103,41 +103,42 @@ def _known(replicas: list[Replica], cluster_id: str | None) -> list[Replica]:
     ]
 
 
-def _named(replica: Replica, cluster_id: str | None) -> Replica:
+def _named(replica: ReplicaFiles, cluster_id: str | None) -> ReplicaFiles:
     if cluster_id is None or replica.cluster_id != UNKNOWN_CLUSTER:
         return replica
     return replace(replica, cluster_id=cluster_id)
 
 
-def _below(path: str, shelf: Shelf) -> list[Replica]:
+def _below(path: str, readers: FileReaders) -> list[ReplicaFiles]:
+    """The replicas at one path, without a pattern. Raises SourceError where it has none."""
     is_directory, files = list_files(path)
     packed = [file for file in files.values() if is_archive(file.path)]
     if not is_directory and not packed:
         (file,) = files.values()
         above = _meta(f"{parent(parent(file.path))}/{META_PROPERTIES}")
-        log = single_file(file, next(iter(above.values()), None), shelf.read_small)
-        return [_replica(log, {}, shelf)]
+        log = single_file(file, next(iter(above.values()), None), readers.read_small)
+        return [_replica(log, {}, readers)]
     files = dict(files)
-    unsound: list[Replica] = []
+    damaged: list[ReplicaFiles] = []
     for archive in packed:
         try:
-            files |= members(archive)
-        except UnsoundArchive as error:
-            unsound.append(_unsound(error))
+            files |= archive_members(archive)
+        except CorruptArchiveError as error:
+            damaged.append(_damaged_archive(error))
             files |= error.found
     if is_directory:
         files |= _meta(f"{parent(file_path(path)).rstrip('/')}/{META_PROPERTIES}")
-    logs, refusals = log_directories(files, shelf.read_small, bare=True)
-    if not (logs or unsound):
-        refusals += [str(log.problem) for log in packed_twice(files)]
+    logs, refusals = log_directories(files, readers.read_small, include_empty=True)
+    if not (logs or damaged):
+        refusals += [str(log.problem) for log in nested_archives(files)]
         nothing = f"{path}: holds no metadata log: no .log or .checkpoint files of one"
         raise SourceError(refusals[0] if refusals else nothing)
     folders = by_directory(files)
-    inner = [_packed(log) for log in packed_twice(files)]
-    return [*unsound, *inner, *(_replica(log, folders, shelf) for log in logs)]
+    inner = [_packed(log) for log in nested_archives(files)]
+    return [*damaged, *inner, *(_replica(log, folders, readers) for log in logs)]
 
 
-def _meta(path: str) -> dict[str, File]:
+def _meta(path: str) -> dict[str, SourceFile]:
     try:
         _, found = list_files(path)
     except SourceError:
@@ -149,29 +150,29 @@ def _of_meta(what: str) -> Finding:
     return Finding("meta.properties", DAMAGE, what, _META)
 
 
-def _unsound(error: UnsoundArchive) -> Replica:
-    """What stands for the replicas in the part of an archive that cannot be read."""
+def _damaged_archive(error: CorruptArchiveError) -> ReplicaFiles:
+    """A stand-in for the replicas in the unreadable part of an archive."""
     path = error.archive.path
     spot = Spot(path, position=error.position)
     wrong = Finding("archive", DAMAGE, str(error), _ARCHIVE, spot)
-    return Replica(UNKNOWN_CLUSTER, UNKNOWN_NODE, path, problem=wrong, complete=False)
+    return ReplicaFiles(UNKNOWN_CLUSTER, UNKNOWN_NODE, path, problem=wrong, complete=False)
 
 
-def _packed(log: LogDirectory) -> Replica:
-    """What stands for the replicas in an archive that is in an archive."""
+def _packed(log: LogDirectory) -> ReplicaFiles:
+    """A stand-in for the replicas in an archive within an archive."""
     wrong = Finding("archive", DAMAGE, str(log.problem), _PACKED, Spot(log.path, position=0))
-    return Replica(log.cluster_id, log.node_id, log.path, problem=wrong, complete=False)
+    return ReplicaFiles(log.cluster_id, log.node_id, log.path, problem=wrong, complete=False)
 
 
-def _replica(log: LogDirectory, folders: Folders, shelf: Shelf) -> Replica:
+def _replica(log: LogDirectory, folders: Folders, readers: FileReaders) -> ReplicaFiles:
     beside = folders.get(log.path, {})
     meta = folders.get(parent(log.path), {}).get(META_PROPERTIES) or beside.get(META_PROPERTIES)
     indexes = (parse_segment_name(name, INDEX_SUFFIX) for name in beside)
-    return Replica(
+    return ReplicaFiles(
         log.cluster_id,
         log.node_id,
         log.path,
-        _directory_id(meta, shelf),
+        _directory_id(meta, readers),
         log.segments,
         log.snapshots,
         beside.get(QUORUM_STATE),
@@ -184,10 +185,10 @@ def _replica(log: LogDirectory, folders: Folders, shelf: Shelf) -> Replica:
     )
 
 
-def _directory_id(meta: File | None, shelf: Shelf) -> Uuid | None:
+def _directory_id(meta: SourceFile | None, readers: FileReaders) -> Uuid | None:
     if meta is None:
         return None
     try:
-        return decode_meta_properties(shelf.read_small(meta), meta.name).directory_id
+        return decode_meta_properties(readers.read_small(meta), meta.name).directory_id
     except FormatError:
-        return None  # told as the replica's problem
+        return None  # `problem` of the replica has it

@@ -1,8 +1,8 @@
-"""Values of one field of many records: as Arrow arrays, and as the JSON that Kafka prints.
+"""The values of one field of many records, as Arrow arrays and as the JSON that Kafka prints.
 
-Each kind knows how to become the field's Arrow array (`arrow`), the JSON text of each value
-(`json`), and a longer column in which only the rows of a mask have these values (`spread`).
-Defaults are those of the declarations: zero, empty, or null (None).
+Each class gives the Arrow array of the field (`arrow`), the JSON text of each value (`json`), and a
+longer column in which only the rows of a mask have these values (`spread`). Defaults are those of
+the message schema: zero, empty, or null (None).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
-Kind = TypeVar("Kind", bound=np.generic)
+ScalarType = TypeVar("ScalarType", bound=np.generic)
 
 _BASE64: Final = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8
@@ -30,11 +30,11 @@ _EPOCH: Final = datetime(1970, 1, 1)
 _MS: Final = timedelta(milliseconds=1)
 _FIRST_MS: Final = (datetime(1, 1, 3) - _EPOCH) // _MS
 _LAST_MS: Final = (datetime(9999, 12, 30) - _EPOCH) // _MS - 1
-"""Times that a datetime can hold in every zone, which is how PySpark gives them."""
+"""The range of times, ms, that a datetime holds in every time zone: PySpark returns datetimes."""
 
 
 class Column(Protocol):
-    """The values of a field, one for each record."""
+    """The values of one field, one for each record."""
 
     def arrow(self) -> pa.Array: ...
 
@@ -43,7 +43,7 @@ class Column(Protocol):
     def spread(self, rows: Mask) -> Self: ...
 
     def differs(self, default: object) -> Mask:
-        """Where the value is not this default."""
+        """Where the value differs from this default."""
         ...
 
 
@@ -83,7 +83,7 @@ class Uuids:
         return self._texts(_quoted_uuid)
 
     def _texts(self, spell: Callable[[Bytes], Bytes]) -> pa.Array:
-        """Each uuid is spelt once: the same few topics and directories come again and again."""
+        """Encode each distinct uuid once: records repeat the same few topics and directories."""
         count = len(self.values)
         raw = pa.Array.from_buffers(pa.binary(16), count, [None, pa.py_buffer(self.values)])
         found = raw.dictionary_encode()
@@ -149,12 +149,12 @@ class Lists:
 
 
 def microseconds(milliseconds: Ints) -> Ints:
-    """Times as timestamps have them; of one that cannot be shown, the nearest that can."""
+    """Milliseconds as microseconds, limited to what a datetime can hold."""
     return np.clip(milliseconds.astype(np.int64), _FIRST_MS, _LAST_MS) * 1000
 
 
 def joined(*pieces: pa.Array | str) -> pa.Array:
-    """The pieces of text of each row, put together; null where one is null."""
+    """The pieces of text of each row, concatenated; null where one is null."""
     return pc.binary_join_element_wise(*pieces, "")
 
 
@@ -208,7 +208,7 @@ def _bitmap(valid: Mask) -> pa.Buffer | None:
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def _spread(values: npt.NDArray[Kind], rows: Mask) -> npt.NDArray[Kind]:
+def _spread(values: npt.NDArray[ScalarType], rows: Mask) -> npt.NDArray[ScalarType]:
     out = np.zeros(len(rows), values.dtype)
     out[rows] = values
     return out

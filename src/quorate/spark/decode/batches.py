@@ -1,8 +1,8 @@
-"""Batches of a log or a snapshot as Arrow record batches.
+"""The decoders of the source: batches of a log or a snapshot to Arrow record batches.
 
-`Decoder` makes the rows of the source: one a record, one for each damage. `ViewDecoder` makes those
-of a typed view: the records of one type, with their fields. Only the columns that are asked for are
-made; what batch headers tell needs no look into records.
+`Decoder` makes the rows of the source: one for each record, one for each damage. `ViewDecoder`
+makes the rows of a typed view: the records of one type, with their fields. Both make only the
+requested columns. Columns that batch headers fill need no decoding of records.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from quorate.formats.errors import FormatError, NewerRecord, RecordError
+from quorate.formats.errors import FormatError, NewerRecordError, RecordError
 from quorate.formats.json_text import to_json
 from quorate.formats.records import RECORD_TYPES, decode_record
 from quorate.formats.varint import read_unsigned
@@ -23,34 +23,36 @@ from quorate.spark.decode.arrays import Ints
 from quorate.spark.decode.columns import COLUMNS, DECODED, IN_RAW
 from quorate.spark.decode.facts import facts
 from quorate.spark.decode.groups import Arrays, decode_group
-from quorate.spark.decode.rows import Item, Origin, Row, Rows, Values, chunked
+from quorate.spark.decode.rows import BatchRows, Item, Origin, RecordValues, Row, chunked
 from quorate.spark.decode.typed import HEAD, column_name, plain_field, view_type
 from quorate.spark.decode.walk import walk
 from quorate.spark.files.paths import SourceError
 from quorate.wire.schema import Message
 
-Part = tuple[Ints, Arrays]
-"""Some rows, by their places, and their columns; a column that is left out is null."""
+DecodedPart = tuple[Ints, Arrays]
+"""The indices of some rows, and their columns; a missing column is null."""
 
 _NEWER: Final = "a newer Kafka may have written it"
 
 
-class AnyDecoder(Protocol):
-    """What the source reads with."""
+class RowDecoder(Protocol):
+    """The interface of the two decoders."""
 
     def decode(self, origin: Origin, items: Sequence[Item]) -> pa.RecordBatch:
-        """One record batch of these batches and damages, in their order."""
+        """One Arrow record batch of these batches and damages, in their order."""
         ...
 
 
-def chunks(decoder: AnyDecoder, origin: Origin, found: Iterable[Item]) -> Iterator[pa.RecordBatch]:
-    """The record batches of a file's batches and damages."""
+def decoded_batches(
+    decoder: RowDecoder, origin: Origin, found: Iterable[Item]
+) -> Iterator[pa.RecordBatch]:
+    """The Arrow record batches of the batches and damages of a file."""
     for items in chunked(found):
         yield decoder.decode(origin, items)
 
 
 def schema(columns: Iterable[str]) -> pa.Schema:
-    """Arrow's schema of these columns; raises FormatError for one that does not exist."""
+    """The Arrow schema of these columns. Raises FormatError for an unknown column."""
     names = list(columns)
     for name in names:
         if name not in COLUMNS:
@@ -59,11 +61,11 @@ def schema(columns: Iterable[str]) -> pa.Schema:
 
 
 class Decoder:
-    """Makes rows of the columns asked for, in their order.
+    """Makes the rows of the source, with the requested columns in their order.
 
-    With `keep_raw` the column raw has every record's bytes, else only those not understood. With
-    `fail_fast` a record that cannot be decoded raises SourceError. Records of a type whose name
-    does not pass `passes` may be left out.
+    keep_raw: the column raw has the bytes of every record, else only of those it cannot decode
+    fail_fast: raise SourceError at a record that cannot be decoded
+    passes: whether records of a type (by name) are wanted; others may be left out
     """
 
     def __init__(
@@ -81,23 +83,29 @@ class Decoder:
         self._wanted = [name for name in columns if name in DECODED]
 
     def decode(self, origin: Origin, items: Sequence[Item]) -> pa.RecordBatch:
-        rows = Rows(origin, items, look_inside=bool(self._wanted))
+        rows = BatchRows(origin, items, look_inside=bool(self._wanted))
         places, decoded = self._decoded(rows, origin) if self._wanted else (None, {})
         arrays = [
-            decoded[name] if name in decoded else rows.told(name, places)
+            decoded[name] if name in decoded else rows.header_column(name, places)
             for name in self.schema.names
         ]
         return pa.record_batch(arrays, schema=self.schema)
 
-    def _decoded(self, rows: Rows, origin: Origin) -> tuple[Ints | None, Arrays]:
-        """The columns that are found in records, and the places of the rows unless it is all."""
+    def _decoded(self, rows: BatchRows, origin: Origin) -> tuple[Ints | None, Arrays]:
+        """The columns that records fill, and the indices of the rows; None stands for all rows.
+
+        1. Leave out records of types that are not wanted.
+        2. Decode large groups of records of one type and version at once (`groups`).
+        3. Decode the rest record by record with the codec: rare types, unusual or damaged records.
+        4. Put the parts together in the order of the rows.
+        """
         value_places = rows.value_places
         values = rows.values
         left = np.ones(rows.count, np.bool_)
         if self._passes is not None:
             left[value_places[values.drop(self._passes)]] = False
         chosen = None if left.all() else np.flatnonzero(left)
-        parts: list[Part] = []
+        parts: list[DecodedPart] = []
         for here, arrays in self._groups(values):
             places = value_places[here]
             left[places] = False
@@ -106,8 +114,8 @@ class Decoder:
         at = pa.array(np.argsort(np.concatenate([places for places, _ in parts]), kind="stable"))
         return chosen, {name: _together(name, parts, at) for name in self._wanted}
 
-    def _groups(self, many: Values) -> Iterator[Part]:
-        """Records of one type and version, where there are many of them."""
+    def _groups(self, many: RecordValues) -> Iterator[DecodedPart]:
+        """The rows of records of one type and version, for groups that are large enough."""
         for cls, version, here in many.kinds():
             sound, arrays = decode_group(
                 cls, version, many.data, many.starts[here], many.ends[here], self._wanted
@@ -117,11 +125,15 @@ class Decoder:
                 arrays["raw"] = pa.array([many[place] for place in here.tolist()], pa.binary())
             yield here, arrays
 
-    def _one_by_one(self, rows: Rows, value_places: Ints, left: Ints, origin: Origin) -> Part:
-        """The rows that are left, by the codec."""
+    def _one_by_one(
+        self, rows: BatchRows, value_places: Ints, left: Ints, origin: Origin
+    ) -> DecodedPart:
+        """The remaining rows, decoded one by one."""
         which = np.searchsorted(value_places, left).tolist()
         found = [
-            rows.odd[place] if place in rows.odd else record_row(rows.values[value])
+            rows.special_rows[place]
+            if place in rows.special_rows
+            else record_row(rows.values[value])
             for place, value in zip(left.tolist(), which, strict=True)
         ]
         for row in found:
@@ -135,8 +147,8 @@ class Decoder:
         }
 
 
-def _together(name: str, parts: Sequence[Part], at: pa.Array) -> pa.Array:
-    """One column of all parts, in the order of the rows."""
+def _together(name: str, parts: Sequence[DecodedPart], at: pa.Array) -> pa.Array:
+    """One column of all parts, in the order of the rows (`at`)."""
     kind = COLUMNS[name]
     if not any(name in arrays for _, arrays in parts):
         return pa.nulls(len(at), kind)
@@ -166,14 +178,14 @@ def record_row(value: bytes) -> Row:
 
 
 def _note(error: RecordError) -> str:
-    if not isinstance(error, NewerRecord):
+    if not isinstance(error, NewerRecordError):
         return ""
     known = _NEWER in str(error)
     return f"{'' if known else f': {_NEWER}'}{IN_RAW}"
 
 
 def _frame(value: bytes) -> Row:
-    """What can be said of a value that cannot be decoded."""
+    """Type and version of a record that cannot be decoded, where its frame has them."""
     try:
         _, position = read_unsigned(value, 0)
         type_id, position = read_unsigned(value, position)
@@ -188,9 +200,9 @@ def _frame(value: bytes) -> Row:
 
 
 class ViewDecoder:
-    """Makes the rows of a typed view.
+    """Makes the rows of the typed view of a record type.
 
-    Records that cannot be decoded are left out; with `fail_fast` they raise SourceError.
+    It leaves out records that cannot be decoded; with `fail_fast` it raises SourceError.
     """
 
     def __init__(
@@ -208,10 +220,10 @@ class ViewDecoder:
         self._fields = [one for one in cls.schema.fields if column_name(one) in columns]
 
     def decode(self, origin: Origin, items: Sequence[Item]) -> pa.RecordBatch:
-        rows = Rows(origin, items)
+        rows = BatchRows(origin, items)
         values = rows.values
         left = values.of_type(self._cls)
-        parts: list[Part] = []
+        parts: list[DecodedPart] = []
         for cls, version, here in values.kinds():
             if cls is self._cls:
                 sound, arrays = self._walked(version, values, here)
@@ -220,7 +232,7 @@ class ViewDecoder:
         parts.append(self._one_by_one(values, left, origin))
         return self._batch(rows, parts)
 
-    def _batch(self, rows: Rows, parts: Sequence[Part]) -> pa.RecordBatch:
+    def _batch(self, rows: BatchRows, parts: Sequence[DecodedPart]) -> pa.RecordBatch:
         found = np.concatenate([here for here, _ in parts])
         order = np.argsort(found)
         places = rows.value_places[found[order]]
@@ -228,7 +240,7 @@ class ViewDecoder:
         columns = []
         for field in self.schema:
             if field.name in HEAD and field.name != "version":
-                columns.append(rows.told(field.name, places))
+                columns.append(rows.header_column(field.name, places))
                 continue
             pieces = [
                 arrays[field.name].cast(field.type)
@@ -239,7 +251,7 @@ class ViewDecoder:
             columns.append(pa.concat_arrays(pieces).take(at))
         return pa.record_batch(columns, schema=self.schema)
 
-    def _walked(self, version: int, values: Values, here: Ints) -> tuple[Ints, Arrays]:
+    def _walked(self, version: int, values: RecordValues, here: Ints) -> tuple[Ints, Arrays]:
         names = {field.name for field in self._fields}
         found = walk(self._cls, version, values.data, values.starts[here], values.ends[here], names)
         arrays = {
@@ -251,7 +263,7 @@ class ViewDecoder:
         arrays["version"] = pa.repeat(pa.scalar(version, pa.int32()), len(sound))
         return sound, arrays
 
-    def _one_by_one(self, values: Values, left: Ints, origin: Origin) -> Part:
+    def _one_by_one(self, values: RecordValues, left: Ints, origin: Origin) -> DecodedPart:
         places, rows = [], []
         for place in left.tolist():
             try:

@@ -1,4 +1,4 @@
-"""The columns of the source `quorate-metadata`: one row a record, one for each damaged piece."""
+"""The columns of the source `quorate-metadata`: a row for each record and each damaged piece."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 _TEXT: Final = pa.string()
 _INT: Final = pa.int32()
 _LONG: Final = pa.int64()
-_TOLD: Final = {
+_DEFINITIONS: Final = {
     "cluster_id": (_TEXT, "by meta.properties beside the log, or clusterId; or 'unknown'"),
     "node_id": (_INT, "by meta.properties beside the log, or the option nodeId; or -1"),
     "file": (_TEXT, "as it is read; a member of an archive is archive!member"),
@@ -45,10 +45,10 @@ _TOLD: Final = {
     "problem": (_TEXT, "why this piece could not be read; null in all good rows"),
 }  # fmt: skip
 
-COLUMNS: Final = {name: kind for name, (kind, _) in _TOLD.items()}
-"""Arrow's type of each column."""
-COMMENTS: Final = {name: comment for name, (_, comment) in _TOLD.items()}
-"""What each holds, as DESCRIBE tells it."""
+COLUMNS: Final = {name: kind for name, (kind, _) in _DEFINITIONS.items()}
+"""The Arrow type of each column."""
+COMMENTS: Final = {name: comment for name, (_, comment) in _DEFINITIONS.items()}
+"""The comment of each column, as DESCRIBE shows it."""
 
 DECODED: Final = frozenset(
     {
@@ -56,12 +56,12 @@ DECODED: Final = frozenset(
         *("leader", "partition_epoch", "resource", "record", "raw", "problem"),
     }
 )
-"""Columns for which records must be looked into; the others are told by batch headers."""
+"""Columns that need decoded records; batch headers fill the others."""
 
 IN_RAW: Final = "; its bytes are in the column raw"
-"""How the problem of a record ends that a newer Kafka may have written."""
+"""Ends the problem of a record that a newer Kafka may have written."""
 
 
 def in_any_case(asked: str, names: Iterable[str]) -> str | None:
-    """The name that is the same but for its case, as Spark takes them; None where there is none."""
+    """The name that is equal without regard to case, as in Spark; None when there is none."""
     return {name.lower(): name for name in names}.get(asked.lower())

@@ -1,4 +1,4 @@
-"""The key facts of a record: which topic, partition, broker or other resource it is about."""
+"""The key facts of a record: the topic, partition, broker or other resource that it concerns."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from quorate.formats.records import (
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
     UserScramCredentialRecord,
 )
 from quorate.wire.schema import Message
 
 NO_CHANGE: Final = -2
-"""The leader of a PartitionChangeRecord that leaves it as it is; the column is null then."""
+"""The leader in a PartitionChangeRecord that does not change it; the column is null then."""
 
 _BROKER: Final = {"broker_id": "broker_id"}
 _PARTITION: Final = {"topic_id": "topic_id", "partition": "partition_id", "leader": "leader"}
@@ -49,7 +50,7 @@ FIELDS: Final[dict[type[Message], dict[str, str]]] = {
     FenceBrokerRecord: {"broker_id": "id"},
     UnfenceBrokerRecord: {"broker_id": "id"},
 }
-"""Which field each column is taken from."""
+"""The field that fills each column."""
 
 CONFIG_RESOURCES: Final = {
     2: "topic",
@@ -67,7 +68,7 @@ ACL_RESOURCES: Final = dict(
 """`ResourceType`."""
 DEFAULT: Final = "<default>"
 TOPIC: Final = 2
-"""As a resource of configs."""
+"""The ConfigResource type of topics."""
 PREFIXED: Final = 4
 """`PatternType`."""
 
@@ -80,6 +81,7 @@ RESOURCE_FIELDS: Final[dict[type[Message], tuple[str, str]]] = {
     DelegationTokenRecord: ("token", "token_id"),
     RemoveDelegationTokenRecord: ("token", "token_id"),
     RegisterControllerRecord: ("controller", "controller_id"),
+    UnregisterControllerRecord: ("controller", "controller_id"),
 }
 """The kind of resource and the field that names it."""
 
@@ -93,10 +95,10 @@ def acl_kind(resource_type: int) -> str:
 
 
 def resource(record: Message) -> str | None:
-    """What a record is about that is neither topic, partition nor broker: `kind/name`.
+    """The resource of a record that is no topic, partition or broker, as `kind/name`.
 
-    `topic/orders`, `broker/<default>`, `user/ann,client-id/<default>`, `feature/metadata.version`;
-    that of an ACL with a prefixed pattern ends with `*`.
+    Examples: `topic/orders` (of a config), `broker/<default>`, `user/ann,client-id/<default>`,
+    `feature/metadata.version`. The resource of an ACL with a prefixed pattern ends with `*`.
     """
     match record:
         case ConfigRecord():
@@ -118,7 +120,7 @@ def resource(record: Message) -> str | None:
 
 
 def facts(record: Message) -> dict[str, Any]:
-    """The columns that this record fills."""
+    """The columns of key facts that this record fills."""
     cls = type(record)
     found = {column: getattr(record, field) for column, field in FIELDS.get(cls, {}).items()}
     if "topic_id" in found:

@@ -1,4 +1,4 @@
-"""Many records of one type and version as the columns of the source, without a loop over them."""
+"""The columns of many records of one type and version, without a loop over the records."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def decode_group(
     ends: Ints,
     wanted: Collection[str],
 ) -> tuple[Mask, Arrays]:
-    """Which of the records are sound, and the wanted columns of those; null ones are left out.
+    """Which records could be decoded, and their wanted columns; columns of nulls are left out.
 
-    `starts`, `ends` and `data` are those of `walk`.
+    `starts`, `ends` and `data` as in `walk`. The JSON comes from the C codec where it is built.
     """
     sound = np.ones(len(starts), np.bool_)
     arrays: Arrays = {}
@@ -77,7 +77,7 @@ def decode_group(
 def _printed(
     cls: type[Message], version: int, data: Bytes, starts: Ints, ends: Ints
 ) -> tuple[pa.Array, Mask]:
-    """The JSON object of each record that is sound, and which are."""
+    """The JSON object of each record that could be decoded, and which could."""
     text, bounds, sound = bulk.json_texts(cls, version, data, starts, ends)
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(text)]
     count = len(bounds) // 4 - 1
@@ -86,7 +86,7 @@ def _printed(
 
 
 def _needed(cls: type[Message], wanted: Collection[str]) -> set[str]:
-    """The fields that the wanted columns are made of."""
+    """The fields that the wanted columns need."""
     needed = {field for name, field in FIELDS.get(cls, {}).items() if name in wanted}
     if "resource" in wanted or "topic_name" in wanted:
         needed |= {"resource_type", "resource_name", "pattern_type"}

@@ -1,4 +1,4 @@
-"""Batches taken apart into rows, and what their headers tell of each row."""
+"""The rows of batches, the columns that batch headers fill, and the values of records."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from quorate.formats.records import RECORD_TYPES
 from quorate.spark.decode.arrays import Bytes, Ints, Mask, microseconds
 from quorate.spark.decode.columns import COLUMNS
 from quorate.spark.decode.walk import PADDING, can_walk
-from quorate.spark.files.scan import CONTROL, HEADER, Damage, Run
+from quorate.spark.files.scan import CONTROL, HEADER, BatchRun, Damage
 from quorate.wire.schema import Message
 
 CHUNK_ROWS: Final = 32_768
 CHUNK_BYTES: Final = 16 * 1024 * 1024
-"""A record batch is made when this many rows or bytes of batches have come together."""
+"""An Arrow record batch is made of this many rows, or bytes of batches."""
 
 CONTROL_NAMES: Final = {
     ControlType.LEADER_CHANGE: "LeaderChange",
@@ -41,9 +41,10 @@ CONTROL_NAMES: Final = {
     ControlType.KRAFT_VOTERS: "KRaftVoters",
 }
 FRAME: Final = 3
-"""Bytes of a record's frame where version and type are below 128."""
+"""Bytes of the frame of a record whose type and version are below 128: frame version, type and
+version as varints of one byte each."""
 _MANY: Final = 12
-"""Fewer records of a kind than this are quicker one by one."""
+"""Fewer records of one type and version than this are decoded faster one by one."""
 _WALKED: Final = {
     key << 8 | version: (cls, version)
     for key, cls in RECORD_TYPES.items()
@@ -52,19 +53,19 @@ _WALKED: Final = {
 }
 _NO_HEADER: Final = np.zeros(1, HEADER)
 
-Item = Run | Damage
+Item = BatchRun | Damage
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What all rows of a file have in common."""
+    """The columns that are the same in all rows of a file."""
 
     cluster_id: str
     node_id: int
     file: str
     segment: int | None = None
-    """Base offset in the name of a segment; None of a snapshot."""
+    """The base offset in the name of a segment; None for a snapshot."""
     snapshot_id: OffsetAndEpoch | None = None
 
     @property
@@ -72,7 +73,7 @@ class Origin:
         return "log" if self.snapshot_id is None else "snapshot"
 
     def constants(self) -> dict[str, Any]:
-        """Columns that have one value in the whole file."""
+        """The columns with one value in the whole file."""
         snapshot = self.snapshot_id
         return {
             "cluster_id": self.cluster_id,
@@ -86,12 +87,12 @@ class Origin:
 
 
 def chunked(found: Iterable[Item]) -> Iterator[list[Item]]:
-    """The batches and damages, so many together as make one record batch."""
+    """The batches and damages in groups, each for one Arrow record batch."""
     waiting: list[Item] = []
     rows = size = 0
     for item in found:
         waiting.append(item)
-        rows += item.records if isinstance(item, Run) else 1
+        rows += item.records if isinstance(item, BatchRun) else 1
         size += item.size
         if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
             yield waiting
@@ -100,40 +101,41 @@ def chunked(found: Iterable[Item]) -> Iterator[list[Item]]:
         yield waiting
 
 
-class Rows:
-    """One row for each record and for each damage, in the order of the file.
+class BatchRows:
+    """One row for each record and each damage, in the order of the file.
 
-    With `look_inside` a batch whose records cannot be told apart becomes damage.
+    look_inside: locate the records in their batches; a batch whose records cannot be separated
+        becomes a damage
     """
 
     def __init__(self, origin: Origin, items: Sequence[Item], *, look_inside: bool = True) -> None:
-        self.odd: dict[int, Row] = {}
-        """The rows of control records and damages, by their places."""
+        self.special_rows: dict[int, Row] = {}
+        """The rows of control records and damages, by row index."""
         self._origin = origin.constants()
         self._heads = np.concatenate([_heads(item) for item in items])
         self._positions = np.concatenate([_positions(item) for item in items])
         self._sizes = self._heads["length"].astype(np.int64) + PREFIX_SIZE
         self._sound = np.ones(len(self._heads), np.bool_)
         self._headed = np.ones(len(self._heads), np.bool_)
-        self._what: dict[int, Damage] = {}
-        self._located: list[Located] = []
+        self._damages: dict[int, Damage] = {}
+        self._located: list[ValueBounds] = []
         self._counts = self._heads["count"].astype(np.int64)
         self._take_apart(items, look_inside)
         self.count = int(self._counts.sum())
-        """Of all rows."""
+        """The number of rows."""
         self._which = np.repeat(np.arange(len(self._counts)), self._counts)
-        self.values = Values(self._located)
-        """Of the data records."""
+        self.values = RecordValues(self._located)
+        """The values of the data records."""
 
     @property
     def value_places(self) -> Ints:
-        """The place of each value's row."""
+        """The row index of each value."""
         plain = np.ones(self.count, np.bool_)
-        plain[list(self.odd)] = False
+        plain[list(self.special_rows)] = False
         return np.flatnonzero(plain)
 
     def _take_apart(self, items: Sequence[Item], look_inside: bool) -> None:
-        """Look at what is not a plain batch; with `look_inside` locate values, and fill `odd`."""
+        """Note damages; with `look_inside` locate values and fill `special_rows`."""
         place = rows = 0
         for item in items:
             if isinstance(item, Damage):
@@ -145,8 +147,8 @@ class Rows:
             else:
                 place, rows = place + len(item.starts), rows + item.records
 
-    def _look_inside(self, run: Run, place: int, rows: int) -> int:
-        """Locate the values of a run whose first batch is at `place`; the rows then."""
+    def _look_inside(self, run: BatchRun, place: int, rows: int) -> int:
+        """Locate the values of a run whose first batch has index `place`; returns the next row."""
         found, plain = plain_records(run)
         counts = run.heads["count"].astype(np.int64)
         done = taken = 0
@@ -161,12 +163,12 @@ class Rows:
         return rows + int(counts[done:].sum())
 
     def _look_closer(self, view: BatchView, place: int, rows: int) -> int:
-        """The same for one batch that is not plain; the number of its rows."""
+        """The same for one control batch, or one that is not as Kafka writes it; returns its rows."""
         try:
             if view.is_control:
-                self.odd.update(enumerate(_control_rows(view), rows))
+                self.special_rows.update(enumerate(_control_rows(view), rows))
             else:
-                self._located.append(joined(values(view)))
+                self._located.append(concatenated(values(view)))
         except BatchError as error:
             self._damaged(place, Damage(view.position, view.size, str(error), view), rows)
             return 1
@@ -175,13 +177,13 @@ class Rows:
     def _damaged(self, place: int, damage: Damage, row: int) -> None:
         self._sound[place] = False
         self._headed[place] = damage.view is not None
-        self._what[place] = damage
+        self._damages[place] = damage
         self._counts[place] = 1
         self._sizes[place] = damage.size
-        self.odd[row] = {"problem": damage.what}
+        self.special_rows[row] = {"problem": damage.what}
 
-    def told(self, name: str, places: Ints | None = None) -> pa.Array:
-        """A column that origin or headers tell, of all rows or of those at these places."""
+    def header_column(self, name: str, places: Ints | None = None) -> pa.Array:
+        """A column that the origin or batch headers fill, of all rows or of those at `places`."""
         kind = COLUMNS[name]
         which = self._which if places is None else self._which[places]
         if name in self._origin:
@@ -196,7 +198,7 @@ class Rows:
         return self._array(values[which], valid, which, kind)
 
     def _header(self, name: str) -> tuple[npt.NDArray[Any], Mask | None]:
-        """A column by batches, and where it is known."""
+        """A header column with a value for each batch, and in which batches it is known."""
         heads = self._heads
         match name:
             case "position":
@@ -216,22 +218,22 @@ class Rows:
                 return heads["epoch"].astype(np.int32), self._sound
             case "timestamp":
                 return microseconds(heads["max_timestamp"]), self._sound
-        raise ValueError(f"{name} is not told by headers")
+        raise ValueError(f"{name} is not a column of batch headers")
 
     def _crc_ok(self) -> Mask:
-        """Batches of a run were verified."""
+        """Whether checksums match: the batches of a run have been verified, damages have a result."""
         right = np.ones(len(self._heads), np.bool_)
-        for place, damage in self._what.items():
+        for place, damage in self._damages.items():
             right[place] = damage.view is not None and damage.view.crc_matches
         return right
 
     def _problems(self, which: Ints) -> pa.Array:
-        if not self._what:
+        if not self._damages:
             return pa.nulls(len(which), pa.string())
-        told = np.full(len(self._heads), None, object)
-        for place, damage in self._what.items():
-            told[place] = damage.what
-        return pa.array(told[which], pa.string())
+        texts = np.full(len(self._heads), None, object)
+        for place, damage in self._damages.items():
+            texts[place] = damage.what
+        return pa.array(texts[which], pa.string())
 
     def _array(
         self, values: npt.NDArray[Any], valid: Mask | None, which: Ints, kind: pa.DataType
@@ -241,7 +243,7 @@ class Rows:
 
 
 def _heads(item: Item) -> npt.NDArray[Any]:
-    if isinstance(item, Run):
+    if isinstance(item, BatchRun):
         return item.heads
     if item.view is None:
         return _NO_HEADER
@@ -249,32 +251,35 @@ def _heads(item: Item) -> npt.NDArray[Any]:
 
 
 def _positions(item: Item) -> Ints:
-    if isinstance(item, Run):
+    if isinstance(item, BatchRun):
         return item.starts + item.origin
     return np.array([item.position], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """Where values lie in bytes: their first places, and those behind their last."""
+class ValueBounds:
+    """The bounds of values in a buffer: starts inclusive, ends exclusive."""
 
     data: bytes
     starts: Ints
     ends: Ints
 
-    def part(self, which: slice) -> Located:
-        return Located(self.data, self.starts[which], self.ends[which])
+    def part(self, which: slice) -> ValueBounds:
+        return ValueBounds(self.data, self.starts[which], self.ends[which])
 
 
-def joined(values: Sequence[bytes]) -> Located:
-    """Values one after the other."""
+def concatenated(values: Sequence[bytes]) -> ValueBounds:
+    """Values one after the other in a new buffer."""
     sizes = np.fromiter(map(len, values), np.int64, len(values))
     ends = np.cumsum(sizes)
-    return Located(b"".join(values), ends - sizes, ends)
+    return ValueBounds(b"".join(values), ends - sizes, ends)
 
 
-def plain_records(run: Run) -> tuple[Located, Mask]:
-    """The values of the data batches that are as Kafka writes them, and which of all these are."""
+def plain_records(run: BatchRun) -> tuple[ValueBounds, Mask]:
+    """The values of the plain data batches of a run, and which batches are plain.
+
+    A plain batch has the form in which Kafka writes metadata records: no keys, no headers.
+    """
     starts = run.starts + HEADER_SIZE
     ends = run.starts + PREFIX_SIZE + run.heads["length"]
     counts = run.heads["count"].astype(np.int64)
@@ -282,20 +287,20 @@ def plain_records(run: Run) -> tuple[Located, Mask]:
     if bulk.available():
         here = bulk.value_bounds(run.data, starts, ends, np.where(data, counts, 0))
         first, last = (np.frombuffer(places, np.int64) for places in here[:2])
-        return Located(run.data, first, last), np.frombuffer(here[2], np.bool_)
+        return ValueBounds(run.data, first, last), np.frombuffer(here[2], np.bool_)
     found: list[bytes] = []
     batches = zip(*(each.tolist() for each in (starts, ends, counts)), strict=True)
     for place, batch in enumerate(batches):
         read = plain_values(run.data, *batch) if data[place] else None
         data[place] = read is not None
         found += read or ()
-    return joined(found), data
+    return concatenated(found), data
 
 
-class Values:
+class RecordValues:
     """The values of many data records in one buffer."""
 
-    def __init__(self, located: Sequence[Located]) -> None:
+    def __init__(self, located: Sequence[ValueBounds]) -> None:
         pieces: list[bytes] = []
         shifts, size = [], 0
         for one in located:
@@ -323,14 +328,14 @@ class Values:
         return self.data[self.starts[place] - FRAME : self.ends[place]].tobytes()
 
     def kinds(self) -> Iterator[tuple[type[Message], int, Ints]]:
-        """(class, version, places) of records that can be walked, where there are many."""
+        """(class, version, indices) of large groups of records that `walk` can decode."""
         for code, count in zip(*np.unique(self._codes, return_counts=True), strict=True):
             known = _WALKED.get(int(code))
             if known is not None and count >= _MANY:
                 yield *known, np.flatnonzero(self._codes == code)
 
     def drop(self, passes: Callable[[str], bool]) -> Mask:
-        """Leave out the records of types whose name does not pass; true where that is so."""
+        """Leave out records of types whose name does not pass. Returns which were left out."""
         dropped = np.zeros(len(self._codes), np.bool_)
         for code in np.unique(self._codes).tolist():
             known = RECORD_TYPES.get(code >> 8)
@@ -340,7 +345,7 @@ class Values:
         return dropped
 
     def of_type(self, cls: type[Message]) -> Ints:
-        """The places of the records that say to be of this type."""
+        """The indices of the records whose frame has this type."""
         return np.flatnonzero(self._codes >> 8 == cls.schema.key)
 
 

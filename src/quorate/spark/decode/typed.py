@@ -5,9 +5,9 @@
 
     spark.read.format("quorate-metadata").option("view", "PartitionChangeRecord").load(path)
 
-The second way decodes the fields straight from the bytes, and is the quicker one. Names are those
-of Kafka's JSON. A field that the record's version lacks is null; a tagged field that was left out
-has its default. Records that could not be decoded are in the rows of the source alone.
+The second way decodes the fields directly from the bytes and is faster. Names are those of Kafka's
+JSON. A field that the version of the record lacks is null. A tagged field that was left out has its
+default. Only the rows of the source show records that could not be decoded.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ HEAD: Final = (
     *("cluster_id", "node_id", "file", "kind", "snapshot_offset", "snapshot_epoch"),
     *("offset", "epoch", "timestamp", "version"),
 )
-"""The columns of the source that stand before the fields."""
+"""The columns of the source before the fields of the record."""
 
 VIEWS: Final[Mapping[str, type[Message]]] = {cls.__name__: cls for cls in RECORD_TYPES.values()}
 """The names of the tables."""
 
 _RENAMED: Final = {"epoch": "brokerEpoch"}
-"""Where a field has the name of a column of the head: FenceBrokerRecord, UnfenceBrokerRecord."""
+"""Fields with the name of a HEAD column, in FenceBrokerRecord and UnfenceBrokerRecord."""
 _SPARK: Final[dict[pa.DataType, t.DataType]] = {
     pa.string(): t.StringType(),
     pa.int32(): t.IntegerType(),
@@ -62,7 +62,7 @@ _TYPES: Final[dict[str, t.DataType]] = {
 
 @cache
 def source_type() -> t.StructType:
-    """Spark's schema of the source's own rows."""
+    """The Spark schema of the rows of the source."""
     return t.StructType(
         [
             t.StructField(name, _SPARK[kind], metadata={"comment": COMMENTS[name]})
@@ -73,7 +73,7 @@ def source_type() -> t.StructType:
 
 @cache
 def fields_type(cls: type[Struct]) -> t.StructType:
-    """Spark's type of a record's fields, or of a struct's in it."""
+    """The Spark type of the fields of a record, or of a struct in it."""
     return t.StructType(
         [t.StructField(field.json_name, _type(field)) for field in cls.schema.fields]
     )
@@ -81,7 +81,7 @@ def fields_type(cls: type[Struct]) -> t.StructType:
 
 @cache
 def view_type(cls: type[Message]) -> t.StructType:
-    """Spark's schema of the table of a record type."""
+    """The Spark schema of the view of a record type."""
     head = [source_type()[name] for name in HEAD]
     body = [t.StructField(column_name(field), _type(field)) for field in cls.schema.fields]
     return t.StructType(head + body)
@@ -103,7 +103,7 @@ def _type(field: Field) -> t.DataType:
 
 
 def views(spark: SparkSession, frame: DataFrame) -> dict[str, DataFrame]:
-    """Make a temporary view of each record type from rows of the source; the views by name.
+    """Create a temporary view of each record type from rows of the source. Returns them by name.
 
     `frame` has the columns of HEAD, type, record and problem.
     """
@@ -114,7 +114,7 @@ def views(spark: SparkSession, frame: DataFrame) -> dict[str, DataFrame]:
 
 
 def view(frame: DataFrame, cls: type[Message]) -> DataFrame:
-    """The table of one record type, from rows of the source."""
+    """The view of one record type, from rows of the source."""
     from pyspark.sql import functions as f
 
     rows = frame.where((f.col("type") == cls.__name__) & f.col("problem").isNull())
@@ -123,7 +123,7 @@ def view(frame: DataFrame, cls: type[Message]) -> DataFrame:
 
 
 def _column(field: Field) -> Column:
-    """A field of `_record`; JSON leaves out tagged fields that say their default."""
+    """A field of `_record`. Kafka's JSON leaves out tagged fields with their default value."""
     from pyspark.sql import functions as f
 
     column = f.col(f"_record.{field.json_name}")
@@ -135,14 +135,14 @@ def _column(field: Field) -> Column:
 
 
 def plain(value: Any) -> Any:
-    """A value of a record as Arrow takes it: structs as mappings, uuids as text."""
+    """A value of a record in the form that Arrow takes: structs as mappings, uuids as text."""
     if isinstance(value, Struct):
         return {field.json_name: plain_field(value, field) for field in type(value).schema.fields}
     return value
 
 
 def plain_field(record: Struct, field: Field) -> Any:
-    """A field of a record as Arrow takes it."""
+    """A field of a record in the form that Arrow takes."""
     value = getattr(record, field.name)
     if field.type_name == "uuid":
         return uuid_to_text(value)

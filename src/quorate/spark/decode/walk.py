@@ -1,9 +1,14 @@
-"""Many metadata records of one type and version, taken apart all at once.
+"""Decodes many metadata records of one type and version at once.
 
-The declared fields are walked once, not once a record: at each step there is an array with the
-position of every record, and numpy reads the field at all of them. Records that are damaged, or
-that say something in an unusual way, are left to the codec; so are the few types with lists of
-structs.
+The walk visits each field of the message schema once, not once per record. At each step an array
+holds the position of every record, and numpy reads the field at all of them. The walk leaves to the
+codec: damaged records, unusual encodings (long varints, text that JSON escapes), and the few types
+with lists of structs.
+
+1. Read the untagged fields in the order of the schema, and advance the positions.
+2. Find the tagged fields of each record, whose number and order differ (`_tags`), and read them.
+3. Records that turned out unsound make columns of wrong lengths: repeat the walk without them,
+   until all that remain are sound. Almost always the first walk is the last.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from quorate.spark.decode.arrays import Bytes, Column, Ints, Lists, Mask, Number
 from quorate.wire.schema import NEW, Field, Message
 
 PADDING: Final = 64
-"""Bytes that must follow the last record in the buffer, so that no read passes its end."""
+"""Bytes behind the last record in the buffer, so that no read crosses its end."""
 
 _DTYPES: Final = {
     "bool": ">u1",
@@ -36,12 +41,12 @@ _ESCAPED[[*range(32), ord('"'), ord("\\")]] = True
 
 
 Places = dict[int | None, Ints]
-"""By tag: a place for each record."""
+"""By tag: a position for each record."""
 
 
 @cache
 def can_walk(cls: type[Message]) -> bool:
-    """True of the types without structs, floats, bytes or lists of strings in them."""
+    """Whether a type has no structs, floats, bytes or lists of strings."""
     fields = cls.schema.fields
     if fields and fields[0].tag is not None:
         return False
@@ -54,10 +59,10 @@ def can_walk(cls: type[Message]) -> bool:
 
 @dataclass(slots=True)
 class Walked:
-    """What the records say: the columns of those that are `sound`, by name of the field.
+    """The columns of the records that are `sound`, by field name.
 
-    Fields that the version lacks, or that were not needed, have no column. `sound` has a place for
-    every record.
+    A field that the version lacks, or that is not needed, has no column. `sound` has a value for
+    each record.
     """
 
     sound: Mask
@@ -72,10 +77,10 @@ def walk(
     ends: Ints,
     needed: Collection[str] | None = None,
 ) -> Walked:
-    """The fields of the records whose messages lie between `starts` and `ends` (exclusive) of data.
+    """The fields of the records whose messages are at [starts, ends) of `data`.
 
-    `data` has PADDING bytes more than the records need. Of fields that are not `needed` only the
-    bounds are looked at, and they have no column.
+    data: PADDING bytes longer than the records need
+    needed: the fields that get a column (None: all); of others the walk reads only the bounds
     """
     sound = np.ones(len(starts), np.bool_)
     while True:
@@ -87,7 +92,7 @@ def walk(
 
 
 class _Walk:
-    """One pass over the records; `ok` tells which of them were as they should be."""
+    """One pass over the records; `ok` says which of them are sound so far."""
 
     def __init__(self, data: Bytes, ends: Ints, needed: Collection[str] | None) -> None:
         self._bytes = data
@@ -105,7 +110,7 @@ class _Walk:
         return columns | self._tagged(cls.schema.tagged(version), version, at)
 
     def _tagged(self, fields: list[Field], version: int, at: Ints) -> dict[str, Column]:
-        """The tagged fields, and defaults where a record has not got them."""
+        """The tagged fields; their defaults in records without them."""
         places, ends = self._tags({one.tag for one in fields}, at)
         columns = {
             one.name: self._one_tagged(one, version, places.get(one.tag), ends.get(one.tag))
@@ -114,7 +119,10 @@ class _Walk:
         return {name: column for name, column in columns.items() if column is not None}
 
     def _tags(self, known: Collection[int | None], at: Ints) -> tuple[Places, Places]:
-        """Where the value of each tag begins and ends; -1 in records that have not got it."""
+        """Where the value of each tag begins and ends; -1 in records without it.
+
+        Each round reads the next tag of every record that has one left. Tags must ascend.
+        """
         places: Places = {}
         ends: Places = {}
         left, at = self._varint(at)
@@ -170,7 +178,7 @@ class _Walk:
         return self._needed is None or one.name in self._needed
 
     def _field(self, one: Field, version: int, at: Ints) -> tuple[Column | None, Ints]:
-        """The column of a field when it is needed, and the position behind it."""
+        """The column of a field, if needed, and the position behind the field."""
         needed = self._wants(one)
         if one.type_name in _DTYPES:
             return self._number(one.type_name, at, needed)
@@ -212,12 +220,12 @@ class _Walk:
         data = self._bytes[_runs(at, lengths, 1)]
         odd = _ESCAPED[data] | (data >= 0x80)
         if odd.any():
-            # what JSON escapes, and what may not be UTF-8, is left to the codec
+            # text that JSON escapes, or that may not be UTF-8, is left to the codec
             self.ok[np.repeat(np.arange(len(lengths)), lengths)[odd]] = False
         return Texts(lengths, data, valid), after
 
     def _varint(self, at: Ints) -> tuple[Ints, Ints]:
-        """Unsigned varints of one or two bytes; longer ones are left to the codec."""
+        """Unsigned varints of one or two bytes; records with longer ones are left to the codec."""
         first = self._bytes[at].astype(np.int64)
         long = first >= 0x80
         if not long.any():
@@ -228,7 +236,7 @@ class _Walk:
         return value, self._inside(at + 1 + long)
 
     def _inside(self, at: Ints) -> Ints:
-        """The positions; of records that they pass the end of, a harmless one."""
+        """The positions, limited to the buffer; a record whose end they cross is not sound."""
         self._check(at <= self._ends)
         return np.minimum(at, self._highest)
 
@@ -250,7 +258,7 @@ class _Walk:
 
 
 def _runs(starts: Ints, counts: Ints, width: int) -> Ints:
-    """The places of `counts` elements of this width from each of the starts on."""
+    """The positions of `counts` elements of this width from each of the starts on."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     shift = np.repeat(starts - (ends - counts) * width, counts)

@@ -1,7 +1,7 @@
-"""What is packed in archives, and the shelf from which every file is read.
+"""The members of tar and zip archives, and the readers of all files.
 
-Of a damaged archive the good part is told: the members before the damage, and of a member whatever
-can be unpacked.
+Of a damaged archive the good part is read: the members before the damage, and of a damaged member
+the bytes that can be unpacked.
 """
 
 from __future__ import annotations
@@ -18,33 +18,39 @@ from typing import Any, Final, Literal, Self
 from pyarrow import ArrowException
 
 from quorate.formats.files import DELETED_SUFFIX, parse_segment_name, parse_snapshot_name
-from quorate.spark.files.paths import File, PassingFault, SourceError, file_system
-from quorate.spark.files.scan import Garbled, Read
-from quorate.spark.files.zips import CutZip
+from quorate.spark.files.paths import SourceError, SourceFile, TransientError, file_system
+from quorate.spark.files.scan import GarbledFileError, Read
+from quorate.spark.files.zips import TruncatedZip
 
 _UNREADABLE: Final = (
     *(ArrowException, OSError, EOFError, KeyError, zlib.error, lzma.LZMAError),
     *(tarfile.TarError, zipfile.BadZipFile),
-    RuntimeError,  # what zipfile says of a member that is encrypted or packed in a way unknown
+    RuntimeError,  # zipfile raises it for a member that is encrypted or of an unknown method
 )
 _STEPS: Final = (65536, 64)
-"""Bytes that are unpacked at a time, and where that fails: fewer than a batch has."""
+"""Bytes that are unpacked at a time. Where the first fails, the second is smaller than a batch, so
+that every whole batch before the damage is read."""
 _BAD_CHECKSUM: Final = "Bad CRC-32"
-"""How zipfile begins what it says of a member whose last bytes it keeps back."""
+"""The beginning of zipfile's message for a member with a wrong checksum: it holds back the last
+bytes of such a member."""
 _END_MARK: Final = "end of file header"
-"""What tarfile calls the blocks of zeros that end an archive."""
+"""tarfile's message for the blocks of zeros at the end of an archive."""
 
 
-class UnsoundArchive(SourceError):
-    """What is in an archive can be told in part; names it, the reason and how far it was read."""
+class CorruptArchiveError(SourceError):
+    """An archive can be read in part only. Names the archive, the reason, and the last byte read."""
 
     def __init__(
-        self, archive: File, position: int, reason: object, found: Mapping[str, File] | None = None
+        self,
+        archive: SourceFile,
+        position: int,
+        reason: object,
+        found: Mapping[str, SourceFile] | None = None,
     ) -> None:
         self.archive = archive
         self.position = min(position, archive.size)
         self.found = found or {}
-        """The members before the damage, of which the last may be cut, by their full names."""
+        """The members before the damage by full name; the last may be truncated."""
         why = str(reason).partition("\n")[0].rstrip(":")
         super().__init__(
             f"{archive.path} is not a sound archive: {why} (read to byte {self.position} of "
@@ -52,40 +58,41 @@ class UnsoundArchive(SourceError):
         )
 
 
-class FileGone(PassingFault):
-    """A file was listed and is no more."""
+class FileGoneError(TransientError):
+    """A file that was listed is gone."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path}: it was there and is gone: the log was cleaned meanwhile, or moved; start "
-            "again, which goes on from what is there now"
+            f"{path}: the file was listed and is gone: the replica deleted or moved it meanwhile. "
+            "Start again: the job then reads what is there now"
         )
 
 
-class GarbledMember(SourceError, Garbled):
-    """A member of an archive that ends to make sense; names it and the reason."""
+class GarbledMemberError(SourceError, GarbledFileError):
+    """A member of an archive that cannot be unpacked further. Names the member and the reason."""
 
-    def __init__(self, member: File, reason: str) -> None:
+    def __init__(self, member: SourceFile, reason: str) -> None:
         super().__init__(f"{member.name}: {reason}")
         self.reason = reason
 
 
 class _Unpacker:
-    """Reads a packed member, of which whatever stands before is unpacked first: best in order."""
+    """Reads a compressed member. To read at a position, it unpacks all bytes before it."""
 
-    def __init__(self, file: File, stream: Any, open_anew: Callable[[], Any]) -> None:
+    def __init__(self, file: SourceFile, stream: Any, open_anew: Callable[[], Any]) -> None:
         self._file = file
         self._stream = stream
         self._open_anew = open_anew
         self._wrong: str | None = None
 
     def __call__(self, position: int, size: int) -> bytes:
-        """Fewer bytes before what cannot be unpacked; there, raises GarbledMember.
+        """The bytes at a position; fewer before bytes that cannot be unpacked.
 
-        So it does at the end of what could be unpacked, but has not the checksum of a zip's member.
+        Raises GarbledMemberError at a position that cannot be unpacked, and at the end of a member
+        whose bytes could all be unpacked but have a wrong checksum.
         """
         if self._wrong is not None and position >= self._file.size:
-            raise GarbledMember(self._file, self._wrong)
+            raise GarbledMemberError(self._file, self._wrong)
         wanted = max(min(size, self._file.size - position), 0)
         found = bytearray()
         for step in _STEPS:
@@ -96,18 +103,22 @@ class _Unpacker:
                 return bytes(found)
             except _UNREADABLE as error:
                 problem = error
-                self._stream = self._open_anew()  # behind an error it is in no state to go on
+                self._stream = self._open_anew()  # a stream cannot go on after an error
                 if str(error).startswith(_BAD_CHECKSUM):
-                    self._wrong = f"all could be unpacked, but not as it was packed: {error}"
-                    self._stream._expected_crc = None  # batches have checksums of their own
+                    self._wrong = (
+                        f"all bytes could be unpacked, but differ from the packed ones: {error}"
+                    )
+                    # Read on without the checksum: each batch has its own, so the reader still
+                    # finds the damaged ones.
+                    self._stream._expected_crc = None
         if not found:
             why = f"cannot be unpacked from byte {position} on: {problem}"
-            raise GarbledMember(self._file, why)
+            raise GarbledMemberError(self._file, why)
         return bytes(found)
 
 
-class Shelf:
-    """Reads files; keeps the file or archive open that was read last. Close it in the end."""
+class FileReaders:
+    """Makes readers of files; keeps the last file or archive open. A context manager."""
 
     def __init__(self) -> None:
         self._path: str | None = None
@@ -115,39 +126,39 @@ class Shelf:
         self._base: Any = None
         self._archive: tarfile.TarFile | zipfile.ZipFile | None = None
 
-    def __enter__(self) -> Shelf:
+    def __enter__(self) -> FileReaders:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def read_small(self, file: File) -> bytes:
-        """All bytes of a file; raises SourceError."""
+    def read_small(self, file: SourceFile) -> bytes:
+        """All bytes of a file. Raises SourceError."""
         read = self.reader(file)
         found = read(0, file.size)
-        read(file.size, 0)  # where a wrong checksum is told
+        read(file.size, 0)  # raises for a member with a wrong checksum
         return found
 
-    def reader(self, file: File) -> Read:
-        """The function that reads parts of the file; it and this raise SourceError.
+    def reader(self, file: SourceFile) -> Read:
+        """The function that reads parts of a file. Both raise SourceError.
 
-        What is packed is read up to where it makes no sense, then GarbledMember is raised.
+        The function raises GarbledMemberError where a compressed member cannot be unpacked.
         """
-        with _told(file.name):
+        with _as_source_errors(file.name):
             stream = self._stream(file)
         if not file.seekable:
             return _Unpacker(file, stream, lambda: self._stream(file))
         shift = file.start or 0
 
         def read(position: int, size: int) -> bytes:
-            with _told(file.name):
+            with _as_source_errors(file.name):
                 stream.seek(shift + position)
                 data: bytes = stream.read(max(min(size, file.size - position), 0))
                 return data
 
         return read
 
-    def _stream(self, file: File) -> Any:
+    def _stream(self, file: SourceFile) -> Any:
         if self._path != file.path:
             self._open.close()
             self._archive = None
@@ -169,9 +180,11 @@ class Shelf:
 
 
 def _opened(path: str) -> Any:
-    """The file, or what is left of it; raises FileGone, and what the file system raises.
+    """The open file. Raises FileGoneError, and the errors of the file system.
 
-    Kafka takes a file out of a log by another name, and a minute later from the disk.
+    Kafka deletes a file of a log in two steps: it renames the file (`.deleted`), and removes it
+    a minute later (internal.metadata.delete.delay.millis). So a file that was just listed may have
+    that name.
     """
     system, inner, _ = file_system(path)
     try:
@@ -179,12 +192,12 @@ def _opened(path: str) -> Any:
     except FileNotFoundError:
         with suppress(FileNotFoundError):
             return system.open_input_file(inner + DELETED_SUFFIX)
-    raise FileGone(path)
+    raise FileGoneError(path)
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
-    """Errors of reading, said of this file."""
+def _as_source_errors(name: str) -> Iterator[None]:
+    """Raise errors of reading as SourceError that names this file."""
     try:
         yield
     except _UNREADABLE as error:
@@ -196,13 +209,13 @@ def _archive(path: str, base: Any) -> tarfile.TarFile | zipfile.ZipFile:
         try:
             return zipfile.ZipFile(base)
         except zipfile.BadZipFile as error:
-            return CutZip(base, error)
+            return TruncatedZip(base, error)
     mode: Literal["r:", "r:*"] = "r:" if _is_plain_tar(path) else "r:*"
-    return tarfile.open(fileobj=base, mode=mode, tarinfo=_Header)
+    return tarfile.open(fileobj=base, mode=mode, tarinfo=_CheckedTarInfo)
 
 
-class _Header(tarfile.TarInfo):
-    """Tells damage from the end of an archive: tarfile stops in silence at either."""
+class _CheckedTarInfo(tarfile.TarInfo):
+    """Raises on damage: tarfile stops without an error there, as at the end of an archive."""
 
     @classmethod
     def fromtarfile(cls, tar: tarfile.TarFile) -> Self:
@@ -211,27 +224,29 @@ class _Header(tarfile.TarInfo):
         except tarfile.HeaderError as error:
             if str(error) == _END_MARK:
                 raise
-            raise tarfile.ReadError(f"{error} where a member or the end mark should be") from None
+            raise tarfile.ReadError(
+                f"{error} where a member or the end of the archive should be"
+            ) from None
 
 
 def _is_plain_tar(path: str) -> bool:
     return path.lower().endswith(".tar")
 
 
-def members(archive: File) -> dict[str, File]:
-    """The files in an archive by their full names; raises UnsoundArchive.
+def archive_members(archive: SourceFile) -> dict[str, SourceFile]:
+    """The files in an archive by full name. Raises CorruptArchiveError.
 
-    Of a compressed tar everything is read for it.
+    To list a compressed tar, all of it is unpacked.
     """
     path = archive.path
     system, inner, _ = file_system(path)
     problem: Exception | None = None
-    with _told(path), system.open_input_file(inner) as base:
+    with _as_source_errors(path), system.open_input_file(inner) as base:
         try:
             with _archive(path, base) as opened:
                 if isinstance(opened, zipfile.ZipFile):
                     found = list(_zip_members(path, opened))
-                    if isinstance(opened, CutZip):
+                    if isinstance(opened, TruncatedZip):
                         problem = opened.problem
                         base.seek(opened.reached)
                 else:
@@ -240,15 +255,15 @@ def members(archive: File) -> dict[str, File]:
                         problem = _unsound_end(opened)
                     found = list(_tar_members(archive, there, whole=problem is None))
         except _UNREADABLE as error:
-            raise UnsoundArchive(archive, base.tell(), error) from None
+            raise CorruptArchiveError(archive, base.tell(), error) from None
         by_name = {file.name: file for file in found}
         if problem is not None:
-            raise UnsoundArchive(archive, base.tell(), problem, by_name)
+            raise CorruptArchiveError(archive, base.tell(), problem, by_name)
     return by_name
 
 
 def _headers(archive: tarfile.TarFile) -> tuple[dict[str, tarfile.TarInfo], Exception | None]:
-    """The members by their names, and why those that follow cannot be told."""
+    """The members by name, and the error that ended the list, if any."""
     found: dict[str, tarfile.TarInfo] = {}
     try:
         for member in archive:
@@ -259,7 +274,7 @@ def _headers(archive: tarfile.TarFile) -> tuple[dict[str, tarfile.TarInfo], Exce
 
 
 def _unsound_end(archive: tarfile.TarFile) -> Exception | None:
-    """What is wrong behind the last member, where gzip and xz keep their checksums."""
+    """The error behind the last member, where gzip and xz keep their checksums; None: no error."""
     try:
         while archive.fileobj is not None and archive.fileobj.read(1 << 16):
             pass
@@ -268,16 +283,16 @@ def _unsound_end(archive: tarfile.TarFile) -> Exception | None:
     return None
 
 
-def _zip_members(path: str, archive: zipfile.ZipFile) -> Iterator[File]:
+def _zip_members(path: str, archive: zipfile.ZipFile) -> Iterator[SourceFile]:
     for member in archive.infolist():
         if not member.is_dir():
-            yield File(path, member.file_size, member.filename)
+            yield SourceFile(path, member.file_size, member.filename)
 
 
 def _tar_members(
-    archive: File, there: Mapping[str, tarfile.TarInfo], *, whole: bool
-) -> Iterator[File]:
-    """Plain files, and links to them: backups of many days share what did not change."""
+    archive: SourceFile, there: Mapping[str, tarfile.TarInfo], *, whole: bool
+) -> Iterator[SourceFile]:
+    """Plain files, and links to them: incremental backups link files that did not change."""
     path = archive.path
     for name, member in there.items():
         plain = _linked(there, member)
@@ -287,24 +302,24 @@ def _tar_members(
                 raise SourceError(f"{path}!{name}: a link to {link}, which is not in the archive")
         elif plain.isfile() and _is_plain_tar(path) and plain.sparse is None:
             left = max(archive.size - plain.offset_data, 0)
-            yield File(path, min(plain.size, left), member.name, plain.offset_data)
+            yield SourceFile(path, min(plain.size, left), member.name, plain.offset_data)
         elif plain.isfile():
-            yield File(path, plain.size, member.name)
+            yield SourceFile(path, plain.size, member.name)
 
 
 def _tar_member(archive: tarfile.TarFile, name: str) -> tarfile.TarInfo:
-    """What this member is or leads to, also where a later one is damaged; raises KeyError."""
+    """The member or the one that it links to, also when a later one is damaged. Raises KeyError."""
     there, _ = _headers(archive)
     found = _linked(there, there[posixpath.normpath(name)])
     if found is None:
-        raise KeyError(f"{name} leads nowhere")
+        raise KeyError(f"{name} links to no member")
     return found
 
 
 def _linked(
     there: Mapping[str, tarfile.TarInfo], member: tarfile.TarInfo
 ) -> tarfile.TarInfo | None:
-    """What a member is or leads to by links; None when that is not there."""
+    """The member, or the one that its links lead to; None when that is missing."""
     seen = set()
     found: tarfile.TarInfo | None = member
     while found is not None and (found.islnk() or found.issym()):

@@ -1,4 +1,4 @@
-"""Metadata logs in a tree of files: which directories hold one, and of which node and cluster."""
+"""Which directories of a tree hold a metadata log, and of which node and cluster."""
 
 from __future__ import annotations
 
@@ -20,73 +20,77 @@ from quorate.formats.files import (
 )
 from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
 from quorate.spark.files.paths import (
-    File,
     SourceError,
+    SourceFile,
     by_directory,
     is_archive,
     parent,
     split,
 )
 
-ReadSmall = Callable[[File], bytes]
+ReadSmall = Callable[[SourceFile], bytes]
 
 UNKNOWN_CLUSTER: Final = "unknown"
 UNKNOWN_NODE: Final = -1
-UNFOUNDED: Final = "the log starts at offset"
-"""How `LogDirectory.unfounded` begins."""
-PACKED_TWICE: Final = (
-    "an archive in an archive, which is not looked into: unpack the outer one, and give the "
-    "directory"
+UNKNOWN_START: Final = "the log starts at offset"
+"""How `LogDirectory.unknown_start` begins."""
+NESTED_ARCHIVE: Final = (
+    "an archive in an archive is not read: unpack the outer archive and give its directory"
 )
 _OTHER_TOPIC: Final = re.compile(r"(.+)-\d+(\.[0-9a-f]{32}-(delete|future|stray))?")
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """One replica's `__cluster_metadata-0`, or a single file of it."""
+    """The `__cluster_metadata-0` directory of one replica, or a single file of it."""
 
     path: str
     cluster_id: str
     node_id: int
-    segments: tuple[tuple[int, File], ...]
+    segments: tuple[tuple[int, SourceFile], ...]
     """(base offset, file), ascending."""
-    snapshots: tuple[tuple[OffsetAndEpoch, File], ...]
-    """Ascending."""
+    snapshots: tuple[tuple[OffsetAndEpoch, SourceFile], ...]
+    """(end offset and epoch, file), ascending."""
     problem: str | None = None
-    """Why meta.properties beside it could not be read, so that its cluster is not known."""
+    """Why meta.properties could not be read, so that the cluster is not known."""
     complete: bool = True
-    """False of a single file, of whose neighbours nothing is known."""
-    packed: bool = False
-    """An archive in an archive: nothing is read of it, and only the problem is to be told."""
+    """False for a single file: what else its directory holds is not known."""
+    nested: bool = False
+    """An archive in an archive: it is not read, only its problem is reported."""
+    directory_id: Uuid | None = None
 
     @property
-    def unfounded(self) -> str | None:
-        """Why the state at the log's start is not known; None when it is."""
+    def unknown_start(self) -> str | None:
+        """Why the state at the start of the log is not known; None when it is."""
         if not self.complete or not self.segments:
             return None
         start = self.segments[0][0]
         if start == 0 or any(found.offset >= start for found, _ in self.snapshots):
             return None
         return (
-            f"{UNFOUNDED} {start} and no snapshot of {start} or later stands beside "
-            "it: the state before it is not known. Copy the .checkpoint files too"
+            f"{UNKNOWN_START} {start} and there is no snapshot of {start} or later: the state before "
+            "it is not known. Copy the .checkpoint files too"
         )
 
 
 def log_directories(
-    files: Mapping[str, File], read_small: ReadSmall, *, bare: bool = False
+    files: Mapping[str, SourceFile], read_small: ReadSmall, *, include_empty: bool = False
 ) -> tuple[list[LogDirectory], list[str]]:
-    """The metadata logs among these files, and why other directories with segments are not one.
+    """The metadata logs among these files, and why other directories with segments are none.
 
-    `bare`: also directories that should hold one, but have neither segment nor snapshot, or whose
-    partition.metadata is of another topic.
+    include_empty: also directories that should hold a metadata log but have neither segment nor
+        snapshot, or whose partition.metadata is of another topic
     """
     folders = by_directory(files)
     logs, refusals = [], []
     for path, names in folders.items():
-        if not any(_is_data(name) for name in names) and not (bare and _is_bare(path, names)):
+        if not any(_is_data(name) for name in names) and not (
+            include_empty and _should_hold_log(path, names)
+        ):
             continue
-        claims = bare and _is_bare(path, names)  # whatever partition.metadata says: audited too
+        claims = include_empty and _should_hold_log(
+            path, names
+        )  # whatever partition.metadata says: audited too
         refusal = None if claims else _refusal(path, names, read_small)
         if refusal is not None:
             refusals.append(refusal)
@@ -96,8 +100,8 @@ def log_directories(
     return logs, refusals
 
 
-def single_file(file: File, beside: File | None, read_small: ReadSmall) -> LogDirectory:
-    """A segment or a snapshot on its own; raises SourceError when its name is of neither."""
+def single_file(file: SourceFile, beside: SourceFile | None, read_small: ReadSmall) -> LogDirectory:
+    """A single segment or snapshot. Raises SourceError when its name is of neither."""
     folder, name = split(file.name)
     if not _is_data(name):
         raise SourceError(
@@ -108,14 +112,14 @@ def single_file(file: File, beside: File | None, read_small: ReadSmall) -> LogDi
     return replace(log, complete=False)
 
 
-def packed_twice(files: Mapping[str, File]) -> list[LogDirectory]:
-    """What stands for the archives among the members of an archive."""
+def nested_archives(files: Mapping[str, SourceFile]) -> list[LogDirectory]:
+    """A LogDirectory with a problem for each archive among the members of an archive."""
     return [
         LogDirectory(
             *(name, UNKNOWN_CLUSTER, UNKNOWN_NODE, ((0, file),), ()),
-            problem=f"{name}: {PACKED_TWICE}",
+            problem=f"{name}: {NESTED_ARCHIVE}",
             complete=False,
-            packed=True,
+            nested=True,
         )
         for name, file in files.items()
         if file.member is not None and is_archive(name)
@@ -123,7 +127,7 @@ def packed_twice(files: Mapping[str, File]) -> list[LogDirectory]:
 
 
 def _directory(
-    path: str, names: Mapping[str, File], beside: File | None, read_small: ReadSmall
+    path: str, names: Mapping[str, SourceFile], beside: SourceFile | None, read_small: ReadSmall
 ) -> LogDirectory:
     meta, problem = MetaProperties(version=0), None
     if beside is not None:
@@ -144,6 +148,7 @@ def _directory(
         tuple(sorted(segments, key=lambda found: found[0])),
         tuple(sorted(snapshots, key=lambda found: found[0])),
         problem,
+        directory_id=meta.directory_id,
     )
 
 
@@ -151,19 +156,19 @@ def _is_data(name: str) -> bool:
     return parse_segment_name(name) is not None or parse_snapshot_name(name) is not None
 
 
-def _is_bare(path: str, names: Mapping[str, File]) -> bool:
+def _should_hold_log(path: str, names: Mapping[str, SourceFile]) -> bool:
     return QUORUM_STATE in names or split(path.rstrip("/"))[1] == PARTITION_DIRECTORY
 
 
-def _refusal(path: str, names: Mapping[str, File], read_small: ReadSmall) -> str | None:
-    """Why a directory with segments is not one of the metadata log; None when it is one."""
+def _refusal(path: str, names: Mapping[str, SourceFile], read_small: ReadSmall) -> str | None:
+    """Why a directory with segments is no metadata log; None when it is one."""
     folder = split(path.rstrip("/"))[1]
     if PARTITION_METADATA in names:
         file = names[PARTITION_METADATA]
         try:
             topic_id: Uuid | None = decode_partition_metadata(read_small(file), file.name)
         except FormatError:
-            topic_id = None  # the name decides
+            topic_id = None  # damaged: the name of the directory decides
         if topic_id == METADATA_TOPIC_ID:
             return None
         if topic_id is not None:

@@ -1,4 +1,4 @@
-"""Files wherever they are: local, in an object store, inside a tar or zip archive.
+"""Files by path or URI: local, in an object store, inside a tar or zip archive.
 
 A path is a local one or a URI of a file system that PyArrow knows: `file`, `s3` (also written `s3a`
 or `s3n`), `gs`, `abfss`, `hdfs`. Credentials and endpoints come from the environment, under the
@@ -42,46 +42,46 @@ _BUCKETS: Final = {
     **dict.fromkeys(("abfs", "abfss"), _AZURE),
     **dict.fromkeys(("gs", "gcs"), _GOOGLE),
 }
-"""Stores that have buckets, and what to do when one refuses."""
+"""Stores that have buckets, and what to do when one refuses access."""
 _REFUSED: Final = ("ACCESS_DENIED", "HTTP status 403", "Forbidden", "redential")
 _REQUEST: Final = re.compile(r"\s*\(Request ID: [^)]*\)")
 
 
 class SourceError(FormatError):
-    """What was asked for is not there or is not a metadata log; names file and reason."""
+    """The requested source is missing, or is no metadata log. Names the file and the reason."""
 
     exit_code = 2
 
 
-class PassingFault(SourceError):
-    """What was to be read is not there just now; who starts again goes on from what is there then.
+class TransientError(SourceError):
+    """The source is missing at this moment: the caller can start again.
 
-    Nobody has asked for a wrong thing: hence the exit code of a job that could not be done.
+    The request was right, hence the exit code of a job that failed, not that of wrong usage.
     """
 
     exit_code = 70
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """A file, or a member of an archive, that workers can open on their own."""
+class SourceFile:
+    """A file, or a member of an archive. Tasks open it by themselves."""
 
     path: str
     size: int
     member: str | None = None
     start: int | None = None
-    """Where a member stands in an archive that is not compressed."""
+    """The first byte of a member in an archive that is not compressed."""
 
     @property
     def name(self) -> str:
-        """As it is shown."""
+        """The name in messages and in the column `file`."""
         if self.member is None:
             return self.path
         return f"{self.path}!{posixpath.normpath(self.member)}"
 
     @property
     def seekable(self) -> bool:
-        """True when a part of it can be read without what stands before."""
+        """Whether a part of it can be read without the bytes before."""
         return self.member is None or self.start is not None
 
 
@@ -90,10 +90,10 @@ def is_archive(path: str) -> bool:
 
 
 def file_system(path: str) -> tuple[FileSystem, str, str]:
-    """The file system of a path, the path in it, and what stands before that in a URI.
+    """The file system of a path, the path in it, and the part of a URI before that path.
 
-    Of a store with buckets the file system is that of the bucket.
-    Raises SourceError for a scheme that is not known or whose libraries are missing.
+    In a store with buckets, the file system is that of the bucket.
+    Raises SourceError for an unknown scheme, and for one whose libraries are missing.
     """
     scheme, found, rest = path.partition("://")
     if not found:
@@ -106,7 +106,7 @@ def file_system(path: str) -> tuple[FileSystem, str, str]:
     uri = f"{_SAME.get(scheme, scheme)}://{authority}/"
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if uri.startswith("s3:") and region:
-        uri += f"?region={region}"  # else the bucket is asked for it, each time
+        uri += f"?region={region}"  # without it, PyArrow asks the bucket each time
     try:
         system, base = FileSystem.from_uri(uri)
     except (ArrowException, OSError, ValueError) as error:
@@ -119,12 +119,12 @@ def file_system(path: str) -> tuple[FileSystem, str, str]:
 
 
 def _explained(scheme: str, error: Exception) -> str:
-    """What an error of a file system means, and what to do."""
+    """The text of an error of a file system, and what to do."""
     text = _REQUEST.sub("", str(error)).strip().partition("\n")[0]
     if "Unrecognized filesystem" in text:
         return (
-            f"'{scheme}' is no file system that is known: a local path, or a URI of file, s3 (also "
-            "s3a, s3n), gs, abfss, hdfs"
+            f"'{scheme}' is no known file system: give a local path, or a URI of file, s3 (also s3a, "
+            "s3n), gs, abfss, hdfs"
         )
     if "Unable to load libjvm" in text or "Unable to load libhdfs" in text:
         return f"{text}: HDFS needs JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob)"
@@ -136,16 +136,16 @@ def _explained(scheme: str, error: Exception) -> str:
 
 
 def file_path(path: str) -> str:
-    """The path as files are named by: a local one is made absolute."""
+    """The path in the form of SourceFile.path: a local one becomes absolute."""
     _, inner, authority = file_system(path)
     return authority + inner
 
 
 def expand(pattern: str) -> list[str]:
-    """The paths that a pattern (`*`, `?`, `[...]` within a name) stands for, sorted.
+    """The paths that match a pattern (`*`, `?`, `[...]` within a name), sorted.
 
-    `**` stands for any number of directories, also none. A path that is there stands for itself.
-    Raises SourceError when there is none.
+    `**` matches any number of directories, also none. A path that exists matches itself.
+    Raises SourceError when no path matches.
     """
     if not pattern:
         raise SourceError("a path is empty: is a variable not set?")
@@ -167,12 +167,12 @@ def expand(pattern: str) -> list[str]:
 
 
 def _matching(system: FileSystem, root: str, parts: Sequence[str]) -> list[str]:
-    """The paths below a directory whose names match these, one after the other."""
+    """The paths below a directory whose names match these parts, level by level."""
     found = [root]
     for number, part in enumerate(parts, 1):
         last = number == len(parts)
         if part == _ANY_DEPTH:
-            if not last:  # what stands below a directory is read anyway
+            if not last:  # as the last part it adds nothing: directories are read recursively
                 found += [path for one in found for path in _directories(system, one)]
             continue
         found = [
@@ -186,13 +186,13 @@ def _matching(system: FileSystem, root: str, parts: Sequence[str]) -> list[str]:
 
 
 def _directories(system: FileSystem, root: str) -> list[str]:
-    """Those below one, at any depth."""
+    """The directories below a directory, at any depth."""
     infos = _infos(system, root, recursive=True)
     return [info.path for info in infos if info.type == FileType.Directory]
 
 
 def _infos(system: FileSystem, root: str, *, recursive: bool = False) -> list[FileInfo]:
-    """What is in a directory; nothing where there is none."""
+    """The entries of a directory; none when it does not exist."""
     selector = FileSelector(root, allow_not_found=True, recursive=recursive)
     try:
         found: list[FileInfo] = system.get_file_info(selector)
@@ -205,10 +205,10 @@ def _scheme(path: str) -> str:
     return path.partition("://")[0] if "://" in path else ""
 
 
-def list_files(path: str) -> tuple[bool, dict[str, File]]:
-    """Whether the path is a directory, and the files below it by their full paths.
+def list_files(path: str) -> tuple[bool, dict[str, SourceFile]]:
+    """Whether the path is a directory, and the files below it by full path.
 
-    Raises SourceError when there is nothing there, or it may not be read.
+    Raises SourceError when the path does not exist or may not be read.
     """
     system, inner, authority = file_system(path)
     try:
@@ -216,7 +216,7 @@ def list_files(path: str) -> tuple[bool, dict[str, File]]:
         if info.type == FileType.NotFound:
             raise SourceError(f"{path}: {_missing(path, system)}")
         if info.type == FileType.File:
-            return False, {authority + inner: File(authority + inner, info.size)}
+            return False, {authority + inner: SourceFile(authority + inner, info.size)}
         if info.type == FileType.Unknown:
             raise SourceError(
                 f"{path}: neither a file nor a directory, but a device, pipe or socket"
@@ -227,13 +227,16 @@ def list_files(path: str) -> tuple[bool, dict[str, File]]:
     except (ArrowException, OSError) as error:
         raise SourceError(f"{path}: {_explained(_scheme(path), error)}") from None
     files = (found for found in infos if found.type == FileType.File)
-    return True, {authority + file.path: File(authority + file.path, file.size) for file in files}
+    return True, {
+        authority + file.path: SourceFile(authority + file.path, file.size) for file in files
+    }
 
 
-def _tree(root: str, authority: str) -> Iterator[File]:
-    """The files below a local directory, each once: by links only those that no other way leads to.
+def _tree(root: str, authority: str) -> Iterator[SourceFile]:
+    """The files below a local directory, each once.
 
-    What is gone before it is looked at is left out.
+    Symbolic links are followed last, so that a file is named by its real path where it has one
+    below the directory. A file that is deleted during the walk is left out.
     """
     seen: set[str] = set()
     waiting = deque([(root, os.path.realpath(root))])
@@ -250,7 +253,7 @@ def _tree(root: str, authority: str) -> Iterator[File]:
         try:
             found = os.stat(path)
             if stat.S_ISREG(found.st_mode):
-                yield File(authority + path, found.st_size)
+                yield SourceFile(authority + path, found.st_size)
             if not stat.S_ISDIR(found.st_mode):
                 continue
             with os.scandir(path) as entries:
@@ -264,15 +267,15 @@ def _tree(root: str, authority: str) -> Iterator[File]:
 
 
 def _missing(path: str, system: FileSystem) -> str:
-    """What is not there: the file, or the whole bucket."""
+    """What is missing: the file or the whole bucket."""
     if _scheme(path) in _BUCKETS and system.get_file_info("").type == FileType.NotFound:
-        return "there is no such bucket, or these credentials do not show it"
+        return "there is no such bucket, or these credentials may not see it"
     return "there is no such file or directory"
 
 
-def by_directory(files: Mapping[str, File]) -> dict[str, dict[str, File]]:
-    """Files by the directory that they stand in, then by their names."""
-    found: dict[str, dict[str, File]] = {}
+def by_directory(files: Mapping[str, SourceFile]) -> dict[str, dict[str, SourceFile]]:
+    """Files by directory, then by name."""
+    found: dict[str, dict[str, SourceFile]] = {}
     for path in sorted(files):
         folder, name = split(path)
         found.setdefault(folder, {})[name] = files[path]
@@ -280,7 +283,7 @@ def by_directory(files: Mapping[str, File]) -> dict[str, dict[str, File]]:
 
 
 def split(path: str) -> tuple[str, str]:
-    """Directory and name; the top of an archive is `archive!`."""
+    """Directory and name of a path; the root of an archive is `archive!`."""
     archive, mark, member = path.rpartition("!")
     folder, name = posixpath.split(member)
     return (f"{archive}{mark}{folder}", name)

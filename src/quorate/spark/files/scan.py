@@ -1,8 +1,14 @@
-"""Batches of a file, one after the other, over whatever is damaged between them.
+"""The batches of a file in order, and the damage between them.
 
-A file can be read in ranges by several workers: a batch belongs to the range that its first byte
-lies in, and damage to the range in which the last sound batch before it ended. So every byte is
-told of exactly once, wherever the ranges are cut.
+Several tasks can read ranges of one file. A batch belongs to the range that holds its first byte.
+Damage belongs to the range in which the valid batch before it ends. So each byte is reported
+exactly once, wherever the ranges are cut.
+
+How a task reads its range:
+
+1. In a range that does not begin at byte 0, find the first valid batch (`next_sound`).
+2. Verify batches one after the other (`run`), many of one piece of the file at a time.
+3. At a batch that is not valid, decide why (`at`), and search the next valid one (`_measured`).
 """
 
 from __future__ import annotations
@@ -24,15 +30,16 @@ from quorate.formats.batch import (
     batch_size,
     read_batch,
 )
-from quorate.formats.errors import BatchError, FormatError, IncompleteBatch
+from quorate.formats.errors import BatchError, FormatError, IncompleteBatchError
 
 Read = Callable[[int, int], bytes]
-"""`read(position, size)`: the bytes there, fewer at the file's end; may raise Garbled."""
+"""`read(position, size)`: the bytes there, fewer at the end of the file. May raise
+GarbledFileError."""
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 PIECE_SIZE: Final = 1024 * 1024
-"""Bytes that are read at a time: about as many records as are decoded at a time."""
+"""Bytes that are read at a time: they hold about as many records as are decoded at a time."""
 HEADER: Final = np.dtype(
     [
         *(("base_offset", ">i8"), ("length", ">i4"), ("epoch", ">i4"), ("magic", "i1")),
@@ -51,15 +58,16 @@ _LIKELY: Final = re.compile(rb"(?=\0\0.{6}\0.{3}[\0-\x7f].{3}\x02.{4}\0[\0\x20]\
 """Where a batch may begin: offset below 2^48, length below 16 MiB, format 2, plain attributes."""
 _LARGEST: Final = 1 << 24
 _OFFSETS: Final = 1 << 48
-"""What no log reaches; a checksum does not cover the offset."""
+"""No log reaches this offset. The checksum of a batch does not cover its base offset, so a damaged
+one shows only here and as a gap."""
 TORN: Final = "damaged length or torn tail"
-"""How damage is told that a crash while writing may have left at the end of a file."""
+"""Names damage at the end of a file that a crash while writing may have left."""
 _BLOCK: Final = 512
-"""The least that a disk writes."""
+"""Bytes of the smallest block that a disk writes."""
 
 
-class Garbled(FormatError):
-    """Bytes of an archive that cannot be unpacked: what was packed is damaged, not the disk."""
+class GarbledFileError(FormatError):
+    """Bytes of an archive that cannot be unpacked: the archive is damaged, not the disk."""
 
     reason: str
     """Without the file's name."""
@@ -67,7 +75,7 @@ class Garbled(FormatError):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes that are no sound batch."""
+    """Bytes that are no valid batch."""
 
     position: int
     size: int
@@ -77,8 +85,8 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """Sound batches, verified, in one piece of the file."""
+class BatchRun:
+    """Valid batches that follow each other in one piece of the file."""
 
     data: bytes
     origin: int
@@ -86,7 +94,7 @@ class Run:
     starts: Ints
     """Where each batch begins in `data`."""
     heads: npt.NDArray[Any]
-    """Of HEADER, one for each batch."""
+    """The header of each batch, of type HEADER."""
 
     @property
     def position(self) -> int:
@@ -105,9 +113,9 @@ class Run:
     def records(self) -> int:
         return int(self.heads["count"].sum(dtype=np.int64))
 
-    def part(self, which: slice | Mask) -> Run:
+    def part(self, which: slice | Mask) -> BatchRun:
         """Some of the batches."""
-        return Run(self.data, self.origin, self.starts[which], self.heads[which])
+        return BatchRun(self.data, self.origin, self.starts[which], self.heads[which])
 
     def view(self, place: int) -> BatchView:
         """One of the batches."""
@@ -117,7 +125,7 @@ class Run:
 def scan(
     read: Read, size: int, start: int = 0, end: int | None = None
 ) -> Iterator[BatchView | Damage]:
-    """As runs, with the batches one by one."""
+    """As `runs`, with the batches one by one."""
     for found in runs(read, size, start, end):
         if isinstance(found, Damage):
             yield found
@@ -125,12 +133,15 @@ def scan(
             yield from map(found.view, range(len(found.starts)))
 
 
-def runs(read: Read, size: int, start: int = 0, end: int | None = None) -> Iterator[Run | Damage]:
-    """The sound batches that begin in the range [start, end), and the damage between them.
+def runs(
+    read: Read, size: int, start: int = 0, end: int | None = None
+) -> Iterator[BatchRun | Damage]:
+    """The valid batches that begin in the range [start, end), and the damage between them.
 
-    `size` is that of the file, `end` by default too. Damage is told up to the next sound batch,
-    also where that lies beyond `end`, and to the end of the file from where it cannot be unpacked.
-    What is wrong with the file as a whole is told at its end.
+    size: of the file; `end` is by default the same
+
+    Damage extends to the next valid batch, also beyond `end`. Where bytes cannot be unpacked, it
+    extends to the end of the file. A wrong checksum of the whole file is reported at its end.
     """
     position = start
     try:
@@ -139,11 +150,11 @@ def runs(read: Read, size: int, start: int = 0, end: int | None = None) -> Itera
             position = found.position + found.size
         if position >= size:
             read(size, 0)
-    except Garbled as error:
+    except GarbledFileError as error:
         yield Damage(position, size - position, error.reason)
 
 
-def _runs(read: Read, size: int, start: int, end: int | None) -> Iterator[Run | Damage]:
+def _runs(read: Read, size: int, start: int, end: int | None) -> Iterator[BatchRun | Damage]:
     window = _Window(read, size)
     end = size if end is None else min(end, size)
     position = start if start == 0 else window.next_sound(start)
@@ -167,13 +178,18 @@ def _runs(read: Read, size: int, start: int, end: int | None) -> Iterator[Run | 
             yield _measured(window, found)
 
 
-def _run_of(data: bytes, origin: int, starts: list[int]) -> Run:
+def _run_of(data: bytes, origin: int, starts: list[int]) -> BatchRun:
     heads = b"".join([data[start : start + HEADER_SIZE] for start in starts])
-    return Run(data, origin, np.array(starts, np.int64), np.frombuffer(heads, HEADER))
+    return BatchRun(data, origin, np.array(starts, np.int64), np.frombuffer(heads, HEADER))
 
 
 def _measured(window: _Window, damage: Damage) -> Damage:
-    """The damage up to where the next sound batch begins."""
+    """The damage, extended to where the next valid batch begins.
+
+    1. A batch with a plausible length that is followed by a valid one: only that batch is damaged.
+    2. Zeros up to the end of the file: a crash left blocks unwritten (a torn tail).
+    3. Otherwise its length cannot be trusted: search the next valid batch.
+    """
     after = damage.position + damage.size
     if damage.view is not None and after < window.size and window.is_sound(after):
         return damage
@@ -190,14 +206,14 @@ def _measured(window: _Window, damage: Damage) -> Damage:
 
 
 def _is_zeroed(window: _Window, damage: Damage) -> bool:
-    """True when nothing but zeros follows a part of one batch: blocks never written to a disk."""
+    """Whether only zeros follow a part of one batch: blocks that never reached the disk."""
     batch = HEADER_SIZE if damage.view is None else damage.size
     last_block = max(window.size - _BLOCK, damage.position)
     return window.is_zero_from(min(damage.position + batch, last_block))
 
 
 class _Window:
-    """A piece of the file, read anew where something else is asked for."""
+    """A piece of the file in memory; another one is read on demand."""
 
     def __init__(self, read: Read, size: int) -> None:
         self.size = size
@@ -205,10 +221,10 @@ class _Window:
         self._start = 0
         self._bytes = b""
 
-    def run(self, position: int, end: int) -> Run | None:
-        """The sound batches from `position` on that begin before `end`, as far as they are here.
+    def run(self, position: int, end: int) -> BatchRun | None:
+        """The valid batches from `position` on that begin before `end`, within one piece.
 
-        None when there is not one: it is damaged, or larger than a piece.
+        None when the first of them is damaged, or larger than a piece.
         """
         found = self._run(position, end)
         if found is None and self._start != position:
@@ -216,7 +232,7 @@ class _Window:
             found = self._run(position, end)
         return found
 
-    def _run(self, position: int, end: int) -> Run | None:
+    def _run(self, position: int, end: int) -> BatchRun | None:
         data, origin = self._bytes, self._start
         if not origin <= position < origin + len(data):
             return None
@@ -241,14 +257,16 @@ class _Window:
         return run.part(slice(int(odd[0]))) if odd[0] else None
 
     def at(self, position: int) -> BatchView | Damage:
-        """The batch that begins there; damage of unknown size, or of that of the batch."""
+        """The batch at a position; else damage, of the size of the batch where that is known."""
         view = None
         try:
             view = self._batch(position)
             view.verify()
             if view.base_offset >= _OFFSETS:
-                raise BatchError(f"offset {view.base_offset} is more than a log reaches", position)
-        except IncompleteBatch as error:
+                raise BatchError(
+                    f"offset {view.base_offset} is more than a log can reach", position
+                )
+        except IncompleteBatchError as error:
             return Damage(position, self.size - position, f"{TORN}: {error}")
         except BatchError as error:
             size = 1 if view is None else view.size
@@ -259,19 +277,22 @@ class _Window:
         return isinstance(self.at(position), BatchView)
 
     def next_sound(self, position: int) -> int:
-        """Where the first sound batch at `position` or later begins, else the file's size."""
+        """The position of the first valid batch at `position` or later; else the size of the file.
+
+        `_LIKELY` finds candidates fast; a checksum decides.
+        """
         while self.size - position >= HEADER_SIZE:
             data = self._piece(position, min(PIECE_SIZE, self.size - position))
             for match in _LIKELY.finditer(data):
                 at = position + match.start()
                 if self.is_sound(at):
                     return at
-            # a header may lie across the end of the piece
+            # a header may cross the end of the piece
             position += max(len(data) - HEADER_SIZE + 1, 1)
         return self.size
 
     def is_zero_from(self, position: int) -> bool:
-        """True when there are only zeros up to the end of the file."""
+        """Whether there are only zeros up to the end of the file."""
         if any(self._read(self.size - 1, 1)):
             return False
         while position < self.size:
@@ -288,7 +309,9 @@ class _Window:
             return read_batch(prefix, 0, position)  # raises
         left = self.size - position
         if size > left:
-            raise IncompleteBatch(f"a batch of {size} bytes, of which {left} are there", position)
+            raise IncompleteBatchError(
+                f"a batch of {size} bytes, of which the file has {left}", position
+            )
         if size > _LARGEST:
             raise BatchError(f"length {size} is more than a batch may have", position)
         return read_batch(self._piece(position, size), 0, position)
@@ -306,7 +329,7 @@ class _Window:
 
 
 def _plain(heads: npt.NDArray[Any]) -> Mask:
-    """Which of these may stand in a metadata log, as `at` judges."""
+    """Which of these headers a metadata log may have: the same rules as in `at`."""
     return np.asarray(
         (heads["magic"] == 2)
         & (heads["attributes"] & ~CONTROL == 0)
@@ -318,8 +341,10 @@ def _plain(heads: npt.NDArray[Any]) -> Mask:
     )
 
 
-def bad_piece(file: str | None, position: int | None, offset: int | None, problem: str) -> str:
-    """A piece that cannot be read, in words: where it stands, and why."""
+def located_problem(
+    file: str | None, position: int | None, offset: int | None, problem: str
+) -> str:
+    """The text of a problem with its file, byte and offset."""
     byte = "" if position is None else f", byte {position}"
     record = "" if offset is None else f", offset {offset}"
     return f"{file}{byte}{record}: {problem}"

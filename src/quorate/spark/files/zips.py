@@ -1,8 +1,9 @@
-"""Zips whose directory, which stands at their end, is lost: what the headers before members tell.
+"""Zip archives without their central directory, for example truncated copies.
 
-So of a copy that was cut off. Layout: PKWARE's APPNOTE, 4.3.7 (local file header) and 4.3.9 (data
-descriptor). A member of which no header tells the length has it in its descriptor; where it is
-deflated its own end shows that, else nothing behind it can be found.
+The central directory stands at the end of a zip. Without it, the members are found by their local
+headers. Layout: PKWARE's APPNOTE, 4.3.7 (local file header) and 4.3.9 (data descriptor). A header
+may leave the length to the data descriptor behind the member. A deflated member marks its own end;
+behind a stored member without a length nothing can be found.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ _DESCRIPTOR_SIZE: Final = 24
 """At most."""
 _NONE: Final = b"PK\x05\x06" + bytes(18)
 """A zip that is empty."""
-_ENCRYPTED, _TOLD_LATER, _UTF8 = 0x1, 0x8, 0x800
+_ENCRYPTED, _HAS_DESCRIPTOR, _UTF8 = 0x1, 0x8, 0x800
 """Flags of a member."""
 _WIDE: Final = 0xFFFFFFFF
-"""In the place of a length that is told by the extra field of ZIP64, which has this number: 1."""
+"""Stands for a length that is in the ZIP64 extra field (header id 1)."""
 _STEP: Final = 1 << 16
 
 
-class CutZip(zipfile.ZipFile):
-    """The members of a zip without its directory; the last may be cut."""
+class TruncatedZip(zipfile.ZipFile):
+    """The members of a zip without its central directory; the last may be truncated."""
 
     def __init__(self, base: Any, problem: zipfile.BadZipFile) -> None:
-        """Raises the problem where there is no member."""
+        """Raises `problem` when there is no member."""
         super().__init__(io.BytesIO(_NONE))
         self.fp = base
         found, self.reached = _members(base)
@@ -40,17 +41,17 @@ class CutZip(zipfile.ZipFile):
             raise problem
         self.filelist = found
         self.NameToInfo = {member.filename: member for member in found}
-        self.problem = zipfile.BadZipFile(f"its directory is lost: {problem}")
+        self.problem = zipfile.BadZipFile(f"its central directory is lost: {problem}")
 
 
 def _members(base: Any) -> tuple[list[zipfile.ZipInfo], int]:
-    """What is told from the first byte on without a gap, and the byte where that ends."""
+    """The members from the first byte on without a gap, and the byte where they end."""
     size, at = base.seek(0, io.SEEK_END), 0
     found: list[zipfile.ZipInfo] = []
     while at < size and (read := _member(base, at)) is not None:
         member, start = read
         whole = True
-        if member.flag_bits & _TOLD_LATER and not member.flag_bits & _ENCRYPTED:
+        if member.flag_bits & _HAS_DESCRIPTOR and not member.flag_bits & _ENCRYPTED:
             if member.compress_type != zipfile.ZIP_DEFLATED:
                 break
             whole, at = _measured(base, member, start)
@@ -63,9 +64,9 @@ def _members(base: Any) -> tuple[list[zipfile.ZipInfo], int]:
 
 
 def _member(base: Any, at: int) -> tuple[zipfile.ZipInfo, int] | None:
-    """The member whose header stands here, and where its bytes begin; None where it is not whole.
+    """The member whose header is at a byte, and where its data begins; None: no whole header.
 
-    What the header leaves to the descriptor is 0.
+    Lengths that the header leaves to the data descriptor are 0.
     """
     base.seek(at)
     head = base.read(_HEADER.size)
@@ -88,7 +89,7 @@ def _member(base: Any, at: int) -> tuple[zipfile.ZipInfo, int] | None:
 
 
 def _wide(extra: bytes) -> Iterator[int]:
-    """The lengths of more than 4 GiB."""
+    """The lengths in the ZIP64 extra field, for members of 4 GiB and more."""
     while len(extra) >= 4:
         kind, size = struct.unpack_from("<2H", extra)
         if kind == 1:
@@ -97,9 +98,9 @@ def _wide(extra: bytes) -> Iterator[int]:
 
 
 def _measured(base: Any, member: zipfile.ZipInfo, start: int) -> tuple[bool, int]:
-    """Unpack a member that ends where its own bytes say so, and fill in what was found.
+    """Unpack a deflated member to find its end, and set its lengths and checksum.
 
-    Whether it was whole, descriptor and all, and where it ends.
+    Returns whether the member and its data descriptor are whole, and the byte where they end.
     """
     unpack, crc, plain, packed = zlib.decompressobj(-zlib.MAX_WBITS), 0, 0, 0
     base.seek(start)
@@ -115,22 +116,23 @@ def _measured(base: Any, member: zipfile.ZipInfo, start: int) -> tuple[bool, int
         packed += len(some) - len(unpack.unused_data)
     member.CRC, member.file_size, member.compress_size = crc, plain, packed
     if not sound:
-        member.file_size += 1  # whoever reads on to there is told what is wrong
+        member.file_size += 1  # a reader that gets to this byte gets the error
     if not (sound and unpack.eof):
         return False, start + packed
     base.seek(start + packed)
-    told = base.read(_DESCRIPTOR_SIZE)
+    descriptor = base.read(_DESCRIPTOR_SIZE)
     layouts = ("<3I", "<I2Q") if max(plain, packed) < _WIDE else ("<I2Q",)
     for mark in (_DESCRIPTOR, b""):
         for layout in layouts:
             wanted = mark + struct.pack(layout, crc, packed, plain)
-            if told.startswith(wanted):
+            if descriptor.startswith(wanted):
                 return True, start + packed + len(wanted)
     return False, start + packed
 
 
 def _up_to_garbage(unpack: Any, packed: bytes) -> Iterator[bytes]:
-    """What can be unpacked of these bytes."""
+    """The bytes that can be unpacked before the error: byte by byte, since zlib gives none of a
+    call that fails."""
     try:
         for byte in packed:
             yield unpack.decompress(bytes((byte,)))

@@ -1,8 +1,8 @@
-"""Questions about the past, answered from a warehouse.
+"""Questions about the history of clusters, answered from a warehouse.
 
 timetravel  the state of a cluster at an offset or an instant
-views       ready SQL views for what people ask
-job         one question, asked as the command does
+views       SQL views for common questions
+job         one question, as the command asks it
 """
 
 from __future__ import annotations

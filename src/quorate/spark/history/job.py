@@ -1,4 +1,4 @@
-"""The job that answers questions about the past, from the tables of a warehouse."""
+"""The job that answers a question from the tables of a warehouse."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
 from quorate.spark.history.views import NAMES, VIEWS, register_views
-from quorate.spark.session import active, beside
-from quorate.spark.tables.store import NoWarehouse
+from quorate.spark.session import active, isolated_session
+from quorate.spark.tables.store import NoWarehouseError
 from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:
@@ -25,15 +25,17 @@ _JSON: Final = {
     "dateFormat": "yyyy-MM-dd",
     "ignoreNullFields": "false",
 }
-_SAID: Final = re.compile(r"(\[[A-Z][A-Z0-9_.]+\] .{0,2000}?) SQLSTATE: (\w\w)\w{3}", re.DOTALL)
-"""What Spark says of an error of its own, wherever it stands among what Java says."""
-_OF_THE_QUESTION: Final = ("21", "22", "42", "P0")
-"""Classes of SQLSTATE (SQL:2016, 24.1) that are the mistake of who asked: cardinality, data, syntax
-or names, raised on purpose."""
+_SPARK_ERROR: Final = re.compile(
+    r"(\[[A-Z][A-Z0-9_.]+\] .{0,2000}?) SQLSTATE: (\w\w)\w{3}", re.DOTALL
+)
+"""An error message of Spark itself, anywhere within a Java stack trace."""
+_QUESTION_SQLSTATES: Final = ("21", "22", "42", "P0")
+"""Classes of SQLSTATE (SQL:2016, 24.1) that the question causes: cardinality, data, syntax or names,
+and errors raised by the query itself."""
 
 
-class NoSuchQuestion(QuorateError):
-    """There is no view of this name, or the SQL is no query or cannot be answered."""
+class UnknownQuestionError(QuorateError):
+    """There is no view of this name, or the SQL is no query, or it fails."""
 
     exit_code = 2
 
@@ -48,60 +50,65 @@ def history(
     order_by: str | None = None,
     table_format: str = "delta",
 ) -> DataFrame:
-    """The answer to a question: a view of `views.VIEWS`, or any SQL query over tables and views.
+    """The answer to a question: a view of `views.VIEWS`, a table, or an SQL query over them.
 
-    The SQL is that of a session of its own (`session.beside`): times without a zone are UTC. Of the
-    warehouse it has the tables and views that this call names, and no others.
+    The SQL is that of a session of its own (`session.isolated_session`): times without a zone are UTC. It has
+    only the tables and views of the warehouse that this call names.
 
-    cluster, where, order_by: as of `narrowed`
+    cluster, where, order_by: as for `narrow`
 
-    Raises NoSuchQuestion, and NoWarehouse where nothing was taken in yet.
+    Raises UnknownQuestionError, and NoWarehouseError where nothing was ingested yet.
     """
     store = open_store(warehouse, table_format)
     store.recover()
     if store.last_run() == 0:
-        raise NoWarehouse(warehouse)
+        raise NoWarehouseError(warehouse)
     if question not in NAMES and re.fullmatch(r"[\w-]+", question.strip()):
         tables = [name for name in NAMES if name not in VIEWS]
-        raise NoSuchQuestion(
-            f"there is no '{question}'; there are the questions {', '.join(VIEWS)} and the tables "
+        raise UnknownQuestionError(
+            f"there is no '{question}'; the questions are {', '.join(VIEWS)}, and the tables "
             f"{', '.join(tables)}"
         )
-    own = beside(spark)
+    own = isolated_session(spark)
     with active(own):
         register_views(own, store, " ".join((question, where or "", order_by or "")))
     if question in NAMES:
         answer = own.table(question)
     else:
-        with understood():
+        with question_errors():
             answer = own.sql(_query(own, question))
-    return narrowed(answer, cluster, where, order_by)
+    return narrow(answer, cluster, where, order_by)
 
 
 def _query(spark: SparkSession, question: str) -> str:
-    """The question, if it is a query: nothing that changes anything. Raises NoSuchQuestion."""
+    """The question as SQL. Raises UnknownQuestionError where it is no query."""
     from pyspark.errors import ParseException
 
     query = question.rstrip("; \n\t")
     parser = spark._jsparkSession.sessionState().sqlParser()
     parser.parsePlan(query)
     try:
-        parser.parsePlan(f"WITH asked AS (\n{query}\n) SELECT * FROM asked")  # a query alone fits
+        parser.parsePlan(
+            f"WITH asked AS (\n{query}\n) SELECT * FROM asked"
+        )  # only a query is valid in WITH
     except ParseException:
-        raise NoSuchQuestion(
-            f"'{question}' is no question: only a query is (SELECT, WITH, FROM, VALUES)"
+        raise UnknownQuestionError(
+            f"'{question}' is no query: a query begins with SELECT, WITH, FROM or VALUES"
         ) from None
     return query
 
 
-def narrowed(
+def narrow(
     answer: DataFrame,
     cluster: str | None = None,
     where: str | None = None,
     order_by: str | None = None,
 ) -> DataFrame:
-    """Of one cluster, under a condition, sorted (both in SQL). Raises NoSuchQuestion."""
-    with understood():
+    """The rows of one cluster, with a condition and an order (both SQL).
+
+    Raises UnknownQuestionError.
+    """
+    with question_errors():
         if cluster is not None:
             answer = answer.where(answer["cluster_id"] == cluster)
         if where:
@@ -113,18 +120,18 @@ def narrowed(
 
 
 def json_rows(answer: DataFrame, limit: int | None = None) -> Iterator[str]:
-    """The rows of any data frame as JSON texts, one partition after another; or the first `limit`.
+    """The rows of a data frame as JSON, one partition after another; or the first `limit`.
 
     Times are ISO-8601 in UTC to the millisecond, whatever zone session and machine have; bytes are
-    base64, numbers that JSON does not know are texts (`"Infinity"`, `"NaN"`). Raises NoSuchQuestion
+    base64, numbers that JSON does not have are strings (`"Infinity"`, `"NaN"`). Raises UnknownQuestionError
     for two columns of one name, and where the SQL behind it cannot be answered.
     """
     from pyspark.sql import functions as F
 
     for name, count in Counter(answer.columns).items():
         if count > 1:
-            raise NoSuchQuestion(f"two columns are called '{name}': tell them apart by AS")
-    with understood():
+            raise UnknownQuestionError(f"two columns are called '{name}': rename one with AS")
+    with question_errors():
         texts = answer.select(F.to_json(F.struct("*"), _JSON))
         rows = texts.toLocalIterator(True) if limit is None else iter(texts.take(limit))
         for row in rows:
@@ -132,17 +139,17 @@ def json_rows(answer: DataFrame, limit: int | None = None) -> Iterator[str]:
 
 
 @contextmanager
-def understood(where: str = "") -> Iterator[None]:
-    """SQL that cannot be is the mistake of who asked, `where` it is. Raises NoSuchQuestion."""
+def question_errors(where: str = "") -> Iterator[None]:
+    """Raise UnknownQuestionError for errors that the SQL causes; `where` precedes the message."""
     from pyspark.errors import AnalysisException, ParseException
 
     try:
         yield
     except (AnalysisException, ParseException) as error:
-        said = next((line for line in str(error).splitlines() if line.strip()), "")
-        raise NoSuchQuestion(where + said) from None
+        first_line = next((line for line in str(error).splitlines() if line.strip()), "")
+        raise UnknownQuestionError(where + first_line) from None
     except Exception as error:
-        found = _SAID.search(str(error))
-        if found is None or found[2] not in _OF_THE_QUESTION or "PATH_NOT_FOUND" in found[1]:
+        found = _SPARK_ERROR.search(str(error))
+        if found is None or found[2] not in _QUESTION_SQLSTATES or "PATH_NOT_FOUND" in found[1]:
             raise
-        raise NoSuchQuestion(where + " ".join(found[1].split())) from None
+        raise UnknownQuestionError(where + " ".join(found[1].split())) from None

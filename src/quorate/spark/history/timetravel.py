@@ -1,10 +1,10 @@
-"""What a cluster looked like then: the state at an offset or an instant, out of gold.
+"""The state of a cluster at an offset or an instant, from the gold tables.
 
     state_at(spark, store, "partitions", cluster_id, offset=1234)
     state_at(spark, store, "brokers", cluster_id, instant=datetime(2026, 11, 17, 9, tzinfo=UTC))
 
-The state at an offset is that after its record; at an instant, that after all records up to the
-first whose time is later. Both are what a replay of the log to there gives.
+The state at an offset is that after its record. The state at an instant is that after all records
+before the first one with a later time. Both equal a replay of the log up to there.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
-from quorate.spark.tables.control import Progress, load_progress
+from quorate.spark.tables.control import ClusterProgress, load_progress
 from quorate.spark.tables.files import safe_name
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import VALIDITY
 from quorate.spark.tables.lineage import covered
 from quorate.spark.tables.read import read_files, read_table
-from quorate.spark.tables.store import Store, Stored
+from quorate.spark.tables.store import StoredFile, TableStore
 from quorate.spark.tables.versions import CURRENT
 
 if TYPE_CHECKING:
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class NoSuchState(QuorateError):
-    """The warehouse does not know the state that was asked for."""
+class UnknownStateError(QuorateError):
+    """The warehouse does not have the requested state."""
 
     exit_code = 2
 
 
 def state_at(
     spark: SparkSession,
-    store: Store,
+    store: TableStore,
     kind: str,
     cluster_id: str,
     *,
     offset: int | None = None,
     instant: datetime | None = None,
 ) -> DataFrame:
-    """The things of a kind (a gold table's name) at an offset or an instant; by default now.
+    """The objects of a kind (the name of a gold table) at an offset or an instant; default: now.
 
-    Raises NoSuchState for an unknown kind or cluster, and outside what the warehouse holds.
+    Raises UnknownStateError for an unknown kind or cluster, and outside the ingested range.
     """
     if kind not in KINDS:
-        raise NoSuchState(f"there is no kind '{kind}'; there are {', '.join(KINDS)}")
+        raise UnknownStateError(f"there is no kind '{kind}'; the kinds are {', '.join(KINDS)}")
     known = load_progress(store).get(cluster_id)
     if known is None or known.applied_end is None:
-        raise NoSuchState(f"{store.root}: nothing is known of the state of cluster '{cluster_id}'")
+        raise UnknownStateError(f"{store.root}: it has no state of cluster '{cluster_id}'")
     if instant is not None:
         if offset is not None:
-            raise NoSuchState("ask for an offset or for an instant, not for both")
+            raise UnknownStateError("give an offset or an instant, not both")
         offset = _offset_at(spark, store, known, instant)
     elif offset is None:
         offset = known.applied_end - 1
@@ -69,18 +69,20 @@ def state_at(
     return rows.drop(*(name for name, _ in VALIDITY if name != "valid_from_offset"))
 
 
-def offset_at(spark: SparkSession, store: Store, cluster_id: str, instant: datetime) -> int:
-    """The last offset whose record, and all before it, were written up to an instant.
+def offset_at(spark: SparkSession, store: TableStore, cluster_id: str, instant: datetime) -> int:
+    """The last offset before the first record with a time later than an instant.
 
-    In a hole of the log, behind which the state goes on from a snapshot, it is the first offset
-    that is missing, or the last one where the snapshot is not of later than the instant.
-    An instant without a zone is one of UTC, whatever the session's zone is.
-    Raises NoSuchState when the log at hand begins later.
+    In a hole of the log, after which the state continues from a snapshot, it is the first missing
+    offset, or the last one if the snapshot is not later than the instant.
+    An instant without a zone is UTC, whatever the session's zone is.
+    Raises UnknownStateError when the log in the warehouse begins later.
     """
     return _offset_at(spark, store, load_progress(store)[cluster_id], instant)
 
 
-def _offset_at(spark: SparkSession, store: Store, known: Progress, instant: datetime) -> int:
+def _offset_at(
+    spark: SparkSession, store: TableStore, known: ClusterProgress, instant: datetime
+) -> int:
     from pyspark.sql import functions as F
 
     cluster_id = known.cluster_id
@@ -95,17 +97,20 @@ def _offset_at(spark: SparkSession, store: Store, known: Progress, instant: date
     last = -1 if found is None or found[0] is None else int(found[0])
     for start, stop in known.unknown:
         if start - 1 <= last < stop:
-            told = _since(spark, store, cluster_id, stop)
-            if told is not None and told <= since:
+            loaded = _snapshot_time(spark, store, cluster_id, stop)
+            # the snapshot after the hole is not later: its state holds at the instant
+            if loaded is not None and loaded <= since:
                 return stop
             last = max(last, start) if last >= 0 else last
     if last < 0:
-        raise NoSuchState(f"cluster '{cluster_id}': the log at hand begins after {instant}")
+        raise UnknownStateError(f"cluster '{cluster_id}': the ingested log begins after {instant}")
     return last
 
 
-def _since(spark: SparkSession, store: Store, cluster_id: str, offset: int) -> timedelta | None:
-    """Since when (from 1970 on) the state at this offset, the end of a hole, is known to hold."""
+def _snapshot_time(
+    spark: SparkSession, store: TableStore, cluster_id: str, offset: int
+) -> timedelta | None:
+    """The time (since 1970) of the snapshot loaded at this offset, the end of a hole; None without one."""
     from pyspark.sql import functions as F
 
     cluster = safe_name(cluster_id) + "/"
@@ -118,39 +123,44 @@ def _since(spark: SparkSession, store: Store, cluster_id: str, offset: int) -> t
     return timedelta(microseconds=found[0])
 
 
-def log_ends(store: Store, cluster_id: str) -> datetime:
-    """When the last record that is at hand was written."""
+def log_ends(store: TableStore, cluster_id: str) -> datetime:
+    """The time of the last record in the warehouse, UTC."""
     return _EPOCH + timedelta(microseconds=load_progress(store)[cluster_id].last_time)
 
 
-def current(spark: SparkSession, store: Store, kind: str, files: Sequence[Stored]) -> DataFrame:
-    """The things of a kind as of now, in every cluster; reads nothing of the history.
+def current(
+    spark: SparkSession, store: TableStore, kind: str, files: Sequence[StoredFile]
+) -> DataFrame:
+    """The current objects of a kind, in every cluster; reads no files of the history.
 
-    files: all that the table of the kind has now
+    files: the current files of the table
     """
     now = [file for file in files if file.path.startswith(CURRENT + "/")]
     rows = read_files(spark, store, kind, now)
     return rows.drop("is_current", "valid_to_offset", "valid_to_time")
 
 
-def _state_end(known: Progress) -> int:
-    """Exclusive. What a transaction has that has not ended changes nothing yet (KIP-868)."""
+def _state_end(known: ClusterProgress) -> int:
+    """The end (exclusive) of the known state.
+
+    Records of a transaction that has not ended do not change it (KIP-868), so it includes them.
+    """
     end = known.applied_end or 0
     if known.open_transaction != end:
         return end
     return next((stop for start, stop in covered(known.spans) if start <= end < stop), end)
 
 
-def _check(known: Progress, offset: int) -> None:
+def _check(known: ClusterProgress, offset: int) -> None:
     end = _state_end(known)
     if offset >= end:
-        raise NoSuchState(
-            f"cluster '{known.cluster_id}': offset {offset} is not applied yet, the state has come "
-            f"to {end - 1}"
+        raise UnknownStateError(
+            f"cluster '{known.cluster_id}': offset {offset} is not applied yet; the state is that "
+            f"of offset {end - 1}"
         )
     for start, stop in known.unknown:
         if start <= offset < stop:
-            raise NoSuchState(
+            raise UnknownStateError(
                 f"cluster '{known.cluster_id}': the state between offsets {start} and {stop - 1} "
-                "is not known: that part of the log was not there"
+                "is unknown: that part of the log is missing"
             )

@@ -18,7 +18,7 @@ from quorate.spark.history.timetravel import current
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.read import read_files
-from quorate.spark.tables.store import Store
+from quorate.spark.tables.store import TableStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _WORD: Final = re.compile(r"\w+")
 
 
-class View(NamedTuple):
+class QuestionView(NamedTuple):
     """A question, and the SQL over the tables that answers it."""
 
     question: str
@@ -38,18 +38,18 @@ _HOLES: Final = """holes AS (
                    transform(from_json(unknown, 'array<array<bigint>>'), hole -> hole[1]) AS ends
             FROM clusters
         )"""
-"""Where the log goes on after a part that was not there: what holds at such an offset is known from
-a snapshot, and when within the hole it began, or the one before it ended, is not."""
+"""The ends of holes, where the log continues after a missing part. A snapshot has the state at such
+an offset, but not when within the hole a version began or the one before it ended."""
 
-LULL_MS: Final = 15_000
-"""A storm of shrinks ends where none comes for longer. Kafka's leaders look for followers that lag
-every replica.lag.time.max.ms / 2 (`ReplicaManager`; 15 s by default), so of one broker that hangs
-no two leaders tell further apart; one that dies leaves all ISRs at once."""
+STORM_GAP_MS: Final = 15_000
+"""A storm of shrinks ends when no other follows within this time. Kafka's leaders check for lagging
+followers every replica.lag.time.max.ms / 2 (`ReplicaManager`; 15 s by default), so all leaders shrink
+the ISRs of one hanging broker within it. A broker that dies leaves all ISRs at once."""
 STORM_PARTITIONS: Final = 5
-"""Fewer partitions are no storm: a follower that lags, a reassignment, a topic of its own."""
+"""Fewer partitions are no storm: they may come from one lagging follower or a reassignment."""
 
-VIEWS: Final[dict[str, View]] = {
-    "leader_timeline": View(
+VIEWS: Final[dict[str, QuestionView]] = {
+    "leader_timeline": QuestionView(
         "Who led each partition, since when, for how long, and why did that begin?",
         f"""
         WITH {_HOLES}, runs AS (
@@ -85,11 +85,11 @@ VIEWS: Final[dict[str, View]] = {
          AND from_json(c.after, 'leader_epoch int').leader_epoch = t.leader_epoch
         """,
     ),
-    "isr_shrink_storms": View(
+    "isr_shrink_storms": QuestionView(
         "When did ISRs of many partitions shrink together, and which brokers left them?",
         f"""
         WITH shrinks AS (
-            SELECT *, CASE WHEN unix_millis(time) - lag(unix_millis(time)) OVER w <= {LULL_MS}
+            SELECT *, CASE WHEN unix_millis(time) - lag(unix_millis(time)) OVER w <= {STORM_GAP_MS}
                            THEN 0 ELSE 1 END AS begins
             FROM changes WHERE event = 'isr shrunk'
             WINDOW w AS (PARTITION BY cluster_id ORDER BY offset, topic_id, partition)
@@ -110,7 +110,7 @@ VIEWS: Final[dict[str, View]] = {
         HAVING count(DISTINCT topic_id, partition) >= {STORM_PARTITIONS}
         """,
     ),
-    "election_causes": View(
+    "election_causes": QuestionView(
         "Why did partitions get new leaders, day by day?",
         """
         SELECT cluster_id, day, cause, count(*) AS elections,
@@ -121,7 +121,7 @@ VIEWS: Final[dict[str, View]] = {
         GROUP BY cluster_id, day, cause
         """,
     ),
-    "broker_flapping": View(
+    "broker_flapping": QuestionView(
         "Which brokers came and went, how often within an hour, and how long were they fenced?",
         f"""
         WITH {_HOLES}, steps AS (
@@ -165,7 +165,7 @@ VIEWS: Final[dict[str, View]] = {
         SELECT * FROM counts LEFT JOIN fences USING (cluster_id, broker_id, hour)
         """,
     ),
-    "config_drift": View(
+    "config_drift": QuestionView(
         "Which configs of things that several clusters have differ between them?",
         """
         WITH known AS (SELECT DISTINCT cluster_id FROM clusters),
@@ -193,7 +193,7 @@ VIEWS: Final[dict[str, View]] = {
         HAVING count(DISTINCT coalesce(concat('=', value), 'not set')) > 1
         """,
     ),
-    "topics_created_and_deleted": View(
+    "topics_created_and_deleted": QuestionView(
         "Which topics were created and deleted, and how long did they live?",
         f"""
         WITH {_HOLES}, seen AS (
@@ -212,7 +212,7 @@ VIEWS: Final[dict[str, View]] = {
         FROM seen
         """,
     ),
-    "voter_changes": View(
+    "voter_changes": QuestionView(
         "Which voters were added, removed and updated, under which controller?",
         """
         SELECT c.cluster_id, c.time, c.offset, c.epoch, c.event, c.node_id AS voter_id,
@@ -223,7 +223,7 @@ VIEWS: Final[dict[str, View]] = {
         WHERE c.event IN ('voter added', 'voter removed', 'voter updated')
         """,
     ),
-    "controller_failovers": View(
+    "controller_failovers": QuestionView(
         "When did the active controller change, and how long had nothing been written before?",
         """
         WITH steady AS (
@@ -263,20 +263,21 @@ VIEWS: Final[dict[str, View]] = {
 
 
 NAMES: Final = (*TABLES, *(f"{kind}_now" for kind in KINDS), *VIEWS)
-"""Of all that `register_views` makes known."""
+"""The names that `register_views` defines."""
 
 
-def register_views(spark: SparkSession, store: Store, sql: str | None = None) -> list[str]:
-    """Make the tables and the views of a warehouse known to SQL in this session; their names.
+def register_views(spark: SparkSession, store: TableStore, sql: str | None = None) -> list[str]:
+    """Define the tables and views of a warehouse for SQL in this session; returns their names.
 
-    sql: only those that may be meant in this text, which takes less time
+    sql: define only those that this text may use, which takes less time
     """
-    wanted = set(NAMES) if sql is None else _meant(sql)
+    wanted = set(NAMES) if sql is None else _names_in(sql)
     for table in TABLES:
         now = f"{table}_now"
         if wanted.isdisjoint((table, now)):
             continue
-        files = store.files(table)  # once: what holds now is of the same moment as its history
+        # listed once, so that the current rows and the history are of the same run
+        files = store.files(table)
         if table in wanted:
             read_files(spark, store, table, files).createOrReplaceTempView(table)
         if now in wanted:
@@ -287,10 +288,10 @@ def register_views(spark: SparkSession, store: Store, sql: str | None = None) ->
     return [name for name in NAMES if name in wanted]
 
 
-def _meant(sql: str) -> set[str]:
-    """The names among the words of the text, and what their own SQL needs; some too many."""
+def _names_in(sql: str) -> set[str]:
+    """The names that occur in the text, and those that their own SQL needs; perhaps too many."""
     words = set(_WORD.findall(sql.lower()))
     if "identifier" in words:
-        return set(NAMES)  # IDENTIFIER('lo' || 'g'): a name is whatever the text works out
+        return set(NAMES)  # IDENTIFIER('lo' || 'g') computes a name
     found = words.intersection(NAMES)
-    return found.union(*(_meant(VIEWS[name].sql) for name in found if name in VIEWS))
+    return found.union(*(_names_in(VIEWS[name].sql) for name in found if name in VIEWS))

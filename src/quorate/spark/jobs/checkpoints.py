@@ -1,7 +1,7 @@
-"""Where the jobs that follow clusters into a warehouse keep how far they have come.
+"""The checkpoints of streams that ingest clusters into a warehouse.
 
-Each set of clusters has a checkpoint of its own below `control/_stream`, so that one warehouse may
-follow many. A checkpoint of some of the clusters goes on with more of them: a fleet grows.
+Each set of clusters has a checkpoint of its own below `control/_stream`, so one warehouse may have
+many streams. When a set grows, it continues its checkpoint.
 """
 
 from __future__ import annotations
@@ -14,28 +14,31 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 from typing import Final
 
-from quorate.spark.tables.store import Store
+from quorate.spark.tables.store import TableStore
 
 CHECKPOINT: Final = "control/_stream"
-"""Below the warehouse."""
+"""The folder of all checkpoints, below the warehouse."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_+-]{1,100}")
 
 
-def checkpoint_for(store: Store, clusters: Collection[str], silent: int = 0) -> str:
-    """The folder, below the warehouse, for a job that follows these clusters, and so many more of
-    which nobody says who they are."""
+def checkpoint_for(store: TableStore, clusters: Collection[str], silent: int = 0) -> str:
+    """The folder, below the warehouse, of the checkpoint for these clusters.
+
+    silent: the number of further clusters that do not answer, so that their ids are unknown
+    """
     return posixpath.join(CHECKPOINT, chosen(checkpoints(store), clusters, silent))
 
 
-def reached(store: Store, folder: str) -> dict[str, int]:
-    """How far the job with the checkpoint in this folder, below the warehouse, has come: offsets
-    (exclusive) of its clusters."""
+def reached(store: TableStore, folder: str) -> dict[str, int]:
+    """The offset (exclusive) of each cluster in the checkpoint of this folder."""
     return checkpoints(store).get(folder.removeprefix(CHECKPOINT).strip("/"), {})
 
 
-def checkpoints(store: Store) -> dict[str, dict[str, int]]:
-    """How far each that has begun has come: offsets (exclusive) of its clusters, by its name; '' is
-    the only one of earlier releases."""
+def checkpoints(store: TableStore) -> dict[str, dict[str, int]]:
+    """By name of a checkpoint, the offset (exclusive) of each of its clusters.
+
+    The name '' is that of the only checkpoint of earlier releases.
+    """
     base = store.path(CHECKPOINT)
     found: dict[str, dict[int, str]] = {}
     for info in store.listing(base):
@@ -46,8 +49,8 @@ def checkpoints(store: Store) -> dict[str, dict[str, int]]:
     return {name: _newest(store, files) for name, files in found.items()}
 
 
-def _newest(store: Store, files: Mapping[int, str]) -> dict[str, int]:
-    """What the newest file that is whole tells."""
+def _newest(store: TableStore, files: Mapping[int, str]) -> dict[str, int]:
+    """The offsets in the newest complete file."""
     for batch in sorted(files, reverse=True):
         known = places_in(store.read_text(files[batch]))
         if known:
@@ -56,21 +59,24 @@ def _newest(store: Store, files: Mapping[int, str]) -> dict[str, int]:
 
 
 def places_in(text: str) -> dict[str, int]:
-    """Where the clusters in a file of Spark's offsets are; it has version, settings, then a line
+    """The offset of each cluster in a file of Spark's offset log: a version, settings, then a line
     for each source."""
     found: dict[str, int] = {}
     for line in text.splitlines()[2:]:
         try:
-            told = json.loads(line)
+            offsets = json.loads(line)
         except ValueError:
-            continue  # '-', or a file that is just being written
-        if isinstance(told, dict):
-            found |= {id: at["offset"] for id, at in told.items()}
+            continue  # '-' for no offset, or a file that is being written
+        if isinstance(offsets, dict):
+            found |= {id: at["offset"] for id, at in offsets.items()}
     return found
 
 
 def chosen(known: Mapping[str, Collection[str]], clusters: Collection[str], silent: int = 0) -> str:
-    """The checkpoint with the most of these clusters and at most `silent` others; else anew."""
+    """The name of the checkpoint with the most of these clusters and at most `silent` others.
+
+    Where there is none, a new name.
+    """
     here = {name: len(set(has) & set(clusters)) for name, has in known.items()}
     fitting = [name for name, own in here.items() if own and len(set(known[name])) <= own + silent]
     if fitting:
@@ -79,8 +85,8 @@ def chosen(known: Mapping[str, Collection[str]], clusters: Collection[str], sile
 
 
 def _names(clusters: Collection[str]) -> Iterator[str]:
-    """Ids where they make a name, so that an operator finds the folder."""
-    told = "+".join(sorted(clusters))
-    plain = told if _PLAIN.fullmatch(told) else hashlib.sha256(told.encode()).hexdigest()[:32]
+    """Names made of the cluster ids, for operators; a hash where they do not make a file name."""
+    ids = "+".join(sorted(clusters))
+    plain = ids if _PLAIN.fullmatch(ids) else hashlib.sha256(ids.encode()).hexdigest()[:32]
     yield f"of-{plain}"
     yield from (f"of-{plain}.{number}" for number in count(2))

@@ -1,8 +1,8 @@
-"""Compaction: many small files of history become few, and files that nobody needs are deleted.
+"""Compaction: joins small files of history, and deletes files that no table uses any more.
 
 Every run leaves a file for each cluster (and slice and kind) that it changed. Compaction joins
-those of one cluster and slice, sorted as they are asked for, up to a size; no row changes. What
-holds now is one file a slice already.
+those of one cluster and slice up to a size, sorted for queries; no row changes. Current rows are one
+file a slice already.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.errands import Errand, run_errands, write_rows
-from quorate.spark.tables.files import DataFile, file_name, read_file
+from quorate.spark.tables.file_tasks import FileTask, run_file_tasks, write_rows
+from quorate.spark.tables.files import DataFile, WriteTarget, file_name, read_file
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.store import COMPACT, NoWarehouse, Plan, Store, Stored
+from quorate.spark.tables.store import COMPACT, NoWarehouseError, RunPlan, StoredFile, TableStore
 from quorate.spark.tables.versions import CLOSED
 from quorate.spark.tables.warehouse import open_store
 
@@ -26,80 +25,82 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TARGET_BYTES: Final = 16 << 20
-"""Files of at least this size are left alone, and joined ones do not grow much beyond it."""
+"""Files of at least this size are not joined, and joined files are not much larger."""
 KEEP_HOURS: Final = 168
 
 
 @dataclass
 class CompactSummary:
-    """What compaction did."""
+    """The result of a compaction."""
 
     warehouse: str
     joined: int = 0
     """Files that were replaced."""
     written: int = 0
     deleted: int = 0
-    """Files that no table had had for the time to keep."""
+    """Files that no table had used for `keep_hours`."""
     seconds: float = 0.0
 
 
-def compact(
+def compact_warehouse(
     spark: SparkSession,
     warehouse: str,
     *,
     table_format: str = "delta",
     keep_hours: int = KEEP_HOURS,
     least_files: int = 4,
-    tell: Callable[[str], None] = lambda text: None,
+    notify: Callable[[str], None] = lambda text: None,
 ) -> CompactSummary:
-    """Join small files, then delete what was replaced or left behind more than keep_hours ago.
+    """Join small files, then delete files that were replaced or abandoned more than keep_hours ago.
 
-    least_files: as many small files must belong together before they are worth it
+    least_files: join only where at least this many small files belong together
     """
     began = time.monotonic()
     store = open_store(warehouse, table_format)
     if store.last_run() == 0:
-        raise NoWarehouse(warehouse)
+        raise NoWarehouseError(warehouse)
     run = store.next_run()
     summary = CompactSummary(store.root)
-    tell("joining small files")
-    errands = list(_errands(store, least_files))
-    if errands:
-        plan = Plan(run, COMPACT)
-        for one in run_errands(spark, errands, _joiner(Place(store.root, run, store.hidden))):
+    notify("joining small files")
+    tasks = list(_file_tasks(store, least_files))
+    if tasks:
+        plan = RunPlan(run, COMPACT)
+        for one in run_file_tasks(
+            spark, tasks, _joiner(WriteTarget(store.root, run, store.hidden))
+        ):
             for file in one["files"]:
                 plan.add(DataFile(**file))
-        for errand in errands:
-            plan.remove(errand.table, errand.paths)
-        summary.joined = sum(len(errand.paths) for errand in errands)
+        for task in tasks:
+            plan.remove(task.table, task.paths)
+        summary.joined = sum(len(task.paths) for task in tasks)
         summary.written = sum(map(len, plan.adds.values()))
         store.commit(plan)
-    tell("deleting what is not needed")
+    notify("deleting unused files")
     summary.deleted = store.sweep(keep_hours)
     summary.seconds = round(time.monotonic() - began, 3)
     return summary
 
 
-def _errands(store: Store, least_files: int) -> Iterator[Errand]:
+def _file_tasks(store: TableStore, least_files: int) -> Iterator[FileTask]:
     for table in ("log", "changes", "quarantine", *KINDS):
-        groups: dict[str, list[Stored]] = {}
+        groups: dict[str, list[StoredFile]] = {}
         for file in store.files(table):
             if file.size < TARGET_BYTES and (table not in KINDS or file.path.startswith(CLOSED)):
                 groups.setdefault(_group(table, file), []).append(file)
         for files in groups.values():
             for some in _portions(sorted(files, key=lambda file: file.path)):
                 if len(some) >= least_files:
-                    yield Errand(table, tuple(file.path for file in some))
+                    yield FileTask(table, tuple(file.path for file in some))
 
 
-def _group(table: str, file: Stored) -> str:
-    """Files that may be joined: of one cluster, and in gold of one slice."""
+def _group(table: str, file: StoredFile) -> str:
+    """Files with the same group may be joined: those of one cluster, and in gold of one slice."""
     folder, name = file.path.rsplit("/", 1)
     return f"{folder}/{name.partition('-')[0]}" if table in KINDS else folder
 
 
-def _portions(files: list[Stored]) -> Iterator[list[Stored]]:
-    some: list[Stored] = []
+def _portions(files: list[StoredFile]) -> Iterator[list[StoredFile]]:
+    some: list[StoredFile] = []
     for file in files:
         if some and sum(one.size for one in some) + file.size > TARGET_BYTES:
             yield some
@@ -109,18 +110,18 @@ def _portions(files: list[Stored]) -> Iterator[list[Stored]]:
         yield some
 
 
-def _joiner(place: Place) -> Callable[[Errand], dict[str, Any]]:
-    def join(errand: Errand) -> dict[str, Any]:
-        tables = [read_file(place.root, errand.table, path) for path in errand.paths]
-        rows = pa.concat_tables(tables).sort_by([(name, "ascending") for name in _order(errand)])
-        folder, name = errand.paths[0].rsplit("/", 1)
+def _joiner(place: WriteTarget) -> Callable[[FileTask], dict[str, Any]]:
+    def join(task: FileTask) -> dict[str, Any]:
+        tables = [read_file(place.root, task.table, path) for path in task.paths]
+        rows = pa.concat_tables(tables).sort_by([(name, "ascending") for name in _order(task)])
+        folder, name = task.paths[0].rsplit("/", 1)
         path = f"{folder}/{file_name(name.partition('-')[0], place.run)}"
-        return {"files": write_rows(place, errand.table, path, rows)}
+        return {"files": write_rows(place, task.table, path, rows)}
 
     return join
 
 
-def _order(errand: Errand) -> list[str]:
-    if errand.table in KINDS:
-        return [name for name, _ in KINDS[errand.table].keys] + ["valid_from_offset"]
+def _order(task: FileTask) -> list[str]:
+    if task.table in KINDS:
+        return [name for name, _ in KINDS[task.table].keys] + ["valid_from_offset"]
     return ["offset"]

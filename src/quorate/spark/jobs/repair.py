@@ -1,8 +1,10 @@
-"""Repair: what a disk or a copy has lost of a warehouse is made again, or forgotten and told.
+"""Repair: restores lost commits and files of a warehouse, or removes what cannot be restored.
 
-Commits of tables are made again by the plans of their runs. Where data files of silver or gold are
-gone, the state of their clusters is told anew from bronze. Records that bronze itself has lost are
-forgotten, so that the next `ingest` of a log that has them takes them again.
+1. Lost commits of tables are written again from the plans of their runs.
+2. Where data files of silver or gold are lost, the state of their clusters is derived again from
+   bronze.
+3. Records that bronze itself has lost are removed from its progress, so that the next `ingest` of a
+   log that has them ingests them again.
 """
 
 from __future__ import annotations
@@ -14,17 +16,22 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.control import Progress, load_progress, plan_progress
-from quorate.spark.tables.errands import write_rows
-from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
+from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
+from quorate.spark.tables.delta_repair import repair_commits
+from quorate.spark.tables.file_tasks import write_rows
+from quorate.spark.tables.files import DataFile, WriteTarget, file_name, read_file, safe_name
 from quorate.spark.tables.ingest import catch_up
 from quorate.spark.tables.layout import BRONZE, CONTROL, STATE
-from quorate.spark.tables.lineage import Span, union, without
-from quorate.spark.tables.mending import mend
-from quorate.spark.tables.relog import plan_log_again
-from quorate.spark.tables.store import NoWarehouse, Plan, Store, Stored, WarehouseError
-from quorate.spark.tables.summary import Summary
+from quorate.spark.tables.lineage import EpochSpan, uncovered, union
+from quorate.spark.tables.log_rebuild import plan_log_rebuild
+from quorate.spark.tables.store import (
+    NoWarehouseError,
+    RunPlan,
+    StoredFile,
+    TableStore,
+    WarehouseError,
+)
+from quorate.spark.tables.summary import IngestSummary
 from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:
@@ -33,91 +40,95 @@ if TYPE_CHECKING:
 
 @dataclass
 class RepairSummary:
-    """What was wrong with a warehouse, and what was done."""
+    """What was wrong with a warehouse, and what was done.
+
+    The names are those of the command's JSON.
+    """
 
     warehouse: str
     mended: list[str] = field(default_factory=list)
-    """Commits that were lost or torn, in words."""
+    """Messages about commits that were lost or torn, and are restored."""
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """Data files that are gone, by table."""
+    """Lost data files, by table."""
     told_anew: list[str] = field(default_factory=list)
-    """Clusters whose state was told anew from bronze."""
+    """Clusters whose state was derived again from bronze."""
     forgotten: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """By cluster: offsets (end exclusive) of records that bronze no longer has."""
+    """By cluster: ranges of offsets (end exclusive) that bronze has lost."""
     seconds: float = 0.0
 
 
-def repair(
+def repair_warehouse(
     spark: SparkSession,
     warehouse: str,
     *,
     table_format: str = "delta",
-    tell: Callable[[str], None] = lambda text: None,
+    notify: Callable[[str], None] = lambda text: None,
 ) -> RepairSummary:
-    """Look over a warehouse and put right what can be.
+    """Check a warehouse, and repair what can be repaired.
 
-    Raises WarehouseError where there is none, and for a loss that only a backup can mend.
+    Raises WarehouseError where there is none, and for a loss that needs a backup.
     """
     began = time.monotonic()
     store = open_store(warehouse, table_format)
     summary = RepairSummary(store.root)
-    tell("looking over the tables' logs")
-    summary.mended = mend(store)
+    notify("checking the tables' logs")
+    summary.mended = repair_commits(store)
     if store.next_run() == 1:
-        raise NoWarehouse(warehouse)
-    tell("looking for data files that are gone")
-    missing, robbed = store.missing(), store.robbed()
-    if missing or robbed:
-        _forget(store, missing, summary, robbed)
-        store.told_anew()
-        tell("telling the state anew")
-        catch_up(spark, store, Summary(store.root))
+        raise NoWarehouseError(warehouse)
+    notify("looking for lost data files")
+    missing, tables_to_rebuild = store.missing(), store.tables_to_rebuild()
+    if missing or tables_to_rebuild:
+        _remove_lost(store, missing, summary, tables_to_rebuild)
+        store.mark_rebuilt()
+        notify("deriving the state again")
+        catch_up(spark, store, IngestSummary(store.root))
     summary.seconds = round(time.monotonic() - began, 3)
     return summary
 
 
-def _forget(
-    store: Store,
-    missing: Mapping[str, list[Stored]],
+def _remove_lost(
+    store: TableStore,
+    missing: Mapping[str, list[StoredFile]],
     summary: RepairSummary,
-    robbed: Collection[str] = (),
+    tables_to_rebuild: Collection[str] = (),
 ) -> None:
-    """One run: the missing files leave their tables, with all that must be told anew.
+    """One run: missing files leave their tables, with all state that must be derived again.
 
-    robbed: tables of which it is not known what is missing: the state of all clusters is told anew
+    damaged_tables: tables with unknown losses, for which the state of all clusters is derived again
     """
     summary.missing = {table: [file.path for file in gone] for table, gone in missing.items()}
     for table in CONTROL:
         if table in missing:
             raise WarehouseError(
-                f"{store.place(table)}/{missing[table][0].path} is missing: it says how far each "
-                "cluster has come. Put it back, or take the logs into a new warehouse"
+                f"{store.place(table)}/{missing[table][0].path} is missing: it has the progress of "
+                "each cluster. Restore it, or ingest the logs into a new warehouse"
             )
-    plan = Plan(store.next_run(), "repair")
+    plan = RunPlan(store.next_run(), "repair")
     progress = load_progress(store)
-    remade = plan_log_again(store, plan, progress) if "log" in robbed else None
+    remade = plan_log_rebuild(store, plan, progress) if "log" in tables_to_rebuild else None
     for table in ("snapshots", "quarantine") if remade is not None else BRONZE:
         plan.remove(table, summary.missing.get(table, ()))
     gone = [path for table in STATE for path in summary.missing.get(table, ())]
     for id, known in sorted(progress.items()):
         folder = safe_name(id)
-        if remade is None:
-            lost = _lost_offsets(store, folder, missing.get("log", ()))
-        else:
-            lost = remade[id]
+        lost = (
+            _lost_offsets(store, folder, missing.get("log", ())) if remade is None else remade[id]
+        )
         if lost:
             summary.forgotten[id] = lost
-            known = replace(known, spans=tuple(_cut(known.spans, lost)))
-        if robbed or any(folder in path.split("/") for path in gone):
+            known = replace(known, spans=tuple(_without_ranges(known.spans, lost)))
+        if tables_to_rebuild or any(folder in path.split("/") for path in gone):
             summary.told_anew.append(id)
-            known = _untold(store, plan, folder, known)
+            known = _without_state(store, plan, folder, known)
         progress[id] = replace(known, run=plan.run)
     plan_progress(store, plan, progress)
     store.commit(plan)
 
 
-def _lost_offsets(store: Store, folder: str, gone: Iterable[Stored]) -> list[tuple[int, int]]:
-    """What a cluster's missing files had, but for what other files have."""
+def _lost_offsets(
+    store: TableStore, folder: str, gone: Iterable[StoredFile]
+) -> list[tuple[int, int]]:
+    """The offset ranges of a cluster that only its missing files had."""
     lost = [
         (file.low["offset"], file.high["offset"] + 1)
         for file in gone
@@ -132,22 +143,26 @@ def _lost_offsets(store: Store, folder: str, gone: Iterable[Stored]) -> list[tup
         if file.path.startswith(f"{folder}/") and file.path not in names and near:
             offsets = read_file(store.root, "log", file.path).column("offset").to_pylist()
             held += union((offset, offset + 1) for offset in offsets)
-    return [part for at, end in union(lost) for part in without(union(held), at, end)]
+    return [part for at, end in union(lost) for part in uncovered(union(held), at, end)]
 
 
-def _cut(spans: Iterable[Span], lost: Sequence[tuple[int, int]]) -> Iterable[Span]:
+def _without_ranges(
+    spans: Iterable[EpochSpan], lost: Sequence[tuple[int, int]]
+) -> Iterable[EpochSpan]:
     for span in spans:
-        for start, end in without(lost, span.start, span.end):
+        for start, end in uncovered(lost, span.start, span.end):
             yield span._replace(start=start, end=end)
 
 
-def _untold(store: Store, plan: Plan, folder: str, known: Progress) -> Progress:
-    """Let a cluster's silver, gold and misfits go: they will be told anew."""
+def _without_state(
+    store: TableStore, plan: RunPlan, folder: str, known: ClusterProgress
+) -> ClusterProgress:
+    """Remove a cluster's silver, gold and `misfit` rows, which will be derived again."""
     for table in STATE:
         mine = [file.path for file in store.files(table) if folder in file.path.split("/")]
         plan.remove(table, mine)
     gone = set(plan.removes.get("quarantine", ()))
-    place = Place(store.root, plan.run, store.hidden)
+    place = WriteTarget(store.root, plan.run, store.hidden)
     for file in store.files("quarantine"):
         if file.path in gone or not file.path.startswith(f"{folder}/"):
             continue

@@ -1,4 +1,4 @@
-"""What a report shows, asked of the tables in amounts that do not grow with the data."""
+"""The figures of a report, queried from the tables; their number does not grow with the data."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.spark.report.svg import Span
+from quorate.spark.report.svg import TimeSpan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COLUMNS: Final = 96
-"""Of time, in a picture."""
+"""Columns of time in a picture."""
 MOST_CLUSTERS: Final = 20
-"""Shown by themselves: those in which most happened. The fleet's table has all."""
+"""Clusters with a section of their own: those with the most records. The table has all."""
 MOST_ROWS: Final = 400
-"""Of one cluster, of each kind: the newest."""
+"""Rows of each kind for one cluster: the newest."""
 MOST_PARTITIONS: Final = 12
-"""Whose leaders are shown: those that changed them most often."""
+"""Partitions whose leaders are shown: those with the most leader changes."""
 
 Row = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Cluster:
-    """Everything that is shown of one cluster. Times are ms."""
+class ClusterFigures:
+    """The figures of one cluster. Times are ms since 1970."""
 
     cluster_id: str
-    span: Span | None
-    """None where no time is known of it: nothing of it could be taken in."""
+    span: TimeSpan | None
+    """None where no time is known: nothing of it could be ingested."""
     records: int = 0
     end_offset: int | None = None
     problem: str | None = None
     quarantined: int = 0
     quarantine: list[Row] = field(default_factory=list)
-    """By reason: how many rows, and of the `first` of them file, position and problem."""
+    """By reason: the number of rows, and file, position and problem of the `first` one."""
     churn: dict[tuple[str, int], int] = field(default_factory=dict)
-    """(kind of thing, column of time): changes."""
+    """(kind, column of time): number of changes."""
     isr: dict[tuple[str, int], int] = field(default_factory=dict)
-    """(isr shrunk | isr expanded, column of time): how many."""
+    """(isr shrunk | isr expanded, column of time): number of events."""
     controllers: list[Row] = field(default_factory=list)
     voters: list[Row] = field(default_factory=list)
     leaders: list[Row] = field(default_factory=list)
-    """Of the partitions that changed theirs most, `turns` times: the most first."""
+    """Of the partitions with the most leader changes (`turns`), those with the most first."""
     growth: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """Of topics and of partitions: (ms, how many from then on)."""
+    """Of topics and of partitions: (ms, number from then on)."""
 
 
 _FLEET: Final = """
@@ -60,7 +60,7 @@ _FLEET: Final = """
          LEFT JOIN loaded l USING (cluster_id)
     GROUP BY ALL ORDER BY records DESC, cluster_id
 """
-"""Also those of which nothing but damage is known."""
+"""Includes clusters that only have rows in quarantine."""
 _QUARANTINED: Final = """
     SELECT cluster_id, reason, count(*) AS rows, min(struct(file, position, problem)) AS first
     FROM quarantine GROUP BY cluster_id, reason ORDER BY rows DESC, reason
@@ -112,7 +112,7 @@ _LEADERS: Final = f"""
         FROM leader_timeline JOIN busy USING (cluster_id, topic_id, partition))
     WHERE place <= {MOST_ROWS} ORDER BY cluster_id, turns DESC, topic_name, partition, start
 """
-"""A new leader epoch is no change of leader: an ISR that shrinks may begin one, too."""
+"""A new leader epoch is no leader change: a shrinking ISR may begin one, too."""
 _GROWTH: Final = (
     _SPANS
     + f"""
@@ -137,13 +137,13 @@ _GROWTH_PARTITIONS: Final = _GROWTH.replace(
 )
 
 
-def gather(spark: SparkSession, only: Sequence[str] = ()) -> list[Cluster]:
-    """The clusters of the warehouse whose views are registered; `only` these when named.
+def gather(spark: SparkSession, only: Sequence[str] = ()) -> list[ClusterFigures]:
+    """The clusters of the warehouse whose views are registered, or `only` those that are named.
 
-    Those beyond MOST_CLUSTERS have no more than their sums.
+    Those beyond MOST_CLUSTERS have their totals only.
     """
     clusters = [
-        Cluster(
+        ClusterFigures(
             *(row["cluster_id"], _span(row)),
             *(row["records"], row["log_end_offset"], row["problem"]),
         )
@@ -173,12 +173,12 @@ def gather(spark: SparkSession, only: Sequence[str] = ()) -> list[Cluster]:
     return clusters
 
 
-def _span(row: Row) -> Span | None:
+def _span(row: Row) -> TimeSpan | None:
     first, last = row["first"], row["last"]
     return None if first is None else (first, max(last, first + 1))
 
 
-def _churn(spark: SparkSession, shown: dict[str, Cluster]) -> None:
+def _churn(spark: SparkSession, shown: dict[str, ClusterFigures]) -> None:
     for row in _ask(spark, _CHURN, shown):
         one = shown[row["cluster_id"]]
         cell = row["kind"], row["column"]
@@ -187,7 +187,7 @@ def _churn(spark: SparkSession, shown: dict[str, Cluster]) -> None:
             one.isr[row["isr"], row["column"]] = row["changes"]
 
 
-def _grow(spark: SparkSession, shown: dict[str, Cluster], name: str, sql: str) -> None:
+def _grow(spark: SparkSession, shown: dict[str, ClusterFigures], name: str, sql: str) -> None:
     sums: dict[str, int] = defaultdict(int)
     for row in _ask(spark, sql, shown):
         one = shown[row["cluster_id"]]
@@ -198,7 +198,7 @@ def _grow(spark: SparkSession, shown: dict[str, Cluster], name: str, sql: str) -
 
 
 def _ask(
-    spark: SparkSession, sql: str, shown: dict[str, Cluster] | None = None, **words: Any
+    spark: SparkSession, sql: str, shown: dict[str, ClusterFigures] | None = None, **words: Any
 ) -> list[Row]:
     if shown is not None:
         quoted = ", ".join(map(_literal, shown))
@@ -207,5 +207,5 @@ def _ask(
 
 
 def _literal(text: str) -> str:
-    """A text in SQL; a cluster's id may be any, as meta.properties has it."""
+    """A string literal; meta.properties may have any text as cluster id."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,4 +1,4 @@
-"""The job that writes the page."""
+"""The job that writes the report as an HTML page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quorate.base.atomic_write import write_atomically
 from quorate.base.errors import QuorateError
-from quorate.base.whole import write_whole
 from quorate.spark.history.views import register_views
-from quorate.spark.report.gather import Cluster, gather
+from quorate.spark.report.gather import ClusterFigures, gather
 from quorate.spark.report.page import page
-from quorate.spark.tables.store import NoWarehouse
+from quorate.spark.tables.store import NoWarehouseError
 from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ReportError(QuorateError):
-    """The audit's report cannot be read, a cluster is not there, or the page cannot be written."""
+    """The audit's report is unreadable, a cluster is missing, or the page cannot be written."""
 
     exit_code = 2
 
@@ -33,21 +33,21 @@ def report(
     audit: str | None = None,
     clusters: Sequence[str] = (),
     table_format: str = "delta",
-    tell: Callable[[str], None] = lambda _: None,
-) -> list[Cluster]:
-    """Write the HTML page `out` on the clusters of a warehouse, all or those named.
+    notify: Callable[[str], None] = lambda _: None,
+) -> list[ClusterFigures]:
+    """Write the HTML page `out` about the clusters of a warehouse, or about those that are named.
 
-    audit: a `report.json` that `audit` wrote, whose verdicts are shown too (of `clusters` where
-    some are named). Gives what is shown.
-    Raises NoWarehouse where nothing was taken in yet, and ReportError.
+    audit: a `report.json` of `audit`, whose verdicts are shown too (for `clusters` where some are
+    named). Returns the figures that are shown.
+    Raises NoWarehouseError where nothing was ingested yet, and ReportError.
     """
     verdicts = None if audit is None else _read(audit)
     store = open_store(warehouse, table_format)
     store.recover()
     if store.last_run() == 0:
-        raise NoWarehouse(warehouse)
+        raise NoWarehouseError(warehouse)
     register_views(spark, store)
-    tell("asking the tables")
+    notify("querying the tables")
     found = gather(spark, clusters)
     for name in clusters:
         if name not in {one.cluster_id for one in found}:
@@ -56,7 +56,7 @@ def report(
         chosen = [one for one in verdicts["clusters"] if one["cluster_id"] in clusters]
         verdicts = {**verdicts, "clusters": chosen}
     try:
-        write_whole(Path(out), page(found, verdicts))
+        write_atomically(Path(out), page(found, verdicts))
     except OSError as error:
         raise ReportError(f"{out}: cannot be written: {error.strerror}") from None
     return found
@@ -64,9 +64,9 @@ def report(
 
 def _read(path: str) -> Mapping[str, Any]:
     try:
-        told = json.loads(Path(path).read_text(encoding="utf-8"))
+        report = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ReportError(f"{path}: cannot be read: {error}") from None
-    if not (isinstance(told, dict) and isinstance(told.get("clusters"), list)):
+    if not (isinstance(report, dict) and isinstance(report.get("clusters"), list)):
         raise ReportError(f"{path}: is no report.json of `quorate pipeline audit --out`")
-    return told
+    return report

@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing beside it: text, style and pictures are all inside."""
+"""The report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from quorate.spark.report.gather import COLUMNS, MOST_CLUSTERS, Cluster, Row
-from quorate.spark.report.svg import Bar, Span, bands, colour, heat, lines, moment
+from quorate.spark.report.gather import COLUMNS, MOST_CLUSTERS, ClusterFigures, Row
+from quorate.spark.report.svg import Bar, TimeSpan, bands, colour, heat, lines, moment
 from quorate.spark.tables.layout import REASONS
 
 _STYLE: Final = """
@@ -22,7 +22,7 @@ svg{max-width:100%;height:auto;font:12px system-ui,sans-serif} .tick{stroke:#ddd
 """
 
 
-def page(clusters: Sequence[Cluster], audit: Mapping[str, Any] | None = None) -> str:
+def page(clusters: Sequence[ClusterFigures], audit: Mapping[str, Any] | None = None) -> str:
     """The report; `audit` is the JSON of an audit's report, where there was one."""
     verdicts = {} if audit is None else {one["cluster_id"]: one for one in audit["clusters"]}
     title = clusters[0].cluster_id if len(clusters) == 1 else f"{len(clusters)} clusters"
@@ -47,7 +47,7 @@ def document(title: str, parts: Iterable[str]) -> str:
     )
 
 
-def _fleet(clusters: Sequence[Cluster], verdicts: Mapping[str, Any]) -> str:
+def _fleet(clusters: Sequence[ClusterFigures], verdicts: Mapping[str, Any]) -> str:
     rows = []
     for one in clusters:
         states = {
@@ -57,7 +57,7 @@ def _fleet(clusters: Sequence[Cluster], verdicts: Mapping[str, Any]) -> str:
             (
                 one.cluster_id,
                 str(one.records),
-                "not known" if one.span is None else " to ".join(map(moment, one.span)),
+                "unknown" if one.span is None else " to ".join(map(moment, one.span)),
                 ", ".join(sorted(states)) or "not audited",
                 "; ".join(_remarks(one)),
             )
@@ -65,7 +65,7 @@ def _fleet(clusters: Sequence[Cluster], verdicts: Mapping[str, Any]) -> str:
     return table(("cluster", "records", "time (UTC)", "audit", "remarks"), rows)
 
 
-def _remarks(one: Cluster) -> Iterator[str]:
+def _remarks(one: ClusterFigures) -> Iterator[str]:
     if one.problem:
         yield one.problem
     if one.quarantined:
@@ -73,20 +73,19 @@ def _remarks(one: Cluster) -> Iterator[str]:
         yield f"{one.quarantined} in quarantine" + (f": {reasons}" if reasons else "")
 
 
-def _drawn(clusters: Sequence[Cluster]) -> str:
-    """Which clusters have no pictures, where there are such."""
+def _drawn(clusters: Sequence[ClusterFigures]) -> str:
+    """A note that some clusters have no pictures; empty where all have."""
     count = sum(bool(one.churn) for one in clusters)
     if count == len(clusters) or len(clusters) == 1:
         return ""
     return (
-        f"<p>Pictures are of {count} of the {len(clusters)} clusters: of those in which anything "
-        f"changed, at most the {MOST_CLUSTERS} with the most records. <code>--cluster ID</code> "
-        "draws others.</p>"
+        f"<p>{count} of the {len(clusters)} clusters have pictures: of those with changes, at most "
+        f"the {MOST_CLUSTERS} with the most records. <code>--cluster ID</code> draws others.</p>"
     )
 
 
-def _section(one: Cluster, verdict: Mapping[str, Any] | None) -> str:
-    """What is wrong is told of every cluster, pictures are shown of some."""
+def _section(one: ClusterFigures, verdict: Mapping[str, Any] | None) -> str:
+    """The section of a cluster: problems of every cluster, pictures of some."""
     span = one.span if one.churn else None
     found = verdict is not None and any(replica["findings"] for replica in verdict["replicas"])
     parts = [_verdict(verdict)] if verdict is not None and (span or found) else []
@@ -102,7 +101,7 @@ def _quarantine(found: Sequence[Row]) -> str:
         (row["reason"], str(row["rows"]), REASONS.get(row["reason"], ""), _first(row["first"]))
         for row in found
     ]
-    return "<h3>In quarantine</h3>" + table(("reason", "rows", "means", "the first"), rows)
+    return "<h3>In quarantine</h3>" + table(("reason", "rows", "meaning", "first row"), rows)
 
 
 def _first(row: Mapping[str, Any]) -> str:
@@ -111,23 +110,21 @@ def _first(row: Mapping[str, Any]) -> str:
     return f"{where}: {row['problem']}" if row["problem"] else where
 
 
-def _pictures(one: Cluster, span: Span) -> list[str]:
+def _pictures(one: ClusterFigures, span: TimeSpan) -> list[str]:
     leaders = bands(_leaders(one, span), span) + _legend(one) if one.leaders else ""
     sections = [
         ("Active controllers", bands(_controllers(one, span), span)),
         ("Voters", bands(_voters(one, span), span)),
-        ("Changes by kind of thing", heat(one.churn, COLUMNS, span)),
-        ("ISRs that shrank and grew", heat(one.isr, COLUMNS, span) if one.isr else ""),
-        ("Leaders of the partitions that changed them most", leaders),
-        ("Growth", lines(one.growth, span) if one.growth else ""),
+        ("Changes by kind", heat(one.churn, COLUMNS, span)),
+        ("ISR changes", heat(one.isr, COLUMNS, span) if one.isr else ""),
+        ("Leaders of the partitions with the most leader changes", leaders),
+        ("Topics and partitions", lines(one.growth, span) if one.growth else ""),
     ]
-    return [
-        f"<h3>{title}</h3>{picture or '<p>There were none.</p>'}" for title, picture in sections
-    ]
+    return [f"<h3>{title}</h3>{picture or '<p>None.</p>'}" for title, picture in sections]
 
 
-def _legend(one: Cluster) -> str:
-    """Whose colour is which, of those that led a partition that is drawn."""
+def _legend(one: ClusterFigures) -> str:
+    """The colours of the brokers that led a partition in the picture."""
     words = (
         f'<i style="background:{colour(leader)}"></i>'
         + ("no leader" if leader < 0 else f"broker {leader}")
@@ -136,7 +133,7 @@ def _legend(one: Cluster) -> str:
     return f'<p class="legend">{" ".join(words)}</p>'
 
 
-def _controllers(one: Cluster, span: Span) -> list[Bar]:
+def _controllers(one: ClusterFigures, span: TimeSpan) -> list[Bar]:
     return [
         Bar(
             f"controller {row['leader_id']}",
@@ -150,7 +147,7 @@ def _controllers(one: Cluster, span: Span) -> list[Bar]:
     ]
 
 
-def _voters(one: Cluster, span: Span) -> list[Bar]:
+def _voters(one: ClusterFigures, span: TimeSpan) -> list[Bar]:
     return [
         Bar(
             f"voter {row['voter_id']}",
@@ -164,7 +161,7 @@ def _voters(one: Cluster, span: Span) -> list[Bar]:
     ]
 
 
-def _leaders(one: Cluster, span: Span) -> list[Bar]:
+def _leaders(one: ClusterFigures, span: TimeSpan) -> list[Bar]:
     return [
         Bar(
             f"{row['turns']} × {row['topic_name']}-{row['partition']}",
@@ -179,30 +176,28 @@ def _leaders(one: Cluster, span: Span) -> list[Bar]:
     ]
 
 
-def _end(row: Mapping[str, Any], span: Span) -> int:
+def _end(row: Mapping[str, Any], span: TimeSpan) -> int:
     return span[1] if row["end"] is None else int(row["end"])
 
 
 def _verdict(verdict: Mapping[str, Any]) -> str:
     end = verdict["committed_end"]
-    known = "not known: too few voters were given" if end is None else f"up to offset {end}"
-    doubt = verdict.get("contradicted_from")  # a report.json of before that was told lacks it
-    if doubt is not None:
-        known += f"; from offset {doubt} on the replicas contradict each other"
+    known = "unknown: too few voters were given" if end is None else f"up to offset {end}"
+    contradicted = verdict.get("contradicted_from")  # absent from a report.json of older releases
+    if contradicted is not None:
+        known += f"; from offset {contradicted} on the replicas contradict each other"
     rows = []
     for replica in verdict["replicas"]:
-        told = [
+        findings = [
             f"{found['what']} [{place(found['spot'])}]. {found['advice']}"
             for found in replica["findings"]
         ]
-        rows.append((str(replica["node_id"]), replica["state"], " ".join(told)))
-    return f"<h3>Audit</h3><p>Committed: {known}.</p>" + table(
-        ("node", "verdict", "what was found"), rows
-    )
+        rows.append((str(replica["node_id"]), replica["state"], " ".join(findings)))
+    return f"<h3>Audit</h3><p>Committed: {known}.</p>" + table(("node", "state", "findings"), rows)
 
 
 def place(spot: Mapping[str, Any]) -> str:
-    """Where something was found, in words."""
+    """The location of a finding as text."""
     words = [spot["file"]] if spot["file"] else []
     words += [f"{name} {spot[key]}" for name, key in _PLACES if spot[key] is not None]
     return ", ".join(words)
@@ -218,7 +213,7 @@ _STATES: Final = {
 
 
 def table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table; a cell that is a state has its colour."""
+    """An HTML table; a cell with a replica's state gets its colour."""
     lines_ = ["".join(f"<th>{escape(head)}</th>" for head in heads)]
     for row in rows:
         cells = (f"<td{_STATES.get(cell, '')}>{escape(cell)}</td>" for cell in row)

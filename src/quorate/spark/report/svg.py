@@ -1,6 +1,6 @@
-"""Pictures as SVG text: pure functions of numbers and words. Everything that is shown is escaped.
+"""Pictures as SVG: pure functions of numbers and names. All text is escaped.
 
-Times are ms since 1970, UTC; `span` is (first, last) of the time axis.
+Times are ms since 1970, UTC; `span` is the first and the last time of the axis.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Final, NamedTuple
 
-Span = tuple[int, int]
+TimeSpan = tuple[int, int]
 
 WIDTH: Final = 960
 LABELS: Final = 170
@@ -22,7 +22,7 @@ _HUES: Final = (212, 28, 140, 350, 265, 48, 180, 310, 90, 15)
 
 
 class Bar(NamedTuple):
-    """A thing that held from one time to another."""
+    """A bar in a row, from one time to another."""
 
     row: str
     start: int
@@ -32,14 +32,14 @@ class Bar(NamedTuple):
 
 
 def colour(number: int) -> str:
-    """Always the same one for the same id; grey for none (-1)."""
+    """The colour of an id, always the same; grey for none (-1)."""
     if number < 0:
         return "hsl(0 0% 70%)"
     return f"hsl({_HUES[number % len(_HUES)]} 55% {45 + number // len(_HUES) % 3 * 10}%)"
 
 
-def bands(bars: Sequence[Bar], span: Span) -> str:
-    """A line for each row with what held when, in the order in which rows first appear."""
+def bands(bars: Sequence[Bar], span: TimeSpan) -> str:
+    """A row of bars for each name, in the order in which the rows first appear."""
     rows = list(dict.fromkeys(bar.row for bar in bars))
     out = [_label(name, place) for place, name in enumerate(rows)]
     for bar in bars:
@@ -52,8 +52,9 @@ def bands(bars: Sequence[Bar], span: Span) -> str:
     return _picture(out, len(rows) * ROW, span)
 
 
-def heat(cells: Mapping[tuple[str, int], int], columns: int, span: Span) -> str:
-    """A square for each (row, column): the more, the darker (by the root, that few show too)."""
+def heat(cells: Mapping[tuple[str, int], int], columns: int, span: TimeSpan) -> str:
+    """A square for each (row, column): a larger count is darker. The scale is the square root, so that
+    small counts are visible, too."""
     rows = sorted({row for row, _ in cells})
     most = max(cells.values(), default=1)
     width = (WIDTH - LABELS) / columns
@@ -69,8 +70,8 @@ def heat(cells: Mapping[tuple[str, int], int], columns: int, span: Span) -> str:
     return _picture(out, len(rows) * ROW, span)
 
 
-def lines(series: Mapping[str, Sequence[tuple[int, int]]], span: Span) -> str:
-    """A line of steps for each name of (time, value), from 0 to the largest value."""
+def lines(series: Mapping[str, Sequence[tuple[int, int]]], span: TimeSpan) -> str:
+    """A step line for each name of (time, value), on an axis from 0 to the largest value."""
     height = 120
     most = max((value for points in series.values() for _, value in points), default=0) or 1
     out = [
@@ -92,17 +93,17 @@ def lines(series: Mapping[str, Sequence[tuple[int, int]]], span: Span) -> str:
 
 
 def amounts(values: Sequence[tuple[str, float]]) -> str:
-    """A bar from 0 for each (name, amount), the amount at its end; no axis of time."""
+    """A bar from 0 for each (name, amount), with the amount at its end; no time axis."""
     most = max((value for _, value in values), default=0) or 1
     out = []
     for place, (name, value) in enumerate(values):
         width, top = value / most * (WIDTH - 2 * LABELS), place * ROW
-        told = f"{value:,.1f}".removesuffix(".0")
+        amount = f"{value:,.1f}".removesuffix(".0")
         out.append(_label(name, place))
         out.append(
             f'<rect x="{LABELS}" y="{top + 2}" width="{max(width, 1):.1f}" height="{ROW - 4}" '
             f'fill="{colour(place)}"/>'
-            f'<text x="{LABELS + width + 6:.1f}" y="{top + ROW - 7}">{told}</text>'
+            f'<text x="{LABELS + width + 6:.1f}" y="{top + ROW - 7}">{amount}</text>'
         )
     height = len(values) * ROW
     frame = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
@@ -113,7 +114,7 @@ def moment(when: int) -> str:
     return datetime.fromtimestamp(when / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _x(when: int, span: Span) -> float:
+def _x(when: int, span: TimeSpan) -> float:
     first, last = span
     share = (when - first) / max(last - first, 1)
     return LABELS + min(max(share, 0), 1) * (WIDTH - LABELS)
@@ -125,7 +126,7 @@ def _label(name: str, place: int) -> str:
     return f'<text x="0" y="{y}">{escape(shown)}<title>{escape(name)}</title></text>'
 
 
-def _picture(out: Sequence[str], height: int, span: Span) -> str:
+def _picture(out: Sequence[str], height: int, span: TimeSpan) -> str:
     ticks = []
     for number in range(_TICKS + 1):
         when = span[0] + (span[1] - span[0]) * number // _TICKS

@@ -1,6 +1,6 @@
-"""Which parts of a log a filter lets through, told before they are read or decoded.
+"""Which parts of a log can be skipped because no row of them can pass a filter.
 
-Spark evaluates every filter again on the rows: here nothing is decided but what may be skipped.
+This only saves work: Spark evaluates each filter again on the rows, or `where.passing` does.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-Span = tuple[Any, Any]
-"""All values of a column lie between these two, both inclusive; (None, None) when it is null."""
-TOLD_BY_HEADERS: Final = frozenset(("offset", "timestamp", "epoch", "is_control"))
-"""Columns that are null where there is damage: what is known of the others says nothing of that."""
+ValueRange = tuple[Any, Any]
+"""The least and the greatest value of a column, both inclusive; (None, None) for a column of nulls."""
+HEADER_COLUMNS: Final = frozenset(("offset", "timestamp", "epoch", "is_control"))
+"""Columns that batch headers fill and that are null in rows of damage. Damage can lie in any range,
+so a filter that accepts a null of these columns must never skip."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -45,21 +46,21 @@ _TESTS: Final[dict[type[Filter], Callable[[Any, Any, Any], bool]]] = {
 }
 
 
-def may_hold(filters: Sequence[Filter], spans: Mapping[str, Span]) -> bool:
-    """False when no row whose columns lie in these spans can pass all filters.
+def may_match(filters: Sequence[Filter], spans: Mapping[str, ValueRange]) -> bool:
+    """False when no row whose columns lie in these ranges can pass all filters.
 
-    Filters on other columns, or of another kind, are taken to pass. So are those that want a null
-    of a column that damage leaves null.
+    Filters on other columns and of unknown types count as passed. So do filters for nulls of a
+    column that is null in rows of damage.
     """
     return all(_may_pass(found, spans) for found in filters)
 
 
-def _may_pass(found: Filter, spans: Mapping[str, Span]) -> bool:
+def _may_pass(found: Filter, spans: Mapping[str, ValueRange]) -> bool:
     attribute = getattr(found, "attribute", None)
     if attribute is None or len(attribute) != 1 or attribute[0] not in spans:
         return True
     low, high = spans[attribute[0]]
-    may_be_null = low is None or attribute[0] in TOLD_BY_HEADERS
+    may_be_null = low is None or attribute[0] in HEADER_COLUMNS
     if isinstance(found, IsNull):
         return may_be_null
     if isinstance(found, IsNotNull):
@@ -75,11 +76,11 @@ def _may_pass(found: Filter, spans: Mapping[str, Span]) -> bool:
     try:
         return test(low, high, value)
     except TypeError:
-        return True  # Spark compares what Python does not
+        return True  # Spark can compare types that Python cannot
 
 
 def in_microseconds(filters: Sequence[Filter]) -> list[Filter]:
-    """The filters, with instants as us since 1970 (UTC where they name no zone)."""
+    """The filters with times as us since 1970 (UTC where they name no time zone)."""
     out = []
     for found in filters:
         value = getattr(found, "value", None)

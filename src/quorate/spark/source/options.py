@@ -1,4 +1,4 @@
-"""What the batch source is told, checked before anything is looked for."""
+"""The options of the batch source, parsed and checked before any file is read."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _OPTIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a reader was told; see docs/spark.md."""
+class SourceOptions:
+    """The options of a reader; see docs/spark-source.md."""
 
     paths: tuple[str, ...]
     columns: tuple[str, ...] = tuple(COLUMNS)
     view: str | None = None
-    """The record type whose typed view is read in place of the source's own rows."""
+    """The record type whose typed view is read, instead of the rows of the source."""
     raw: bool = False
     kinds: tuple[str, ...] = ("log", "snapshot")
     fail_fast: bool = False
@@ -42,13 +42,13 @@ class Options:
     cluster_id: str | None = None
     node_id: int | None = None
     where: tuple[Filter, ...] = ()
-    """Only rows for which all of these hold are given."""
+    """Conditions that must all hold for a row."""
     pushdown: bool = False
-    """Whether Spark may push filters down; the reading is good for one scan then."""
+    """Whether Spark may push filters down; a data frame is then good for one scan."""
 
 
-def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> Options:
-    """The options of `spark.read`; raises SourceError that names the one that is wrong."""
+def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> SourceOptions:
+    """The options of `spark.read`. Raises SourceError, which names the wrong option."""
     words = {key.lower(): value for key, value in given.items()}
     for word in words:
         if word not in _OPTIONS:
@@ -65,7 +65,7 @@ def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> Optio
     if kinds not in _KINDS:
         raise SourceError(f"option kinds={kinds}: must be log, snapshot or both")
     node_id = words.get("nodeid")
-    return Options(
+    return SourceOptions(
         _paths(words, needs_path),
         columns or every,
         view,
@@ -81,7 +81,7 @@ def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> Optio
 
 
 def column_types(view: str | None) -> dict[str, pa.DataType]:
-    """Arrow's types of the columns that there are."""
+    """The Arrow type of each column of the source or view."""
     if view is None:
         return dict(COLUMNS)
     arrow = to_arrow_schema(view_type(VIEWS[view]), timezone="UTC")
@@ -89,17 +89,19 @@ def column_types(view: str | None) -> dict[str, pa.DataType]:
 
 
 def column_names(asked: Sequence[str], every: Sequence[str]) -> tuple[str, ...]:
-    """The columns of these names, in any case; raises SourceError for one that there is not, and
-    for one that is asked for twice."""
+    """The columns of these names, without regard to case.
+
+    Raises SourceError for an unknown column, and for one that is named twice.
+    """
     found = [_known(name, every, f"there is no column '{name}'; there are ") for name in asked]
     for name in found:
         if found.count(name) > 1:
-            raise SourceError(f"column {name} is asked for {found.count(name)} times")
+            raise SourceError(f"column {name} is named {found.count(name)} times")
     return tuple(found)
 
 
 def _known(asked: str, names: Collection[str], refusal: str) -> str:
-    """The name that is the same but for its case; raises SourceError."""
+    """The name that is equal without regard to case. Raises SourceError."""
     found = in_any_case(asked, names)
     if found is None:
         raise SourceError(refusal + ", ".join(names))
@@ -111,7 +113,7 @@ def _paths(words: Mapping[str, str], needed: bool) -> tuple[str, ...]:
     if words.get("paths"):
         found += json.loads(words["paths"])
     if needed and not found:
-        raise SourceError("no path was given: load(path) takes log directories, files, archives")
+        raise SourceError("no path is given: load(path) takes log directories, files, archives")
     return tuple(found)
 
 
@@ -123,7 +125,7 @@ def _flag(words: Mapping[str, str], name: str) -> bool:
 
 
 def number(name: str, text: str, least: int) -> int:
-    """The value of an option; raises SourceError for what is none."""
+    """The number of an option. Raises SourceError."""
     if not (text.isascii() and text.isdigit() and least <= int(text) < 1 << 62):
         raise SourceError(f"option {name}={text}: must be a whole number of at least {least}")
     return int(text)

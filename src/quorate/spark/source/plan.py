@@ -1,4 +1,4 @@
-"""What to read: options and paths become pieces of files, and pieces become partitions."""
+"""Plans a read: paths and options become ranges of files, and ranges become partitions."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pyspark.sql.datasource import Filter, InputPartition
 from quorate.formats.batch import BatchView
 from quorate.formats.files import META_PROPERTIES
 from quorate.spark.decode.rows import Origin
-from quorate.spark.files.archives import Shelf, UnsoundArchive, members
+from quorate.spark.files.archives import CorruptArchiveError, FileReaders, archive_members
 from quorate.spark.files.layout import (
     UNKNOWN_CLUSTER,
     UNKNOWN_NODE,
     LogDirectory,
     log_directories,
-    packed_twice,
+    nested_archives,
     single_file,
 )
 from quorate.spark.files.paths import (
-    File,
     SourceError,
+    SourceFile,
     expand,
     file_path,
     is_archive,
@@ -31,32 +31,32 @@ from quorate.spark.files.paths import (
     split,
 )
 from quorate.spark.files.scan import scan
-from quorate.spark.source.filters import Span, may_hold
-from quorate.spark.source.options import Options
+from quorate.spark.source.filters import ValueRange, may_match
+from quorate.spark.source.options import SourceOptions
 
 _OPEN_COST: Final = 64 * 1024
-"""What opening a file is worth in bytes, so that a partition does not get too many."""
+"""The cost of opening a file, in bytes, so that a partition does not get too many files."""
 _HIGHEST: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """The batches of a file that begin in the range [start, end) of its bytes."""
+class FileRange:
+    """The batches of a file that begin in the bytes [start, end)."""
 
     origin: Origin
-    file: File
+    file: SourceFile
     start: int
     end: int
     next_base: int | None = None
-    """Base offset of the next segment: where this one should end. None: not known."""
+    """The base offset of the next segment, where this one should end; None: not known."""
     note: str | None = None
-    """What is wrong with the file as such; told at position 0."""
+    """A problem of the file as a whole; it gets a row at position 0."""
     unreadable: bool = False
-    """Only the note is to be told."""
+    """Whether the note is all that there is: no bytes are read."""
 
     @property
-    def spans(self) -> dict[str, Span]:
-        """What is known of the rows before anything is read; of offsets, where they are known."""
+    def spans(self) -> dict[str, ValueRange]:
+        """The known range of values of columns, before any byte is read."""
         known = {name: (value, value) for name, value in self.origin.constants().items()}
         if self.origin.segment is not None:
             last = _HIGHEST if self.next_base is None else self.next_base - 1
@@ -65,63 +65,64 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces(InputPartition):
-    """A partition: pieces that one task reads, or an archive that must be read in one go."""
+class ReadPartition(InputPartition):
+    """The ranges that one task reads, or an archive that one task must read as a whole."""
 
-    pieces: tuple[Piece, ...] = ()
-    archive: File | None = None
+    ranges: tuple[FileRange, ...] = ()
+    archive: SourceFile | None = None
 
 
-def partitions(options: Options, filters: Sequence[Filter] = ()) -> list[Pieces]:
-    """The partitions of everything that is to be read; raises SourceError.
+def partitions(options: SourceOptions, filters: Sequence[Filter] = ()) -> list[ReadPartition]:
+    """The partitions of a read. Raises SourceError.
 
-    Directories are listed here; the workers look into compressed tar archives, and into those that
-    are not sound.
+    The driver lists directories and plain archives. Tasks open compressed tar archives, which must
+    be unpacked to list them, and damaged ones, so that their problem becomes a row.
     """
-    with Shelf() as shelf:
-        logs, archives = logs_of(options, shelf)
-        pieces = list(pieces_of(logs, options, shelf))
-    chosen = [piece for piece in pieces if may_hold(filters, piece.spans)]
+    with FileReaders() as readers:
+        logs, archives = logs_of(options, readers)
+        ranges = list(file_ranges(logs, options, readers))
+    chosen = [file_range for file_range in ranges if may_match(filters, file_range.spans)]
     return [
-        *(Pieces(archive=archive) for archive in archives),
-        *map(Pieces, _packed(chosen, options.partition_bytes)),
+        *(ReadPartition(archive=archive) for archive in archives),
+        *map(ReadPartition, _grouped(chosen, options.partition_bytes)),
     ]
 
 
-def logs_of(options: Options, shelf: Shelf) -> tuple[list[LogDirectory], list[File]]:
-    """The logs at the paths, and the archives that are left to the workers, each once.
-
-    Raises SourceError.
-    """
+def logs_of(
+    options: SourceOptions, readers: FileReaders
+) -> tuple[list[LogDirectory], list[SourceFile]]:
+    """The logs at the paths, and the archives that tasks open; each once. Raises SourceError."""
     logs: list[LogDirectory] = []
-    archives: list[File] = []
+    archives: list[SourceFile] = []
     for pattern in options.paths:
-        found, packed = _logs_of_pattern(pattern, shelf)
+        found, packed = _logs_of_pattern(pattern, readers)
         logs += found
         archives += packed
     return _merged(logs), list(dict.fromkeys(archives))
 
 
-def archive_pieces(archive: File, options: Options, shelf: Shelf) -> list[Piece]:
-    """The pieces of an archive; of one that is not sound what is wrong with it, and its good part.
+def archive_ranges(
+    archive: SourceFile, options: SourceOptions, readers: FileReaders
+) -> list[FileRange]:
+    """The ranges of an archive; of a damaged one its problem, and the ranges of its good part.
 
     Raises SourceError when it holds no metadata log.
     """
     try:
-        return list(pieces_of(_logs_in_archive(archive, shelf), options, shelf))
-    except UnsoundArchive as error:
-        pieces, note = [], str(error)
+        return list(file_ranges(_logs_in_archive(archive, readers), options, readers))
+    except CorruptArchiveError as error:
+        ranges, note = [], str(error)
         try:
-            logs, _ = log_directories(error.found, shelf.read_small)
-            logs += packed_twice(error.found) if logs else []
+            logs, _ = log_directories(error.found, readers.read_small)
+            logs += nested_archives(error.found) if logs else []
             lost = None if options.cluster_id else _without_cluster(logs)
             if lost is not None:
                 note += (
-                    f"; {lost.path}: what says of which cluster it is stands behind the damage: "
-                    "name it by the option clusterId"
+                    f"; {lost.path}: the file that names its cluster is behind the damage: give the "
+                    "option clusterId"
                 )
             else:
-                pieces = list(pieces_of(logs, options, shelf))
+                ranges = list(file_ranges(logs, options, readers))
         except SourceError as refusal:
             note += f"; {refusal}"
         origin = Origin(
@@ -130,26 +131,28 @@ def archive_pieces(archive: File, options: Options, shelf: Shelf) -> list[Piece]
             archive.name,
             segment=0,
         )
-        if pieces:
-            first = pieces[0].origin  # a log stands before what is packed twice
+        if ranges:
+            first = ranges[0].origin  # a log comes before nested archives
             origin = replace(origin, cluster_id=first.cluster_id, node_id=first.node_id)
-        return [Piece(origin, archive, 0, 0, note=note, unreadable=True), *pieces]
+        return [FileRange(origin, archive, 0, 0, note=note, unreadable=True), *ranges]
 
 
 def _without_cluster(logs: Iterable[LogDirectory]) -> LogDirectory | None:
-    """A log beside which no meta.properties was found: it may be of any cluster."""
+    """A log without meta.properties, which may be of any cluster; None when there is none."""
     unnamed = (log for log in logs if log.cluster_id == UNKNOWN_CLUSTER and log.problem is None)
     return next(unnamed, None)
 
 
-def _logs_of_pattern(pattern: str, shelf: Shelf) -> tuple[list[LogDirectory], list[File]]:
-    """As _logs_of; of the paths that match a pattern, one must hold a log."""
+def _logs_of_pattern(
+    pattern: str, readers: FileReaders
+) -> tuple[list[LogDirectory], list[SourceFile]]:
+    """As `_logs_of`, of all paths that match a pattern; at least one must hold a log."""
     logs: list[LogDirectory] = []
-    archives: list[File] = []
+    archives: list[SourceFile] = []
     refusal: SourceError | None = None
     for path in expand(pattern):
         try:
-            found, packed = _logs_of(path, shelf)
+            found, packed = _logs_of(path, readers)
         except SourceError as error:
             if path == pattern:
                 raise
@@ -162,38 +165,41 @@ def _logs_of_pattern(pattern: str, shelf: Shelf) -> tuple[list[LogDirectory], li
     return logs, archives
 
 
-def _logs_of(path: str, shelf: Shelf) -> tuple[list[LogDirectory], list[File]]:
-    """The logs below a path, and the archives that are left to the workers."""
+def _logs_of(path: str, readers: FileReaders) -> tuple[list[LogDirectory], list[SourceFile]]:
+    """The logs below a path, and the archives that tasks open."""
     is_directory, files = list_files(path)
     packed = [file for file in files.values() if is_archive(file.path)]
     found: list[LogDirectory] = []
-    left: list[File] = []
+    left: list[SourceFile] = []
     for file in packed:
         if not file.path.lower().endswith((".tar", ".zip")):
             left.append(file)
             continue
         try:
-            found += _logs_in_archive(file, shelf)
-        except UnsoundArchive:
-            left.append(file)  # the worker that opens it tells why
+            found += _logs_in_archive(file, readers)
+        except CorruptArchiveError:
+            left.append(file)  # the task that opens it reports the reason
     if not is_directory:
         if not packed:
             (file,) = files.values()
-            found.append(single_file(file, _meta_above(split(file.path)[0]), shelf.read_small))
+            found.append(single_file(file, _meta_above(split(file.path)[0]), readers.read_small))
         return found, left
     above = _meta_above(path)
     beside = {} if above is None else {above.path: above}
-    logs, refusals = log_directories(files | beside, shelf.read_small)
+    logs, refusals = log_directories(files | beside, readers.read_small)
     if not (logs or packed):
         raise SourceError(_nothing(path, len(files), refusals))
     return found + logs, left
 
 
-def _logs_in_archive(archive: File, shelf: Shelf) -> list[LogDirectory]:
-    """Raises UnsoundArchive, and SourceError when it holds no metadata log."""
-    files = members(archive)
-    logs, refusals = log_directories(files, shelf.read_small)
-    inner = packed_twice(files)
+def _logs_in_archive(archive: SourceFile, readers: FileReaders) -> list[LogDirectory]:
+    """The logs in an archive, and its nested archives.
+
+    Raises CorruptArchiveError, and SourceError when it holds no metadata log.
+    """
+    files = archive_members(archive)
+    logs, refusals = log_directories(files, readers.read_small)
+    inner = nested_archives(files)
     if not logs:
         refusals = refusals or [str(one.problem) for one in inner]
         raise SourceError(_nothing(archive.path, len(files), refusals))
@@ -212,8 +218,8 @@ def _nothing(path: str, count: int, refusals: Sequence[str]) -> str:
     )
 
 
-def _meta_above(folder: str) -> File | None:
-    """meta.properties of the log directory that this may be a partition directory of."""
+def _meta_above(folder: str) -> SourceFile | None:
+    """meta.properties in the directory above: a partition directory lies in a log directory."""
     path = f"{parent(file_path(folder)).rstrip('/')}/{META_PROPERTIES}"
     try:
         _, found = list_files(path)
@@ -223,7 +229,7 @@ def _meta_above(folder: str) -> File | None:
 
 
 def _merged(logs: Iterable[LogDirectory]) -> list[LogDirectory]:
-    """The logs, each once, although two paths may have led to it."""
+    """Each log once, although several paths may lead to it."""
     by_path: dict[str, LogDirectory] = {}
     single = []
     for log in logs:
@@ -235,16 +241,18 @@ def _merged(logs: Iterable[LogDirectory]) -> list[LogDirectory]:
     return [*by_path.values(), *unique.values()]
 
 
-def pieces_of(logs: Sequence[LogDirectory], options: Options, shelf: Shelf) -> Iterator[Piece]:
-    """The pieces of these logs; raises SourceError where clusters would be mixed."""
+def file_ranges(
+    logs: Sequence[LogDirectory], options: SourceOptions, readers: FileReaders
+) -> Iterator[FileRange]:
+    """The ranges of these logs. Raises SourceError where clusters would be mixed."""
     logs = [_overridden(log, options) for log in _identified(logs, options)]
-    found = strangers(logs, shelf)
+    found = foreign_logs(logs, readers)
     for log in logs:
-        yield from _pieces_of_log(log, options, found.get(log.path))
+        yield from _ranges_of_log(log, options, found.get(log.path))
 
 
-def _identified(logs: Sequence[LogDirectory], options: Options) -> Sequence[LogDirectory]:
-    """The logs, when it is clear which clusters they are of; else raises SourceError."""
+def _identified(logs: Sequence[LogDirectory], options: SourceOptions) -> Sequence[LogDirectory]:
+    """The logs, if the cluster of each is known. Raises SourceError otherwise."""
     unknown = [log for log in logs if log.cluster_id == UNKNOWN_CLUSTER and log.problem is None]
     known = {log.cluster_id: log.path for log in logs if log.cluster_id != UNKNOWN_CLUSTER}
     if options.cluster_id is None:
@@ -252,8 +260,8 @@ def _identified(logs: Sequence[LogDirectory], options: Options) -> Sequence[LogD
         if paths and len(paths) + len(known) > 1:
             others = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
             raise SourceError(
-                f"{paths[0]}{others}: no meta.properties beside it says of which cluster it is. "
-                "Copy it too, or read one cluster at a time with the option clusterId"
+                f"{paths[0]}{others}: no meta.properties beside it names its cluster. Copy it too, or "
+                "read one cluster at a time with the option clusterId"
             )
     elif len(known) > 1:
         named = ", ".join(f"{cluster} in {path}" for cluster, path in sorted(known.items()))
@@ -264,18 +272,18 @@ def _identified(logs: Sequence[LogDirectory], options: Options) -> Sequence[LogD
     return logs
 
 
-def _overridden(log: LogDirectory, options: Options) -> LogDirectory:
+def _overridden(log: LogDirectory, options: SourceOptions) -> LogDirectory:
     if options.cluster_id is not None:
-        problem = log.problem if log.packed else None
+        problem = log.problem if log.nested else None
         log = replace(log, cluster_id=options.cluster_id, problem=problem)
     return log if options.node_id is None else replace(log, node_id=options.node_id)
 
 
-def strangers(logs: Sequence[LogDirectory], shelf: Shelf) -> dict[str, str]:
-    """By path: why a log is not of the cluster that its meta.properties names.
+def foreign_logs(logs: Sequence[LogDirectory], readers: FileReaders) -> dict[str, str]:
+    """By path, why a log is not of the cluster that its meta.properties names.
 
-    Replicas of one cluster have the same bytes at the same offset and epoch, so the first batches
-    of their logs, where they are sound, give away a foreign one.
+    Replicas of one cluster have the same bytes at the same offset and epoch (Raft, log matching).
+    So a foreign log shows by the checksum of its first batch, where that is valid.
     """
     clusters: dict[str, list[LogDirectory]] = {}
     for log in logs:
@@ -286,7 +294,7 @@ def strangers(logs: Sequence[LogDirectory], shelf: Shelf) -> dict[str, str]:
         first_seen: dict[tuple[int, int], tuple[BatchView, LogDirectory]] = {}
         for log in replicas if len(replicas) > 1 else ():
             file = log.segments[0][1]
-            first = next(iter(scan(shelf.reader(file), file.size, 0, 1)), None)
+            first = next(iter(scan(readers.reader(file), file.size, 0, 1)), None)
             if not isinstance(first, BatchView):
                 continue
             same, other = first_seen.setdefault((first.base_offset, first.epoch), (first, log))
@@ -298,47 +306,49 @@ def strangers(logs: Sequence[LogDirectory], shelf: Shelf) -> dict[str, str]:
     return found
 
 
-def _pieces_of_log(log: LogDirectory, options: Options, stranger: str | None) -> Iterator[Piece]:
+def _ranges_of_log(
+    log: LogDirectory, options: SourceOptions, foreign: str | None
+) -> Iterator[FileRange]:
     origin = Origin(log.cluster_id, log.node_id, "")
     if log.problem is not None:
         file = (*log.segments, *log.snapshots)[0][1]
         origin = replace(origin, file=file.name, segment=0)
-        yield Piece(origin, file, 0, 0, note=log.problem, unreadable=True)
+        yield FileRange(origin, file, 0, 0, note=log.problem, unreadable=True)
         return
     if "snapshot" in options.kinds:
         for snapshot_id, file in log.snapshots:
             here = replace(origin, file=file.name, snapshot_id=snapshot_id)
-            yield from _ranges(Piece(here, file, 0, file.size), options.partition_bytes)
+            yield from _split(FileRange(here, file, 0, file.size), options.partition_bytes)
     if "log" in options.kinds:
         bases: list[int | None] = [base for base, _ in log.segments[1:]]
-        note = log.unfounded or stranger
+        note = log.unknown_start or foreign
         for (base, file), next_base in zip(log.segments, [*bases, None], strict=False):
             here = replace(origin, file=file.name, segment=base)
-            piece = Piece(here, file, 0, file.size, next_base, note)
+            file_range = FileRange(here, file, 0, file.size, next_base, note)
             note = None
-            yield from _ranges(piece, options.partition_bytes)
+            yield from _split(file_range, options.partition_bytes)
 
 
-def _ranges(piece: Piece, most: int) -> Iterator[Piece]:
-    size = piece.file.size
-    if size <= most or not piece.file.seekable:
-        yield piece
+def _split(file_range: FileRange, most: int) -> Iterator[FileRange]:
+    size = file_range.file.size
+    if size <= most or not file_range.file.seekable:
+        yield file_range
         return
     for start in range(0, size, most):
-        note = piece.note if start == 0 else None
-        yield replace(piece, start=start, end=min(start + most, size), note=note)
+        note = file_range.note if start == 0 else None
+        yield replace(file_range, start=start, end=min(start + most, size), note=note)
 
 
-def _packed(pieces: Sequence[Piece], most: int) -> Iterator[tuple[Piece, ...]]:
-    """Neighbours together until a partition is full."""
-    waiting: list[Piece] = []
+def _grouped(ranges: Sequence[FileRange], most: int) -> Iterator[tuple[FileRange, ...]]:
+    """Ranges in partitions: neighbours together until a partition is full."""
+    waiting: list[FileRange] = []
     size = 0
-    for piece in pieces:
-        cost = piece.end - piece.start + _OPEN_COST
+    for file_range in ranges:
+        cost = file_range.end - file_range.start + _OPEN_COST
         if waiting and size + cost > most + _OPEN_COST:
             yield tuple(waiting)
             waiting, size = [], 0
-        waiting.append(piece)
+        waiting.append(file_range)
         size += cost
     if waiting:
         yield tuple(waiting)

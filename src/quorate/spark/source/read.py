@@ -1,4 +1,4 @@
-"""Pieces of files as Arrow record batches: what a task of the batch source does."""
+"""Reads a partition of the batch source, in a task: ranges of files to Arrow record batches."""
 
 from __future__ import annotations
 
@@ -14,57 +14,56 @@ from quorate.formats.batch import control_records
 from quorate.formats.control import SnapshotFooter
 from quorate.formats.errors import BatchError
 from quorate.spark.decode.arrays import microseconds
-from quorate.spark.decode.batches import AnyDecoder, Decoder, ViewDecoder, chunks
+from quorate.spark.decode.batches import Decoder, RowDecoder, ViewDecoder, decoded_batches
 from quorate.spark.decode.rows import Item
 from quorate.spark.decode.typed import VIEWS
-from quorate.spark.files.archives import Shelf
+from quorate.spark.files.archives import FileReaders
 from quorate.spark.files.paths import SourceError
-from quorate.spark.files.scan import CONTROL, Damage, Ints, Run, runs
+from quorate.spark.files.scan import CONTROL, BatchRun, Damage, Ints, runs
 from quorate.spark.source.filters import (
-    TOLD_BY_HEADERS,
-    Span,
+    HEADER_COLUMNS,
+    ValueRange,
     in_microseconds,
-    may_hold,
+    may_match,
     mentions,
 )
-from quorate.spark.source.options import Options
-from quorate.spark.source.plan import Piece, Pieces, archive_pieces
+from quorate.spark.source.options import SourceOptions
+from quorate.spark.source.plan import FileRange, ReadPartition, archive_ranges
 from quorate.spark.source.where import columns_of, passing
 
 
 def read_partition(
-    partition: Pieces, options: Options, filters: Sequence[Filter] = ()
+    partition: ReadPartition, options: SourceOptions, filters: Sequence[Filter] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """The record batches of a partition.
+    """The Arrow record batches of a partition.
 
-    filters: what Spark will not want; rows that it would not want may be given.
+    filters: of Spark's pushdown; the result may hold rows that do not pass them
 
-    Raises SourceError when a file cannot be read; with fail_fast also at the first piece of it
-    that cannot.
+    Raises SourceError when a file cannot be read; with fail_fast also at the first damage.
     """
     filters = (*in_microseconds(options.where), *filters)
     looked_at = columns_of(options.where).difference(options.columns)
     every = replace(options, columns=(*options.columns, *sorted(looked_at)))
     decoder = decoder_of(every, filters)
-    told = mentions(filters, TOLD_BY_HEADERS)
-    with Shelf() as shelf:
-        pieces: Sequence[Piece] = partition.pieces
+    on_headers = mentions(filters, HEADER_COLUMNS)
+    with FileReaders() as readers:
+        ranges: Sequence[FileRange] = partition.ranges
         if partition.archive is not None:
-            found = archive_pieces(partition.archive, options, shelf)
-            pieces = [piece for piece in found if may_hold(filters, piece.spans)]
-        for piece in pieces:
-            items = _items(piece, shelf)
+            found = archive_ranges(partition.archive, options, readers)
+            ranges = [file_range for file_range in found if may_match(filters, file_range.spans)]
+        for file_range in ranges:
+            items = _items(file_range, readers)
             if options.fail_fast:
-                items = _failing(piece, items)
-            chosen = _chosen(items, told) if told else items
-            for batch in chunks(decoder, piece.origin, chosen):
+                items = _raise_on_damage(file_range, items)
+            chosen = _chosen(items, on_headers) if on_headers else items
+            for batch in decoded_batches(decoder, file_range.origin, chosen):
                 if options.where:
                     batch = passing(batch, options.where).select(list(options.columns))
                 yield batch
 
 
-def decoder_of(options: Options, filters: Sequence[Filter] = ()) -> AnyDecoder:
-    """What makes the rows that the options ask for; not those of types that no filter passes."""
+def decoder_of(options: SourceOptions, filters: Sequence[Filter] = ()) -> RowDecoder:
+    """The decoder for the options; it may leave out record types that pass no filter."""
     if options.view is not None:
         return ViewDecoder(VIEWS[options.view], options.columns, fail_fast=options.fail_fast)
     on_type = mentions(filters, frozenset(("type",)))
@@ -72,22 +71,24 @@ def decoder_of(options: Options, filters: Sequence[Filter] = ()) -> AnyDecoder:
         options.columns,
         keep_raw=options.raw,
         fail_fast=options.fail_fast,
-        passes=(lambda name: may_hold(on_type, {"type": (name, name)})) if on_type else None,
+        passes=(lambda name: may_match(on_type, {"type": (name, name)})) if on_type else None,
     )
 
 
-def _items(piece: Piece, shelf: Shelf) -> Iterator[Item]:
-    """The batches of a piece, and everything that is wrong with it."""
-    if piece.note is not None:
-        yield Damage(0, 0, piece.note)
-    if not piece.unreadable:
-        read = shelf.reader(piece.file)
-        yield from followed(piece, runs(read, piece.file.size, piece.start, piece.end))
+def _items(file_range: FileRange, readers: FileReaders) -> Iterator[Item]:
+    """The batches of a range, and every problem with it."""
+    if file_range.note is not None:
+        yield Damage(0, 0, file_range.note)
+    if not file_range.unreadable:
+        read = readers.reader(file_range.file)
+        yield from with_missing_offsets(
+            file_range, runs(read, file_range.file.size, file_range.start, file_range.end)
+        )
 
 
-def followed(piece: Piece, items: Iterable[Item]) -> Iterator[Item]:
-    """The same, and damage where offsets are missing or a snapshot has no end."""
-    expected = (piece.origin.segment or 0) if piece.start == 0 else None
+def with_missing_offsets(file_range: FileRange, items: Iterable[Item]) -> Iterator[Item]:
+    """The items, with a Damage added where offsets are missing or a snapshot has no footer."""
+    expected = (file_range.origin.segment or 0) if file_range.start == 0 else None
     last: Item | None = None
     for last in items:
         if isinstance(last, Damage):
@@ -103,18 +104,20 @@ def followed(piece: Piece, items: Iterable[Item]) -> Iterator[Item]:
         else:
             yield last
         expected = int(ends[-1])
-    told = 0 if last is None else last.position + last.size
-    if told < piece.file.size:
-        return  # another range has the end
-    if piece.origin.snapshot_id is not None:
+    reported = 0 if last is None else last.position + last.size
+    if reported < file_range.file.size:
+        return  # the end of the file is in another range
+    if file_range.origin.snapshot_id is not None:
         if not _is_footer(last):
-            yield Damage(piece.file.size, 0, "the snapshot ends without its footer: not whole")
-    elif piece.next_base is not None and expected not in (None, piece.next_base):
-        yield Damage(piece.file.size, 0, _gap(expected or 0, piece.next_base))
+            yield Damage(
+                file_range.file.size, 0, "the snapshot ends without its footer: it is not whole"
+            )
+    elif file_range.next_base is not None and expected not in (None, file_range.next_base):
+        yield Damage(file_range.file.size, 0, _gap(expected or 0, file_range.next_base))
 
 
-def _with_gaps(run: Run, cuts: Sequence[int], before: Ints) -> Iterator[Item]:
-    """The run in parts, and at each of the cuts what is missing before that batch."""
+def _with_gaps(run: BatchRun, cuts: Sequence[int], before: Ints) -> Iterator[Item]:
+    """The run in parts, with a Damage for the missing offsets at each cut."""
     for start, stop in pairwise([0, *cuts, len(run.starts)]):
         if start < stop:
             yield run.part(slice(start, stop))
@@ -131,7 +134,7 @@ def _gap(expected: int, found: int) -> str:
 
 
 def _is_footer(item: Item | None) -> bool:
-    if not isinstance(item, Run):
+    if not isinstance(item, BatchRun):
         return False
     last = item.view(len(item.starts) - 1)
     try:
@@ -140,34 +143,34 @@ def _is_footer(item: Item | None) -> bool:
         return False
 
 
-def _failing(piece: Piece, items: Iterable[Item]) -> Iterator[Item]:
+def _raise_on_damage(file_range: FileRange, items: Iterable[Item]) -> Iterator[Item]:
     for item in items:
         if isinstance(item, Damage):
-            raise SourceError(f"{piece.origin.file}: at byte {item.position}: {item.what}")
+            raise SourceError(f"{file_range.origin.file}: at byte {item.position}: {item.what}")
         yield item
 
 
 def _chosen(items: Iterable[Item], filters: Sequence[Filter]) -> Iterator[Item]:
-    """Without the batches of which no row can pass."""
+    """The items without the batches of which no row can pass."""
     only_control = EqualTo(("is_control",), True) in filters
     for item in items:
         if isinstance(item, Damage):
             yield item
             continue
-        if only_control:  # few of many: told without a look at each of the others
+        if only_control:  # few of many: one comparison of all headers instead of a loop
             control = item.heads["attributes"] & CONTROL != 0
             if not control.any():
                 continue
             item = item.part(control)
-        passing = np.array([may_hold(filters, spans) for spans in _spans(item)], np.bool_)
+        passing = np.array([may_match(filters, spans) for spans in _spans(item)], np.bool_)
         if passing.all():
             yield item
         elif passing.any():
             yield item.part(passing)
 
 
-def _spans(run: Run) -> Iterator[dict[str, Span]]:
-    """What the header of each batch says of its rows."""
+def _spans(run: BatchRun) -> Iterator[dict[str, ValueRange]]:
+    """The range of values of the header columns, for each batch."""
     heads = run.heads
     bases = heads["base_offset"].astype(np.int64)
     columns = (

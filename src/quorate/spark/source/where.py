@@ -1,11 +1,11 @@
-"""The option `where`: which rows a reading gives, told to the source itself.
+"""The option `where`: conditions on the rows that the source returns.
 
     offset BETWEEN 200 AND 400 AND type IN ('TopicRecord', 'PartitionRecord')
 
 Conditions on columns, joined by AND: `=` (also `==`), `<>` (also `!=`), `<`, `<=`, `>`, `>=`,
-`BETWEEN`, `[NOT] IN`, `[NOT] LIKE` with `%` at either end, `IS [NOT] NULL`. They mean what they
-mean in SQL. Spark's own pushdown could tell the source as much, but it keeps what one query pushed
-for the next one too.
+`BETWEEN`, `[NOT] IN`, `[NOT] LIKE` with `%` at either end, `IS [NOT] NULL`. They have the meaning
+of SQL. Spark's pushdown could give the source the same filters, but Spark keeps one reader for a
+data frame: filters of one query would cut the rows of the next (see data_source.PushdownReader).
 """
 
 from __future__ import annotations
@@ -77,16 +77,16 @@ _PLAIN: Final = (
 
 
 def parse_where(text: str, types: Mapping[str, pa.DataType]) -> tuple[Filter, ...]:
-    """The conditions, which all must hold; raises SourceError that says where it is wrong.
+    """The conditions, which must all hold. Raises SourceError, which names the wrong character.
 
-    types: of the columns; a condition may name those of numbers, texts, instants and booleans
+    types: of the columns; a condition may name columns of numbers, texts, times and booleans
     """
     plain = {name: kind for name, kind in types.items() if any(test(kind) for test in _PLAIN)}
     return tuple(_Parser(text, plain).conditions())
 
 
 def columns_of(filters: Sequence[Filter]) -> set[str]:
-    """The columns that the conditions look at."""
+    """The columns that the conditions name."""
     return {_column(found) for found in filters}
 
 
@@ -104,7 +104,8 @@ def _column(found: Filter) -> str:
 
 def _expression(found: Filter) -> Any:
     if isinstance(found, Not):
-        # of a null nothing is known in SQL; Arrow says that it is in no list
+        # In SQL a condition on a null is unknown, also when negated. Arrow says that a null is in
+        # no list, so NOT IN would hold for it.
         return ~_expression(found.child) & pc.field(_column(found)).is_valid()
     return _EXPRESSIONS[type(found)](pc.field(_column(found)), getattr(found, "value", None))
 

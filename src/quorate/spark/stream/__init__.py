@@ -1,7 +1,40 @@
-"""`spark.readStream.format("quorate-metadata")`: committed records as they come.
+"""The streaming source `spark.readStream.format("quorate-metadata")`: committed records.
 
-reader    the data source that Spark knows; `options` is what it is told
-feed      what a stream reads from: a committed log that can be cut in parts
-live      asking a quorum for its log; `live_leader` finds who leads, `live_feed` makes a feed of it
-tail      log directories that grow; `tail_feed` makes a feed of them
+reader       the stream reader that Spark calls: offsets, admission control, partitions
+options      the options of the stream, parsed and checked
+feed         the interface of a committed log that a stream reads in partitions
+live         Fetch and FetchSnapshot requests to a running quorum
+live_leader  finds the leader of the quorum and sends requests to it
+live_feed    a running quorum as a feed
+tail         log directories that grow: their ends, and which offsets are committed
+tail_feed    log directories as a feed
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.base.lazy import load_lazily
+
+if TYPE_CHECKING:
+    from quorate.spark.stream.feed import LogBounds, StreamFeed
+    from quorate.spark.stream.options import StreamOptions, parse_stream_options
+    from quorate.spark.stream.reader import MetadataStreamReader, open_feeds
+else:
+    __getattr__ = load_lazily(
+        __name__,
+        {
+            "reader": "MetadataStreamReader open_feeds",
+            "options": "StreamOptions parse_stream_options",
+            "feed": "LogBounds StreamFeed",
+        },
+    )
+
+__all__ = [
+    "LogBounds",
+    "MetadataStreamReader",
+    "StreamFeed",
+    "StreamOptions",
+    "open_feeds",
+    "parse_stream_options",
+]

@@ -1,7 +1,8 @@
-"""What a stream reads from: something that has a cluster's committed log, and can be cut in parts.
+"""The interface of a feed: the committed log of one cluster, read in partitions by tasks.
 
-A part is read by a task. Its end has an epoch, that of the last record before it: where the task
-finds another one there, the log that it read from is not the one that was planned with.
+The driver plans a partition as a range of offsets. The end of the range carries the epoch of the
+last record before it. A task that finds another epoch there has read a log that is not the one the
+driver planned with (for example of a replica that was truncated since), and fails.
 """
 
 from __future__ import annotations
@@ -18,117 +19,121 @@ from pyspark.sql.datasource import InputPartition
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.spark.decode.rows import Item, Origin, chunked
-from quorate.spark.files.paths import PassingFault, SourceError
-from quorate.spark.files.scan import Damage, Run
-from quorate.spark.source.options import Options
+from quorate.spark.files.paths import SourceError, TransientError
+from quorate.spark.files.scan import BatchRun, Damage
+from quorate.spark.source.options import SourceOptions
 from quorate.spark.source.read import decoder_of
 
 if TYPE_CHECKING:
-    from quorate.spark.decode.batches import AnyDecoder
+    from quorate.spark.decode.batches import RowDecoder
 
 BEGIN = OffsetAndEpoch(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What a cluster has; offsets."""
+class LogBounds:
+    """The committed log of a cluster at one moment."""
 
     start: int
-    """The first that can be read."""
+    """The first offset that can be read (inclusive)."""
     end: OffsetAndEpoch
-    """Where the committed log ends (exclusive), with the epoch of the last record."""
+    """The end of the committed log (exclusive), and the epoch of the last record before it."""
 
 
-class Feed(ABC):
-    """One cluster's log, as the driver sees it."""
+class StreamFeed(ABC):
+    """The log of one cluster, as the driver sees it."""
 
     name: str
-    """For messages."""
+    """Names the feed in messages."""
 
     @abstractmethod
-    def identify(self, patience_ms: int) -> str:
-        """The cluster's id; raises SourceError, Unreachable."""
+    def identify(self, timeout_ms: int) -> str:
+        """The cluster id. Raises SourceError, UnreachableError."""
 
     @abstractmethod
-    def look(self, start: OffsetAndEpoch, patience_ms: int) -> Look:
-        """What there is now, of the log that has `start`.
+    def log_bounds(self, start: OffsetAndEpoch, timeout_ms: int) -> LogBounds:
+        """The bounds of the committed log now.
 
-        Raises Diverged when it is another log, Unreachable.
+        `start` is the end of what the stream has read. Raises LogDivergedError when the log does
+        not have `start` with its epoch, UnreachableError when no leader answers in time.
         """
 
     @abstractmethod
     def epoch_below(self, offset: int) -> int | None:
-        """The epoch of the record before this committed offset; None: that was cleaned away."""
+        """The epoch of the record before this committed offset; None when it was deleted."""
 
     @abstractmethod
     def parts(
         self, start: OffsetAndEpoch, end: OffsetAndEpoch, most: int
     ) -> Sequence[InputPartition]:
-        """The range in parts of about `most` records."""
+        """The range [start, end) in partitions of about `most` records each."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is open; it may be used again."""
+        """Close connections and files. The feed opens them again when it is used."""
 
 
-class Part(InputPartition, ABC):
-    """A range of a cluster's log that one task reads."""
+class StreamPart(InputPartition, ABC):
+    """A range of the log of a cluster that one task reads."""
 
     @abstractmethod
-    def read(self, rows: Options) -> Iterator[pa.RecordBatch]:
+    def read(self, rows: SourceOptions) -> Iterator[pa.RecordBatch]:
         """The rows, in the order of the log. Raises SourceError."""
 
 
-class Maker:
-    """Makes the rows of a range of offsets."""
+class RowMaker:
+    """Decodes the batches of a range of offsets to rows, and checks the epoch at its end."""
 
-    def __init__(self, rows: Options, start: int, end: OffsetAndEpoch) -> None:
+    def __init__(self, rows: SourceOptions, start: int, end: OffsetAndEpoch) -> None:
         self._names = list(rows.columns)
         names = rows.columns if "offset" in rows.columns else (*rows.columns, "offset")
-        self._decoder: AnyDecoder = decoder_of(replace(rows, columns=names))
+        self._decoder: RowDecoder = decoder_of(replace(rows, columns=names))
         self._fail_fast = rows.fail_fast
         self._start, self._end = start, end
         self.next = start
-        """The offset that comes next."""
+        """The next offset that the range needs."""
         self._damaged = False
 
     def log(
-        self, origin: Origin, items: Iterable[Item], *, placed: bool
+        self, origin: Origin, items: Iterable[Item], *, has_positions: bool
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of a log; those beyond the range are left out. `placed`: positions are in a file."""
-        for some in chunked(self._followed(origin, items)):
+        """The rows of batches of a log, without records outside the range.
+
+        `has_positions`: byte positions refer to a file, not to a response.
+        """
+        for some in chunked(self._in_range(origin, items)):
             batch = self._decoder.decode(origin, some)
-            if any(self._juts_out(item) for item in some):
+            if any(self._exceeds_range(item) for item in some):
                 offsets = batch.column("offset")
                 inside = pc.and_(
                     pc.greater_equal(offsets, self._start), pc.less(offsets, self._end.offset)
                 )
                 batch = batch.filter(pc.fill_null(inside, True))
             if batch.num_rows:
-                yield self._shown(batch, placed)
+                yield self._shown(batch, has_positions)
 
     def snapshot(self, origin: Origin, items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
         """Rows of a whole snapshot."""
-        for some in chunked(self._failing(origin, items)):
+        for some in chunked(self._raise_on_damage(origin, items)):
             yield self._shown(self._decoder.decode(origin, some), True)
 
     def note(self, origin: Origin, text: str) -> pa.RecordBatch:
-        """A row that says why there are none."""
+        """A row whose column `problem` says why offsets are missing."""
         if self._fail_fast:
             raise SourceError(f"{origin.file}: {text}")
         return self._shown(self._decoder.decode(origin, [Damage(0, 0, text)]), False)
 
-    def _juts_out(self, item: Item) -> bool:
+    def _exceeds_range(self, item: Item) -> bool:
         if isinstance(item, Damage):
             return False
         first, last = int(item.heads["base_offset"][0]), _end_of(item)
         return first < self._start or last > self._end.offset
 
-    def _followed(self, origin: Origin, items: Iterable[Item]) -> Iterator[Item]:
-        """The batches that reach into the range; checks the epoch at its end."""
-        for item in self._failing(origin, items):
+    def _in_range(self, origin: Origin, items: Iterable[Item]) -> Iterator[Item]:
+        """The batches that overlap the range, up to the batch that holds its last offset."""
+        for item in self._raise_on_damage(origin, items):
             if self.next >= self._end.offset:
-                return  # what follows may be half written
+                return  # the leader may still be writing what follows
             if isinstance(item, Damage):
                 self._damaged = True
                 yield item
@@ -138,7 +143,8 @@ class Maker:
             inside = (ends > self.next) & (bases < self._end.offset)
             if not inside.any():
                 if self._damaged and bases[0] >= self._end.offset:
-                    self.next = self._end.offset  # what was damaged reaches beyond the range
+                    # the damaged bytes held the rest of the range: the log goes on behind it
+                    self.next = self._end.offset
                 continue
             run = item if inside.all() else item.part(inside)
             self.next = min(_end_of(run), self._end.offset)
@@ -148,26 +154,26 @@ class Maker:
 
     def _check(self, origin: Origin, epoch: int) -> None:
         if epoch != self._end.epoch:
-            raise PassingFault(
-                f"{origin.file}: the record before offset {self._end.offset} is of epoch {epoch}, "
-                f"but the committed one is of epoch {self._end.epoch}: this replica has another "
-                "log; start again"
+            raise TransientError(
+                f"{origin.file}: the record before offset {self._end.offset} has epoch {epoch}, but "
+                f"the committed record has epoch {self._end.epoch}: this replica has another log; "
+                "start the stream again"
             )
 
-    def _failing(self, origin: Origin, items: Iterable[Item]) -> Iterator[Item]:
+    def _raise_on_damage(self, origin: Origin, items: Iterable[Item]) -> Iterator[Item]:
         for item in items:
             if self._fail_fast and isinstance(item, Damage):
                 raise SourceError(f"{origin.file}: at byte {item.position}: {item.what}")
             yield item
 
-    def _shown(self, batch: pa.RecordBatch, placed: bool) -> pa.RecordBatch:
-        """With the columns that were asked for; no position where it would be one in a message."""
-        if not placed and "position" in self._names:
+    def _shown(self, batch: pa.RecordBatch, has_positions: bool) -> pa.RecordBatch:
+        """The requested columns; `position` is null where it would refer to a response."""
+        if not has_positions and "position" in self._names:
             index = batch.schema.get_field_index("position")
             nulls = pa.nulls(batch.num_rows, batch.schema.field(index).type)
             batch = batch.set_column(index, batch.schema.field(index), nulls)
         return batch.select(self._names)
 
 
-def _end_of(run: Run) -> int:
+def _end_of(run: BatchRun) -> int:
     return int(run.heads["base_offset"][-1]) + int(run.heads["count"][-1])

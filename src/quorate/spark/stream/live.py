@@ -1,10 +1,10 @@
-"""Asking a live quorum for its log: Fetch and FetchSnapshot, as a consumer of the metadata log.
+"""Fetch and FetchSnapshot requests to a running quorum, as a consumer of the metadata log.
 
-The replica id is -1. Kafka's leader answers that like any observer but makes no row for it
-(`LeaderState.updateReplicaState`), so nobody sees the reader in DescribeQuorum, it never counts for
-a commit or for the leader's check of its quorum, and any number of tasks may ask at once. An id of
-its own would need to be chosen so that no node ever has it, and would show the place of whichever
-task asked last.
+The requests carry replica id -1. Kafka's leader answers them like those of an observer but keeps no
+state for that id (`LeaderState.updateReplicaState`). So the reader does not appear in
+DescribeQuorum, never counts for a commit or for check quorum, and many tasks can fetch at once. A
+replica id of its own would have to differ from the id of every node, and DescribeQuorum would show
+the offset of the task that fetched last.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import IO, Any, Final
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from quorate.formats.batch import iter_batches, whole_batches_size
-from quorate.spark.stream.live_leader import Asker
+from quorate.spark.stream.live_leader import LeaderClient
 from quorate.wire.messages.fetch import (
     FetchRequest,
     FetchResponse,
@@ -26,85 +26,90 @@ from quorate.wire.schema import Message
 
 FETCH_BYTES: Final = 4 * 1024 * 1024
 _CHUNK_BYTES: Final = 1024 * 1024
-_NOBODY: Final = -1
+_CONSUMER_ID: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A leader's answer; offsets: ends are exclusive."""
+    """The response of a leader; end offsets are exclusive."""
 
     leader_id: int
     epoch: int
     high_watermark: int
-    """-1 while a new leader has committed nothing of its own."""
+    """-1 until a new leader has committed a record of its own epoch."""
     log_start: int
     diverging: OffsetAndEpoch | None
     snapshot: OffsetAndEpoch | None
-    """The leader's newest snapshot, in place of records that it cannot or will not give."""
+    """The newest snapshot of the leader, in place of records that it does not return."""
     records: bytes
-    """Whole batches; may begin before the offset asked for."""
+    """Whole batches; the first may begin before the requested offset."""
 
     @property
     def first_offset(self) -> int:
-        """Of the first batch; of none, beyond every offset."""
+        """The base offset of the first batch; without batches, a number above every offset."""
         return int.from_bytes(self.records[:8], "big") if self.records else 1 << 63
 
     @property
     def committed(self) -> OffsetAndEpoch | None:
-        """The end of what is committed, and the epoch of the last record below it.
+        """The high watermark, and the epoch of the last record below it.
 
-        A leader tells no high watermark before a record of its own epoch is committed, so the last
-        record below one is of its epoch.
+        A leader returns no high watermark before a record of its own epoch is committed (Raft,
+        5.4.2). So the last record below a high watermark has the epoch of the leader.
         """
         if self.high_watermark < 0:
             return None
         return OffsetAndEpoch(self.high_watermark, self.epoch)
 
 
-class Observer(Asker):
-    """The quorum of one cluster, asked for its log by whoever reads that."""
+class LogFetcher(LeaderClient):
+    """Reads the log of one cluster from its leader."""
 
     def fetch(
         self,
         offset: int,
         last_epoch: int | None = None,
         max_bytes: int = FETCH_BYTES,
-        patience_ms: int | None = None,
+        timeout_ms: int | None = None,
     ) -> Fetched:
-        """What the leader has at this offset; its own epoch stands for a `last_epoch` of None.
+        """The leader's batches at this offset.
 
-        Raises Unreachable when no leader answers within `patience_ms` (default: the options'
-        timeout), WrongQuorum, Diverged where for half of that timeout none did but one of an
-        older epoch.
+        last_epoch: the epoch of the record before the offset; None stands for the leader's epoch
+        timeout_ms: by default that of the options
+
+        Raises UnreachableError when no leader answers in time; WrongQuorumError;
+        LogDivergedError when for half of the timeout only a leader of an older epoch answered.
         """
 
         def make(epoch: int) -> Message:
-            # an epoch ahead of a node that has yet to hear of it
+            # no last epoch above the current epoch: a node that has not heard of it yet refuses it
             last = epoch if last_epoch is None else min(last_epoch, epoch)
             return self._fetch_request(offset, last, epoch, max_bytes)
 
-        answer = self.ask(make, FetchResponse, _fetch_partition, patience_ms)
-        return _fetched(answer)
+        partition = self.call_leader(make, FetchResponse, _fetch_partition, timeout_ms)
+        return _fetched(partition)
 
     def read(self, offset: int) -> Fetched:
-        """As fetch, without a check of what stands before; for offsets known to be committed.
+        """As fetch, for an offset that is known to be committed: its last epoch need not be given.
 
-        At the start of a cleaned log the leader wants to hear the epoch of the snapshot there.
+        The leader answers a request for its log start offset with records only when the request
+        names the epoch of the snapshot that ends there (`RaftLog.validateOffsetAndEpoch`).
         """
         got = self.fetch(offset)
         if got.snapshot is not None and offset == got.log_start > 0:
             epoch = self.start_epoch(got.log_start)
             return got if epoch is None else self.fetch(offset, epoch)
         if got.snapshot is not None and offset == got.log_start == 0:
-            # an empty replica is better served by the snapshot; the log is still there
+            # Kafka answers offset 0 with a snapshot when there is one; the log may still begin at 0
             return self.fetch(1)
         return got
 
     def start_epoch(self, log_start: int) -> int | None:
-        """The epoch of the snapshot that ends where the log starts; None: it has moved on.
+        """The epoch of the snapshot that ends at the log start offset.
 
-        Kafka answers with a snapshot to every last epoch that is older than that one's
-        (`RaftLog.validateOffsetAndEpoch`), so the least that it answers otherwise is it.
+        None when the leader has deleted more of its log meanwhile. No response names that epoch.
+        But Kafka answers each last epoch below it with a snapshot
+        (`RaftLog.validateOffsetAndEpoch`), so it is the lowest epoch that gets another answer. The
+        method finds it by binary search.
         """
         low, high = 0, None
         while high is None or low < high:
@@ -121,7 +126,7 @@ class Observer(Asker):
         return high
 
     def epoch_below(self, offset: int) -> int | None:
-        """The epoch of the record before a committed offset; None: that is no more in the log."""
+        """The epoch of the record before a committed offset; None when the log no longer has it."""
         got = self.read(offset - 1)
         if got.snapshot is not None:
             if offset == got.log_start:
@@ -130,20 +135,20 @@ class Observer(Asker):
         return _epoch_at(got.records, offset - 1)
 
     def copy_snapshot(self, snapshot_id: OffsetAndEpoch, to: IO[bytes]) -> int | None:
-        """Write a snapshot to a file; its bytes. None: the leader has it no more."""
+        """Write a snapshot to a file. Returns its size in bytes; None when the leader deleted it."""
         position = 0
         while True:
-            told = self._chunk(snapshot_id, position, _CHUNK_BYTES)
-            if told is None:
+            chunk = self._chunk(snapshot_id, position, _CHUNK_BYTES)
+            if chunk is None:
                 return None
-            position += to.write(told.unaligned_records)
-            if position >= told.size or not told.unaligned_records:
+            position += to.write(chunk.unaligned_records)
+            if position >= chunk.size or not chunk.unaligned_records:
                 return position
 
-    def identify(self, patience_ms: int | None = None) -> str:
-        """The cluster's id; asked for once."""
+    def identify(self, timeout_ms: int | None = None) -> str:
+        """The cluster id; the first call requests it."""
         if self.cluster_id is None:
-            self.fetch(0, 0, max_bytes=1, patience_ms=patience_ms)
+            self.fetch(0, 0, max_bytes=1, timeout_ms=timeout_ms)
             assert self.cluster_id is not None
         return self.cluster_id
 
@@ -152,7 +157,7 @@ class Observer(Asker):
         topic = FetchRequest.FetchTopic
         return FetchRequest(
             cluster_id=self.cluster_id,
-            replica_id=_NOBODY,
+            replica_id=_CONSUMER_ID,
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=max_bytes,
@@ -180,7 +185,7 @@ class Observer(Asker):
         def make(epoch: int) -> Message:
             return FetchSnapshotRequest(
                 cluster_id=self.cluster_id,
-                replica_id=_NOBODY,
+                replica_id=_CONSUMER_ID,
                 max_bytes=max_bytes,
                 topics=[
                     topic(
@@ -199,17 +204,17 @@ class Observer(Asker):
                 ],
             )
 
-        told = self.ask(make, FetchSnapshotResponse, _snapshot_partition, None)
-        return None if told.error_code == ErrorCode.SNAPSHOT_NOT_FOUND else told
+        found = self.call_leader(make, FetchSnapshotResponse, _snapshot_partition, None)
+        return None if found.error_code == ErrorCode.SNAPSHOT_NOT_FOUND else found
 
 
-def _fetch_partition(answer: FetchResponse) -> Any | None:
-    partitions = [partition for topic in answer.responses for partition in topic.partitions]
+def _fetch_partition(response: FetchResponse) -> Any | None:
+    partitions = [partition for topic in response.responses for partition in topic.partitions]
     return partitions[0] if len(partitions) == 1 else None
 
 
-def _snapshot_partition(answer: FetchSnapshotResponse) -> Any | None:
-    partitions = [partition for topic in answer.topics for partition in topic.partitions]
+def _snapshot_partition(response: FetchSnapshotResponse) -> Any | None:
+    partitions = [partition for topic in response.topics for partition in topic.partitions]
     return partitions[0] if len(partitions) == 1 else None
 
 
@@ -221,18 +226,18 @@ def _fetched(partition: Any) -> Fetched:
         partition.current_leader.leader_epoch,
         partition.high_watermark,
         max(partition.log_start_offset, 0),
-        _place(diverging.end_offset, diverging.epoch),
-        _place(snapshot.end_offset, snapshot.epoch),
+        _offset_and_epoch(diverging.end_offset, diverging.epoch),
+        _offset_and_epoch(snapshot.end_offset, snapshot.epoch),
         records[: whole_batches_size(records)],
     )
 
 
-def _place(offset: int, epoch: int) -> OffsetAndEpoch | None:
+def _offset_and_epoch(offset: int, epoch: int) -> OffsetAndEpoch | None:
     return None if offset < 0 and epoch < 0 else OffsetAndEpoch(offset, epoch)
 
 
 def _epoch_at(records: bytes, offset: int) -> int | None:
-    """The epoch of the batch that holds an offset."""
+    """The epoch of the batch that holds an offset; None when no batch does."""
     for view in iter_batches(records, cut_tail=True):
         if view.base_offset <= offset < view.end_offset:
             return view.epoch

@@ -1,4 +1,4 @@
-"""A live quorum as the feed of a stream: the driver finds the end, tasks fetch for themselves."""
+"""A running quorum as a feed: the driver finds the end of the log, the tasks fetch records."""
 
 from __future__ import annotations
 
@@ -11,167 +11,175 @@ from typing import TYPE_CHECKING, Final
 from quorate.base.ids import Address, OffsetAndEpoch
 from quorate.formats.files import segment_name, snapshot_name
 from quorate.spark.decode.rows import Origin
-from quorate.spark.files.paths import File, PassingFault
+from quorate.spark.files.paths import SourceFile, TransientError
 from quorate.spark.files.scan import runs
-from quorate.spark.source.options import Options
-from quorate.spark.source.plan import Piece
-from quorate.spark.source.read import followed
-from quorate.spark.stream.feed import Feed, Look, Maker, Part
-from quorate.spark.stream.live import Fetched, Observer
-from quorate.spark.stream.live_leader import ANOTHER_LOG, Controllers, Diverged
+from quorate.spark.source.options import SourceOptions
+from quorate.spark.source.plan import FileRange
+from quorate.spark.source.read import with_missing_offsets
+from quorate.spark.stream.feed import LogBounds, RowMaker, StreamFeed, StreamPart
+from quorate.spark.stream.live import Fetched, LogFetcher
+from quorate.spark.stream.live_leader import ANOTHER_LOG, Controllers, LogDivergedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _SPOOL_BYTES: Final = 64 * 1024 * 1024
-"""A larger snapshot waits on the disk of its task."""
+"""A task keeps a larger snapshot on its disk."""
 _TRIES: Final = 5
-"""How often in a row a log may be cleaned under a task's hands."""
+"""How often in a row a task tries again because the leader deletes log that it reads."""
 
 
-class LiveFeed(Feed):
-    """What the controllers of one cluster tell."""
+class LiveFeed(StreamFeed):
+    """The committed log of one cluster, read from its controllers."""
 
     def __init__(
         self, controllers: Controllers, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self.name = f"controllers {controllers}"
-        self._observer = Observer(controllers, monotonic=monotonic)
+        self._fetcher = LogFetcher(controllers, monotonic=monotonic)
         self._verified: OffsetAndEpoch | None = None
 
-    def identify(self, patience_ms: int) -> str:
-        return self._observer.identify(patience_ms)
+    def identify(self, timeout_ms: int) -> str:
+        return self._fetcher.identify(timeout_ms)
 
-    def look(self, start: OffsetAndEpoch, patience_ms: int) -> Look:
-        observer = self._observer
-        observer.at_least(start.epoch)
-        got = observer.fetch(start.offset, start.epoch, 1, patience_ms)
+    def log_bounds(self, start: OffsetAndEpoch, timeout_ms: int) -> LogBounds:
+        fetcher = self._fetcher
+        fetcher.require_epoch(start.epoch)
+        got = fetcher.fetch(start.offset, start.epoch, 1, timeout_ms)
         if got.diverging is not None:
             raise self._diverged(
                 start,
-                f"it has epoch {got.diverging.epoch} up to offset {got.diverging.offset} at most",
+                f"the log has epoch {got.diverging.epoch} up to offset {got.diverging.offset} at most",
             )
         if got.snapshot is not None and start.offset >= max(got.log_start, 1):
             self._verify(start)
         end = got.committed
         if end is None or end.offset < start.offset:
-            end = start  # a new leader that has committed nothing of its own yet
-        return Look(got.log_start, end)
+            # A new leader returns no high watermark until it commits a record of its own epoch.
+            # What the stream has read stays committed.
+            end = start
+        return LogBounds(got.log_start, end)
 
     def epoch_below(self, offset: int) -> int | None:
-        return self._observer.epoch_below(offset)
+        return self._fetcher.epoch_below(offset)
 
     def parts(self, start: OffsetAndEpoch, end: OffsetAndEpoch, most: int) -> Sequence[LivePart]:
-        self._observer.at_least(end.epoch)
-        got = self._observer.fetch(start.offset, max_bytes=1)
-        here = self._observer.told()
+        self._fetcher.require_epoch(end.epoch)
+        got = self._fetcher.fetch(start.offset, max_bytes=1)
+        here = self._fetcher.known_controllers()
         cuts = range(max(start.offset, got.log_start) + most, end.offset, most)
         known = ((cut, self.epoch_below(cut)) for cut in cuts)
         inner = [OffsetAndEpoch(cut, epoch) for cut, epoch in known if epoch is not None]
         starts, ends = [start.offset, *(cut.offset for cut in inner)], [*inner, end]
-        leader = self._observer.leader
+        leader = self._fetcher.leader
         return [
             LivePart(here, leader, first, last, start.offset > 0)
             for first, last in zip(starts, ends, strict=True)
         ]
 
     def close(self) -> None:
-        self._observer.close()
+        self._fetcher.close()
 
     def _verify(self, start: OffsetAndEpoch) -> None:
-        """Whether the log has `start`, where the leader does not say so by itself.
+        """Raise LogDivergedError unless the log has `start`, where the leader does not check it.
 
-        It tells nothing of epochs that are older than its oldest snapshot, although it may have
-        their records.
+        A leader answers an epoch older than its oldest snapshot with that snapshot, not with a
+        diverging epoch, although it may have the records. So the record before `start` is fetched.
         """
         if self._verified != start:
-            found = self._observer.epoch_below(start.offset)
+            found = self._fetcher.epoch_below(start.offset)
             if found is not None and found != start.epoch:
-                raise self._diverged(start, f"its record before that is of epoch {found}")
+                raise self._diverged(start, f"the record before that offset has epoch {found} now")
             self._verified = start
 
-    def _diverged(self, start: OffsetAndEpoch, why: str) -> Diverged:
-        return Diverged(
-            f"{self.name}: the log of cluster {self._observer.cluster_id} is not the one that was "
-            f"read before: the stream has come to offset {start.offset} with epoch {start.epoch}, "
+    def _diverged(self, start: OffsetAndEpoch, why: str) -> LogDivergedError:
+        return LogDivergedError(
+            f"{self.name}: the log of cluster {self._fetcher.cluster_id} is not the log that this "
+            f"stream has read: the stream is at offset {start.offset} with epoch {start.epoch}, but "
             f"{why}. {ANOTHER_LOG}"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class LivePart(Part):
-    """Offsets [start, end) of a cluster's log."""
+class LivePart(StreamPart):
+    """Offsets [start, end) of the log of a cluster."""
 
     controllers: Controllers
     leader: tuple[Address, int] | None
-    """Whom to ask first."""
+    """The address and epoch of the leader to ask first."""
     start: int
     end: OffsetAndEpoch
     resumed: bool
-    """The stream has read records before these: a gap is a loss, and is told."""
+    """Whether the stream has read records before these: then a gap is a loss, and gets a row."""
 
-    def read(self, rows: Options) -> Iterator[pa.RecordBatch]:
-        maker = Maker(rows, self.start, self.end)
+    def read(self, rows: SourceOptions) -> Iterator[pa.RecordBatch]:
+        maker = RowMaker(rows, self.start, self.end)
         tries = 0
-        with Observer(self.controllers, self.leader) as observer:
+        with LogFetcher(self.controllers, self.leader) as fetcher:
             while maker.next < self.end.offset:
                 before = maker.next
-                got = observer.read(maker.next)
+                got = fetcher.read(maker.next)
                 if got.snapshot is not None:
-                    yield from self._fallen_back(observer, got, maker)
+                    yield from self._snapshot_at_log_start(fetcher, got, maker)
                 else:
-                    yield from self._log(observer, got, maker)
+                    yield from self._log(fetcher, got, maker)
                 tries = 0 if maker.next > before else tries + 1
                 if tries > _TRIES:
-                    raise PassingFault(
+                    raise TransientError(
                         f"controllers {self.controllers}: offset {maker.next} is committed but "
-                        f"leader {got.leader_id} does not give it"
+                        f"leader {got.leader_id} does not return it"
                     )
 
-    def _log(self, observer: Observer, got: Fetched, maker: Maker) -> Iterator[pa.RecordBatch]:
+    def _log(self, fetcher: LogFetcher, got: Fetched, maker: RowMaker) -> Iterator[pa.RecordBatch]:
         data = got.records
         if maker.next == 0 and got.first_offset > 0:
-            # offset 0 stands alone in its batch, and no leader with a snapshot gives it
-            newest = observer.fetch(0, max_bytes=1).snapshot
-            if newest is None or not (yield from self._snapshot(observer, newest, got, maker)):
-                return  # the log was cleaned just now: look again
+            # The bootstrap record at offset 0 is a batch of its own, and a leader that has a
+            # snapshot answers offset 0 with that. So the snapshot stands for offset 0.
+            newest = fetcher.fetch(0, max_bytes=1).snapshot
+            if newest is None or not (yield from self._snapshot(fetcher, newest, got, maker)):
+                return  # the leader deleted the snapshot meanwhile: read() fetches again
         found = runs(lambda position, size: data[position : position + size], len(data))
-        yield from maker.log(self._origin(got, "log"), found, placed=False)
+        yield from maker.log(self._origin(got, "log"), found, has_positions=False)
 
-    def _fallen_back(
-        self, observer: Observer, got: Fetched, maker: Maker
+    def _snapshot_at_log_start(
+        self, fetcher: LogFetcher, got: Fetched, maker: RowMaker
     ) -> Iterator[pa.RecordBatch]:
-        """The log begins later: the snapshot at its start stands for what is missing."""
+        """The rows of the snapshot at the log start offset, where the log begins after `next`.
+
+        1. Deleted beyond the end of this range: another partition reads the snapshot; this one
+           only says that its offsets are gone.
+        2. Otherwise the snapshot that ends at the log start offset replaces the missing offsets.
+        3. A stream that has read records before gets a row that names the loss.
+        """
         missing, first = maker.next, got.log_start
         origin = self._origin(got, segment_name(missing))
         if first > self.end.offset:
-            # another batch gets the snapshot
-            yield maker.note(origin, _gone(missing, self.end.offset))
+            yield maker.note(origin, _deleted(missing, self.end.offset))
             maker.next = self.end.offset
             return
-        epoch = observer.start_epoch(first)
+        epoch = fetcher.start_epoch(first)
         if epoch is None:
-            return  # the log was cleaned again: look again
+            return  # the leader deleted more of its log meanwhile: read() fetches again
         snapshot_id = OffsetAndEpoch(first, epoch)
-        if not (yield from self._snapshot(observer, snapshot_id, got, maker)):
+        if not (yield from self._snapshot(fetcher, snapshot_id, got, maker)):
             return
         if self.resumed and missing < first:
             name = snapshot_name(snapshot_id)
             yield maker.note(
-                origin, f"{_gone(missing, first)}; the snapshot {name} stands for them"
+                origin, f"{_deleted(missing, first)}; the snapshot {name} replaces them"
             )
         maker.next = first
 
     def _snapshot(
-        self, observer: Observer, snapshot_id: OffsetAndEpoch, got: Fetched, maker: Maker
+        self, fetcher: LogFetcher, snapshot_id: OffsetAndEpoch, got: Fetched, maker: RowMaker
     ) -> Generator[pa.RecordBatch, None, bool]:
-        """The rows of a snapshot; false when the leader has it no more.
+        """The rows of a snapshot; the generator returns False when the leader deleted it.
 
-        All of it is fetched first: the oldest snapshot is the one that goes next, and half of one
-        is of no use.
+        The whole snapshot is fetched before any row is given. The oldest snapshot is the next one
+        to be deleted, and the rows of half a snapshot would be wrong.
         """
         with SpooledTemporaryFile(_SPOOL_BYTES, prefix="quorate-snapshot-") as spool:
-            size = observer.copy_snapshot(snapshot_id, spool)
+            size = fetcher.copy_snapshot(snapshot_id, spool)
             if size is None:
                 return False
 
@@ -181,15 +189,15 @@ class LivePart(Part):
 
             origin = self._origin(got, snapshot_name(snapshot_id))
             origin = replace(origin, snapshot_id=snapshot_id)
-            piece = Piece(origin, File(origin.file, size), 0, size)
-            yield from maker.snapshot(origin, followed(piece, runs(read, size)))
+            file_range = FileRange(origin, SourceFile(origin.file, size), 0, size)
+            yield from maker.snapshot(origin, with_missing_offsets(file_range, runs(read, size)))
         return True
 
     def _origin(self, got: Fetched, name: str) -> Origin:
         cluster_id = self.controllers.cluster_id
-        assert cluster_id is not None, "the driver has asked for it"
+        assert cluster_id is not None, "the driver has identified the cluster"
         return Origin(cluster_id, got.leader_id, f"{self.controllers.folder}/{name}")
 
 
-def _gone(first: int, end: int) -> str:
+def _deleted(first: int, end: int) -> str:
     return f"the offsets {first} to {end - 1} were deleted from the log before they were read"

@@ -1,6 +1,7 @@
-"""Who leads a live quorum: its controllers are asked until one answers as the leader.
+"""A client of the leader of a running quorum: it asks controllers until one answers as the leader.
 
-What they tell of others is remembered, so a query outlives the controllers that it began with.
+The client remembers the controllers that others name. So a stream goes on when all controllers of
+the option bootstrap.controllers have been replaced.
 """
 
 from __future__ import annotations
@@ -12,8 +13,13 @@ from typing import Any, Final, Self, TypeVar
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import METADATA_TOPIC, Address
-from quorate.client.connection import ClientError, Connection, NoAnswer, UnsupportedVersion
-from quorate.spark.files.paths import PassingFault, SourceError
+from quorate.client.connection import (
+    ClientError,
+    Connection,
+    NoResponseError,
+    UnsupportedVersionError,
+)
+from quorate.spark.files.paths import SourceError, TransientError
 from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.messages.fetch import FetchResponse, FetchSnapshotResponse
 from quorate.wire.schema import Message
@@ -24,11 +30,11 @@ _CONNECT_MS: Final = 5_000
 _ANSWER_MS: Final = 30_000
 _BACKOFF_S: Final = 0.1
 _DESCRIBE_S: Final = 5
-"""How old what is known of the controllers may be while a leader answers: they may all be others
-before the next connection is needed."""
+"""The client refreshes the list of controllers after this time, s, also while the leader answers: all
+of them may be replaced before the client needs another connection."""
 _WITH_EPOCHS: Final = 12
-"""The first version of Fetch that tells of epochs, snapshots and divergence."""
-_ELSEWHERE: Final = frozenset(
+"""The first version of Fetch with epochs, snapshot ids and diverging epochs (KIP-595, KIP-630)."""
+_NOT_LEADING: Final = frozenset(
     {
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -38,28 +44,28 @@ _ELSEWHERE: Final = frozenset(
 M = TypeVar("M", FetchResponse, FetchSnapshotResponse)
 
 
-class Unreachable(PassingFault):
-    """No leader of the quorum answered in time; `reasons`: every address and what came of it."""
+class UnreachableError(TransientError):
+    """No leader of the quorum answered in time; `reasons` names each address and its failure."""
 
     def __init__(self, what: str, reasons: str) -> None:
         super().__init__(f"{what}: {reasons}")
         self.what, self.reasons = what, reasons
 
-    def __reduce__(self) -> tuple[type[Unreachable], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[UnreachableError], tuple[str, str]]:
         return type(self), (self.what, self.reasons)
 
 
-class WrongQuorum(SourceError):
-    """Who answered is not what was asked for: another cluster, a broker, no Kafka at all."""
+class WrongQuorumError(SourceError):
+    """The node that answered is of another cluster, is a broker, or does not speak Kafka."""
 
 
-class Diverged(SourceError):
-    """The quorum's log is not the one that was read before."""
+class LogDivergedError(SourceError):
+    """The log of the quorum is not the log that the stream has read."""
 
 
 ANOTHER_LOG: Final = (
-    "Committed records are gone, or this is another cluster. What was read stays as it is; find "
-    "out what happened before you start with a new checkpoint"
+    "Committed records are lost, or this is another cluster. The rows that were read stay as they "
+    "are; find the cause before you start with a new checkpoint"
 )
 
 
@@ -70,11 +76,11 @@ class Controllers:
     bootstrap: tuple[Address, ...]
     label: str = ""
     cluster_id: str | None = None
-    """As far as it is known; asked for otherwise."""
+    """None until it is known; then the first request asks for it."""
     timeout_ms: int = 60_000
-    """How long nobody need answer."""
+    """How long the stream waits for a leader."""
     known: tuple[tuple[int, Address], ...] = ()
-    """By id, those that the cluster itself has named."""
+    """(node id, address) of the controllers that the cluster itself has named."""
 
     def __str__(self) -> str:
         named = f"{self.label} " if self.label else ""
@@ -82,21 +88,21 @@ class Controllers:
 
     @property
     def folder(self) -> str:
-        """What stands for the log directory in the column file."""
+        """Stands for the log directory in the column `file`."""
         return f"kraft://{','.join(map(str, self.bootstrap))}/{METADATA_TOPIC}-0"
 
 
 @dataclass(frozen=True, slots=True)
-class _Older:
-    """Who leads an epoch that is over by what is known; `since`: s of the observer's clock."""
+class _OlderLeader:
+    """A node that leads an epoch older than the current one; `since`: s of the monotonic clock."""
 
     leader: Address
     epoch: int
     since: float
 
 
-class Asker:
-    """Asks the leader of one cluster's quorum, and finds out who that is. Close it in the end."""
+class LeaderClient:
+    """Sends requests to the leader of one quorum and finds that leader. The caller closes it."""
 
     def __init__(
         self,
@@ -104,7 +110,7 @@ class Asker:
         leader: tuple[Address, int] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`leader`: whom to ask first, and its epoch."""
+        """`leader`: the address to ask first, and its epoch."""
         self.controllers = controllers
         self.cluster_id = controllers.cluster_id
         self._now = monotonic
@@ -113,9 +119,9 @@ class Asker:
         self._epoch = leader[1] if leader else 0
         self._known = dict(controllers.known)
         self._described: float | None = None
-        """When this connection was asked for them."""
+        """When the controllers were last described on this connection."""
         self._next = 0
-        self._older: _Older | None = None
+        self._older: _OlderLeader | None = None
         self._failures: dict[Address, str] = {}
 
     def __enter__(self) -> Self:
@@ -131,27 +137,34 @@ class Asker:
 
     @property
     def leader(self) -> tuple[Address, int] | None:
-        """Who led when last asked, and in which epoch."""
+        """The address of the last known leader, and its epoch."""
         return None if self._address is None else (self._address, self._epoch)
 
-    def told(self) -> Controllers:
-        """The controllers, with what is known of them now."""
+    def known_controllers(self) -> Controllers:
+        """The controllers of the options, with the cluster id and those named since."""
         known = tuple(self._known.items())
         return replace(self.controllers, cluster_id=self.cluster_id, known=known)
 
-    def at_least(self, epoch: int) -> None:
-        """Take no answer from a leader of an older epoch: one that has not heard it is deposed."""
+    def require_epoch(self, epoch: int) -> None:
+        """Accept no response of a leader of an older epoch: it may not know yet that it is deposed."""
         self._epoch = max(self._epoch, epoch)
 
-    def ask(
+    def call_leader(
         self,
         make: Callable[[int], Message],
         kind: type[M],
         partition_of: Callable[[Any], Any],
-        patience_ms: int | None,
+        timeout_ms: int | None,
     ) -> Any:
-        """The leader's answer for the one partition; others are asked until it is found."""
-        patience = self.controllers.timeout_ms if patience_ms is None else patience_ms
+        """The leader's response for the metadata partition.
+
+        1. Send the request to the last known leader, else to the next candidate.
+        2. A node that is not the leader names it, or an error moves on to the next candidate.
+        3. After each candidate had its turn, wait `_BACKOFF_S` between attempts, until the timeout.
+
+        Raises UnreachableError, WrongQuorumError, LogDivergedError.
+        """
+        patience = self.controllers.timeout_ms if timeout_ms is None else timeout_ms
         deadline = self._now() + patience / 1000
         tries = 0
         while True:
@@ -160,12 +173,12 @@ class Asker:
                 if found is not None:
                     return found
             except ClientError as error:
-                self._lost(error)
+                self._drop_connection(error)
             tries += 1
-            # everybody once before waiting
-            if tries > len(self._places()) + 2:
+            # +2: the last known leader, and the leader that a candidate names, are asked besides
+            if tries > len(self._candidates()) + 2:
                 if self._now() >= deadline:
-                    raise self._given_up(patience)
+                    raise self._timeout_error(patience)
                 time.sleep(_BACKOFF_S)
 
     def _attempt(
@@ -175,104 +188,112 @@ class Asker:
         answer = connection.call(
             request, kind, _ANSWER_MS, _WITH_EPOCHS if kind is FetchResponse else 0
         )
-        where = connection.address
+        address = connection.address
         if answer.error_code:
-            self._refused(where, ErrorCode.of(answer.error_code))
+            self._handle_error(address, ErrorCode.of(answer.error_code))
             return None
         partition = partition_of(answer)
         if partition is None:
-            raise NoAnswer(f"{where} told of another partition than the one asked for")
+            raise NoResponseError(f"{address} answered for another partition than the metadata log")
         code = ErrorCode.of(partition.error_code)
         if code in (ErrorCode.NONE, ErrorCode.SNAPSHOT_NOT_FOUND):
-            self._address, self._older = where, None
+            self._address, self._older = address, None
             self._failures.clear()
-            self._look_around(connection)
+            self._refresh_controllers(connection)
             return partition
-        if code not in _ELSEWHERE:
-            self._refused(where, code)
+        if code not in _NOT_LEADING:
+            self._handle_error(address, code)
             return None
-        self._learn(where, partition.current_leader, answer.node_endpoints, code)
+        self._learn_leader(address, partition.current_leader, answer.node_endpoints, code)
         return None
 
-    def _refused(self, where: Address, code: ErrorCode) -> None:
-        """An error that is not about who leads: is it one for good?"""
+    def _handle_error(self, address: Address, code: ErrorCode) -> None:
+        """Raise an error that no other controller can help with; else drop the connection."""
         if code == ErrorCode.INCONSISTENT_CLUSTER_ID:
-            raise WrongQuorum(
-                f"the controller {where} is not of the cluster {self.cluster_id}: the checkpoint "
-                "or the option clusterId names another cluster than these controllers are of"
+            raise WrongQuorumError(
+                f"the controller {address} is not of the cluster {self.cluster_id}: the checkpoint "
+                "or the option clusterId names another cluster than these controllers belong to"
             )
         if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
-            raise WrongQuorum(_no_controller(where))
+            raise WrongQuorumError(_no_controller(address))
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            raise WrongQuorum(f"{where} does not allow it: {code.name} (ClusterAction on Cluster)")
-        self._lost(NoAnswer(f"{where} answered {code.name}"))
+            raise WrongQuorumError(
+                f"{address} refuses the request: {code.name} (it needs ClusterAction on Cluster)"
+            )
+        self._drop_connection(NoResponseError(f"{address} answered {code.name}"))
 
-    def _learn(self, where: Address, leader: Any, endpoints: Any, code: ErrorCode) -> None:
-        """What a node that refused told of the leader."""
+    def _learn_leader(self, address: Address, leader: Any, endpoints: Any, code: ErrorCode) -> None:
+        """Learn the leader and its epoch from a node that is not the leader."""
         self._known |= {node.node_id: Address(node.host, node.port) for node in endpoints}
         found = self._known.get(leader.leader_id)
-        self._weigh(where, leader.leader_epoch, found == where)
+        self._note_older_leader(address, leader.leader_epoch, found == address)
         newer = leader.leader_epoch > self._epoch
-        if leader.leader_id >= 0:  # what only a candidate counts up to may never have a leader
+        # An epoch without a leader is only a candidate's: it may never have one, and to demand it
+        # would make the client refuse the leader that there is.
+        if leader.leader_id >= 0:
             self._epoch = max(self._epoch, leader.leader_epoch)
-        if found == where and newer:
-            return  # it leads, and now its epoch is known
-        self._failures[where] = (
-            f"{where} does not lead epoch {self._epoch} (it knows of {leader.leader_epoch}: "
+        if found == address and newer:
+            return  # the node leads that newer epoch: ask it again with the epoch that it named
+        self._failures[address] = (
+            f"{address} does not lead epoch {self._epoch} (it knows epoch {leader.leader_epoch}: "
             f"{code.name})"
         )
         self.close()
         self._address = None
-        if found is not None and found != where and leader.leader_epoch == self._epoch:
+        if found is not None and found != address and leader.leader_epoch == self._epoch:
             self._address = found
 
-    def _weigh(self, where: Address, epoch: int, leads: bool) -> None:
-        """Note who leads an epoch older than one that has had a leader, as long as nobody tells of
-        a newer one: a deposed leader steps down soon, one of another log does not."""
+    def _note_older_leader(self, address: Address, epoch: int, leads: bool) -> None:
+        """Remember a leader of an older epoch while no node knows the current epoch.
+
+        A deposed leader steps down soon, because check quorum bounds how long it leads without
+        a majority. The leader of another log does not: `_timeout_error` distinguishes them.
+        """
         known = self._older
         if epoch >= self._epoch:
             self._older = None
-        elif leads and (known is None or (known.leader, known.epoch) != (where, epoch)):
-            self._older = _Older(where, epoch, self._now())
-        elif not leads and known is not None and known.leader == where:
+        elif leads and (known is None or (known.leader, known.epoch) != (address, epoch)):
+            self._older = _OlderLeader(address, epoch, self._now())
+        elif not leads and known is not None and known.leader == address:
             self._older = None
 
-    def _lost(self, error: ClientError) -> None:
-        where = self._address
-        if where is not None:
-            self._failures[where] = str(error)
-            if self._older is not None and self._older.leader == where:
+    def _drop_connection(self, error: ClientError) -> None:
+        address = self._address
+        if address is not None:
+            self._failures[address] = str(error)
+            if self._older is not None and self._older.leader == address:
                 self._older = None
         self.close()
         self._address = None
 
     def _connect(self) -> Connection:
         if self._connection is None:
-            places = self._places()
+            places = self._candidates()
             if self._address is None:
                 self._address = places[self._next % len(places)]
                 self._next += 1
             connection = Connection(self._address, CLIENT_ID, _CONNECT_MS)
             try:
-                self._check(connection)
+                self._check_cluster(connection)
             except BaseException:
                 connection.close()
                 raise
             self._connection = connection
         return self._connection
 
-    def _places(self) -> list[Address]:
-        """Everybody who may know the leader."""
+    def _candidates(self) -> list[Address]:
+        """The addresses that may know the leader."""
         return list(dict.fromkeys((*self.controllers.bootstrap, *self._known.values())))
 
-    def _look_around(self, leader: Connection) -> None:
-        """Learn which controllers there are now, from a leader that was not asked just before."""
+    def _refresh_controllers(self, leader: Connection) -> None:
+        """Ask the leader which controllers there are, at most every `_DESCRIBE_S`."""
         if self._described is not None and self._now() - self._described < _DESCRIBE_S:
             return
         try:
-            self._note(self._describe(leader))
-        except UnsupportedVersion:
-            self._described = self._now()  # then there are those that lead, and bootstrap
+            self._set_controllers(self._describe(leader))
+        except UnsupportedVersionError:
+            # KIP-919 is not there: the client knows the leaders that it met, and bootstrap
+            self._described = self._now()
         except ClientError:
             self.close()
 
@@ -280,46 +301,49 @@ class Asker:
         request = DescribeClusterRequest(endpoint_type=_CONTROLLERS)
         return connection.call(request, DescribeClusterResponse, _ANSWER_MS, at_least=1)
 
-    def _note(self, told: DescribeClusterResponse) -> None:
-        """Those that are gone are forgotten; a cluster that names none does not register them."""
-        found = {node.broker_id: Address(node.host, node.port) for node in told.brokers}
+    def _set_controllers(self, response: DescribeClusterResponse) -> None:
+        """Replace the known controllers; an empty list means that the cluster registers none."""
+        found = {node.broker_id: Address(node.host, node.port) for node in response.brokers}
         self._known = found or self._known
         self._described = self._now()
 
-    def _check(self, connection: Connection) -> None:
-        """Learn the cluster's id from a node; WrongQuorum when it is not a controller."""
+    def _check_cluster(self, connection: Connection) -> None:
+        """Learn the cluster id from a node. Raises WrongQuorumError when it is no controller."""
         if self.cluster_id is not None:
             return
-        where = connection.address
+        address = connection.address
         try:
-            told = self._describe(connection)
-        except UnsupportedVersion as error:
-            raise WrongQuorum(_no_controller(where) + f" ({error})") from None
-        code = ErrorCode.of(told.error_code)
+            response = self._describe(connection)
+        except UnsupportedVersionError as error:
+            raise WrongQuorumError(_no_controller(address) + f" ({error})") from None
+        code = ErrorCode.of(response.error_code)
         if code == ErrorCode.MISMATCHED_ENDPOINT_TYPE:
-            raise WrongQuorum(_no_controller(where))
+            raise WrongQuorumError(_no_controller(address))
         if code != ErrorCode.NONE:
-            raise NoAnswer(
-                f"{where} cannot tell its cluster yet: {told.error_message or code.name}"
+            raise NoResponseError(
+                f"{address} cannot name its cluster yet: {response.error_message or code.name}"
             )
-        self.cluster_id = told.cluster_id
-        self._note(told)
+        self.cluster_id = response.cluster_id
+        self._set_controllers(response)
 
-    def _given_up(self, patience_ms: int) -> Unreachable | Diverged:
+    def _timeout_error(self, timeout_ms: int) -> UnreachableError | LogDivergedError:
         older = self._older
+        # Half of the timeout: long enough for a deposed leader to step down (see
+        # _note_older_leader), so a leader that still leads the older epoch has another log.
         if older is not None and self._now() - older.since >= self.controllers.timeout_ms / 2000:
-            return Diverged(
+            return LogDivergedError(
                 f"controllers {self.controllers}: {older.leader} leads {self.cluster_id} in epoch "
-                f"{older.epoch}, and nobody knows of epoch {self._epoch}, which was read before. "
+                f"{older.epoch}, and no controller knows epoch {self._epoch}, which this stream has "
+                f"read. "
                 f"{ANOTHER_LOG}"
             )
-        reasons = "; ".join(self._failures.values()) or "nobody knows a leader"
-        what = f"controllers {self.controllers}: no leader answered within {patience_ms} ms"
-        return Unreachable(what, reasons)
+        reasons = "; ".join(self._failures.values()) or "no controller knows a leader"
+        what = f"controllers {self.controllers}: no leader answered within {timeout_ms} ms"
+        return UnreachableError(what, reasons)
 
 
-def _no_controller(where: Address) -> str:
+def _no_controller(address: Address) -> str:
     return (
-        f"{where} is a broker or no controller of this quorum: bootstrap.controllers must name "
-        "listeners of controllers"
+        f"{address} is a broker, or no controller of this quorum: bootstrap.controllers must name "
+        "controller listeners"
     )

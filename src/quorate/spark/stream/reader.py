@@ -1,11 +1,21 @@
-"""The streaming source `quorate-metadata`: committed records of many clusters as they come.
+"""The stream reader of `quorate-metadata`: committed records of many clusters.
 
     spark.readStream.format("quorate-metadata").option("bootstrap.controllers", "host:9093").load()
     spark.readStream.format("quorate-metadata").load("/data/fleet/*")
 
-Offsets of the stream are `{cluster id: {"offset": ..., "epoch": ...}}`: where the cluster's log was
-read up to (exclusive), and the epoch of the last record. A cluster that is not in them is read from
-its beginning. Only the committed log is read, so nothing is ever taken back.
+An offset of the stream is `{cluster id: {"offset": ..., "epoch": ...}}`: the end of what was read
+of the log of the cluster (exclusive), and the epoch of the last record. The stream reads a cluster
+that the offset does not name from its beginning. It reads only committed records, so it never has
+to retract a row.
+
+How a micro-batch comes about:
+
+1. Spark calls `latestOffset`. The driver asks each feed for the bounds of its committed log, and
+   cuts the ends to maxOffsetsPerTrigger.
+2. Spark writes that offset to its checkpoint.
+3. Spark calls `partitions` with the two offsets. After a restart it does so for the batch that the
+   checkpoint names but that was not finished: the feeds must give the same records again.
+4. Tasks call `read`. Each checks that its range ends with the planned epoch (see `feed`).
 """
 
 from __future__ import annotations
@@ -26,11 +36,11 @@ from pyspark.sql.streaming.datasource import (
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.spark.files.paths import SourceError
-from quorate.spark.stream.feed import BEGIN, Feed, Look, Part
+from quorate.spark.stream.feed import BEGIN, LogBounds, StreamFeed, StreamPart
 from quorate.spark.stream.live_feed import LiveFeed
-from quorate.spark.stream.live_leader import Unreachable
+from quorate.spark.stream.live_leader import UnreachableError
 from quorate.spark.stream.options import LATEST, WAIT, StreamOptions
-from quorate.spark.stream.tail_feed import Directories, TailFeed
+from quorate.spark.stream.tail_feed import TailedDirectories, TailFeed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,67 +50,68 @@ _Answer = TypeVar("_Answer")
 Offsets = dict[str, dict[str, int]]
 _log: Final = logging.getLogger(__name__)
 _RETRY_S: Final = 0.25
-"""A cluster of which nobody answers is not asked more often."""
+"""The least time between two requests to a cluster that does not answer, s."""
 
 
 @dataclass
-class _Watched:
-    """A feed and what was last heard of it; times are of the monotonic clock."""
+class _WatchedFeed:
+    """A feed and its last answer; times are of the monotonic clock."""
 
-    feed: Feed
-    look: Look | None = None
-    asked: float = -1e9
+    feed: StreamFeed
+    bounds: LogBounds | None = None
+    asked_at: float = -1e9
     silent_since: float | None = None
     cluster_id: str | None = None
 
 
 class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """On the driver it finds the committed ends and cuts ranges; tasks read their part of one."""
+    """The stream reader: on the driver it plans ranges of offsets, in tasks it reads them."""
 
     def __init__(self, options: StreamOptions) -> None:
         self._options = options
-        self._watched: list[_Watched] | None = None
+        self._watched: list[_WatchedFeed] | None = None
         self._target: dict[str, OffsetAndEpoch] | None = None
         self._waiting: list[str] = []
-        """The clusters that are behind, first those that have waited longest for their turn."""
+        """Clusters with unread records, the one that has waited longest first."""
 
+    # Spark pickles the reader for the tasks: connections and open files stay on the driver.
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_watched": None, "_target": None, "_waiting": []}
 
-    # -- what Spark calls -----------------------------------------------------------------
+    # -- called by Spark ------------------------------------------------------------------
     def initialOffset(self) -> Offsets:
         if self._options.start != LATEST:
             return {}
-        return _as_json({id: look.end for id, look in self._ends({}).items()})
+        return _as_json({id: bounds.end for id, bounds in self._ends({}).items()})
 
     def getDefaultReadLimit(self) -> ReadLimit:
         most = self._options.max_offsets
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = {id: look.end for id, look in self._ends({}).items()}
+        self._target = {id: bounds.end for id, bounds in self._ends({}).items()}
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
         places = _places(start)
         ends: dict[str, OffsetAndEpoch] = {}
         bases: dict[str, int] = {}
         for watched in self._feeds:
-            look = self._look(watched, places)
+            bounds = self._poll(watched, places)
             id = watched.cluster_id
-            if look is None or id is None:
+            if bounds is None or id is None:
                 continue
-            end = look.end if self._target is None else self._aim(id, look)
+            end = bounds.end if self._target is None else self._available_now_end(id, bounds)
             begin = places.get(id, BEGIN)
             if end.offset > begin.offset:
                 ends[id] = end
-                bases[id] = max(begin.offset, look.start)
-        self._refuse_strangers(places)
+                bases[id] = max(begin.offset, bounds.start)
+        self._refuse_foreign_clusters(places)
         if isinstance(limit, ReadMaxRows):
             ends = self._limited(bases, ends, limit.max_rows)
         return _as_json({**places, **ends})
 
     def reportLatestOffset(self) -> Offsets | None:
-        known = {w.cluster_id: w.look.end for w in self._feeds if w.cluster_id and w.look}
+        known = {w.cluster_id: w.bounds.end for w in self._feeds if w.cluster_id and w.bounds}
         return _as_json(known) or None
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
@@ -113,7 +124,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, StreamPart)
         yield from partition.read(self._options.rows)
 
     def stop(self) -> None:
@@ -122,118 +133,129 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # -- the feeds ------------------------------------------------------------------------
     @property
-    def _feeds(self) -> list[_Watched]:
+    def _feeds(self) -> list[_WatchedFeed]:
         if self._watched is None:
-            told = feeds(self._options, _log.warning)
-            self._watched = [_Watched(feed) for feed in told]
+            opened = open_feeds(self._options, _log.warning)
+            self._watched = [_WatchedFeed(feed) for feed in opened]
         return self._watched
 
-    def _feed_of(self, cluster_id: str) -> Feed:
-        """The feed of a cluster; others need not answer for it."""
+    def _feed_of(self, cluster_id: str) -> StreamFeed:
+        """The feed of a cluster; the other feeds need not answer."""
         deadline = time.monotonic() + self._options.timeout_ms / 1000
         while True:
-            silence: Unreachable | None = None
+            silence: UnreachableError | None = None
             for watched in sorted(self._feeds, key=lambda watched: watched.cluster_id is None):
                 try:
                     watched.cluster_id = watched.cluster_id or watched.feed.identify(0)
-                except Unreachable as error:
+                except UnreachableError as error:
                     silence = error
                 if watched.cluster_id == cluster_id:
                     return watched.feed
             if silence is None:
-                raise self._stranger(cluster_id)
+                raise self._foreign_cluster_error(cluster_id)
             if time.monotonic() > deadline:
                 raise silence
             time.sleep(_RETRY_S)
 
-    def _ends(self, places: Mapping[str, OffsetAndEpoch]) -> dict[str, Look]:
-        """What every cluster has; waits for all of them, and goes on without those that are to be
-        waited for longer. Raises Unreachable when none is left."""
-        patience_ms = self._options.timeout_ms
-        told, _ = answers(
+    def _ends(self, places: Mapping[str, OffsetAndEpoch]) -> dict[str, LogBounds]:
+        """The bounds of each cluster's log, when the stream starts.
+
+        It waits for each cluster up to the timeout. With onSilence=wait it goes on without those
+        that did not answer. Raises UnreachableError when none answered.
+        """
+        timeout_ms = self._options.timeout_ms
+        polled, _ = poll_each(
             self._feeds,
-            lambda watched: (watched, self._asked(watched, places, patience_ms)),
+            lambda watched: (watched, self._ask_feed(watched, places, timeout_ms)),
             self._options.on_silence,
         )
-        found: dict[str, Look] = {}
-        for watched, look in told:
+        found: dict[str, LogBounds] = {}
+        for watched, bounds in polled:
             assert watched.cluster_id is not None
             if watched.cluster_id in found:
                 raise SourceError(
-                    f"{watched.feed.name}: cluster {watched.cluster_id} is given twice"
+                    f"{watched.feed.name}: cluster {watched.cluster_id} is named twice"
                 )
-            found[watched.cluster_id] = look
+            found[watched.cluster_id] = bounds
         return found
 
-    def _look(self, watched: _Watched, places: Mapping[str, OffsetAndEpoch]) -> Look | None:
-        """What a cluster has; None while nobody answers, so that the others can go on.
+    def _poll(
+        self, watched: _WatchedFeed, places: Mapping[str, OffsetAndEpoch]
+    ) -> LogBounds | None:
+        """The bounds of a cluster's log; None while it does not answer, so that others go on.
 
-        Raises Unreachable when that has lasted longer than the timeout, unless it is to be waited
-        for.
+        Raises UnreachableError after the timeout, except with onSilence=wait.
         """
         if self._target is not None:
-            return self._look_again(watched, places)
+            return self._poll_available_now(watched, places)
         now = time.monotonic()
         pause = self._options.poll_ms / 1000 if watched.silent_since is None else _RETRY_S
-        if now - watched.asked < pause:
-            return watched.look if watched.silent_since is None else None
+        if now - watched.asked_at < pause:
+            return watched.bounds if watched.silent_since is None else None
         try:
-            return self._asked(watched, places, 0)
-        except Unreachable as error:
+            return self._ask_feed(watched, places, 0)
+        except UnreachableError as error:
             if watched.silent_since is None:
                 watched.silent_since = now
-            watched.asked = time.monotonic()
+            watched.asked_at = time.monotonic()
             silent = time.monotonic() - watched.silent_since
             if silent * 1000 < self._options.timeout_ms or self._options.on_silence == WAIT:
                 return None
             why = error.reasons
-            raise Unreachable(f"{watched.feed.name}: silent for {silent:.0f} s", why) from None
+            raise UnreachableError(f"{watched.feed.name}: silent for {silent:.0f} s", why) from None
 
-    def _look_again(self, watched: _Watched, places: Mapping[str, OffsetAndEpoch]) -> Look | None:
-        """In AvailableNow: the log may have been cleaned since. Who fell silent has its turn in the
-        next run."""
+    def _poll_available_now(
+        self, watched: _WatchedFeed, places: Mapping[str, OffsetAndEpoch]
+    ) -> LogBounds | None:
+        """The bounds in a run with Trigger.AvailableNow: the leader may have deleted log since.
+
+        With onSilence=wait a cluster that stops answering is left to the next run.
+        """
         waits = self._options.on_silence == WAIT
-        if waits and (watched.look is None or watched.silent_since is not None):
+        if waits and (watched.bounds is None or watched.silent_since is not None):
             return None
         try:
-            return self._asked(watched, places, self._options.timeout_ms)
-        except Unreachable:
+            return self._ask_feed(watched, places, self._options.timeout_ms)
+        except UnreachableError:
             if not waits:
                 raise
             watched.silent_since = time.monotonic()
             return None
 
-    def _asked(
-        self, watched: _Watched, places: Mapping[str, OffsetAndEpoch], patience_ms: int
-    ) -> Look:
+    def _ask_feed(
+        self, watched: _WatchedFeed, places: Mapping[str, OffsetAndEpoch], timeout_ms: int
+    ) -> LogBounds:
         if watched.cluster_id is None:
-            watched.cluster_id = watched.feed.identify(patience_ms)
+            watched.cluster_id = watched.feed.identify(timeout_ms)
         begin = places.get(watched.cluster_id, BEGIN)
-        watched.look = watched.feed.look(begin, patience_ms)
-        watched.asked, watched.silent_since = time.monotonic(), None
-        return watched.look
+        watched.bounds = watched.feed.log_bounds(begin, timeout_ms)
+        watched.asked_at, watched.silent_since = time.monotonic(), None
+        return watched.bounds
 
-    def _aim(self, id: str, look: Look) -> OffsetAndEpoch:
-        """Where AvailableNow ends in a cluster: at what was committed when it began. Where the log
-        was cleaned beyond that meanwhile, a snapshot stands for it, and what is behind that now."""
+    def _available_now_end(self, id: str, bounds: LogBounds) -> OffsetAndEpoch:
+        """Where a run with Trigger.AvailableNow ends: at what was committed when it began.
+
+        When the leader has deleted its log beyond that offset since, a snapshot replaces those
+        records. A snapshot cannot be cut, so the run then ends where the log ends now.
+        """
         assert self._target is not None
         target = self._target.get(id)
         if target is None:
-            return BEGIN  # nobody answered then
-        if look.start > target.offset:
-            target = self._target[id] = look.end
+            return BEGIN  # the cluster did not answer when the run began
+        if bounds.start > target.offset:
+            target = self._target[id] = bounds.end
         return target
 
     # -- admission ------------------------------------------------------------------------
     def _limited(
         self, bases: Mapping[str, int], ends: Mapping[str, OffsetAndEpoch], most: int
     ) -> dict[str, OffsetAndEpoch]:
-        """Ends so that about `most` records come, of each cluster in proportion to what it has."""
+        """Ends for about `most` records, divided among clusters by their unread records."""
         found: dict[str, OffsetAndEpoch] = {}
         offsets = {id: end.offset for id, end in ends.items()}
         self._waiting = [id for id in self._waiting if id in ends]
         self._waiting += sorted(ends.keys() - self._waiting)
-        for id, offset in shares(bases, offsets, most, self._waiting).items():
+        for id, offset in share_offsets(bases, offsets, most, self._waiting).items():
             if offset > bases[id]:
                 self._waiting.remove(id)
                 self._waiting.append(id)
@@ -241,49 +263,52 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 found[id] = ends[id]
             elif offset > bases[id]:
                 epoch = self._feed_of(id).epoch_below(offset)
-                # cleaned just now: a snapshot stands for it, which is not cut in pieces
+                # the leader deleted that record meanwhile; a snapshot replaces it and cannot be cut
                 found[id] = ends[id] if epoch is None else OffsetAndEpoch(offset, epoch)
         return found
 
-    # -- checkpoints of other clusters ----------------------------------------------------
-    def _refuse_strangers(self, places: Mapping[str, OffsetAndEpoch]) -> None:
-        """A checkpoint of one cluster with the controllers of another is a mistake.
+    # -- checkpoints of foreign clusters --------------------------------------------------
+    def _refuse_foreign_clusters(self, places: Mapping[str, OffsetAndEpoch]) -> None:
+        """Raise SourceError when no cluster of the checkpoint is given any more.
 
-        Fewer clusters than before, or more, are not.
+        A stream may be restarted with fewer clusters, or with more.
         """
         known = {watched.cluster_id for watched in self._feeds}
         if places and None not in known and not known & set(places):
-            raise self._stranger(", ".join(sorted(places)))
+            raise self._foreign_cluster_error(", ".join(sorted(places)))
 
-    def _stranger(self, cluster_id: str) -> SourceError:
+    def _foreign_cluster_error(self, cluster_id: str) -> SourceError:
         given = "; ".join(f"{w.feed.name} are of {w.cluster_id}" for w in self._feeds)
         return SourceError(
-            f"the checkpoint is of cluster {cluster_id}, but {given}: give the controllers of that "
+            f"the checkpoint is of cluster {cluster_id}, but {given}: name the controllers of that "
             "cluster, or start with a new checkpoint"
         )
 
 
-def feeds(options: StreamOptions, tell: Callable[[str], None] = lambda text: None) -> list[Feed]:
-    """What the options name; one feed for each cluster. `tell` hears what is passed over."""
+def open_feeds(
+    options: StreamOptions, notify: Callable[[str], None] = lambda text: None
+) -> list[StreamFeed]:
+    """One feed for each cluster that the options name. `notify` gets a text per skipped archive."""
     if options.controllers:
         return [LiveFeed(controllers) for controllers in options.controllers]
-    directories = Directories(options, tell)
+    directories = TailedDirectories(options, notify)
     return [TailFeed(id, directories, options) for id in sorted(directories.clusters())]
 
 
-def answers(
-    asked: Iterable[_Asked], ask: Callable[[_Asked], _Answer], on_silence: str
-) -> tuple[list[_Answer], list[Unreachable]]:
-    """What each of them says, and the silence of those that are to be waited for longer.
+def poll_each(
+    asked_at: Iterable[_Asked], ask: Callable[[_Asked], _Answer], on_silence: str
+) -> tuple[list[_Answer], list[UnreachableError]]:
+    """The answer of each, and the errors of those that did not answer in time.
 
-    Raises Unreachable where none are to be, and where nobody has answered.
+    Raises UnreachableError for the first of these, unless `on_silence` is `wait`; then only when
+    none has answered.
     """
     found: list[_Answer] = []
-    silent: list[Unreachable] = []
-    for one in asked:
+    silent: list[UnreachableError] = []
+    for one in asked_at:
         try:
             found.append(ask(one))
-        except Unreachable as error:
+        except UnreachableError as error:
             if on_silence != WAIT:
                 raise
             silent.append(error)
@@ -292,13 +317,14 @@ def answers(
     return found, silent
 
 
-def shares(
+def share_offsets(
     bases: Mapping[str, int], ends: Mapping[str, int], most: int, waiting: Sequence[str] = ()
 ) -> dict[str, int]:
-    """Where to stop in each cluster for `most` offsets of all; every one goes on a little.
+    """Where to stop in each cluster, for `most` offsets in all; each cluster gets at least one.
 
-    `bases` is where each begins (inclusive), `ends` where it ends (exclusive). Where there are more
-    clusters than offsets, one goes to each that stands first in `waiting`, then to others.
+    bases: the first unread offset of each cluster (inclusive); ends: its last (exclusive)
+    waiting: the clusters in the order of their turn: with more clusters than offsets, one offset
+        goes to each of the first
     """
     backlog = {id: max(ends[id] - bases[id], 0) for id in ends}
     whole = sum(backlog.values())
@@ -310,7 +336,7 @@ def shares(
         key=lambda id: (turn.get(id, len(turn)), id),
     )
     served = behind[:most]
-    # one for each, and of the rest a share of what it has besides
+    # one offset for each, and the rest in proportion to what each has besides
     rest, more = most - len(served), whole - len(behind)
     share = {id: 1 + rest * (backlog[id] - 1) // max(more, 1) for id in served}
     return {id: bases[id] + share.get(id, 0) for id in ends}
@@ -321,5 +347,5 @@ def _places(offsets: Mapping[str, Mapping[str, int]]) -> dict[str, OffsetAndEpoc
 
 
 def _as_json(places: Mapping[str, OffsetAndEpoch]) -> Offsets:
-    """Always written alike: Spark compares the texts."""
+    """The same offsets always give the same text: Spark compares texts of offsets."""
     return {id: {"offset": at.offset, "epoch": at.epoch} for id, at in sorted(places.items())}

@@ -1,11 +1,12 @@
-"""Log directories that grow: where each ends, and up to where the cluster's log is committed.
+"""Log directories that grow: where each ends, and up to where the log is committed.
 
-No file says what is committed. What can be known from directories:
+No file names the high watermark. It follows from the directories in two ways:
 
-- an offset of the newest epoch that a majority of the voters has in its log, while none of them has
-  heard of a later epoch (quorum-state), is committed: that is how a leader itself counts (Raft,
-  5.4.2). The epoch is read after the log, so what the log had then was stored before.
-- a snapshot holds nothing that is not committed, so everything below its end is.
+- An offset of the newest epoch that is in the logs of a majority of the voters is committed, if none
+  of these voters has heard of a later epoch (quorum-state). A leader counts the same way (Raft,
+  5.4.2). The reader reads quorum-state after the log. When it still names that epoch, the voter
+  stored the records of its log before it heard of any later epoch.
+- A replica writes a snapshot of committed records only. So every offset below its end is committed.
 """
 
 from __future__ import annotations
@@ -20,39 +21,39 @@ from quorate.formats.batch import raw_records
 from quorate.formats.control import LeaderChangeMessage, VotersRecord, decode_message
 from quorate.formats.errors import FormatError
 from quorate.formats.files import QUORUM_STATE, decode_quorum_state
-from quorate.spark.files.archives import Shelf
+from quorate.spark.files.archives import FileReaders
 from quorate.spark.files.layout import LogDirectory
-from quorate.spark.files.paths import File, SourceError, list_files
-from quorate.spark.files.scan import CONTROL, Run, runs
+from quorate.spark.files.paths import SourceError, SourceFile, list_files
+from quorate.spark.files.scan import CONTROL, BatchRun, runs
 
 _HEAD: Final = 61
-"""Bytes of a batch's header: offset, epoch and checksum tell one batch from another."""
+"""Bytes of a batch header, which identifies the batch by its offset, epoch and checksum."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A place in a log where a batch begins."""
+class BatchPosition:
+    """Where a batch begins: its offset, its segment (base offset) and the byte in it."""
 
     offset: int
     segment: int
     position: int
 
 
-class Tail:
-    """One replica's log, looked at again and again; only what is new is read."""
+class TailedLog:
+    """The log of one replica. Each look reads only the batches that are new."""
 
     def __init__(self, log: LogDirectory) -> None:
         self.log = log
         self.end = 0
-        """Exclusive: of the last sound batch."""
+        """The end offset (exclusive) of the last valid batch."""
         self.epochs: list[tuple[int, int]] = []
-        """(epoch, first offset here), ascending."""
+        """(epoch, its first offset in this log), ascending."""
         self.voters: tuple[int, ...] = ()
         self.quorum_epoch = -1
-        """The newest that the node has heard of; -1: no quorum-state."""
+        """The epoch in quorum-state; -1 without that file."""
         self.damaged: list[int] = []
-        """The offsets at which something is missing that was not the end of the log."""
-        self._marks: list[Mark] = []
+        """Offsets at which batches are missing or damaged, other than at the end of the log."""
+        self._marks: list[BatchPosition] = []
         self._segment, self._position = -1, 0
         self._last = b""
 
@@ -65,12 +66,12 @@ class Tail:
 
     @property
     def last(self) -> OffsetAndEpoch:
-        """The log's end and the epoch of the last record."""
+        """The end offset of the log, and the epoch of the last record."""
         epoch = self.epochs[-1][0] if self.epochs else self.epoch_below(self.end)
         return OffsetAndEpoch(self.end, epoch or 0)
 
     def epoch_below(self, offset: int) -> int | None:
-        """The epoch of the record before an offset; None when it is not here."""
+        """The epoch of the record before an offset; None when this replica does not have it."""
         for snapshot_id, _ in self.log.snapshots:
             if snapshot_id.offset == offset:
                 return snapshot_id.epoch
@@ -79,10 +80,12 @@ class Tail:
         place = bisect_right(self.epochs, offset - 1, key=lambda epoch: epoch[1])
         return self.epochs[place - 1][0] if place else None
 
-    def vouched_end(self, other: Tail) -> int:
-        """Up to where (exclusive) this log is what comes before that one's beginning; 0: nowhere.
+    def matching_end(self, other: TailedLog) -> int:
+        """Up to which offset (exclusive) this log is the missing beginning of the other; 0: none.
 
-        Told by a snapshot that ends in it, or by the first record of the other (log matching).
+        Two logs that have a record of the same offset and epoch are equal before it (Raft, log
+        matching). Such a common record is the last one of a snapshot of either replica, or the
+        first record of the other log.
         """
         ids = [id for id, _ in (*self.log.snapshots, *other.log.snapshots)]
         first = other.epoch_below(other.start + 1)
@@ -94,50 +97,52 @@ class Tail:
     def _wrote(self, offset: int, epoch: int) -> bool:
         return self.epoch_below(offset) == epoch
 
-    def mark_of(self, offset: int) -> Mark | None:
-        """Whence to read to come to an offset; None when it is not here."""
+    def batch_before(self, offset: int) -> BatchPosition | None:
+        """The last known batch that begins at or before an offset; None when there is none."""
         place = bisect_right(self._marks, offset, key=lambda mark: mark.offset)
         return self._marks[place - 1] if place else None
 
-    def look(self, log: LogDirectory, shelf: Shelf) -> None:
-        """Read on, in the directory as it is now. Raises SourceError."""
+    def read_on(self, log: LogDirectory, readers: FileReaders) -> None:
+        """Read the batches that the directory has now and had not before. Raises SourceError."""
         self.log = log
         for base, file in log.segments:
             if base >= self._segment:
-                self._read_on(base, file, shelf)
+                self._read_on(base, file, readers)
         while self._marks and self._marks[0].segment < self.start:
             del self._marks[0]
-        self._read_quorum_state(shelf)
+        self._read_quorum_state(readers)
         if not self.voters:
-            self._read_snapshot(shelf)
+            self._read_snapshot(readers)
 
-    def goes_on(self, log: LogDirectory, shelf: Shelf) -> bool:
-        """Whether the last batch that was read is still there: false of a truncated log."""
+    def has_last_batch(self, log: LogDirectory, readers: FileReaders) -> bool:
+        """Whether the last batch that was read is still there; False after a truncation."""
         if not self._last:
             return True
         file = dict(log.segments).get(self._segment)
         if file is None:
             return False
         head, position = self._last, self._position
-        return shelf.reader(file)(position, len(head)) == head
+        return readers.reader(file)(position, len(head)) == head
 
-    def _read_on(self, base: int, file: File, shelf: Shelf) -> None:
+    def _read_on(self, base: int, file: SourceFile, readers: FileReaders) -> None:
         if base != self._segment:
             self._segment, self._position, self._last = base, 0, b""
         if not self.epochs:
-            self.end = base  # nothing is here yet, behind a snapshot
+            self.end = base  # an empty log behind a snapshot
         start = self._position
-        for found in runs(shelf.reader(file), file.size, start):
-            if isinstance(found, Run):  # damage at the end is what is being written just now
+        for found in runs(readers.reader(file), file.size, start):
+            # Damage at the end is a batch that the replica is writing just now: the next look
+            # reads it. Damage before other batches shows as a gap in _take.
+            if isinstance(found, BatchRun):
                 self._take(base, found)
 
-    def _take(self, base: int, run: Run) -> None:
+    def _take(self, base: int, run: BatchRun) -> None:
         heads = run.heads
         first, last = int(heads["base_offset"][0]), len(heads) - 1
         if first > (self.end if self.epochs else base):
             self.damaged.append(self.end)
         if not self._marks or first > self._marks[-1].offset:
-            self._marks.append(Mark(first, base, run.position))
+            self._marks.append(BatchPosition(first, base, run.position))
         for offset, epoch in zip(
             heads["base_offset"].tolist(), heads["epoch"].tolist(), strict=True
         ):
@@ -149,8 +154,8 @@ class Tail:
         at = int(run.starts[last])
         self._position, self._last = run.origin + at, run.data[at : at + _HEAD]
 
-    def _read_control(self, run: Run, place: int) -> None:
-        """The voters, as each leader names them and each change of them does."""
+    def _read_control(self, run: BatchRun, place: int) -> None:
+        """Take the voters from a LeaderChange or KRaftVoters record."""
         try:
             for key, value in raw_records(run.view(place)):
                 message = decode_message(key, value)
@@ -159,44 +164,48 @@ class Tail:
         except FormatError:
             return
 
-    def _read_quorum_state(self, shelf: Shelf) -> None:
+    def _read_quorum_state(self, readers: FileReaders) -> None:
         path = f"{self.log.path.rstrip('/')}/{QUORUM_STATE}"
         try:
             (file,) = list_files(path)[1].values()
-            state = decode_quorum_state(shelf.read_small(file), path)
+            state = decode_quorum_state(readers.read_small(file), path)
         except FormatError:
             return
         self.quorum_epoch = state.election.epoch
         self.voters = self.voters or state.voter_ids
 
-    def _read_snapshot(self, shelf: Shelf) -> None:
+    def _read_snapshot(self, readers: FileReaders) -> None:
         for _, file in self.log.snapshots[-1:]:
-            for found in runs(shelf.reader(file), file.size, 0, 1):
-                if isinstance(found, Run):
+            for found in runs(readers.reader(file), file.size, 0, 1):
+                if isinstance(found, BatchRun):
                     self._read_control(found, 0)
 
 
-def majority_end(tails: Sequence[Tail]) -> OffsetAndEpoch | None:
-    """The end of what a majority of the voters has of the newest epoch; None when none has.
+def majority_end(tails: Sequence[TailedLog]) -> OffsetAndEpoch | None:
+    """The end offset that a majority of the voters has in the newest epoch; None: no majority.
 
-    Raises SourceError when directories of too few voters are here ever to know, or such that have
-    no quorum-state: an epoch that a voter may have heard of since counts.
+    1. The replica with the newest epoch names the voters.
+    2. Only voters whose quorum-state has that same epoch count (see the module).
+    3. The committed end is the highest one that a majority has reached.
+
+    Raises SourceError when the directories are those of less than a majority, or lack quorum-state:
+    then no later look would give an answer either.
     """
     newest = max(tails, key=lambda tail: (tail.last.epoch, tail.end))
     voters = set(newest.voters)
     if not newest.epochs:
-        return None  # there are no records to count
+        return None  # no replica has a record
     needed = len(voters) // 2 + 1
     here = {tail.log.node_id: tail for tail in tails if tail.log.node_id in voters}
     knowing = sum(tail.quorum_epoch >= 0 for tail in here.values())
     if not voters or knowing < needed:
         what = f"directories of {len(here)} of the {len(voters)} voters {sorted(voters)} are given"
         if knowing < len(here):
-            what += f", {knowing} of them with their {QUORUM_STATE}"
+            what += f", {knowing} of them with {QUORUM_STATE}"
         raise SourceError(
-            f"{newest.log.path}: {what}: what is committed cannot be known from them. Give those "
-            f"of {needed} voters, whole, or the option upTo=snapshot (what snapshots confirm) or "
-            "upTo=end (also what may be taken back: the stream ends with an error then)"
+            f"{newest.log.path}: {what}: these do not show what is committed. Give the whole "
+            f"directories of {needed} voters, or the option upTo=snapshot (what snapshots confirm) "
+            "or upTo=end (also what may be truncated later: then the stream ends with an error)"
         )
     epoch = newest.last.epoch
     ends = sorted(
@@ -205,7 +214,7 @@ def majority_end(tails: Sequence[Tail]) -> OffsetAndEpoch | None:
     return OffsetAndEpoch(ends[-needed], epoch) if len(ends) >= needed else None
 
 
-def snapshot_end(tails: Iterable[Tail]) -> OffsetAndEpoch | None:
-    """The end of the newest snapshot of all replicas."""
+def snapshot_end(tails: Iterable[TailedLog]) -> OffsetAndEpoch | None:
+    """The end offset and epoch of the newest snapshot of all replicas."""
     ids = [snapshot_id for tail in tails for snapshot_id, _ in tail.log.snapshots]
     return max(ids, key=lambda id: id.offset, default=None)

@@ -1,4 +1,11 @@
-"""Bronze: what was read becomes one log for each cluster; what contradicts it is put aside."""
+"""Bronze: the logs of replicas become one log for each cluster; the rest goes to the quarantine.
+
+1. The driver decides by batch headers which record of which epoch is in the committed log
+   (`lineage`), and which chunks of offsets have new or contradicting records (`plan_intakes`).
+2. Spark brings the rows of a chunk of all replicas together, in order, in one task.
+3. The task chooses one row for each offset and writes files (`bronze_chunks`).
+4. The driver collects the names of the files and what is in them.
+"""
 
 from __future__ import annotations
 
@@ -12,62 +19,55 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorate.spark.files.scan import bad_piece
-from quorate.spark.tables.files import TableWriter, file_name, safe_name
-from quorate.spark.tables.layout import LOG, SNAPSHOTS
-from quorate.spark.tables.lineage import Intake, Span, chunk_of, intake
-from quorate.spark.tables.secrets import without_secrets
-from quorate.spark.tables.survey import HEADER, SnapshotFile, Survey
+from quorate.spark.tables.bronze_chunks import ChunkWriter
+from quorate.spark.tables.files import WriteTarget
+from quorate.spark.tables.lineage import EpochSpan, Intake, chunk_of, plan_intake
+from quorate.spark.tables.survey import HEADER_COLUMNS, InputSurvey, SnapshotFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-BODY: Final = (
-    *HEADER,
+BODY_COLUMNS: Final = (
+    *HEADER_COLUMNS,
     *("base_offset", "type", "type_id", "version", "topic_name"),
     *("topic_id", "partition", "broker_id", "leader", "resource", "record", "raw", "problem"),
 )
 _TOGETHER: Final = ("cluster_id", "kind", "chunk", "snapshot_offset")
-"""Rows that are alike in these are worked on together."""
-CREATIONS: Final = frozenset(
+"""Rows with equal values in these columns go to one ChunkWriter."""
+CREATING_RECORDS: Final = frozenset(
     ("TopicRecord", "PartitionRecord", "ConfigRecord", "AccessControlEntryRecord")
 )
-MARKS: Final = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where tasks write."""
-
-    root: str
-    run: int
-    hidden: bool
+TRANSACTION_MARKERS: Final = (
+    "BeginTransactionRecord",
+    "EndTransactionRecord",
+    "AbortTransactionRecord",
+)
 
 
 @dataclass
-class Taken:
-    """What the bronze stage wrote for one cluster."""
+class BronzeResult:
+    """The result of the bronze stage for one cluster."""
 
-    spans: list[Span] = field(default_factory=list)
+    spans: list[EpochSpan] = field(default_factory=list)
     types: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
-    """By reason the rows that were in quarantine before."""
+    """By reason, the rows that were in quarantine before."""
     examples: dict[str, str] = field(default_factory=dict)
-    """Of each reason a row: file, position and what is wrong; also one that was known before."""
+    """By reason, a row: file, position and problem; also of rows that were known before."""
 
 
-def take(
+def write_bronze(
     rows: DataFrame,
     known_bad: DataFrame | None,
     intakes: Mapping[str, Intake],
     snapshots: Sequence[SnapshotFile],
-    place: Place,
-) -> tuple[list[dict[str, Any]], dict[str, Taken]]:
-    """Write what is new: the files (as JSON of DataFile), and what each cluster got.
+    target: WriteTarget,
+) -> tuple[list[dict[str, Any]], dict[str, BronzeResult]]:
+    """Write new records. Returns the files (as JSON of DataFile), and a result for each cluster.
 
-    rows: of the source with the columns BODY; known_bad: what is in quarantine already
+    rows: of the source with the columns BODY; known_bad: the rows that are in quarantine already
     """
     from pyspark.sql import functions as F
 
@@ -97,13 +97,16 @@ def take(
     chosen = (
         rows.repartition(parts, "cluster_id", "kind", "chunk")
         .sortWithinPartitions(*_TOGETHER, *("seq", "offset", "node_id", "file", "position"))
-        .mapInArrow(_picker(intakes, place), "told string")
+        .mapInArrow(_picker(intakes, target), "result string")
     )
-    return _gather(row.told for row in chosen.collect())
+    return _gather(row.result for row in chosen.collect())
 
 
 def _as_rows(known_bad: DataFrame) -> DataFrame:
-    """Quarantined rows as rows that tell the tasks what need not be told again."""
+    """Rows of the quarantine in the form of the input, so that tasks do not report them again.
+
+    `seq` 0 sorts them before the rows of their chunk.
+    """
     from pyspark.sql import functions as F
 
     apart = F.col("reason").isin("damaged")
@@ -116,15 +119,15 @@ def _as_rows(known_bad: DataFrame) -> DataFrame:
     )
 
 
-def _gather(told: Iterable[str]) -> tuple[list[dict[str, Any]], dict[str, Taken]]:
+def _gather(results: Iterable[str]) -> tuple[list[dict[str, Any]], dict[str, BronzeResult]]:
     files: list[dict[str, Any]] = []
-    taken: dict[str, Taken] = {}
-    for text in told:
+    taken: dict[str, BronzeResult] = {}
+    for text in results:
         one = json.loads(text)
         if one["file"] is not None:
             files.append(one["file"])
-        cluster = taken.setdefault(one["cluster_id"], Taken())
-        cluster.spans += [Span(*span) for span in one["spans"]]
+        cluster = taken.setdefault(one["cluster_id"], BronzeResult())
+        cluster.spans += [EpochSpan(*span) for span in one["spans"]]
         cluster.types.update(one["types"])
         cluster.reasons.update(one["reasons"])
         cluster.known.update(one["known"])
@@ -133,35 +136,35 @@ def _gather(told: Iterable[str]) -> tuple[list[dict[str, Any]], dict[str, Taken]
 
 
 def _picker(
-    intakes: Mapping[str, Intake], place: Place
+    intakes: Mapping[str, Intake], target: WriteTarget
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function of the tasks."""
+    """The function that the tasks run."""
 
     def pick(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        told = [json.dumps(one) for one in _pick(batches, intakes, place)]
-        if told:
-            yield pa.record_batch([pa.array(told, pa.string())], ["told"])
+        results = [json.dumps(one) for one in _pick(batches, intakes, target)]
+        if results:
+            yield pa.record_batch([pa.array(results, pa.string())], ["result"])
 
     return pick
 
 
 def _pick(
-    batches: Iterable[pa.RecordBatch], intakes: Mapping[str, Intake], place: Place
+    batches: Iterable[pa.RecordBatch], intakes: Mapping[str, Intake], target: WriteTarget
 ) -> Iterator[dict[str, Any]]:
-    work: Work | None = None
+    chunk_writer: ChunkWriter | None = None
     for part in _parts(batches):
         key = tuple(part.column(name)[0].as_py() for name in _TOGETHER)
-        if work is None or work.key != key:
-            if work is not None:
-                yield from work.finish()
-            work = Work(key, intakes.get(key[0]), place)
-        work.add(part)
-    if work is not None:
-        yield from work.finish()
+        if chunk_writer is None or chunk_writer.key != key:
+            if chunk_writer is not None:
+                yield from chunk_writer.finish()
+            chunk_writer = ChunkWriter(key, intakes.get(key[0]), target)
+        chunk_writer.add(part)
+    if chunk_writer is not None:
+        yield from chunk_writer.finish()
 
 
 def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows cut where cluster, kind or chunk change, and never inside one offset."""
+    """The rows in parts of one cluster, kind and chunk; the rows of an offset stay together."""
     carried: pa.Table | None = None
     for batch in batches:
         table = pa.Table.from_batches([batch])
@@ -180,7 +183,7 @@ def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _starts(table: pa.Table, names: Sequence[str]) -> list[int]:
-    """The rows at which one of the columns has another value than in the row before."""
+    """The indices of rows at which one of the columns differs from the row before."""
     if table.num_rows < 2:
         return [0]
     differs = None
@@ -193,215 +196,14 @@ def _starts(table: pa.Table, names: Sequence[str]) -> list[int]:
     return [0, *(index + 1 for index in pc.indices_nonzero(differs).to_pylist())]
 
 
-class Work:
-    """One chunk of one cluster's log, or of one of its snapshots, or its damaged pieces."""
-
-    def __init__(self, key: tuple[Any, ...], intake: Intake | None, place: Place) -> None:
-        self.key = key
-        self._cluster, self._kind, self._chunk, _ = key
-        self._intake = intake
-        self._place = place
-        self._time = 0 if intake is None else intake.chunks.get(self._chunk, 0)
-        self._writer: TableWriter | None = None
-        self._quarantine: TableWriter | None = None
-        self._known_bad: set[tuple[str, int, int | None]] = set()
-        self._spans: list[Span] = []
-        self._types: Counter[str] = Counter()
-        self._reasons: Counter[str] = Counter()
-        self._known: Counter[str] = Counter()
-        self._examples: dict[str, str] = {}
-
-    def add(self, table: pa.Table) -> None:
-        """The next rows; those of one offset come together."""
-        if table.column("seq")[0].as_py() == 0:
-            count = pc.sum(pc.equal(table.column("seq"), 0)).as_py()
-            self._learn(table.slice(0, count))
-            table = table.slice(count)
-        if not table.num_rows:
-            return
-        table = without_secrets(table)
-        if self._chunk < 0:
-            self._put_aside(table, range(table.num_rows), "damaged")
-        elif self._kind == "snapshot":
-            self._write_snapshot(table)
-        else:
-            self._write_log(table)
-
-    def finish(self) -> Iterator[dict[str, Any]]:
-        """The files that were written, and what is in them."""
-        told = {
-            "cluster_id": self._cluster,
-            "spans": self._spans,
-            "types": self._types,
-            "reasons": self._reasons,
-            "known": self._known,
-            "examples": self._examples,
-        }
-        nothing: dict[str, Any] = {"spans": [], "types": {}, "reasons": {}, "known": {}}
-        nothing["examples"] = {}
-        for writer in (self._writer, self._quarantine):
-            file = None if writer is None else writer.close()
-            if file is not None:
-                yield {**told, "file": file.to_json()}
-                told = {**told, **nothing}
-        if told["examples"]:
-            yield {**told, "file": None}
-
-    def _learn(self, table: pa.Table) -> None:
-        names = ("file", "position", "offset")
-        columns = (table.column(name).to_pylist() for name in names)
-        self._known_bad |= set(zip(*columns, strict=True))
-
-    def _write_log(self, table: pa.Table) -> None:
-        for start, end in self._intake.skip if self._intake is not None else ():
-            offsets = table.column("offset")
-            table = table.filter(pc.or_(pc.less(offsets, start), pc.greater_equal(offsets, end)))
-        keep, foreign, differing = self._choose(table)
-        self._put_aside(table, foreign, "divergent")
-        self._put_aside(table, differing, "disagrees")
-        if keep:
-            table = table if len(keep) == table.num_rows else table.take(pa.array(keep))
-            self._write(self._timed(table))
-
-    def _choose(self, table: pa.Table) -> tuple[list[int], list[int], list[int]]:
-        """The rows to take, those of another lineage, and those that differ from a taken one."""
-        assert self._intake is not None
-        ruling, known = self._intake.ruling, _Ranges(self._intake.known)
-        names = ("offset", "epoch", "content")
-        columns = [table.column(name).to_pylist() for name in names]
-        keep: list[int] = []
-        foreign: list[int] = []
-        differing: list[int] = []
-        same: dict[int, list[int]] = {}
-        at, right = -1, None
-        for row, (offset, epoch, content) in enumerate(zip(*columns, strict=True)):
-            if offset != at:
-                self._settle(same, keep, differing)
-                at, right, same = offset, ruling.epoch_at(offset), {}
-            if epoch != right:
-                foreign.append(row)
-            elif not known.has(offset):
-                same.setdefault(content, []).append(row)
-        self._settle(same, keep, differing)
-        return keep, foreign, differing
-
-    def _settle(self, same: dict[int, list[int]], keep: list[int], differing: list[int]) -> None:
-        """Of the rows of one offset: take what most replicas have, the first of them."""
-        if not same:
-            return
-        most = max(same.values(), key=len)
-        keep.append(most[0])
-        if len(same) > 1:
-            differing += [row for rows in same.values() if rows is not most for row in rows]
-
-    def _timed(self, table: pa.Table) -> pa.Table:
-        """With the column `time`, which never goes back; notes spans and types."""
-        stamps = table.column("timestamp").cast(pa.int64()).to_pylist()
-        offsets, epochs = table.column("offset").to_pylist(), table.column("epoch").to_pylist()
-        times = []
-        span = self._spans[-1] if self._spans else None
-        for offset, epoch, stamp in zip(offsets, epochs, stamps, strict=True):
-            self._time = max(self._time, stamp or 0)
-            times.append(self._time)
-            if span is None or span.epoch != epoch or span.end != offset:
-                if span is not None:
-                    self._spans[-1] = span
-                self._spans.append(Span(epoch, offset, offset + 1, self._time, self._time))
-                span = self._spans[-1]
-            else:
-                span = Span(epoch, span.start, offset + 1, span.first_time, self._time)
-        if span is not None:
-            self._spans[-1] = span
-        return table.append_column("time", pa.array(times, pa.timestamp("us", "UTC")))
-
-    def _write(self, table: pa.Table) -> None:
-        if self._writer is None:
-            path = safe_name(self._cluster) + "/"
-            self._writer = self._new("log", path + file_name(f"{self._chunk:08d}", self._place.run))
-        types = pc.value_counts(table.column("type")).to_pylist()
-        self._types.update({one["values"]: one["counts"] for one in types})
-        problems = pc.indices_nonzero(pc.is_valid(table.column("problem"))).to_pylist()
-        self._put_aside(table, problems, "unknown")
-        self._writer.add_table(table.select(LOG.names).cast(LOG))
-
-    def _write_snapshot(self, table: pa.Table) -> None:
-        if self._writer is None:
-            id = f"{table.column('snapshot_offset')[0]}-{table.column('snapshot_epoch')[0]}"
-            path = f"{safe_name(self._cluster)}/{id}/"
-            name = file_name(f"{self._chunk:08d}", self._place.run)
-            self._writer = self._new("snapshots", path + name)
-        timed = table.append_column("time", table.column("timestamp"))
-        self._writer.add_table(timed.select(SNAPSHOTS.names).cast(SNAPSHOTS))
-
-    def _put_aside(self, table: pa.Table, rows: Sequence[int], reason: str) -> None:
-        for row in rows:
-            cells = table.slice(row, 1).to_pylist()[0]
-            key = (cells["file"], cells["position"], cells["offset"])
-            problem = cells["problem"] or self._explain(reason, cells)
-            self._examples.setdefault(reason, bad_piece(*key, problem))
-            if key in self._known_bad:
-                self._known[reason] += 1
-                continue
-            self._known_bad.add(key)
-            if self._quarantine is None:
-                path = f"{safe_name(self._cluster)}/{file_name(reason, self._place.run)}"
-                self._quarantine = self._new("quarantine", path)
-            self._reasons[reason] += 1
-            self._quarantine.add(
-                (
-                    self._cluster,
-                    reason,
-                    cells["offset"],
-                    cells["epoch"],
-                    cells["type"],
-                    cells["record"],
-                    problem,
-                    cells["node_id"],
-                    cells["file"],
-                    cells["position"],
-                    cells["batch_length"],
-                    cells["timestamp"],
-                    self._place.run,
-                )
-            )
-
-    def _explain(self, reason: str, cells: Mapping[str, Any]) -> str:
-        offset, epoch = cells["offset"], cells["epoch"]
-        if reason == "divergent" and self._intake is not None:
-            ruling = self._intake.ruling.epoch_at(offset)
-            if ruling is None:
-                return f"epoch {epoch} ends before offset {offset} in the committed log"
-            return f"the committed log has offset {offset} from epoch {ruling}, not {epoch}"
-        return (
-            f"another content at offset {offset}, epoch {epoch} than was taken, which is that of "
-            "most replicas where most agree"
-        )
-
-    def _new(self, table: str, path: str) -> TableWriter:
-        return TableWriter(self._place.root, table, path, self._place.hidden)
-
-
-class _Ranges:
-    """Whether ascending offsets lie in ranges."""
-
-    def __init__(self, ranges: Sequence[tuple[int, int]]) -> None:
-        self._ranges = ranges
-        self._at = 0
-
-    def has(self, offset: int) -> bool:
-        while self._at < len(self._ranges) and self._ranges[self._at][1] <= offset:
-            self._at += 1
-        return self._at < len(self._ranges) and self._ranges[self._at][0] <= offset
-
-
 def plan_intakes(
-    told: Survey,
-    known: Mapping[str, Sequence[Span]],
+    survey: InputSurvey,
+    known: Mapping[str, Sequence[EpochSpan]],
     skip: Mapping[str, tuple[tuple[int, int], ...]] | None = None,
 ) -> dict[str, Intake]:
-    """What to take of each cluster of the input; `skip`: offsets to leave out."""
+    """The intake of each cluster of the input; `skip`: offsets to leave out."""
     left = skip or {}
     return {
-        id: intake(id, known.get(id, ()), groups, left.get(id, ()))
-        for id, groups in told.groups.items()
+        id: plan_intake(id, known.get(id, ()), groups, left.get(id, ()))
+        for id, groups in survey.groups.items()
     }

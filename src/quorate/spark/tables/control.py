@@ -1,6 +1,6 @@
-"""How far each cluster has come: the small tables `clusters` and `epochs`, kept by the driver.
+"""The progress of each cluster: the small tables `clusters` and `epochs`, written by the driver.
 
-They grow by a row for each cluster and each epoch, as Kafka's own leader-epoch-checkpoint does.
+They have a row for each cluster and each epoch, as Kafka's leader-epoch-checkpoint has.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import pyarrow as pa
 
 from quorate.spark.tables.files import TableWriter, file_name, read_file
 from quorate.spark.tables.layout import TABLES
-from quorate.spark.tables.lineage import Span, covered, join_spans
-from quorate.spark.tables.store import Plan, Store
+from quorate.spark.tables.lineage import EpochSpan, covered, join_spans
+from quorate.spark.tables.store import RunPlan, TableStore
 
 
 @dataclass(frozen=True)
-class Progress:
-    """One cluster: what bronze has of its log, and up to where silver and gold have come."""
+class ClusterProgress:
+    """The progress of a cluster: what bronze has of its log, and what silver and gold applied."""
 
     cluster_id: str
-    spans: tuple[Span, ...] = ()
+    spans: tuple[EpochSpan, ...] = ()
     applied_end: int | None = None
     applied_time: int = 0
     open_transaction: int | None = None
     slices: int = 1
     unknown: tuple[tuple[int, int], ...] = ()
-    """Offsets at which the state is not known: what came before a snapshot. End exclusive."""
+    """Ranges [start, end) at which the state is not known: gaps that a snapshot replaced."""
     problem: str | None = None
     run: int = 0
     unproven: tuple[tuple[int, int], ...] = ()
-    """Offsets of the log that nothing shows to be committed. End exclusive."""
+    """Ranges [start, end) of the log that are not known to be committed."""
 
     @property
     def log_end(self) -> int:
@@ -41,7 +41,7 @@ class Progress:
 
     @property
     def committed_end(self) -> int:
-        """Everything of the log before it is known to be committed."""
+        """Everything before this offset is known to be committed."""
         return min((start for start, _ in self.unproven), default=self.log_end)
 
     @property
@@ -52,27 +52,27 @@ class Progress:
     def records(self) -> int:
         return sum(span.end - span.start for span in self.spans)
 
-    def with_spans(self, spans: Iterable[Span]) -> Progress:
-        """The same with more of the log."""
+    def with_spans(self, spans: Iterable[EpochSpan]) -> ClusterProgress:
+        """The same with more spans of the log."""
         return replace(self, spans=tuple(join_spans([*self.spans, *spans])))
 
 
-def load_progress(store: Store) -> dict[str, Progress]:
-    """Every cluster of the warehouse."""
-    spans: dict[str, list[Span]] = {}
+def load_progress(store: TableStore) -> dict[str, ClusterProgress]:
+    """The progress of each cluster in the warehouse."""
+    spans: dict[str, list[EpochSpan]] = {}
     for row in _rows(store, "epochs"):
         cluster_id, *span = row.values()
-        spans.setdefault(cluster_id, []).append(Span(*span))
+        spans.setdefault(cluster_id, []).append(EpochSpan(*span))
     return {
         row["cluster_id"]: _progress(row, spans.get(row["cluster_id"], []))
         for row in _rows(store, "clusters")
     }
 
 
-def _progress(row: Mapping[str, Any], spans: Iterable[Span]) -> Progress:
+def _progress(row: Mapping[str, Any], spans: Iterable[EpochSpan]) -> ClusterProgress:
     log = tuple(sorted(spans, key=lambda span: span.start))
-    told = row["unproven"]  # a warehouse of before that column tells nothing
-    return Progress(
+    unproven = row["unproven"]  # null in a warehouse of a release without that column
+    return ClusterProgress(
         row["cluster_id"],
         log,
         row["applied_end_offset"],
@@ -82,7 +82,7 @@ def _progress(row: Mapping[str, Any], spans: Iterable[Span]) -> Progress:
         _ranges(row["unknown"]),
         row["problem"],
         row["run"],
-        tuple(covered(log)) if told is None else _ranges(told),
+        tuple(covered(log)) if unproven is None else _ranges(unproven),
     )
 
 
@@ -90,38 +90,40 @@ def _ranges(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((start, end) for start, end in json.loads(text))
 
 
-def plan_progress(store: Store, plan: Plan, progress: Mapping[str, Progress]) -> None:
-    """Let the run write the progress of all clusters anew."""
+def plan_progress(
+    store: TableStore, plan: RunPlan, progress: Mapping[str, ClusterProgress]
+) -> None:
+    """Plan that the run replaces the progress of all clusters."""
     clusters = TableWriter(store.root, "clusters", file_name("clusters", plan.run), store.hidden)
     epochs = TableWriter(store.root, "epochs", file_name("epochs", plan.run), store.hidden)
     for cluster_id in sorted(progress):
-        told = progress[cluster_id]
+        known = progress[cluster_id]
         clusters.add(
             (
                 cluster_id,
-                told.log_end,
-                told.applied_end,
-                told.open_transaction,
-                told.last_time,
-                told.applied_time,
-                told.slices,
-                json.dumps(told.unknown),
-                told.records,
-                told.problem,
-                told.run,
-                told.committed_end,
-                json.dumps(told.unproven),
+                known.log_end,
+                known.applied_end,
+                known.open_transaction,
+                known.last_time,
+                known.applied_time,
+                known.slices,
+                json.dumps(known.unknown),
+                known.records,
+                known.problem,
+                known.run,
+                known.committed_end,
+                json.dumps(known.unproven),
             )
         )
-        for span in told.spans:
+        for span in known.spans:
             epochs.add((cluster_id, *span))
     for writer in (clusters, epochs):
         plan.remove(writer.table, [file.path for file in store.files(writer.table)])
         plan.add(writer.close())
 
 
-def _rows(store: Store, table: str) -> list[dict[str, Any]]:
-    """Rows with times as microseconds."""
+def _rows(store: TableStore, table: str) -> list[dict[str, Any]]:
+    """The rows of a table, with times as microseconds."""
     found: list[dict[str, Any]] = []
     plain = pa.schema(
         [(f.name, pa.int64() if pa.types.is_timestamp(f.type) else f.type) for f in TABLES[table]]

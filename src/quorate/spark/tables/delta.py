@@ -1,7 +1,16 @@
-"""The warehouse as Delta Lake tables: tasks write the files, delta-rs commits their names.
+"""The warehouse as Delta Lake tables: tasks write the data files, delta-rs commits their names.
 
-A commit that is lost or torn (a power cut, a copy that was not whole) is never passed over: a plan
-says which run changed each table last, and the tables say how far they have come.
+How the commit protocol of `store` maps to Delta Lake:
+
+1. The plan of run N is `control/_plans/<N>-<unique>.json`. Two jobs may write a plan for one N.
+2. One commit to the table `control/runs` records the run. It names the plan, and carries
+   `txn` (APP, N). Concurrent commits with a `txn` of one application conflict, so delta-rs accepts
+   only one of two jobs; the other raises ConcurrentRunError.
+3. Each changed table gets one commit, with the same `txn`. A table whose `txn` is N or later has
+   the run already, so applying a plan twice changes nothing.
+
+A lost or torn commit (power failure, incomplete copy) is never skipped in silence: a plan names the
+last run that changed each table, and the `txn` of each table says which run it has.
 """
 
 from __future__ import annotations
@@ -22,45 +31,46 @@ from quorate.spark.tables.files import run_of
 from quorate.spark.tables.layout import TABLES, table_path
 from quorate.spark.tables.store import (
     COMPACT,
-    CannotWrite,
-    ConcurrentRun,
-    LostCommit,
-    Plan,
-    Store,
-    Stored,
+    ConcurrentRunError,
+    LostCommitError,
+    RunPlan,
+    StoredFile,
+    TableStore,
     WarehouseError,
+    WarehouseWriteError,
     age_hours,
     parse_plan,
 )
 
 _PLANS: Final = "control/_plans"
 _ODD: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]\\^|\x00-\x1f]")
-"""delta-rs 1.6 decodes paths once too often, and takes them for a host's name in passing."""
-_ROBBED: Final = "control/_robbed.json"
-"""Tables that a repair is about to tell anew, while it is not done."""
+"""Characters in a path that delta-rs 1.6 misreads: it decodes a path once too often, and takes a part of
+some paths for a host name."""
+_REBUILD_MARKER: Final = "control/_robbed.json"
+"""The file with the tables that a repair is about to rebuild; it exists until they are."""
 
 
-class DeltaStore(Store):
-    """Delta Lake tables: the files are written by the tasks, delta-rs commits their names."""
+class DeltaStore(TableStore):
+    """The tables in Delta Lake format."""
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
         super().__init__(root)
         odd = _ODD.search(self.root)
         if odd is not None:
             raise WarehouseError(
-                f"{root}: {odd[0]!r} in the path of a warehouse leads Delta Lake elsewhere: give "
-                "the folder another name, or keep plain files (--format parquet)"
+                f"{root}: Delta Lake misreads {odd[0]!r} in the path of a warehouse: rename the "
+                "folder, or use plain files (--format parquet)"
             )
         self._options = dict(storage_options or {})
         self._repairing = False
 
-    def files(self, table: str) -> list[Stored]:
+    def files(self, table: str) -> list[StoredFile]:
         opened = self._open(table_path(table))
         if opened is None:
             return []
         actions = pa.table(opened.get_add_actions(flatten=False)).to_pylist()
         return [
-            Stored(
+            StoredFile(
                 unquote(action["path"]),
                 action["num_records"] or 0,
                 action.get("min") or {},
@@ -74,7 +84,7 @@ class DeltaStore(Store):
         runs = self._open(RUNS_PATH)
         return 0 if runs is None else runs.transaction_version(APP) or 0
 
-    def commit(self, plan: Plan) -> None:
+    def commit(self, plan: RunPlan) -> None:
         last = self._last_plan()
         if last is not None:
             plan.before = last.last_runs
@@ -83,20 +93,26 @@ class DeltaStore(Store):
         try:
             self.write_text(self.path(_PLANS, name), plan.to_json())
         except OSError as error:
-            raise CannotWrite(self.root, error) from None
+            raise WarehouseWriteError(self.root, error) from None
         self._record(plan, name)
         for table in plan.tables:
             self._apply_to(table, plan)
 
     def recover(self) -> bool:
-        if not self._repairing and self.robbed():
-            raise LostCommit(f"{self.root}/{_ROBBED}: a repair was not finished", self.root)
-        reached = self._reached()  # first: another job may record a run in between
+        if not self._repairing and self.tables_to_rebuild():
+            raise LostCommitError(
+                f"{self.root}/{_REBUILD_MARKER}: a repair was not finished", self.root
+            )
+        # The tables first, then the record of runs: a job that commits between the two reads makes
+        # the record newer, never the tables. In the other order its commit would look like a loss.
+        reached = self._reached()
         last = self._last_plan()
-        newest, told = max(reached.values(), default=0), 0 if last is None else last.run
-        if newest > told:
-            what = f"its last commit is lost: tables have come to run {newest}, it to {told}"
-            raise LostCommit(f"{self._uri(RUNS_PATH)}: {what}", self.root)
+        newest, recorded = max(reached.values(), default=0), 0 if last is None else last.run
+        if newest > recorded:
+            what = (
+                f"its last commit is lost: tables have run {newest}, but it has only run {recorded}"
+            )
+            raise LostCommitError(f"{self._uri(RUNS_PATH)}: {what}", self.root)
         if last is None:
             return False
         changed = False
@@ -105,24 +121,24 @@ class DeltaStore(Store):
                 changed = self._apply_to(table, plan) or changed
         return changed
 
-    def recover_mended(self) -> bool:
-        """As `recover`, by the repair that has marked tables as robbed."""
+    def recover_after_repair(self) -> bool:
+        """As `recover`, for the repair that has marked tables to rebuild itself."""
         self._repairing = True
         return self.recover()
 
-    def robbed(self) -> set[str]:
+    def tables_to_rebuild(self) -> set[str]:
         try:
-            return set(json.loads(self.read_text(self.path(_ROBBED))))
+            return set(json.loads(self.read_text(self.path(_REBUILD_MARKER))))
         except FileNotFoundError:
             return set()
 
-    def mark_robbed(self, tables: Iterable[str]) -> None:
-        """Let nobody take these for whole before `told_anew`, even if this process is killed."""
-        self.write_text(self.path(_ROBBED), json.dumps(sorted(tables)))
+    def mark_for_rebuild(self, tables: Iterable[str]) -> None:
+        """Mark tables as incomplete until `mark_rebuilt`, also if this process is killed."""
+        self.write_text(self.path(_REBUILD_MARKER), json.dumps(sorted(tables)))
 
-    def told_anew(self) -> None:
+    def mark_rebuilt(self) -> None:
         with suppress(FileNotFoundError):
-            self.fs.delete_file(self.path(_ROBBED))
+            self.fs.delete_file(self.path(_REBUILD_MARKER))
 
     def _unused(self, keep_hours: int, happened: int) -> list[str]:
         found = []
@@ -140,7 +156,10 @@ class DeltaStore(Store):
         return found + self._old_plans(keep_hours, happened)
 
     def _old_plans(self, keep_hours: int, happened: int) -> list[str]:
-        """Plans are of use until their run is finished: those before the last are old."""
+        """Paths of old plans: a plan is needed until its run is finished, so those of earlier runs.
+
+        Repair needs plans too, for lost commits; checkpoints make them unnecessary.
+        """
         older = {name for run, n in self.plan_names().items() if run < happened for name in n}
         plans = self.listing(self.path(_PLANS))
         old = [i.path for i in plans if i.base_name in older and age_hours(i) > keep_hours]
@@ -149,14 +168,14 @@ class DeltaStore(Store):
         return old
 
     def _make_checkpoints(self) -> None:
-        """What tables hold, in one file each: commits before it need no plans to be mended."""
+        """Write a checkpoint of each table: a lost commit before it needs no plan to be repaired."""
         for path in (RUNS_PATH, *map(table_path, TABLES)):
             opened = self._open(path)
             if opened is not None:
                 opened.create_checkpoint()
 
-    def _record(self, plan: Plan, name: str) -> None:
-        """The moment from which on the run has happened."""
+    def _record(self, plan: RunPlan, name: str) -> None:
+        """Record the run: from this commit on it has happened."""
         from deltalake import CommitProperties, Transaction, write_deltalake
         from deltalake.exceptions import DeltaError
 
@@ -164,7 +183,7 @@ class DeltaStore(Store):
         columns = [[plan.run], [plan.job], [at.as_py()], [name], [json.dumps(plan.summary)]]
         runs = self._opened(RUNS_PATH, RUNS)
         if plan.run != (runs.transaction_version(APP) or 0) + 1:
-            raise ConcurrentRun(self.root)
+            raise ConcurrentRunError(self.root)
         properties = CommitProperties(app_transactions=[Transaction(APP, plan.run)])
         try:
             write_deltalake(
@@ -175,11 +194,11 @@ class DeltaStore(Store):
             )
         except (DeltaError, OSError) as error:
             if self.last_run() >= plan.run:
-                raise ConcurrentRun(self.root) from None
-            raise CannotWrite(self.root, error) from None
+                raise ConcurrentRunError(self.root) from None
+            raise WarehouseWriteError(self.root, error) from None
 
     def _reached(self) -> dict[str, int]:
-        """The last run that changed each table, as the tables tell it."""
+        """By table, the last run in its `txn` actions."""
         opened = {table: self._open(table_path(table)) for table in TABLES}
         return {
             table: found.transaction_version(APP) or 0
@@ -187,12 +206,12 @@ class DeltaStore(Store):
             if found is not None
         }
 
-    def _last_plan(self) -> Plan | None:
+    def _last_plan(self) -> RunPlan | None:
         run = self.last_run()
         return None if run == 0 else self.plan_of(run)
 
-    def plan_of(self, run: int) -> Plan:
-        """What a run did. Raises WarehouseError."""
+    def plan_of(self, run: int) -> RunPlan:
+        """The plan of a run. Raises WarehouseError."""
         path = self.path(_PLANS, self.plan_name(run))
         try:
             return parse_plan(self.read_text(path))
@@ -207,9 +226,12 @@ class DeltaStore(Store):
                 "logs into a new warehouse"
             ) from None
 
-    def _not_applied(self, table: str, last: Plan, reached: int) -> list[Plan]:
-        """The plans, in order, that the table has yet to hear of."""
-        found: list[Plan] = []
+    def _not_applied(self, table: str, last: RunPlan, reached: int) -> list[RunPlan]:
+        """The plans, in order, that are not applied to the table yet.
+
+        Each plan names the run before it that changed the table (`before`).
+        """
+        found: list[RunPlan] = []
         run = last.last_runs[table]
         while run > reached:
             plan = last if run == last.run else self.plan_of(run)
@@ -218,12 +240,12 @@ class DeltaStore(Store):
         return found[::-1]
 
     def record_again(self, run: int) -> None:
-        """Record a run whose own record is lost."""
+        """Record a run whose record is lost."""
         name = self.plan_name(run)
         self._record(parse_plan(self.read_text(self.path(_PLANS, name))), name)
 
     def plan_names(self) -> dict[int, list[str]]:
-        """The plans that there are, by run: also those of jobs that another one overtook."""
+        """The names of plans by run, also of jobs that lost against another."""
         found: dict[int, list[str]] = {}
         for info in self.listing(self.path(_PLANS)):
             number = info.base_name.partition("-")[0]
@@ -232,34 +254,34 @@ class DeltaStore(Store):
         return found
 
     def plan_name(self, run: int) -> str:
-        """The file of a run's plan. Raises WarehouseError when it is not known."""
-        told = self._told_name(run)
-        if told is not None:
-            return told
+        """The name of the plan of a run. Raises WarehouseError when it is not known."""
+        recorded = self._recorded_plan_name(run)
+        if recorded is not None:
+            return recorded
         found = self.plan_names().get(run, [])
         if len(found) != 1:
             raise WarehouseError(
-                f"{self.path(_PLANS)}: there are {len(found)} plans of run {run}, so what it did "
-                "is not known: put the folder back, or take the logs into a new warehouse"
+                f"{self.path(_PLANS)}: there are {len(found)} plans of run {run}, so what it did is "
+                "not known: restore the folder, or ingest the logs into a new warehouse"
             )
         return found[0]
 
-    def _told_name(self, run: int) -> str | None:
-        """As the runs tell it."""
+    def _recorded_plan_name(self, run: int) -> str | None:
+        """The name in the table of runs; None when the run is not recorded."""
         runs = self._open(RUNS_PATH)
         if runs is None:
             return None
         try:
-            told = runs.to_pyarrow_table(columns=["run", "plan"], filters=[("run", "=", run)])
+            rows = runs.to_pyarrow_table(columns=["run", "plan"], filters=[("run", "=", run)])
         except FileNotFoundError as error:
             raise WarehouseError(
                 f"{self._uri(RUNS_PATH)}: a data file is missing: put it back, or take the logs "
                 f"into a new warehouse ({_first_line(error)})"
             ) from None
-        return told["plan"][0].as_py() if told.num_rows else None
+        return rows["plan"][0].as_py() if rows.num_rows else None
 
-    def _apply_to(self, table: str, plan: Plan) -> bool:
-        """Whether it was still to be done."""
+    def _apply_to(self, table: str, plan: RunPlan) -> bool:
+        """Apply a plan to a table. Returns whether that was still to be done."""
         from deltalake.exceptions import DeltaError
 
         try:
@@ -267,10 +289,11 @@ class DeltaStore(Store):
         except (DeltaError, OSError) as error:
             opened = self._open(table_path(table))
             if opened is None or (opened.transaction_version(APP) or 0) < plan.run:
-                raise CannotWrite(self.root, error) from None
-            return False  # another process that finishes the same run was here first
+                raise WarehouseWriteError(self.root, error) from None
+            # Another process that finishes the same run was faster: its commit took the version.
+            return False
 
-    def _apply_once(self, table: str, plan: Plan) -> bool:
+    def _apply_once(self, table: str, plan: RunPlan) -> bool:
         from deltalake import CommitProperties, Transaction
         from deltalake.transaction import AddAction, RemoveAction
 
@@ -303,10 +326,10 @@ class DeltaStore(Store):
             return None
         except DeltaError as error:
             what = f"a commit of this table is lost or torn ({_first_line(error)[:90]})"
-            raise LostCommit(f"{self._uri(path)}/_delta_log: {what}", self.root) from None
+            raise LostCommitError(f"{self._uri(path)}/_delta_log: {what}", self.root) from None
 
     def _opened(self, path: str, schema: pa.Schema) -> Any:
-        """The table, made where there is none, with the columns that came after it was made."""
+        """The table; created if missing, and with the columns that were added since."""
         from deltalake import DeltaTable
 
         found = self._open(path)
@@ -318,7 +341,7 @@ class DeltaStore(Store):
         )
 
     def _widened(self, path: str, found: Any, schema: pa.Schema) -> Any:
-        """The table with all columns: other readers know of those only that its log names."""
+        """The table with all columns: other readers see only columns that its log names."""
         from deltalake import Schema
         from deltalake.exceptions import DeltaError
 
@@ -330,7 +353,7 @@ class DeltaStore(Store):
         except DeltaError:
             found = self._open(path)
             if found is None or _lacking(found, schema):
-                raise  # or another process has done the same
+                raise  # unless another process has added the columns
         return self._open(path)
 
     def _uri(self, path: str) -> str:

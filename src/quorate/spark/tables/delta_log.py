@@ -1,6 +1,9 @@
-"""The files in a Delta table's log, and how a commit is written: what repair needs of the format.
+"""Reads the log of a Delta table file by file, and writes commits: the format as repair needs it.
 
-A commit is a file of JSON lines, named by its version; a checkpoint stands for all up to its own.
+Delta's protocol: commit N is the file `_delta_log/<N, 20 digits>.json`, with an action (`add`,
+`remove`, `txn`, ...) on each line. A checkpoint `<N>.checkpoint.parquet` replaces all commits up to
+N. A reader needs each version after its checkpoint; delta-rs fails on a gap. A `txn` action keeps
+the last version of an application: here APP, whose version is the number of the run.
 """
 
 from __future__ import annotations
@@ -22,9 +25,9 @@ from pyarrow import fs
 from quorate.spark.tables.files import DataFile
 
 APP: Final = "quorate"
-"""The writer whose transactions are the numbers of runs."""
-ASIDE: Final = ".lost"
-"""What files of a table's log are renamed to that are no good."""
+"""The application id of `txn` actions, whose version is the number of a run."""
+SET_ASIDE_SUFFIX: Final = ".lost"
+"""The suffix that repair gives to torn files of a log: it deletes nothing."""
 _CHECKPOINT: Final = ".checkpoint.parquet"
 
 RUNS_PATH: Final = "control/runs"
@@ -37,22 +40,22 @@ RUNS: Final = pa.schema(
         ("summary", pa.string()),
     ]
 )
-"""The runs that have happened; `plan` is the file in control/_plans that tells what they did."""
+"""The columns of the table of recorded runs; `plan` is the name of a file in control/_plans."""
 
 
 @dataclass(frozen=True)
-class Commit:
-    """A commit that can be read."""
+class DeltaCommit:
+    """A commit of a Delta table that can be read."""
 
     name: str
     run: int
-    """0 where it is of no run: the table was made or swept."""
+    """0 when it belongs to no run: for example it created the table, or vacuumed it."""
     adds: frozenset[str]
     removes: frozenset[str]
 
 
-class Log:
-    """The log of a table as it lies there; holes in it are commits that are lost or torn."""
+class DeltaLog:
+    """The log of a Delta table as its files show it; gaps are commits that are lost or torn."""
 
     def __init__(self, system: fs.FileSystem, folder: str) -> None:
         self._fs, self._folder = system, folder
@@ -67,46 +70,52 @@ class Log:
                 self.checkpoint = version
                 break
             self.torn_checkpoints.append(marks[version])
-        self.commits: dict[int, Commit] = {}
+        self.commits: dict[int, DeltaCommit] = {}
         self.empty: set[int] = set()
-        """Versions whose file is there, with nothing in it: readers pass over that."""
+        """Versions whose file is empty; delta-rs skips them."""
         self.torn: list[int] = []
-        aside: dict[int, Commit] = {}
+        set_aside: dict[int, DeltaCommit] = {}
         for name in sorted(names):
             if not name[:20].isdigit() or int(name[:20]) <= self.checkpoint:
                 continue
             if names[name].size == 0 and name[20:] == ".json" and int(name[:20]):
                 self.empty.add(int(name[:20]))
                 continue
-            commit = self._read(name) if name[20:] in (".json", ".json" + ASIDE) else None
+            commit = (
+                self._read(name) if name[20:] in (".json", ".json" + SET_ASIDE_SUFFIX) else None
+            )
             if name[20:] == ".json" and commit is None:
                 self.torn.append(int(name[:20]))
             elif name[20:] == ".json" and commit is not None:
                 self.commits[int(name[:20])] = commit
             elif commit is not None:
-                aside[int(name[:20])] = commit
-        self.back = self._still_good(aside)
-        self.commits |= self.back
+                set_aside[int(name[:20])] = commit
+        self.restored = self._still_good(set_aside)
+        self.commits |= self.restored
 
-    def _still_good(self, aside: dict[int, Commit]) -> dict[int, Commit]:
-        """Of the commits that were set aside, those whose runs the log has nothing of."""
-        top, newest = self.top, self.reached
-        later = {version: one for version, one in aside.items() if version > top}
+    def _still_good(self, set_aside: dict[int, DeltaCommit]) -> dict[int, DeltaCommit]:
+        """Commits that an earlier repair set aside, and that continue the log as it is now.
+
+        That is so after a backup has brought back the commits before them. They count again only
+        if the log knows none of their runs.
+        """
+        last_version, newest = self.last_version, self.last_run
+        later = {version: one for version, one in set_aside.items() if version > last_version}
         return later if max((one.run for one in later.values()), default=0) > newest else {}
 
     @property
-    def top(self) -> int:
-        """The last version that can be read."""
+    def last_version(self) -> int:
+        """The last version that can be read; -1: none."""
         return max(self.commits, default=self.checkpoint)
 
     @property
-    def reached(self) -> int:
-        """The last run that the table has heard of."""
-        return self.run_before(self.top + 1)
+    def last_run(self) -> int:
+        """The last run that the log names."""
+        return self.run_before(self.last_version + 1)
 
     @property
     def holes(self) -> list[range]:
-        """Versions between others that cannot be read."""
+        """Ranges of versions that cannot be read, before one that can."""
         found, due = [], self.checkpoint + 1
         for version in sorted(self.commits):
             if version > due:
@@ -116,11 +125,11 @@ class Log:
 
     @property
     def adds(self) -> frozenset[str]:
-        """Every file that the table has had since the checkpoint, or has in it."""
+        """Each file that the checkpoint or a commit adds."""
         return self.checkpoint_adds.union(*(one.adds for one in self.commits.values()))
 
     def live(self, version: int) -> frozenset[str]:
-        """The files that the table had before a version, as far as that can be read."""
+        """The live files before a version, as far as the log can be read."""
         found = self.checkpoint_adds
         for at, one in sorted(self.commits.items()):
             if at < version:
@@ -128,17 +137,17 @@ class Log:
         return found
 
     def run_before(self, version: int) -> int:
-        """The last run that the table has heard of before a version."""
+        """The last run that the log names before a version."""
         runs = (one.run for at, one in self.commits.items() if at < version)
         return max([self.checkpoint_run, *runs])
 
     def run_after(self, version: int) -> int | None:
-        """The first run that a commit of at least this version tells."""
+        """The first run in a commit of this version or later; None: none."""
         return min(
             (c.run for at, c in self.commits.items() if at >= version and c.run), default=None
         )
 
-    def _read(self, name: str) -> Commit | None:
+    def _read(self, name: str) -> DeltaCommit | None:
         try:
             with self._fs.open_input_stream(posixpath.join(self._folder, name)) as source:
                 lines = [json.loads(line) for line in source.read().decode().splitlines()]
@@ -151,7 +160,7 @@ class Log:
             frozenset(unquote(line[what]["path"]) for line in lines if what in line)
             for what in ("add", "remove")
         )
-        return Commit(name, max(runs, default=0), adds, removes) if lines else None
+        return DeltaCommit(name, max(runs, default=0), adds, removes) if lines else None
 
     def _read_checkpoint(self, name: str) -> bool:
         try:
@@ -168,25 +177,25 @@ class Log:
 def commit_text(
     job: str, run: int = 0, adds: Iterable[DataFile] = (), removes: Iterable[str] = ()
 ) -> str:
-    """A commit as Delta writes it; without a run it only fills a version."""
+    """The text of a commit; without a run it only fills a version."""
     now = time.time_ns() // 1_000_000
     about = {"timestamp": now, "operation": "WRITE", "operationParameters": {}, "job": job}
     lines: list[dict[str, Any]] = [{"commitInfo": about}]
     for file in adds:
-        told = {"path": quote(file.path, safe="/~"), "partitionValues": {}, "size": file.size}
+        action = {"path": quote(file.path, safe="/~"), "partitionValues": {}, "size": file.size}
         lines.append(
-            {"add": {**told, "modificationTime": now, "dataChange": True, "stats": file.stats}}
+            {"add": {**action, "modificationTime": now, "dataChange": True, "stats": file.stats}}
         )
     for path in removes:
-        told = {"path": quote(path, safe="/~"), "dataChange": True, "deletionTimestamp": now}
-        lines.append({"remove": told})
+        action = {"path": quote(path, safe="/~"), "dataChange": True, "deletionTimestamp": now}
+        lines.append({"remove": action})
     if run:
         lines.append({"txn": {"appId": APP, "version": run}})
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
 
 
 def creation_text(schema: pa.Schema) -> str:
-    """The first commit of a table."""
+    """The text of the first commit of a table: delta-rs writes it to a temporary folder."""
     from deltalake import DeltaTable
 
     with tempfile.TemporaryDirectory() as home:
@@ -195,4 +204,4 @@ def creation_text(schema: pa.Schema) -> str:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is no JSON")  # NaN and Infinity: Python's json would accept them

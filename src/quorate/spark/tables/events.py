@@ -1,4 +1,4 @@
-"""Changes as events: what people ask about, with the facts before and after."""
+"""Events of silver: the changes of things, with the facts before and after."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from quorate.spark.tables.kinds import (
     TOKENS,
     TOPICS,
     VOTERS,
-    Kind,
+    ThingKind,
     text_of,
 )
-from quorate.spark.tables.rules import Change
+from quorate.spark.tables.rules import ThingChange
 
 Facts = dict[str, Any] | None
 _TO_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-class Event(NamedTuple):
-    """One event; `before` and `after` hold only the facts that the event is about."""
+class ChangeEvent(NamedTuple):
+    """An event; `before` and `after` hold only the facts that it concerns."""
 
     name: str
     before: Facts
@@ -40,8 +40,8 @@ class Event(NamedTuple):
     cause: str | None = None
 
 
-def events(change: Change) -> Iterator[Event]:
-    """The events of a change, none where nothing differs."""
+def change_events(change: ThingChange) -> Iterator[ChangeEvent]:
+    """The events of a change; none when nothing differs."""
     kind, _, before, after = change
     if kind is PARTITIONS:
         yield from _partition_events(change)
@@ -49,11 +49,11 @@ def events(change: Change) -> Iterator[Event]:
         yield from _broker_events(change)
     elif before is not None or after is not None:
         name = _NAMES[kind.name](before, after)
-        yield Event(name, _facts(kind, before), _facts(kind, after))
+        yield ChangeEvent(name, _facts(kind, before), _facts(kind, after))
 
 
 def facts_json(facts: Facts) -> str | None:
-    """The facts as a JSON object; texts where JSON has no number for a value."""
+    """The facts as a JSON object; infinity and NaN, which JSON lacks, as texts."""
     if facts is None:
         return None
     return _TO_JSON({name: _in_json(fact) for name, fact in facts.items()})
@@ -63,7 +63,7 @@ def _in_json(fact: Any) -> Any:
     return (no_number(fact) or fact) if isinstance(fact, float) else fact
 
 
-def _facts(kind: Kind, value: Any) -> Facts:
+def _facts(kind: ThingKind, value: Any) -> Facts:
     if value is None:
         return None
     names = (name for name, _ in kind.values)
@@ -94,11 +94,11 @@ _NAMES: Final[dict[str, Callable[[Any, Any], str]]] = {
 }
 
 
-def _partition_events(change: Change) -> Iterator[Event]:
+def _partition_events(change: ThingChange) -> Iterator[ChangeEvent]:
     if change.after is None:
-        return  # told by 'topic deleted'
+        return  # part of 'topic deleted'
     if change.before is None:
-        yield Event("partition created", None, _facts(PARTITIONS, change.after))
+        yield ChangeEvent("partition created", None, _facts(PARTITIONS, change.after))
         return
     before, after = change.before.state, change.after.state
     if after.leader_epoch != before.leader_epoch:
@@ -114,7 +114,7 @@ def _partition_events(change: Change) -> Iterator[Event]:
         yield _between("recovery state changed", before, after, "leader_recovery_state")
 
 
-def _placement_events(before: Partition, after: Partition) -> Iterator[Event]:
+def _placement_events(before: Partition, after: Partition) -> Iterator[ChangeEvent]:
     was = bool(before.adding_replicas or before.removing_replicas)
     now = bool(after.adding_replicas or after.removing_replicas)
     facts = ("replicas", "adding_replicas", "removing_replicas")
@@ -128,7 +128,7 @@ def _placement_events(before: Partition, after: Partition) -> Iterator[Event]:
             {"directories": [text_of(directory) for directory in state.directories]}
             for state in (before, after)
         ]
-        yield Event("directories changed", texts[0], texts[1])
+        yield ChangeEvent("directories changed", texts[0], texts[1])
 
 
 def _isr_event(before: Partition, after: Partition) -> str:
@@ -139,7 +139,7 @@ def _isr_event(before: Partition, after: Partition) -> str:
 
 
 def leader_cause(before: Partition, after: Partition) -> str:
-    """Why the leader changed, as far as the partition's own state tells."""
+    """Why the leader changed, as far as the state of the partition shows it."""
     if after.leader_recovery_state == RECOVERING and (
         before.leader_recovery_state != RECOVERING or _was_out_of_sync(before, after.leader)
     ):
@@ -160,14 +160,18 @@ def leader_cause(before: Partition, after: Partition) -> str:
 
 
 def _was_out_of_sync(before: Partition, leader: int) -> bool:
-    """Of a partition that still recovers from one unclean election, Kafka flags no second one."""
+    """Whether a leader was in neither ISR nor ELR.
+
+    It shows a second unclean election while the partition still recovers from the first: Kafka
+    sets the recovery state only once.
+    """
     return leader != NO_LEADER and leader not in (*before.isr, *before.elr)
 
 
 def _between(
     name: str, before: Partition, after: Partition, *facts: str, cause: str | None = None
-) -> Event:
-    return Event(
+) -> ChangeEvent:
+    return ChangeEvent(
         name,
         {fact: getattr(before, fact) for fact in facts},
         {fact: getattr(after, fact) for fact in facts},
@@ -175,12 +179,12 @@ def _between(
     )
 
 
-def _broker_events(change: Change) -> Iterator[Event]:
+def _broker_events(change: ThingChange) -> Iterator[ChangeEvent]:
     before: Broker | None = change.before
     after: Broker | None = change.after
     if before is None or after is None or before.epoch != after.epoch:
         name = "broker unregistered" if after is None else "broker registered"
-        yield Event(name, _facts(BROKERS, before), _facts(BROKERS, after))
+        yield ChangeEvent(name, _facts(BROKERS, before), _facts(BROKERS, after))
         return
     if before.fenced != after.fenced:
         yield _flag("broker fenced" if after.fenced else "broker unfenced", "fenced", before, after)
@@ -192,12 +196,12 @@ def _broker_events(change: Change) -> Iterator[Event]:
     ):
         known, now = _facts(BROKERS, before) or {}, _facts(BROKERS, after) or {}
         names = ("directories", "cordoned_directories")
-        yield Event(
+        yield ChangeEvent(
             "broker directories changed",
             {name: known[name] for name in names},
             {name: now[name] for name in names},
         )
 
 
-def _flag(name: str, fact: str, before: Broker, after: Broker) -> Event:
-    return Event(name, {fact: getattr(before, fact)}, {fact: getattr(after, fact)})
+def _flag(name: str, fact: str, before: Broker, after: Broker) -> ChangeEvent:
+    return ChangeEvent(name, {fact: getattr(before, fact)}, {fact: getattr(after, fact)})

@@ -1,7 +1,7 @@
-"""Data files: written by whoever has the rows (a task on an executor), told to the driver by name.
+"""Data files of tables: tasks write them on executors and return their names to the driver.
 
-A file is nothing before a run names it as part of a table. So a task that dies or runs twice does
-no harm; what it left is swept away by `compact`.
+A file belongs to no table until the plan of a run names it. So a task that dies or runs twice does
+no harm; the job `compact` deletes what it left.
 """
 
 from __future__ import annotations
@@ -23,60 +23,69 @@ from quorate.spark.files.paths import file_system
 from quorate.spark.tables.layout import TABLES, table_path
 
 BUFFER_ROWS: Final = 20_000
-"""Rows that a writer keeps before it writes a row group."""
+"""Rows that a writer collects for a row group."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _RUN: Final = re.compile(r"-(\d{8,})-[0-9a-f]{32}\.parquet$")
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file that was written for a table."""
+    """A Parquet file of a table."""
 
     table: str
     path: str
-    """Inside the folder of the table, with '/'."""
+    """The path in the folder of the table, with '/'."""
     size: int
     rows: int
     stats: str
-    """Delta's JSON: numRecords, minValues, maxValues, nullCount."""
+    """The statistics of Delta Lake, as JSON: numRecords, minValues, maxValues, nullCount."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class WriteTarget:
+    """Where tasks write."""
+
+    root: str
+    run: int
+    hidden: bool
+
+
 def open_root(root: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a warehouse and the path on it; `root` is a path or a URI."""
+    """The file system of a warehouse, and the path on it; `root` is a path or a URI."""
     system, base, _ = file_system(root)
     return system, base
 
 
 def safe_name(text: str) -> str:
-    """`text` as a folder's name: other characters than letters, digits, _ and - become ~hex~."""
+    """`text` as the name of a folder: characters except letters, digits, _ and - become ~hex~."""
     return _UNSAFE.sub(lambda match: f"~{match.group().encode().hex()}~", text) or "~"
 
 
 def file_name(prefix: str, run: int) -> str:
-    """A name that no other file has; `run` is the one that will name the file in its plan."""
+    """A unique name for a file; `run` is the run whose plan will name it."""
     return f"{prefix}-{run:08d}-{uuid4().hex}.parquet"
 
 
 def run_of(path: str) -> int:
-    """The run that a file was written for, 0 where its name is not one of `file_name`."""
+    """The run that a file was written for; 0 when its name is not of `file_name`."""
     found = _RUN.search(path)
     return 0 if found is None else int(found[1])
 
 
 def hidden_name(path: str) -> str:
-    """Where a file of a Parquet store waits for its run: readers pass over names with a dot."""
+    """The name of a file of a Parquet store before its run: readers skip names with a dot."""
     folder, name = posixpath.split(path)
     return posixpath.join(folder, f".{name}")
 
 
 class TableWriter:
-    """Writes rows to one new file of a table; rows are tuples in the order of its columns."""
+    """Writes rows to a new file of a table; a row is a tuple in the order of the columns."""
 
     def __init__(self, root: str, table: str, path: str, hidden: bool = False) -> None:
-        """root: of the warehouse; path: inside the table's folder; hidden: see hidden_name."""
+        """root: of the warehouse; path: in the folder of the table; hidden: see `hidden_name`."""
         self.table, self.path = table, path
         self._schema = TABLES[table]
         self._root, self._hidden = root, hidden
@@ -92,13 +101,13 @@ class TableWriter:
             self._flush()
 
     def add_table(self, table: pa.Table) -> None:
-        """Add rows that are Arrow columns already."""
+        """Add rows in Arrow columns."""
         self._flush()
         if table.num_rows:
             self._write(table)
 
     def close(self) -> DataFile | None:
-        """Finish the file; None when it got no rows, and then there is no file."""
+        """Finish the file. Returns None when there are no rows, and then writes no file."""
         self._flush()
         if self._writer is None:
             return None
@@ -140,14 +149,14 @@ def arrow_rows(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
 
 
 def read_file(root: str, table: str, path: str) -> pa.Table:
-    """All rows of a file of a table, in its columns."""
+    """All rows of a file, with all columns of its table."""
     system, base = open_root(root)
     full = posixpath.join(base, table_path(table), path)
     return _in_columns(table, pq.read_table(full, filesystem=system, partitioning=None))
 
 
 def read_batches(root: str, table: str, path: str) -> Iterator[pa.RecordBatch]:
-    """The same in parts of at most BUFFER_ROWS rows."""
+    """The same in batches of at most BUFFER_ROWS rows."""
     system, base = open_root(root)
     full = posixpath.join(base, table_path(table), path)
     with pq.ParquetFile(full, filesystem=system) as opened:
@@ -156,15 +165,15 @@ def read_batches(root: str, table: str, path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _in_columns(table: str, found: pa.Table) -> pa.Table:
-    """In the columns of the table; those that a release before did not have yet are null."""
+    """With all columns of the table; columns that an earlier release did not have are null."""
     for field in TABLES[table]:
         if field.name not in found.column_names:
             found = found.append_column(field, pa.nulls(found.num_rows, field.type))
     return found.select(TABLES[table].names).cast(TABLES[table])
 
 
-def found_file(root: str, table: str, path: str) -> DataFile:
-    """A file that lies there, as whoever wrote it told of it."""
+def existing_file(root: str, table: str, path: str) -> DataFile:
+    """The DataFile of a file that exists: what its writer returned, from the file itself."""
     system, base = open_root(root)
     full = posixpath.join(base, table_path(table), path)
     metadata = pq.read_metadata(full, filesystem=system)
@@ -190,21 +199,23 @@ def _stats(metadata: pq.FileMetaData) -> str:
                 high[name] = max(high.get(name, found.max), found.max)
             elif found.num_values:
                 unbound.add(name)
-    told = [name for name in low if name not in unbound and _is_told(low[name], high[name])]
+    bounded = [
+        name for name in low if name not in unbound and _has_safe_bounds(low[name], high[name])
+    ]
     values = {"numRecords": metadata.num_rows}
     bounds = {
-        "minValues": {name: low[name] for name in told},
-        "maxValues": {name: high[name] for name in told},
+        "minValues": {name: low[name] for name in bounded},
+        "maxValues": {name: high[name] for name in bounded},
         "nullCount": nulls,
     }
     return json.dumps(values | bounds, default=_time_text, separators=(",", ":"))
 
 
-def _is_told(*bounds: Any) -> bool:
-    """Whether they are whole numbers, times or short texts.
+def _has_safe_bounds(*bounds: Any) -> bool:
+    """Whether bounds can be statistics: whole numbers, times and short texts.
 
-    Longer texts would have to be cut. JSON has no word for infinity, and Parquet's bounds leave
-    NaN out: so fractions are not told.
+    Delta Lake would truncate longer texts. Fractions have no bounds: JSON has no infinity, and the
+    bounds of Parquet ignore NaN, so a reader would skip a file that has such a row.
     """
     return all(
         len(bound) <= 64 if isinstance(bound, str) else not isinstance(bound, float | bytes)
@@ -212,11 +223,13 @@ def _is_told(*bounds: Any) -> bool:
     )
 
 
-def told_stats(stats: str) -> str:
-    """A file's stats with those of their bounds that are told now: older plans have others."""
+def with_safe_bounds(stats: str) -> str:
+    """Statistics without bounds that `_has_safe_bounds` refuses; plans of old releases have them."""
     found = json.loads(stats)
     for bounds in ("minValues", "maxValues"):
-        found[bounds] = {name: value for name, value in found[bounds].items() if _is_told(value)}
+        found[bounds] = {
+            name: value for name, value in found[bounds].items() if _has_safe_bounds(value)
+        }
     return json.dumps(found, separators=(",", ":"))
 
 

@@ -1,4 +1,4 @@
-"""An image in the columns of gold: what replay gives, to be compared with what the tables say."""
+"""A metadata image in the columns of gold, to compare the result of a replay with the tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from quorate.formats.versions import METADATA_VERSION
 from quorate.metadata.image import Features, Image
-from quorate.spark.tables.configs import is_secret_config
 from quorate.spark.tables.kinds import (
     ACLS,
     BROKERS,
@@ -23,8 +22,8 @@ from quorate.spark.tables.kinds import (
     TOKENS,
     TOPICS,
     Key,
-    Kind,
     Row,
+    ThingKind,
     TopicPartition,
     acl_row,
     config_type,
@@ -33,18 +32,19 @@ from quorate.spark.tables.kinds import (
     text_of,
     word,
 )
+from quorate.spark.tables.secrets import is_secret_config
 
 IMAGE_KINDS = (
     *(TOPICS, PARTITIONS, BROKERS, CONTROLLERS, CONFIGS, ACLS, QUOTAS, SCRAM, FEATURES),
     *(PRODUCER_IDS, TOKENS),
 )
-"""The kinds that an image knows; voters and leaders are the log's own."""
+"""The kinds in an image; voters and leaders are in control records of the log only."""
 
 
 def image_rows(image: Image) -> dict[str, dict[Key, Row]]:
-    """By kind and key: the columns of every thing in the image.
+    """By kind and key, the columns of each thing in the image.
 
-    A SCRAM credential has its iterations only; values of secret configs are hidden.
+    A SCRAM credential has only its iterations; values of secret configs are hidden.
     """
     found: dict[str, dict[Key, Row]] = {kind.name: {} for kind in IMAGE_KINDS}
     for kind, key, value in _things(image):
@@ -52,7 +52,7 @@ def image_rows(image: Image) -> dict[str, dict[Key, Row]]:
     return found
 
 
-def _things(image: Image) -> Iterator[tuple[Kind, Key, Any]]:
+def _things(image: Image) -> Iterator[tuple[ThingKind, Key, Any]]:
     for topic in image.topics:
         topic_id = text_of(topic.id)
         yield TOPICS, (topic_id,), (topic.name,)
@@ -66,7 +66,7 @@ def _things(image: Image) -> Iterator[tuple[Kind, Key, Any]]:
     yield from _security(image)
 
 
-def _settings(image: Image) -> Iterator[tuple[Kind, Key, Any]]:
+def _settings(image: Image) -> Iterator[tuple[ThingKind, Key, Any]]:
     for resource, values in image.configs.items():
         for name, value in values.items():
             shown = HIDDEN if is_secret_config(resource.type, name) else value
@@ -80,7 +80,7 @@ def _settings(image: Image) -> Iterator[tuple[Kind, Key, Any]]:
         yield PRODUCER_IDS, (), (image.next_producer_id,)
 
 
-def _security(image: Image) -> Iterator[tuple[Kind, Key, Any]]:
+def _security(image: Image) -> Iterator[tuple[ThingKind, Key, Any]]:
     for acl_id, acl in image.acls.items():
         yield ACLS, (text_of(acl_id),), acl_row(acl)
     for scram, credential in image.scram.items():

@@ -1,7 +1,8 @@
-"""The job that takes logs into the warehouse: bronze, silver, gold.
+"""The job that ingests logs into the warehouse: bronze, silver, gold.
 
-It works in runs, each of which happens as a whole or not at all: one that takes records into
-bronze, one that applies them to the state. A job that was killed anywhere is simply started again.
+It consists of runs, each of which happens as a whole or not at all (see `store`). One run takes
+records into bronze, one applies them to the state. A job that was killed at any point is started
+again: it continues from the last recorded run, and takes no record twice.
 """
 
 from __future__ import annotations
@@ -13,52 +14,57 @@ from typing import TYPE_CHECKING
 
 from quorate.spark.frame import check_paths, frame_of
 from quorate.spark.stream.options import END, MAJORITY, SNAPSHOT
-from quorate.spark.tables.bronze import BODY, Place, Taken, plan_intakes, take
-from quorate.spark.tables.control import Progress, load_progress, plan_progress
-from quorate.spark.tables.files import DataFile, safe_name
-from quorate.spark.tables.following import apply_log, stored_snapshots
-from quorate.spark.tables.founded import without_founded
+from quorate.spark.tables.apply_log import apply_log, stored_snapshots
+from quorate.spark.tables.bronze import BODY_COLUMNS, BronzeResult, plan_intakes, write_bronze
+from quorate.spark.tables.continuity import foreign_replicas, without_foreign_replicas
+from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
+from quorate.spark.tables.files import DataFile, WriteTarget, safe_name
+from quorate.spark.tables.findings import SUPERSEDED, find_known
 from quorate.spark.tables.lineage import (
-    Group,
+    EpochGroup,
     Intake,
+    committed_lineage,
     covered,
-    lineage,
     overlap,
-    superseded,
+    uncovered,
     union,
-    without,
 )
+from quorate.spark.tables.log_starts import without_known_starts
+from quorate.spark.tables.offset_ranges import ranges_to_apply, snapshot_to_keep
 from quorate.spark.tables.proof import (
     NAMES_VOTERS,
     VOTER_COLUMNS,
-    Evidence,
-    Named,
+    CommitEvidence,
+    NamedVoters,
     Ranges,
     named_voters,
     proven_spans,
     unproven,
 )
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.rewind import rewind, rewind_state
-from quorate.spark.tables.seam import strangers, without_strangers
-from quorate.spark.tables.store import ConcurrentRun, Plan, Store
-from quorate.spark.tables.stretches import ahead, stretches
+from quorate.spark.tables.rewind import rewind_state
+from quorate.spark.tables.store import ConcurrentRunError, RunPlan, TableStore
 from quorate.spark.tables.summary import (
-    BadInput,
-    Overtaken,
-    Summary,
-    Told,
-    again_while_overtaken,
+    IngestSummary,
+    InvalidInputError,
+    Notify,
+    OvertakenError,
+    committed_part,
+    describe_findings,
     note_known,
     note_progress,
     note_taken,
-    note_taken_back,
     of_cluster,
-    so_far,
-    worst,
+    retry_while_overtaken,
 )
-from quorate.spark.tables.survey import HEADER, Rows, SnapshotFile, Survey, survey
-from quorate.spark.tables.verdict import SUPERSEDED, TakenBack, known_before, taken_back
+from quorate.spark.tables.survey import (
+    HEADER_COLUMNS,
+    InputSurvey,
+    SnapshotFile,
+    SourceRows,
+    survey_input,
+)
+from quorate.spark.tables.take_back import filled_gaps, ranges_to_take_back, take_back
 from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:
@@ -74,31 +80,32 @@ def ingest(  # noqa: PLR0913 - settings by their names, one call for a program t
     fail_fast: bool = False,
     options: Mapping[str, str] | None = None,
     up_to: str = END,
-    tell: Told = lambda text: None,
-) -> Summary:
-    """Take the logs and snapshots at these paths into the warehouse.
+    notify: Notify = lambda text: None,
+) -> IngestSummary:
+    """Ingest the logs and snapshots at these paths into the warehouse.
 
     options: of the source `quorate-metadata`
-    up_to: `end` takes all of the log, and tells what of it nothing shows to be committed;
-        `majority` leaves that out; `snapshot` takes as committed only what snapshots confirm
-    fail_fast: raise BadInput, with nothing taken or taken back, instead of putting anything aside;
-        of records that do not fit the state the log is taken, the state stays as it was
+    up_to: `end` takes the whole log, and reports which offsets are not known to be committed;
+        `majority` leaves those out; `snapshot` counts only what snapshots confirm as committed
+    fail_fast: instead of quarantining anything, raise InvalidInputError and take nothing (nor take
+        anything back); if only the state refuses records, the log is taken and the state stays
 
-    Other jobs may fill the warehouse meanwhile: what one of them overtakes is done again.
+    Other jobs may write to the warehouse at the same time: a run that loses against theirs is
+    repeated.
 
-    Raises SourceError for paths that are not there, WarehouseError, ConcurrentRun.
+    Raises SourceError for missing paths, WarehouseError, ConcurrentRunError.
     """
 
     def rows(columns: Sequence[str], where: str = "") -> DataFrame:
-        told = {"columns": ",".join(columns), "where": where, **(options or {})}
-        return frame_of(spark, paths, told)
+        settings = {"columns": ",".join(columns), "where": where, **(options or {})}
+        return frame_of(spark, paths, settings)
 
     check_paths(paths, options or {})
     store = open_store(warehouse, table_format)
-    before: list[Summary] = []
-    summary = again_while_overtaken(
-        lambda: ingest_rows(spark, rows, store, fail_fast=fail_fast, up_to=up_to, tell=tell),
-        tell,
+    before: list[IngestSummary] = []
+    summary = retry_while_overtaken(
+        lambda: ingest_rows(spark, rows, store, fail_fast=fail_fast, up_to=up_to, notify=notify),
+        notify,
         before.append,
     )
     for taken in before:
@@ -108,57 +115,76 @@ def ingest(  # noqa: PLR0913 - settings by their names, one call for a program t
 
 def ingest_rows(
     spark: SparkSession,
-    rows: Rows,
-    store: Store,
+    rows: SourceRows,
+    store: TableStore,
     *,
     fail_fast: bool = False,
     up_to: str = END,
     committed: bool = False,
-    tell: Told = lambda text: None,
-) -> Summary:
-    """The same for rows of the source however they came; `rows` is asked for more than once.
+    notify: Notify = lambda text: None,
+) -> IngestSummary:
+    """Ingest rows of the source; `rows` is called more than once.
 
-    committed: a quorum gave all of them as that
+    committed: the rows come from a running quorum, which returns committed records only
 
-    Raises Overtaken where the records are in and another run was quicker to apply them.
+    1. Finish the last run, survey the batch headers of the input, load the progress of clusters.
+    2. Leave out foreign replicas (`continuity`).
+    3. Take back what bronze has but the input shows to be uncommitted (`take_back`).
+    4. Find what is known to be committed (`proof`); with `up_to` leave out the rest.
+    5. Take new records into bronze, one run.
+    6. Take snapshots for gaps that step 5 found: damage inside a log shows only when it is read.
+    7. Rewind the state of clusters whose gap in the log was filled.
+    8. Apply the log to the state, one run.
+
+    Raises OvertakenError when another job recorded a run first; it says what this job has done.
     """
     began = time.monotonic()
-    summary = Summary(store.root)
+    summary = IngestSummary(store.root)
+    # 1. Survey the input.
     run = store.next_run()
-    tell("looking over the input")
-    told = survey(rows(HEADER))
-    named = Named() if committed else named_voters(rows(VOTER_COLUMNS, NAMES_VOTERS))
+    notify("looking over the input")
+    survey = survey_input(rows(HEADER_COLUMNS))
+    named = NamedVoters() if committed else named_voters(rows(VOTER_COLUMNS, NAMES_VOTERS))
     progress = load_progress(store)
-    rows, told = without_founded(rows, told, progress)
-    summary.damaged_pieces = told.damaged
-    others = strangers(spark, store, rows, told, progress)
+    rows, survey = without_known_starts(rows, survey, progress)
+    summary.damaged_pieces = survey.damaged
+    # 2. Leave out foreign replicas.
+    others = foreign_replicas(spark, store, rows, survey, progress)
     if others:
-        rows, told = without_strangers(rows, told, others)
+        rows, survey = without_foreign_replicas(rows, survey, others)
     for cluster_id, replicas in others.items():
-        of_cluster(summary, cluster_id).strangers = replicas
+        of_cluster(summary, cluster_id).foreign_replicas = replicas
     if fail_fast and others:
-        raise BadInput("nothing was taken; bad input in cluster " + worst(summary))
-    known = known_before(spark, store, told)
-    back = _to_take_back(told, progress)
+        raise InvalidInputError(
+            "nothing was taken; bad input in cluster " + describe_findings(summary)
+        )
+    # 3. Take back uncommitted records.
+    known = find_known(spark, store, survey)
+    back = ranges_to_take_back(survey, progress)
     if back:
-        _take_back(spark, store, back, summary, tell, fail_fast)
+        take_back(spark, store, back, summary, notify, fail_fast)
         run, progress = store.next_run(), load_progress(store)
-        # what did not fit the state is judged again
+        # The state is rewound too, so records that did not fit it get another chance.
         known = [one for one in known if one.cluster_id not in back or one.reason != "misfit"]
-    done = so_far(summary)
+    done = committed_part(summary)
     note_known(summary, [one for one in known if one.reason != SUPERSEDED])
-    open_ends = _unproven(told, progress, named, committed)
+    # 4. Find what is known to be committed.
+    open_ends = _unproven(survey, progress, named, committed)
     skip: dict[str, Ranges] = {}
     if up_to == MAJORITY:
         skip = open_ends
     elif up_to == SNAPSHOT:
-        skip = _unproven(told, progress, Named(), committed)
-    tell("taking records (bronze)")
-    taken = _take(spark, rows, store, told, progress, run, skip)
+        skip = _unproven(survey, progress, NamedVoters(), committed)
+    # 5. Take records into bronze.
+    notify("taking records (bronze)")
+    taken = _take_records(spark, rows, store, survey, progress, run, skip)
     note_taken(summary, taken.clusters)
     if fail_fast and summary.bad:
-        raise BadInput("nothing was taken; bad input in cluster " + worst(summary))
-    if not fail_fast:  # what was taken back is done: it stands against nothing of the input
+        raise InvalidInputError(
+            "nothing was taken; bad input in cluster " + describe_findings(summary)
+        )
+    # With fail_fast, rows that an earlier job took back are no reason to refuse this input.
+    if not fail_fast:
         note_known(summary, [one for one in known if one.reason == SUPERSEDED])
     before = progress
     progress = _with_proof(_with_taken(progress, taken, run), open_ends)
@@ -166,233 +192,194 @@ def ingest_rows(
         plan_progress(store, taken.plan, progress)
         taken.plan.summary = summary.to_json()
         _commit(store, taken.plan, done)
-    done = so_far(summary)
+    done = committed_part(summary)
     try:
-        _leap(spark, rows, store, told, progress, taken)
-        for cluster_id, end in _filled(progress).items():
-            tell(f"telling {cluster_id} anew from offset {end}: its missing part has come")
+        # 6. Take snapshots for gaps by damage.
+        _take_late_snapshots(spark, rows, store, survey, progress, taken)
+        # 7. Rewind the state where a gap was filled.
+        for cluster_id, end in filled_gaps(progress).items():
+            notify(f"applying {cluster_id} again from offset {end}: its missing part is there now")
             rewind_state(spark, store, cluster_id, end, store.next_run())
             progress = load_progress(store)
-        tell("applying them to the state (silver, gold)")
+        # 8. Apply the log to the state.
+        notify("applying them to the state (silver, gold)")
         progress = apply_log(spark, store, progress, taken.clusters, summary, fail_fast)
-    except ConcurrentRun:
-        raise Overtaken(store.root, done) from None
-    _note_ends(summary, set(told.groups), progress, skip)
+    except ConcurrentRunError:
+        raise OvertakenError(store.root, done) from None
+    _note_progress(summary, set(survey.groups), progress, skip)
     summary.seconds = round(time.monotonic() - began, 3)
     return summary
 
 
-def _note_ends(
-    summary: Summary,
+def _note_progress(
+    summary: IngestSummary,
     given: Collection[str],
-    progress: Mapping[str, Progress],
+    progress: Mapping[str, ClusterProgress],
     skip: Mapping[str, Ranges],
 ) -> None:
-    """How far each cluster has come of the input or of the summary."""
+    """Note in the summary how far each cluster of the input has come."""
     for cluster_id in {*given, *summary.clusters}:
         one, now = of_cluster(summary, cluster_id), progress.get(cluster_id)
         if now is not None:
             note_progress(one, now)
         log = [] if now is None else covered(now.spans)
         one.left_out = [
-            piece for start, end in skip.get(cluster_id, ()) for piece in without(log, start, end)
+            piece for start, end in skip.get(cluster_id, ()) for piece in uncovered(log, start, end)
         ]
 
 
-def catch_up(spark: SparkSession, store: Store, summary: Summary) -> None:
-    """Bring silver and gold up to what bronze has, with no new input."""
+def catch_up(spark: SparkSession, store: TableStore, summary: IngestSummary) -> None:
+    """Apply to silver and gold what bronze has, without new input."""
     apply_log(spark, store, load_progress(store), {}, summary, False)
 
 
-def _commit(store: Store, plan: Plan, done: Summary) -> None:
-    """Raises Overtaken with what was done before."""
+def _commit(store: TableStore, plan: RunPlan, done: IngestSummary) -> None:
+    """Commit a run. Raises OvertakenError with `done` when another job was first."""
     try:
         store.commit(plan)
-    except ConcurrentRun:
-        raise Overtaken(store.root, done) from None
-
-
-def _to_take_back(told: Survey, progress: Mapping[str, Progress]) -> dict[str, TakenBack]:
-    """By cluster what bronze has that was never committed, and what says so."""
-    return {
-        id: taken_back(progress[id].spans, told.groups[id], start, end)
-        for id, (start, end) in _superseded(told, progress).items()
-    }
-
-
-def _take_back(
-    spark: SparkSession,
-    store: Store,
-    back: Mapping[str, TakenBack],
-    summary: Summary,
-    tell: Told,
-    fail_fast: bool,
-) -> None:
-    """Raises Overtaken with what was taken back before; with fail_fast BadInput."""
-    if fail_fast:
-        for cluster_id, part in back.items():
-            note_taken_back(of_cluster(summary, cluster_id), part)
-        raise BadInput("nothing was taken, nor taken back; in cluster " + worst(summary))
-    for cluster_id, part in back.items():
-        tell(f"taking back {cluster_id} from offset {part.start} to {part.end - 1}")
-        try:
-            rewind(spark, store, cluster_id, part.start, part.end, store.next_run())
-        except ConcurrentRun:
-            raise Overtaken(store.root, so_far(summary)) from None
-        note_taken_back(of_cluster(summary, cluster_id), part)
-
-
-def _superseded(told: Survey, progress: Mapping[str, Progress]) -> dict[str, tuple[int, int]]:
-    """Clusters of which bronze has a tail that was never committed, and from where to where."""
-    found = {}
-    for cluster_id, groups in told.groups.items():
-        known = progress.get(cluster_id)
-        if known is not None:
-            ruling = plan_intakes(Survey({cluster_id: groups}), {cluster_id: known.spans})
-            wrong = superseded(known.spans, ruling[cluster_id].ruling)
-            if wrong is not None:
-                found[cluster_id] = wrong
-    return found
-
-
-def _filled(progress: Mapping[str, Progress]) -> dict[str, int]:
-    """Clusters of which bronze now has what the state had to leave out, and where that begins."""
-    found: dict[str, int] = {}
-    for cluster_id, known in progress.items():
-        ranges = covered(known.spans)
-        for start, end in known.unknown:
-            if not without(ranges, start, end + 1):
-                found[cluster_id] = min(start, found.get(cluster_id, start))
-    return found
+    except ConcurrentRunError:
+        raise OvertakenError(store.root, done) from None
 
 
 @dataclass
-class _Take:
-    plan: Plan
-    clusters: dict[str, Taken]
+class _BronzeRun:
+    """A run of the bronze stage, and what it took."""
+
+    plan: RunPlan
+    clusters: dict[str, BronzeResult]
     snapshots: list[SnapshotFile] = field(default_factory=list)
 
 
-def _take(
+def _take_records(
     spark: SparkSession,
-    rows: Rows,
-    store: Store,
-    told: Survey,
-    progress: Mapping[str, Progress],
+    rows: SourceRows,
+    store: TableStore,
+    survey: InputSurvey,
+    progress: Mapping[str, ClusterProgress],
     run: int,
     skip: Mapping[str, Ranges],
-) -> _Take:
-    plan = Plan(run, "bronze")
-    intakes = plan_intakes(told, {id: known.spans for id, known in progress.items()}, skip)
+) -> _BronzeRun:
+    plan = RunPlan(run, "bronze")
+    intakes = plan_intakes(survey, {id: known.spans for id, known in progress.items()}, skip)
     ranges = {
-        id: union([*one.known, *_ranges(one, told.groups[id])]) for id, one in intakes.items()
+        id: union([*one.known, *_ranges(one, survey.groups[id])]) for id, one in intakes.items()
     }
-    snapshots = _wanted_snapshots(store, told, progress, ranges)
-    if not (told.damaged or snapshots or any(one.chunks for one in intakes.values())):
-        return _Take(plan, {})
-    return _taken(spark, rows, store, plan, intakes, snapshots)
+    snapshots = _wanted_snapshots(store, survey, progress, ranges)
+    if not (survey.damaged or snapshots or any(one.chunks for one in intakes.values())):
+        return _BronzeRun(plan, {})
+    return _bronze_run(spark, rows, store, plan, intakes, snapshots)
 
 
-def _leap(
+def _take_late_snapshots(
     spark: SparkSession,
-    rows: Rows,
-    store: Store,
-    told: Survey,
-    progress: Mapping[str, Progress],
-    taken: _Take,
+    rows: SourceRows,
+    store: TableStore,
+    survey: InputSurvey,
+    progress: Mapping[str, ClusterProgress],
+    taken: _BronzeRun,
 ) -> None:
-    """Take the snapshots that stand in for what looked whole, but had damage inside."""
-    ranges = {id: covered(progress[id].spans) for id in told.groups if id in progress}
-    snapshots = _wanted_snapshots(store, told, progress, ranges)
+    """Take, in a run of their own, snapshots for gaps that only the taken records show.
+
+    The survey sees the first and last offset of an epoch in a chunk. A damaged batch between them
+    shows when the chunk is read.
+    """
+    ranges = {id: covered(progress[id].spans) for id in survey.groups if id in progress}
+    snapshots = _wanted_snapshots(store, survey, progress, ranges)
     if snapshots:
-        plan = Plan(store.next_run(), "bronze")
-        more = _taken(spark, rows, store, plan, {}, snapshots)
+        plan = RunPlan(store.next_run(), "bronze")
+        more = _bronze_run(spark, rows, store, plan, {}, snapshots)
         taken.snapshots += more.snapshots
         plan_progress(store, plan, progress)
         store.commit(plan)
 
 
-def _taken(
+def _bronze_run(
     spark: SparkSession,
-    rows: Rows,
-    store: Store,
-    plan: Plan,
+    rows: SourceRows,
+    store: TableStore,
+    plan: RunPlan,
     intakes: Mapping[str, Intake],
     snapshots: list[SnapshotFile],
-) -> _Take:
+) -> _BronzeRun:
     known_bad = read_table(spark, store, "quarantine") if store.files("quarantine") else None
-    place = Place(store.root, plan.run, store.hidden)
-    files, clusters = take(rows(BODY), known_bad, intakes, snapshots, place)
+    target = WriteTarget(store.root, plan.run, store.hidden)
+    files, clusters = write_bronze(rows(BODY_COLUMNS), known_bad, intakes, snapshots, target)
     for file in files:
         plan.add(DataFile(**file))
-    return _Take(plan, clusters, snapshots)
+    return _BronzeRun(plan, clusters, snapshots)
 
 
 def _wanted_snapshots(
-    store: Store,
-    told: Survey,
-    progress: Mapping[str, Progress],
+    store: TableStore,
+    survey: InputSurvey,
+    progress: Mapping[str, ClusterProgress],
     ranges: Mapping[str, Sequence[tuple[int, int]]],
 ) -> list[SnapshotFile]:
-    """The snapshots of the input that stand in for what a log lacks, now or when more of it has
-    come; one file of each.
+    """The snapshots of the input that replace a gap in a log, now or later; one file of each.
 
-    ranges: by cluster the offsets that are at hand
+    ranges: by cluster, the offsets that are available
     """
     wanted = []
     for cluster_id, here in ranges.items():
-        known = progress.get(cluster_id, Progress(cluster_id))
+        known = progress.get(cluster_id, ClusterProgress(cluster_id))
         offered = {
             (file.offset, file.epoch): file
-            for file in reversed(told.snapshots)
+            for file in reversed(survey.snapshots)
             if file.cluster_id == cluster_id
         }
         stored = stored_snapshots(store).get(safe_name(cluster_id), set())
         usable = sorted(set(offered) | stored)
-        way = stretches(known.applied_end, here, usable)[0]
-        needed = {stretch.baseline for stretch in way}
-        needed.add(ahead(known.applied_end, here, usable))
+        next_ranges = ranges_to_apply(known.applied_end, here, usable)[0]
+        needed = {part.baseline for part in next_ranges}
+        needed.add(snapshot_to_keep(known.applied_end, here, usable))
         wanted += [offered[id] for id in sorted(filter(None, needed)) if id not in stored]
     return wanted
 
 
-def _ranges(one: Intake, groups: Iterable[Group]) -> list[tuple[int, int]]:
-    parts = (one.ruling.part(group.epoch, group.first, group.last + 1) for group in groups)
-    return [piece for start, end in parts if start < end for piece in without(one.skip, start, end)]
+def _ranges(one: Intake, groups: Iterable[EpochGroup]) -> list[tuple[int, int]]:
+    parts = (one.lineage.part(group.epoch, group.first, group.last + 1) for group in groups)
+    return [
+        piece for start, end in parts if start < end for piece in uncovered(one.skip, start, end)
+    ]
 
 
-def _with_taken(progress: Mapping[str, Progress], taken: _Take, run: int) -> dict[str, Progress]:
+def _with_taken(
+    progress: Mapping[str, ClusterProgress], taken: _BronzeRun, run: int
+) -> dict[str, ClusterProgress]:
     found = dict(progress)
     for snapshot in taken.snapshots:
-        found.setdefault(snapshot.cluster_id, Progress(snapshot.cluster_id, run=run))
+        found.setdefault(snapshot.cluster_id, ClusterProgress(snapshot.cluster_id, run=run))
     for cluster_id, new in taken.clusters.items():
         if new.spans:
-            known = found.get(cluster_id, Progress(cluster_id))
+            known = found.get(cluster_id, ClusterProgress(cluster_id))
             found[cluster_id] = replace(known.with_spans(new.spans), run=run)
     return found
 
 
 def _unproven(
-    told: Survey, progress: Mapping[str, Progress], named: Named, committed: bool
+    survey: InputSurvey,
+    progress: Mapping[str, ClusterProgress],
+    named: NamedVoters,
+    committed: bool,
 ) -> dict[str, Ranges]:
-    """By cluster of the input: what of its log nothing shows to be committed."""
+    """By cluster of the input, the offsets that are not known to be committed."""
     found = {}
-    for cluster_id, groups in told.groups.items():
-        known = progress.get(cluster_id, Progress(cluster_id))
-        ruling = lineage(known.spans, groups)
-        evidence = Evidence(
-            named.at_end(cluster_id, ruling),
-            frozenset((s.offset, s.epoch) for s in told.snapshots if s.cluster_id == cluster_id),
+    for cluster_id, groups in survey.groups.items():
+        known = progress.get(cluster_id, ClusterProgress(cluster_id))
+        lineage = committed_lineage(known.spans, groups)
+        evidence = CommitEvidence(
+            named.at_end(cluster_id, lineage),
+            frozenset((s.offset, s.epoch) for s in survey.snapshots if s.cluster_id == cluster_id),
             proven_spans(known.spans, known.unproven),
             committed,
         )
-        found[cluster_id] = unproven(ruling, groups, evidence)
+        found[cluster_id] = unproven(lineage, groups, evidence)
     return found
 
 
 def _with_proof(
-    progress: Mapping[str, Progress], open_ends: Mapping[str, Ranges]
-) -> dict[str, Progress]:
+    progress: Mapping[str, ClusterProgress], open_ends: Mapping[str, Ranges]
+) -> dict[str, ClusterProgress]:
     found = dict(progress)
     for cluster_id, ranges in open_ends.items():
         if cluster_id in found:

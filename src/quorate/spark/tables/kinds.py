@@ -1,8 +1,8 @@
-"""The kinds of things a cluster's metadata is made of, and the columns that gold has for each.
+"""The kinds of things in the metadata of a cluster, and the columns of each in gold.
 
-A thing has a key, the values of its key columns, and a value. Most values are the tuple of their
-columns; partitions and brokers, whose records say only what changes, are kept as the image's own
-objects. Uuids are text in keys and columns.
+A thing (a topic, a partition, a config ...) has a key, which is the tuple of its key columns, and a
+value. Most values are the tuple of their columns. Partitions and brokers are objects of the image,
+because their change records hold only the fields that change. Uuids are text in keys and columns.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ LISTENERS: Final = pa.list_(
 RANGES: Final = pa.list_(pa.struct([("name", TEXT), ("min", INT), ("max", INT)]))
 
 HIDDEN: Final = "[hidden]"
-"""In place of a value that is not kept."""
+"""Replaces a value that the tables do not keep."""
 
 
 class TopicPartition(NamedTuple):
-    """The value of a partition: its state, and the name of its topic."""
+    """The value of a partition: the name of its topic, and its state."""
 
     topic_name: str
     state: Partition
@@ -59,13 +59,13 @@ def _same(value: Any) -> Any:
 
 
 def _tuples(_key: Key, row: Row) -> Row:
-    """The row with tuples where Arrow gives lists: equal rows must be equal values."""
+    """The row with tuples instead of Arrow's lists, so that equal rows are equal values."""
     return tuple(tuple(item) if isinstance(item, list) else item for item in row)
 
 
 @dataclass(frozen=True)
-class Kind:
-    """One kind of thing; its gold table has its name."""
+class ThingKind:
+    """A kind of thing; its gold table has the same name."""
 
     name: str
     keys: Fields
@@ -73,15 +73,15 @@ class Kind:
     to_values: Callable[[Any], Row] = _same
     """The columns of a value."""
     from_values: Callable[[Key, Row], Any] = _tuples
-    """The value of a thing with these columns: undoes to_values."""
+    """The value of a thing with these columns: the inverse of `to_values`."""
     group: Callable[[Key], str] = lambda key: ""
-    """Keys of one group are always worked on together, in the slice that the group hashes to."""
+    """The group of a key. Its hash gives the slice, so things of a group are in one slice."""
     parent: int = 0
-    """How many key columns name what a thing belongs to, and goes with."""
+    """How many key columns name the parent, with which a thing is removed."""
     state: Callable[[Any], Any] = _same
-    """What a snapshot can tell of a value; two values that are alike in it are one version."""
+    """The part of a value that a snapshot holds. Values that are equal in it are one version."""
     conceals: Callable[[Any], bool] = lambda value: False
-    """Whether a value may be another though it looks the same: setting it is a version."""
+    """Whether a value is hidden: equal values may differ then, so each set is a new version."""
 
     @property
     def fields(self) -> Fields:
@@ -90,13 +90,13 @@ class Kind:
 
 @lru_cache(maxsize=65536)
 def uuid_of(text: str) -> Uuid:
-    """The uuid of a text, remembered."""
+    """The uuid of a text (cached)."""
     return uuid_from_text(text)
 
 
 @lru_cache(maxsize=65536)
 def text_of(value: Uuid) -> str:
-    """The text of a uuid, remembered."""
+    """The text of a uuid (cached)."""
     return uuid_to_text(value)
 
 
@@ -211,12 +211,12 @@ MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def word(words: dict[int, str], code: int) -> str:
-    """Kafka's word for a code, or the code itself where it is unknown."""
+    """Kafka's word for a code; the code itself when it is unknown."""
     return words.get(code, str(code))
 
 
 def config_type(code: int) -> str:
-    """`topic` of 2."""
+    """The word for a ConfigResource type: `topic` for 2."""
     return word(CONFIG_RESOURCES, code)
 
 
@@ -234,7 +234,7 @@ def acl_row(acl: Acl) -> Row:
 
 
 def feature_row(name: str, level: int) -> Row:
-    """The value columns of a feature: its level, and how people write it."""
+    """The value columns of a feature: its level, and the level as text."""
     if name == METADATA_VERSION and level in MetadataVersion.__members__.values():
         return level, str(MetadataVersion(level))
     return level, str(level)
@@ -258,10 +258,10 @@ def token_row(record: DelegationTokenRecord) -> Row:
     )
 
 
-TOPICS: Final = Kind(
+TOPICS: Final = ThingKind(
     "topics", (("topic_id", TEXT),), (("topic_name", TEXT),), group=lambda key: str(key[0])
 )
-PARTITIONS: Final = Kind(
+PARTITIONS: Final = ThingKind(
     "partitions",
     (("topic_id", TEXT), ("partition", INT)),
     (
@@ -284,7 +284,7 @@ PARTITIONS: Final = Kind(
     parent=1,
 )
 _NODE: Final = (("listeners", LISTENERS), ("features", RANGES))
-BROKERS: Final = Kind(
+BROKERS: Final = ThingKind(
     "brokers",
     (("broker_id", INT),),
     (
@@ -301,14 +301,14 @@ BROKERS: Final = Kind(
     _broker_values,
     _broker,
 )
-CONTROLLERS: Final = Kind(
+CONTROLLERS: Final = ThingKind(
     "controllers",
     (("controller_id", INT),),
     (("incarnation_id", TEXT), ("zk_migration_ready", pa.bool_()), *_NODE),
     _controller_values,
     _controller,
 )
-VOTERS: Final = Kind(
+VOTERS: Final = ThingKind(
     "voters",
     (("voter_id", INT), ("directory_id", TEXT)),
     (
@@ -317,8 +317,10 @@ VOTERS: Final = Kind(
         ("max_kraft_version", INT),
     ),
 )
-LEADERS: Final = Kind("leaders", (), (("leader_id", INT), ("leader_epoch", INT), ("voters", IDS)))
-CONFIGS: Final = Kind(
+LEADERS: Final = ThingKind(
+    "leaders", (), (("leader_id", INT), ("leader_epoch", INT), ("voters", IDS))
+)
+CONFIGS: Final = ThingKind(
     "configs",
     (("resource_type", TEXT), ("resource_name", TEXT), ("name", TEXT)),
     (("value", TEXT),),
@@ -326,7 +328,7 @@ CONFIGS: Final = Kind(
     parent=2,
     conceals=lambda value: HIDDEN in value,
 )
-ACLS: Final = Kind(
+ACLS: Final = ThingKind(
     "acls",
     (("acl_id", TEXT),),
     (
@@ -340,16 +342,16 @@ ACLS: Final = Kind(
     ),
     group=lambda key: str(key[0]),
 )
-QUOTAS: Final = Kind("quotas", (("entity", TEXT), ("quota", TEXT)), (("value", pa.float64()),))
-SCRAM: Final = Kind(
+QUOTAS: Final = ThingKind("quotas", (("entity", TEXT), ("quota", TEXT)), (("value", pa.float64()),))
+SCRAM: Final = ThingKind(
     "scram",
     (("user", TEXT), ("mechanism", TEXT)),
     (("iterations", INT), ("set_at_offset", LONG)),
     state=lambda value: value and value[0],
 )
-FEATURES: Final = Kind("features", (("name", TEXT),), (("level", INT), ("level_text", TEXT)))
-PRODUCER_IDS: Final = Kind("producer_ids", (), (("next_producer_id", LONG),))
-TOKENS: Final = Kind(
+FEATURES: Final = ThingKind("features", (("name", TEXT),), (("level", INT), ("level_text", TEXT)))
+PRODUCER_IDS: Final = ThingKind("producer_ids", (), (("next_producer_id", LONG),))
+TOKENS: Final = ThingKind(
     "tokens",
     (("token_id", TEXT),),
     (

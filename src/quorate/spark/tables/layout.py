@@ -2,12 +2,12 @@
 
     log         bronze: every record of the log, one row for each (cluster, offset)
     snapshots   bronze: the records of the snapshots that stand in for a missing part of a log
-    quarantine  what was not taken, where it stands, and why
+    quarantine  rows that were not taken, with their place and the reason
     changes     silver: typed events
-    topics, partitions, brokers, ...   gold, one for each kind: state as of now and history
-    who         gold: changes and who did them
-    epochs      which epoch ruled which offsets of the log
-    clusters    how far each cluster has come
+    topics, partitions, brokers, ...   gold, one for each kind: present state and history
+    who         gold: changes and who made them
+    epochs      which epoch wrote which offsets of the log
+    clusters    the progress of each cluster
 
 Offsets `*_offset` named `end` or `valid_to` are exclusive, all others inclusive. `timestamp` is
 what the leader wrote; `time` of the log is the same but never goes back behind what was taken
@@ -21,7 +21,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from quorate.spark.tables.kinds import INT, KINDS, LONG, TEXT, Kind
+from quorate.spark.tables.kinds import INT, KINDS, LONG, TEXT, ThingKind
 
 TIME: Final = pa.timestamp("us", "UTC")
 
@@ -51,7 +51,7 @@ LOG: Final = pa.schema(
         ("position", LONG),
     ]
 )
-"""`raw` only holds what could not be decoded; `file` and `position` tell whence it was taken."""
+"""`raw` only holds what could not be decoded; `file` and `position` are its origin."""
 
 SNAPSHOTS: Final = pa.schema(
     [("cluster_id", TEXT), ("snapshot_offset", LONG), ("snapshot_epoch", INT), *list(LOG)[1:]]
@@ -177,7 +177,7 @@ from_snapshot: it was found in a snapshot; when it really began is not known.
 """
 
 
-def gold_schema(kind: Kind) -> pa.Schema:
+def gold_schema(kind: ThingKind) -> pa.Schema:
     """The columns of a kind's gold table."""
     return pa.schema([("cluster_id", TEXT), *kind.fields, *VALIDITY])
 
@@ -193,10 +193,10 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "clusters": CLUSTERS,
 }
 STATE: Final = ("changes", *KINDS)
-"""Tables that can be told anew from bronze."""
+"""Tables that can be rebuilt from bronze."""
 BRONZE: Final = ("log", "snapshots", "quarantine")
 CONTROL: Final = ("clusters", "epochs")
-"""Tables that every run that changes them writes as a whole."""
+"""Tables that a run replaces as a whole."""
 FOLDERS: Final = {
     **dict.fromkeys(BRONZE, "bronze"),
     "changes": "silver",

@@ -1,9 +1,11 @@
-"""Which records of many replicas are the committed log: decided by epochs, as Raft does.
+"""Which records of many replicas are the committed log: decided by epochs, as in Raft.
 
-A replica's log is told by its spans: which epoch wrote which offsets. The log that a leader of the
-latest epoch wrote holds every committed record, so the replica with the latest epoch (and of those
-the longest) rules; where another has an offset from another epoch, it has a tail that was never
-committed. Two logs with the same epoch at an offset are the same up to there.
+The spans of a replica say which epoch wrote which offsets. The rules:
+
+- A leader of the latest epoch has every committed record (Raft, leader completeness). So the
+  replica with the latest epoch takes precedence, and among those the longest log.
+- Where another replica has an offset from another epoch, it has a tail that was never committed.
+- Two logs with the same epoch at an offset are equal up to there (Raft, log matching).
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ CHUNK: Final = 1 << 17
 
 
 def chunk_of(offset: str) -> str:
-    """The expression in SQL for the number of the chunk that an expression's offset is in."""
+    """The SQL expression for the chunk of an offset; `offset` is an SQL expression."""
     return f"{offset} div {CHUNK}"
 
 
-class Group(NamedTuple):
-    """The sound records of one replica with one epoch in one chunk."""
+class EpochGroup(NamedTuple):
+    """The valid records of one replica, of one epoch, in one chunk."""
 
     replica: str
     epoch: int
@@ -32,12 +34,12 @@ class Group(NamedTuple):
     last: int
     """Inclusive."""
     latest: int
-    """Greatest timestamp, in microseconds."""
+    """The greatest timestamp, microseconds."""
     node: int = -1
 
 
-class Span(NamedTuple):
-    """Offsets of one epoch without a hole; `end` is exclusive, times are microseconds."""
+class EpochSpan(NamedTuple):
+    """Offsets [start, end) of one epoch without a gap; times are microseconds."""
 
     epoch: int
     start: int
@@ -48,67 +50,73 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Lineage:
-    """The committed log of a cluster as far as the replicas at hand tell."""
+    """The committed log of a cluster, as far as the replicas show it."""
 
-    spans: tuple[Span, ...]
-    """Ascending, by offsets and epochs alike; of each epoch the outer bounds."""
+    spans: tuple[EpochSpan, ...]
+    """Ascending by offset and by epoch; one span per epoch, with its outer bounds."""
 
     def has(self, epoch: int, offset: int) -> bool:
         """Whether the record of this epoch at this offset is in the log."""
         return any(s.epoch == epoch and s.start <= offset < s.end for s in self.spans)
 
     def part(self, epoch: int, start: int, end: int) -> tuple[int, int]:
-        """What of the offsets from `start` to `end` (exclusive) of an epoch is in the log."""
+        """The part of [start, end) of an epoch that is in the log; empty when start >= end."""
         for span in self.spans:
             if span.epoch == epoch:
                 return max(start, span.start), min(end, span.end)
         return start, start
 
     def epoch_at(self, offset: int) -> int | None:
-        """The epoch that wrote an offset; None where that is not known."""
+        """The epoch that wrote an offset; None: not known."""
         return next((s.epoch for s in self.spans if s.start <= offset < s.end), None)
 
 
-def lineage(known: Sequence[Span], groups: Iterable[Group]) -> Lineage:
-    """The committed log of what is known already and what the replicas have.
+def committed_lineage(known: Sequence[EpochSpan], groups: Iterable[EpochGroup]) -> Lineage:
+    """The committed log, from the spans known before and the logs of replicas.
 
-    What is known on either side of a hole may be of different replicas: it is ranked apart.
+    The logs are added in the order of precedence. Parts of the known log before and after a gap
+    may come from different replicas, so each part ranks by itself.
     """
     logs = replica_logs(groups)
     for number, piece in enumerate(_pieces(known)):
         logs[f"{_KNOWN}{number}"] = _outer(piece)
     ranked = sorted(logs.items(), key=lambda item: (*_rank(item[1]), item[0]))
-    ruling = _Ruling()
+    lineage = _LineageBuilder()
     for name, spans in ranked:
-        ruling.add(sorted(spans.values()), not name.startswith(_KNOWN))
-    return Lineage(tuple(ruling.spans[epoch] for epoch in ruling.epochs))
+        lineage.add(sorted(spans.values()), not name.startswith(_KNOWN))
+    return Lineage(tuple(lineage.spans[epoch] for epoch in lineage.epochs))
 
 
 _KNOWN: Final = " "
-"""Begins the names of the parts that are known; those of replicas begin with a slash."""
+"""Prefix of the names of known parts; names of replicas begin with a slash. It sorts first, so what
+is known takes precedence over an equal replica."""
 
 
-class _Ruling:
-    """The log as the logs that were added so far tell it: its spans ascend and do not overlap."""
+class _LineageBuilder:
+    """Builds a lineage from logs in the order of precedence; its spans ascend without overlap."""
 
     def __init__(self) -> None:
-        self.spans: dict[int, Span] = {}
+        self.spans: dict[int, EpochSpan] = {}
         self.epochs: list[int] = []
-        """Those of the spans, ascending."""
+        """The epochs of the spans, ascending."""
 
-    def add(self, log: Sequence[Span], is_one_log: bool) -> None:
-        """Take of a log that ranks lower what does not contradict those that rank higher.
+    def add(self, log: Sequence[EpochSpan], is_one_log: bool) -> None:
+        """Add a log of lower precedence, without what contradicts those before it.
 
-        What stands in a replica's log before a record of the ruling log is in that log too (Raft's
-        log matching). What is known is put together of replicas: only within an epoch does that
-        hold.
+        1. Find the last span that the log shares with the lineage (`met`). What a replica has
+           before a shared record is in the lineage too (log matching): it is added, and later
+           epochs of the lineage begin only behind it. A known part is put together from several
+           replicas (`is_one_log` false), so there this holds only within an epoch.
+        2. Behind the last shared span, an epoch that the lineage lacks is refuted where the lineage
+           has its first offset from an older epoch. From there on a replica's log has diverged.
+        3. Other spans are added up to where a later epoch of the lineage begins.
         """
         meets = [n for n, span in enumerate(log) if is_one_log and self._overlaps(span)]
         met = meets[-1] if meets else -1
         for number, span in enumerate(log):
             if number > met and span.epoch not in self.spans and self._is_refuted(span):
                 if is_one_log:
-                    break  # here it has left the log, for good
+                    break  # the log has diverged here
                 continue
             if number < met:
                 self._begin_later_at(span.end, span.epoch)
@@ -121,21 +129,21 @@ class _Ruling:
                 _widen(self.spans, span)
                 self._end_older_at(self.spans[span.epoch].start, span.epoch)
 
-    def _older(self, epoch: int) -> Span | None:
-        """The span next before those of this epoch."""
+    def _older(self, epoch: int) -> EpochSpan | None:
+        """The last span of an earlier epoch."""
         place = bisect_left(self.epochs, epoch)
         return self.spans[self.epochs[place - 1]] if place else None
 
-    def _later(self, epoch: int) -> Span | None:
+    def _later(self, epoch: int) -> EpochSpan | None:
         place = bisect_right(self.epochs, epoch)
         return self.spans[self.epochs[place]] if place < len(self.epochs) else None
 
-    def _overlaps(self, span: Span) -> bool:
+    def _overlaps(self, span: EpochSpan) -> bool:
         other = self.spans.get(span.epoch)
         return other is not None and other.start < span.end and span.start < other.end
 
-    def _is_refuted(self, span: Span) -> bool:
-        """Whether the ruling log has the first of these offsets of an older epoch."""
+    def _is_refuted(self, span: EpochSpan) -> bool:
+        """Whether the lineage has the first of these offsets from an older epoch."""
         older = self._older(span.epoch)
         return older is not None and older.end > span.start
 
@@ -147,7 +155,7 @@ class _Ruling:
         while (one := self._older(epoch)) is not None and one.end > offset:
             self._keep(one._replace(end=offset))
 
-    def _keep(self, span: Span) -> None:
+    def _keep(self, span: EpochSpan) -> None:
         if span.start < span.end:
             self.spans[span.epoch] = span
         else:
@@ -155,9 +163,9 @@ class _Ruling:
             self.epochs.remove(span.epoch)
 
 
-def _pieces(spans: Iterable[Span]) -> list[list[Span]]:
-    """The spans of each part of the log that has no hole."""
-    pieces: list[list[Span]] = []
+def _pieces(spans: Iterable[EpochSpan]) -> list[list[EpochSpan]]:
+    """The spans of each part of the log without a gap."""
+    pieces: list[list[EpochSpan]] = []
     for span in sorted(spans, key=lambda s: s.start):
         if pieces and pieces[-1][-1].end == span.start:
             pieces[-1].append(span)
@@ -166,46 +174,48 @@ def _pieces(spans: Iterable[Span]) -> list[list[Span]]:
     return pieces
 
 
-def replica_logs(groups: Iterable[Group]) -> dict[str, dict[int, Span]]:
-    """By replica the outer bounds of each epoch."""
-    logs: dict[str, dict[int, Span]] = {}
+def replica_logs(groups: Iterable[EpochGroup]) -> dict[str, dict[int, EpochSpan]]:
+    """By replica, a span with the outer bounds of each epoch."""
+    logs: dict[str, dict[int, EpochSpan]] = {}
     for group in groups:
         spans = logs.setdefault("/" + group.replica, {})
-        _widen(spans, Span(group.epoch, group.first, group.last + 1))
+        _widen(spans, EpochSpan(group.epoch, group.first, group.last + 1))
     return logs
 
 
-def _rank(spans: Mapping[int, Span]) -> tuple[int, int]:
+def _rank(spans: Mapping[int, EpochSpan]) -> tuple[int, int]:
     last = spans[max(spans)]
     return -last.epoch, -last.end
 
 
-def _outer(spans: Iterable[Span]) -> dict[int, Span]:
-    found: dict[int, Span] = {}
+def _outer(spans: Iterable[EpochSpan]) -> dict[int, EpochSpan]:
+    found: dict[int, EpochSpan] = {}
     for span in spans:
-        _widen(found, Span(span.epoch, span.start, span.end))
+        _widen(found, EpochSpan(span.epoch, span.start, span.end))
     return found
 
 
-def _widen(spans: dict[int, Span], span: Span) -> None:
+def _widen(spans: dict[int, EpochSpan], span: EpochSpan) -> None:
     known = spans.get(span.epoch, span)
-    spans[span.epoch] = Span(span.epoch, min(known.start, span.start), max(known.end, span.end))
+    spans[span.epoch] = EpochSpan(
+        span.epoch, min(known.start, span.start), max(known.end, span.end)
+    )
 
 
-def superseded(known: Iterable[Span], ruling: Lineage) -> tuple[int, int] | None:
-    """From where to where (exclusive) known offsets are not in the log after all; None: nowhere."""
-    wrong = [piece for span in known for piece in lacking(span, ruling)]
+def superseded_range(known: Iterable[EpochSpan], lineage: Lineage) -> tuple[int, int] | None:
+    """The range [start, end) of known offsets that are not in the lineage; None: all are."""
+    wrong = [piece for span in known for piece in missing_from(span, lineage)]
     return (min(wrong)[0], max(end for _, end in wrong)) if wrong else None
 
 
-def lacking(span: Span, ruling: Lineage) -> list[tuple[int, int]]:
-    """What of a span is not in the log."""
-    start, end = ruling.part(span.epoch, span.start, span.end)
-    return without([(start, end)] if start < end else [], span.start, span.end)
+def missing_from(span: EpochSpan, lineage: Lineage) -> list[tuple[int, int]]:
+    """The parts of a span that are not in the lineage."""
+    start, end = lineage.part(span.epoch, span.start, span.end)
+    return uncovered([(start, end)] if start < end else [], span.start, span.end)
 
 
-def without(ranges: Iterable[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
-    """What of the offsets from `start` to `end` (exclusive) lies in none of the ranges."""
+def uncovered(ranges: Iterable[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
+    """The parts of [start, end) that lie in none of the ranges."""
     left = []
     for low, high in sorted(ranges):
         if low >= end:
@@ -221,18 +231,18 @@ def without(ranges: Iterable[tuple[int, int]], start: int, end: int) -> list[tup
 
 
 def overlap(ranges: Iterable[tuple[int, int]], start: int, end: int) -> list[tuple[int, int]]:
-    """What of the offsets from `start` to `end` (exclusive) lies in one of the ranges."""
+    """The parts of [start, end) that lie in one of the ranges."""
     parts = ((max(low, start), min(high, end)) for low, high in sorted(ranges))
     return [(low, high) for low, high in parts if low < high]
 
 
-def join_spans(spans: Iterable[Span]) -> list[Span]:
-    """The same spans with neighbours of one epoch made one; ascending.
+def join_spans(spans: Iterable[EpochSpan]) -> list[EpochSpan]:
+    """The spans in ascending order, with neighbours of one epoch joined.
 
-    Not where time goes back from one to the other, as when they came in disorder: `floors` must
-    still see that.
+    Neighbours between which time goes back stay apart (they were ingested out of order), because
+    `least_times` must see that.
     """
-    joined: list[Span] = []
+    joined: list[EpochSpan] = []
     for span in sorted(spans, key=lambda s: s.start):
         last = joined[-1] if joined else None
         if (
@@ -246,8 +256,8 @@ def join_spans(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def covered(spans: Iterable[Span]) -> list[tuple[int, int]]:
-    """The offsets that the spans hold, as ranges (end exclusive) without neighbours."""
+def covered(spans: Iterable[EpochSpan]) -> list[tuple[int, int]]:
+    """The offsets of the spans as ranges [start, end) that do not touch."""
     ranges: list[tuple[int, int]] = []
     for span in sorted(spans, key=lambda s: s.start):
         if ranges and ranges[-1][1] == span.start:
@@ -257,11 +267,11 @@ def covered(spans: Iterable[Span]) -> list[tuple[int, int]]:
     return ranges
 
 
-def floors(spans: Iterable[Span]) -> list[tuple[int, int, int]]:
-    """Where the log's time is behind what it was before: start, end (exclusive), and that time.
+def least_times(spans: Iterable[EpochSpan]) -> list[tuple[int, int, int]]:
+    """(start, end, time) of ranges whose time is behind that of the log before them.
 
-    So it is where a leader's clock is behind its predecessor's, and the part of the predecessor
-    came later than this one.
+    That happens when the clock of a leader is behind that of its predecessor, and the part of the
+    predecessor was ingested later.
     """
     found: list[tuple[int, int, int]] = []
     latest = 0
@@ -275,53 +285,53 @@ def floors(spans: Iterable[Span]) -> list[tuple[int, int, int]]:
     return found
 
 
-def after_holes(spans: Iterable[Span]) -> tuple[int, ...]:
-    """The offsets at which the log goes on after a hole."""
+def offsets_after_gaps(spans: Iterable[EpochSpan]) -> tuple[int, ...]:
+    """The offsets at which the log continues after a gap."""
     return tuple(start for start, _ in covered(spans)[1:])
 
 
 @dataclass(frozen=True)
 class Intake:
-    """What the bronze stage takes of one cluster."""
+    """What the bronze stage should take of one cluster."""
 
     cluster_id: str
-    ruling: Lineage
+    lineage: Lineage
     known: tuple[tuple[int, int], ...]
-    """Ranges of offsets that bronze has."""
+    """The ranges of offsets that bronze has."""
     chunks: Mapping[int, int] = field(default_factory=dict)
-    """Chunks with something to do, and the latest time before each (microseconds)."""
+    """The chunks to work on, and the latest time before each (microseconds)."""
     skip: tuple[tuple[int, int], ...] = ()
-    """Ranges of offsets that are not to be taken yet."""
+    """The ranges of offsets to leave out for now."""
 
 
-def intake(
+def plan_intake(
     cluster_id: str,
-    known: Sequence[Span],
-    groups: Sequence[Group],
+    known: Sequence[EpochSpan],
+    groups: Sequence[EpochGroup],
     skip: tuple[tuple[int, int], ...] = (),
 ) -> Intake:
-    """Which chunks hold something new, or something that contradicts the log."""
-    ruling = lineage(known, groups)
+    """The intake: chunks with new offsets, or with records that contradict the lineage."""
+    lineage = committed_lineage(known, groups)
     ranges = covered(known)
     done = union([*ranges, *skip])
     work: dict[int, int] = {}
     latest: dict[int, int] = {}
     for group in groups:
-        start, end = ruling.part(group.epoch, group.first, group.last + 1)
+        start, end = lineage.part(group.epoch, group.first, group.last + 1)
         if start < end:
             latest[group.chunk] = max(latest.get(group.chunk, 0), group.latest)
-        fresh = without(done, start, end) if start < end else []
+        fresh = uncovered(done, start, end) if start < end else []
         foreign = (start, end) != (group.first, group.last + 1)
         if fresh or foreign:
             first = fresh[0][0] if fresh else group.first
             work[group.chunk] = min(work.get(group.chunk, first), first)
-    return Intake(cluster_id, ruling, tuple(ranges), _prefix_times(work, latest, known), skip)
+    return Intake(cluster_id, lineage, tuple(ranges), _prefix_times(work, latest, known), skip)
 
 
 def _prefix_times(
-    work: Mapping[int, int], latest: Mapping[int, int], known: Sequence[Span]
+    work: Mapping[int, int], latest: Mapping[int, int], known: Sequence[EpochSpan]
 ) -> dict[int, int]:
-    """For each chunk to work on: the latest time of everything before its first new offset."""
+    """For each chunk to work on, the latest time of all records before its first new offset."""
     times, so_far, seen = {}, 0, sorted(latest)
     for chunk in sorted(work):
         while seen and seen[0] < chunk:
@@ -332,7 +342,7 @@ def _prefix_times(
 
 
 def union(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same offsets as ranges that neither overlap nor touch; ascending."""
+    """The same offsets as ascending ranges that neither overlap nor touch."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(ranges):
         if joined and start <= joined[-1][1]:

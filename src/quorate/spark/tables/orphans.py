@@ -1,7 +1,7 @@
-"""Configs that a snapshot has of topics that it has not: left out of gold, told in silver.
+"""Orphaned configs: a snapshot has configs of a topic that it does not have.
 
 Kafka 4.3.1 leaves them in the snapshots of some nodes and not of others (docs/known-bugs.md); the
-log has removed them.
+log has removed them. Gold leaves them out; silver has an event for each.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ORPHANED: Final = "!orphaned-config"
-"""The type of a step with such a ConfigRecord."""
+"""The type of a step with an orphaned ConfigRecord."""
 LEFT_OUT: Final = "config left out"
 WHY: Final = "the snapshot has no topic of this name"
 
 
-def marked(steps: DataFrame) -> DataFrame:
-    """The steps of snapshots, one of a cluster at an effective offset, with such configs marked.
+def mark_orphaned(steps: DataFrame) -> DataFrame:
+    """The steps of snapshots, with orphaned configs marked by the type ORPHANED.
 
-    They are told as of the snapshot's last offset: as in all of it, theirs is none of the log.
+    There is at most one snapshot for a cluster and effective offset. The events of orphaned
+    configs carry the last offset of the snapshot: a record's own is an offset in the snapshot.
     """
     from pyspark.sql import functions as F
 
@@ -36,7 +37,7 @@ def marked(steps: DataFrame) -> DataFrame:
     known = known.select(*snapshot, F.lit(True).alias("is_known")).distinct()
     steps = steps.withColumn("of_topic", of_topic)
     configs = steps.where("of_topic IS NOT NULL").join(known, snapshot, "left")
-    told = configs.withColumns(
+    found = configs.withColumns(
         {
             "type": F.when(F.col("is_known"), F.col("type")).otherwise(ORPHANED),
             "offset": F.when(F.col("is_known"), F.col("offset")).otherwise(
@@ -44,4 +45,4 @@ def marked(steps: DataFrame) -> DataFrame:
             ),
         }
     )
-    return steps.where("of_topic IS NULL").unionByName(told.drop("is_known")).drop("of_topic")
+    return steps.where("of_topic IS NULL").unionByName(found.drop("is_known")).drop("of_topic")

@@ -1,4 +1,4 @@
-"""Records again from the JSON that bronze keeps of them."""
+"""Parses records from the JSON in bronze."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ CONTROL: Final[dict[str, type[Message]]] = {
 CLASSES: Final[dict[str, type[Message]]] = {
     cls.__name__: cls for cls in RECORD_TYPES.values()
 } | CONTROL
-"""The class of each value of the column `type`."""
+"""The message class for each value of the column `type`."""
 
 Convert = Callable[[Any], Any]
 _READERS: dict[type[Struct], Callable[[dict[str, Any]], Struct]] = {}
 
 
 class RecordJsonError(QuorateError):
-    """The JSON of a record is not what its type asks for."""
+    """The JSON of a record does not fit its type."""
 
 
 def parse_record(type_name: str, text: str) -> Message | None:
-    """The record of this type; None for a type that is not known. Raises RecordJsonError."""
+    """The record of this type; None for an unknown type. Raises RecordJsonError."""
     cls = CLASSES.get(type_name)
     if cls is None:
         return None
@@ -53,7 +53,10 @@ def parse_record(type_name: str, text: str) -> Message | None:
 
 
 def _reader(cls: type[Struct]) -> Callable[[dict[str, Any]], Struct]:
-    """What makes a `cls` of its JSON; absent members get their default."""
+    """The function that makes a `cls` from its JSON; missing members get their default.
+
+    It is built once for each class: the schema is not looked up for each record.
+    """
     fields = [(field.json_name, field.name, _convert(field)) for field in cls.schema.fields]
 
     def read(data: dict[str, Any]) -> Struct:

@@ -1,15 +1,15 @@
-"""What of a log is known to be committed: files do not say so, but some of it follows from them.
+"""Which offsets of a log are known to be committed. No file says so, but it follows from them:
 
-- What a majority of the voters has of the newest epoch is committed (Raft, 5.4.2); so is what is
-  below the end of a snapshot of its epoch, and all that a live quorum gave.
-- A log that holds a committed record holds only committed ones before it. So an epoch is committed
-  to its end where one replica has that and, right behind it, a later epoch of which this is known.
+- What a majority of the voters has in the newest epoch is committed (Raft, 5.4.2). So is what is
+  below the end of a snapshot of its epoch, and everything that a running quorum returned.
+- A log with a committed record has only committed records before it. So an epoch is committed to
+  its end where a replica has that end and, directly behind it, a committed record of a later epoch.
 
-The rest was in somebody's log. A later leader may have replaced it, or may yet do so.
+The rest was in the log of some replica. A later leader may have truncated it, or may still do so.
 
-What logs alone cannot tell: a leader that hands on an older epoch's records counts them only with
-the first of its own (Raft, figure 8). Copies that were all made in the moment between the two look
-as if the older epoch's leader had reached that majority.
+One case cannot be seen from logs: a leader that replicates records of an older epoch counts them
+only together with the first record of its own (Raft, figure 8). Copies that were all made between
+the two look as if the leader of the older epoch had reached that majority.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from quorate.spark.tables.lineage import Group, Lineage, Span, overlap, replica_logs, union
+from quorate.spark.tables.lineage import (
+    EpochGroup,
+    EpochSpan,
+    Lineage,
+    overlap,
+    replica_logs,
+    union,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,39 +43,39 @@ NAMES_VOTERS: Final = "is_control = true AND type IN ('LeaderChange', 'KRaftVote
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What tells that records of one cluster are committed."""
+class CommitEvidence:
+    """The evidence that records of one cluster are committed."""
 
     voters: frozenset[int] = frozenset()
-    """Those in force at the end of the log; empty: not known."""
+    """The voters at the end of the log; empty: not known."""
     snapshots: frozenset[tuple[int, int]] = frozenset()
-    """End offset and epoch."""
-    known: tuple[Span, ...] = ()
-    """Committed by what was known before."""
+    """(end offset, epoch) of snapshots."""
+    known: tuple[EpochSpan, ...] = ()
+    """The spans that were known to be committed before."""
     given: bool = False
-    """A quorum gave all the records of the input as committed."""
+    """Whether a running quorum returned all records of the input as committed."""
 
 
 @dataclass
-class Named:
-    """The voter sets that control records of the input name, by cluster."""
+class NamedVoters:
+    """By cluster, the voter sets in control records of the input."""
 
     in_logs: dict[str, list[tuple[int, int, frozenset[int]]]] = field(default_factory=dict)
     """(offset, epoch, ids)."""
     in_snapshots: dict[str, list[tuple[int, int, frozenset[int]]]] = field(default_factory=dict)
 
-    def at_end(self, cluster_id: str, ruling: Lineage) -> frozenset[int]:
-        """The voters in force at the end of a log; empty: nothing tells."""
+    def at_end(self, cluster_id: str, lineage: Lineage) -> frozenset[int]:
+        """The voters at the end of a log; empty: not known."""
         logs = self.in_logs.get(cluster_id, [])
-        here = [one for one in logs if ruling.has(one[1], one[0])]
+        here = [one for one in logs if lineage.has(one[1], one[0])]
         here += [(at - 1, epoch, ids) for at, epoch, ids in self.in_snapshots.get(cluster_id, [])]
         return max(here, key=lambda one: one[:2], default=(0, 0, frozenset[int]()))[2]
 
 
-def named_voters(rows: DataFrame) -> Named:
-    """A row for each election and change of voters comes to the driver.
+def named_voters(rows: DataFrame) -> NamedVoters:
+    """The voter sets of the input; the driver gets a row for each election and change of voters.
 
-    rows: VOTER_COLUMNS of those that are NAMES_VOTERS
+    rows: of the source, with VOTER_COLUMNS, where NAMES_VOTERS holds
     """
     found = rows.selectExpr(
         "cluster_id",
@@ -77,34 +84,42 @@ def named_voters(rows: DataFrame) -> Named:
         "kind",
         "record",
     ).distinct()
-    named = Named()
+    named = NamedVoters()
     for row in found.collect():
-        told = named.in_logs if row.kind == "log" else named.in_snapshots
+        sets = named.in_logs if row.kind == "log" else named.in_snapshots
         ids = frozenset(int(one["voterId"]) for one in json.loads(row.record)["voters"])
-        told.setdefault(row.cluster_id, []).append((row.at, row.epoch, ids))
+        sets.setdefault(row.cluster_id, []).append((row.at, row.epoch, ids))
     return named
 
 
-def unproven(ruling: Lineage, groups: Sequence[Group], evidence: Evidence) -> Ranges:
-    """The offsets of the ruling log that nothing shows to be committed."""
-    ends = _proven_ends(ruling, groups, evidence)
-    left = ((max(span.start, ends[span.epoch]), span.end) for span in ruling.spans)
+def unproven(lineage: Lineage, groups: Sequence[EpochGroup], evidence: CommitEvidence) -> Ranges:
+    """The offsets of the lineage that are not known to be committed."""
+    ends = _proven_ends(lineage, groups, evidence)
+    left = ((max(span.start, ends[span.epoch]), span.end) for span in lineage.spans)
     return tuple(union((start, end) for start, end in left if start < end))
 
 
-def _proven_ends(ruling: Lineage, groups: Sequence[Group], evidence: Evidence) -> dict[int, int]:
-    """By epoch: up to where it is committed."""
-    spans = {span.epoch: span for span in ruling.spans}
-    ends = {span.epoch: span.start for span in ruling.spans}
+def _proven_ends(
+    lineage: Lineage, groups: Sequence[EpochGroup], evidence: CommitEvidence
+) -> dict[int, int]:
+    """By epoch, the end of what is known to be committed of it (exclusive).
+
+    1. Each snapshot, each span known before, a running quorum, and the majority in the newest epoch
+       give an end in one epoch.
+    2. From the newest epoch to the oldest: the epoch directly before a committed one is committed
+       to its end, in the log of a replica that has both.
+    """
+    spans = {span.epoch: span for span in lineage.spans}
+    ends = {span.epoch: span.start for span in lineage.spans}
     logs = replica_logs(groups).values()
-    told = [(epoch, offset) for offset, epoch in evidence.snapshots]
-    told += [(span.epoch, span.end) for span in evidence.known]
+    known_ends = [(epoch, offset) for offset, epoch in evidence.snapshots]
+    known_ends += [(span.epoch, span.end) for span in evidence.known]
     if evidence.given:
-        told += [(span.epoch, span.end) for log in logs for span in log.values()]
-    if ruling.spans:
-        newest = ruling.spans[-1].epoch
-        told.append((newest, _majority_end(newest, groups, evidence.voters)))
-    for epoch, end in told:
+        known_ends += [(span.epoch, span.end) for log in logs for span in log.values()]
+    if lineage.spans:
+        newest = lineage.spans[-1].epoch
+        known_ends.append((newest, _majority_end(newest, groups, evidence.voters)))
+    for epoch, end in known_ends:
         if epoch in spans:
             ends[epoch] = max(ends[epoch], min(end, spans[epoch].end))
     pairs = ((log[one], log[two]) for log in logs for one, two in pairwise(sorted(log)))
@@ -114,10 +129,10 @@ def _proven_ends(ruling: Lineage, groups: Sequence[Group], evidence: Evidence) -
     return ends
 
 
-def _majority_end(epoch: int, groups: Iterable[Group], voters: frozenset[int]) -> int:
-    """Up to where a majority of the voters has this epoch; 0: nowhere.
+def _majority_end(epoch: int, groups: Iterable[EpochGroup], voters: frozenset[int]) -> int:
+    """The end offset (exclusive) that a majority of the voters has in this epoch; 0: none.
 
-    Voters are told by their ids alone.
+    Voters count by id alone: rows of the source have no directory id.
     """
     ends: dict[int, int] = {}
     for group in groups:
@@ -127,8 +142,8 @@ def _majority_end(epoch: int, groups: Iterable[Group], voters: frozenset[int]) -
     return sorted(ends.values(), reverse=True)[needed - 1] if len(ends) >= needed else 0
 
 
-def proven_spans(spans: Iterable[Span], open_: Ranges) -> tuple[Span, ...]:
-    """The parts of the spans that lie before what is not proven of them."""
+def proven_spans(spans: Iterable[EpochSpan], open_: Ranges) -> tuple[EpochSpan, ...]:
+    """The part of each span before its first offset that is not known to be committed."""
     found = []
     for span in spans:
         end = next((start for start, _ in overlap(open_, span.start, span.end)), span.end)

@@ -1,4 +1,4 @@
-"""Tables of a warehouse as Spark data frames."""
+"""The tables of a warehouse as Spark data frames."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ import pyarrow as pa
 
 from quorate.spark.tables.files import read_batches
 from quorate.spark.tables.layout import TABLES
-from quorate.spark.tables.store import Store, Stored
+from quorate.spark.tables.store import StoredFile, TableStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _WILD: Final = re.compile(r"[][{}*?\\]")
-"""What Hadoop takes for a pattern unless it is escaped."""
+"""Characters that Hadoop takes for a pattern unless they are escaped."""
 
 
 def read_table(
     spark: SparkSession,
-    store: Store,
+    store: TableStore,
     table: str,
-    wanted: Callable[[Stored], bool] | None = None,
+    wanted: Callable[[StoredFile], bool] | None = None,
 ) -> DataFrame:
-    """The rows of a table as of now; `wanted` leaves out files by their bounds.
+    """The rows of a table at this moment; `wanted` leaves out files by their statistics.
 
-    The files are those of this moment: call again to see later runs.
+    Call it again to see later runs.
     """
     files = [file for file in store.files(table) if wanted is None or wanted(file)]
     return read_files(spark, store, table, files)
 
 
-def read_files(spark: SparkSession, store: Store, table: str, files: Sequence[Stored]) -> DataFrame:
-    """The rows of some of the files that a table has."""
+def read_files(
+    spark: SparkSession, store: TableStore, table: str, files: Sequence[StoredFile]
+) -> DataFrame:
+    """The rows of some files of a table."""
     schema = spark_schema(TABLES[table])
     if not files:
         return spark.createDataFrame([], schema)
@@ -46,9 +48,9 @@ def read_files(spark: SparkSession, store: Store, table: str, files: Sequence[St
 
 
 def hadoop_reads(spark: SparkSession, place: str) -> bool:
-    """Whether Spark itself can read at this path or URI: Hadoop has its file system.
+    """Whether Spark itself can read this path or URI: whether Hadoop has its file system.
 
-    Of `s3a`, `gs` and `abfss` it has it where a library was added to Spark.
+    For `s3a`, `gs` and `abfss` that needs a library that Spark does not include.
     """
     scheme, found, _ = place.partition("://")
     if not found or scheme in ("file", "hdfs"):
@@ -58,15 +60,15 @@ def hadoop_reads(spark: SparkSession, place: str) -> bool:
         context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(
             scheme, context._jsc.hadoopConfiguration()
         )
-    except Exception:  # an error of the JVM: the class is not there
+    except Exception:  # an error of the JVM: it has no such class
         return False
     return True
 
 
 def _by_tasks(
-    spark: SparkSession, store: Store, table: str, files: Sequence[Stored], schema: str
+    spark: SparkSession, store: TableStore, table: str, files: Sequence[StoredFile], schema: str
 ) -> DataFrame:
-    """The same through PyArrow's file systems: a task for each file, a row group at a time."""
+    """The rows through PyArrow's file systems: a task for each file."""
     root = store.root
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -79,14 +81,14 @@ def _by_tasks(
     return paths.mapInArrow(read, schema)
 
 
-def at_least(file: Stored, column: str, bound: Any) -> bool:
-    """False only where no row of the file can have `column` at least as great as the bound."""
+def may_reach(file: StoredFile, column: str, bound: Any) -> bool:
+    """False only if the statistics say that all rows of the file have less than the bound."""
     high = file.high.get(column)
     return high is None or high >= bound
 
 
 def spark_schema(schema: pa.Schema) -> str:
-    """Spark's words for Arrow's columns."""
+    """An Arrow schema as a Spark DDL string."""
     return ", ".join(f"`{field.name}` {_spark_type(field.type)}" for field in schema)
 
 
@@ -108,5 +110,5 @@ _PLAIN = {
     pa.float64(): "double",
     pa.bool_(): "boolean",
     pa.binary(): "binary",
-    pa.timestamp("us", "UTC"): "timestamp_ltz",  # whatever a session takes `timestamp` for
+    pa.timestamp("us", "UTC"): "timestamp_ltz",  # `timestamp` depends on a setting of the session
 }

@@ -1,9 +1,11 @@
-"""Going back with a cluster: in its log, or only in the state that was made of it.
+"""Rewinds a cluster: removes a range of its log, or only the state from an offset on.
 
-A log goes back when its end was copied before a later leader truncated it: bronze keeps the records
-in quarantine. The state goes back with it, or when a part of the log has come that it had to leave
-out: silver forgets the events; in gold the versions that they made go, and those that they ended
-hold again. One run, one task for each slice and kind.
+- A range of the log is removed when a later leader truncated it after it was copied. Its records
+  move to the quarantine (`superseded`), and the state is rewound to before them.
+- Only the state is rewound when a part of the log that it had to skip was ingested.
+
+Silver loses the events from the offset on. Gold loses the versions that began there, and versions
+that ended there hold again. All of it is one run, with a task for each slice and kind.
 """
 
 from __future__ import annotations
@@ -15,15 +17,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.control import Progress, load_progress, plan_progress
-from quorate.spark.tables.errands import Errand, run_errands, slice_number, write_rows
-from quorate.spark.tables.files import DataFile, file_name, read_file, safe_name
+from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
+from quorate.spark.tables.file_tasks import FileTask, run_file_tasks, slice_number, write_rows
+from quorate.spark.tables.files import DataFile, WriteTarget, file_name, read_file, safe_name
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import QUARANTINE
-from quorate.spark.tables.lineage import Span, after_holes, without
-from quorate.spark.tables.read import at_least, read_table
-from quorate.spark.tables.store import Plan, Store, Stored
+from quorate.spark.tables.lineage import EpochSpan, offsets_after_gaps, uncovered
+from quorate.spark.tables.read import may_reach, read_table
+from quorate.spark.tables.store import RunPlan, StoredFile, TableStore
 from quorate.spark.tables.transactions import transactions
 from quorate.spark.tables.versions import CLOSED, CURRENT, in_slice
 
@@ -32,26 +33,28 @@ if TYPE_CHECKING:
 
 
 def rewind(
-    spark: SparkSession, store: Store, cluster_id: str, offset: int, end: int, run: int
+    spark: SparkSession, store: TableStore, cluster_id: str, offset: int, end: int, run: int
 ) -> None:
-    """Take back a part of the log of a cluster (`end` is exclusive), and the state from there on.
+    """Remove the range [offset, end) from the log of a cluster, and rewind the state before it.
 
-    What the log has behind that part came of other replicas, and stays.
+    The log behind the range stays: it came from other replicas.
     """
     known = load_progress(store)
     state_end = _state_end(spark, store, cluster_id, offset, known[cluster_id].spans)
     _rewind(spark, store, known, cluster_id, (offset, end), state_end, run)
 
 
-def rewind_state(spark: SparkSession, store: Store, cluster_id: str, end: int, run: int) -> None:
-    """Let the state of a cluster end at an offset (exclusive); its log stays."""
+def rewind_state(
+    spark: SparkSession, store: TableStore, cluster_id: str, end: int, run: int
+) -> None:
+    """Rewind the state of a cluster to an offset (exclusive); its log stays."""
     _rewind(spark, store, load_progress(store), cluster_id, None, end, run)
 
 
 def _rewind(
     spark: SparkSession,
-    store: Store,
-    known: dict[str, Progress],
+    store: TableStore,
+    known: dict[str, ClusterProgress],
     cluster_id: str,
     wrong: tuple[int, int] | None,
     state_end: int,
@@ -59,20 +62,20 @@ def _rewind(
 ) -> None:
     before = known[cluster_id]
     start, end = wrong or (before.log_end, before.log_end)
-    errands = [*_log_errands(store, cluster_id, start, end)]
+    tasks = [*_log_tasks(store, cluster_id, start, end)]
     if before.applied_end is not None and before.applied_end > state_end:
-        errands += _state_errands(store, cluster_id, state_end, before.slices)
-    plan = Plan(run, "rewind")
-    place = Place(store.root, run, store.hidden)
-    told = run_errands(
-        spark, errands, _cutter(cluster_id, start, end, state_end, before.slices, place)
+        tasks += _state_tasks(store, cluster_id, state_end, before.slices)
+    plan = RunPlan(run, "rewind")
+    target = WriteTarget(store.root, run, store.hidden)
+    results = run_file_tasks(
+        spark, tasks, _rewind_task(cluster_id, start, end, state_end, before.slices, target)
     )
     last_time = 0
-    for one in told:
+    for one in results:
         last_time = max(last_time, one["last_time"])
         for file in one["files"]:
             plan.add(DataFile(**file))
-    for table, path in sorted({(one.table, path) for one in errands for path in one.paths}):
+    for table, path in sorted({(one.table, path) for one in tasks for path in one.paths}):
         plan.remove(table, [path])
     known[cluster_id] = replace(
         before,
@@ -82,7 +85,7 @@ def _rewind(
         open_transaction=state_end if state_end < start < before.log_end else None,
         run=run,
         unproven=tuple(
-            piece for low, high in before.unproven for piece in without([(start, end)], low, high)
+            piece for low, high in before.unproven for piece in uncovered([(start, end)], low, high)
         ),
     )
     plan_progress(store, plan, known)
@@ -91,12 +94,12 @@ def _rewind(
 
 
 def _state_end(
-    spark: SparkSession, store: Store, cluster_id: str, offset: int, spans: Iterable[Span]
+    spark: SparkSession, store: TableStore, cluster_id: str, offset: int, spans: Iterable[EpochSpan]
 ) -> int:
-    """Where the state must end: before a transaction that the log no longer ends."""
+    """Where the state must end: at `offset`, or before a transaction whose end is removed."""
     mine = safe_name(cluster_id) + "/"
     log = read_table(spark, store, "log", lambda file: file.path.startswith(mine))
-    holes = after_holes(spans)
+    holes = offsets_after_gaps(spans)
     piece = max((at for at in holes if at < offset), default=0)
     open_ones = transactions(log, {cluster_id: holes}).where(
         f"start >= {piece} AND start < {offset} AND coalesce(finish, {offset}) >= {offset}"
@@ -106,7 +109,7 @@ def _state_end(
     return min([offset, *starts])
 
 
-def _cut_spans(known: Progress, start: int, end: int, last_time: int) -> Iterator[Span]:
+def _cut_spans(known: ClusterProgress, start: int, end: int, last_time: int) -> Iterator[EpochSpan]:
     for span in known.spans:
         if span.end <= start or span.start >= end:
             yield span
@@ -117,75 +120,78 @@ def _cut_spans(known: Progress, start: int, end: int, last_time: int) -> Iterato
             yield span._replace(start=end)
 
 
-def _log_errands(store: Store, cluster_id: str, start: int, end: int) -> Iterator[Errand]:
+def _log_tasks(store: TableStore, cluster_id: str, start: int, end: int) -> Iterator[FileTask]:
     for file in _files(store, "log", safe_name(cluster_id) + "/"):
-        if start < end and at_least(file, "offset", start) and file.low.get("offset", 0) < end:
-            yield Errand("log", (file.path,))
+        if start < end and may_reach(file, "offset", start) and file.low.get("offset", 0) < end:
+            yield FileTask("log", (file.path,))
 
 
-def _state_errands(store: Store, cluster_id: str, end: int, slices: int) -> Iterator[Errand]:
+def _state_tasks(store: TableStore, cluster_id: str, end: int, slices: int) -> Iterator[FileTask]:
     cluster = safe_name(cluster_id)
     for file in _files(store, "changes", cluster + "/"):
-        if at_least(file, "effective_offset", end):
-            yield Errand("changes", (file.path,))
+        if may_reach(file, "effective_offset", end):
+            yield FileTask("changes", (file.path,))
     for file in _files(store, "quarantine", cluster + "/"):
-        if at_least(file, "offset", end):
-            yield Errand("quarantine", (file.path,))
+        if may_reach(file, "offset", end):
+            yield FileTask("quarantine", (file.path,))
     for kind in KINDS:
         closed = _files(store, kind, f"{CLOSED}/{cluster}/")
-        touched = [file for file in closed if at_least(file, "valid_to_offset", end)]
-        yield from slice_errands(
-            kind, touched, _files(store, kind, f"{CURRENT}/{cluster}/"), slices
-        )
+        touched = [file for file in closed if may_reach(file, "valid_to_offset", end)]
+        yield from slice_tasks(kind, touched, _files(store, kind, f"{CURRENT}/{cluster}/"), slices)
 
 
-def slice_errands(
-    kind: str, closed: Sequence[Stored], current: Sequence[Stored], slices: int
-) -> Iterator[Errand]:
-    """An errand for each of the slices that there are now, with every file that may have its rows.
+def slice_tasks(
+    kind: str, closed: Sequence[StoredFile], current: Sequence[StoredFile], slices: int
+) -> Iterator[FileTask]:
+    """A task for each present slice, with each file that may have rows of it.
 
-    A closed file may be of a time with fewer slices, and then has rows of several of today's; the
-    number of slices is a power of two and only grows.
+    A file of ended versions may be of a time with fewer slices, and then has rows of several
+    present ones: the number of slices is a power of two and only grows.
     """
     for number in range(slices):
         of_it = [file.path for file in closed if _may_have(slice_number(file), number)]
         of_it += [file.path for file in current if slice_number(file) == number]
         if of_it:
-            yield Errand(kind, tuple(of_it), number)
+            yield FileTask(kind, tuple(of_it), number)
 
 
 def _may_have(file: int, number: int) -> bool:
-    """Whether rows of a slice may be in a file that had this number when it was written."""
+    """Whether a file of slice number `file`, at the time it was written, may have rows of a slice.
+
+    With fewer slices (a power of two above `file`), `number` was in slice `number % fewest`.
+    """
     fewest = 1 << file.bit_length()
     return number % fewest == file
 
 
-def _files(store: Store, table: str, prefix: str) -> list[Stored]:
+def _files(store: TableStore, table: str, prefix: str) -> list[StoredFile]:
     return [file for file in store.files(table) if file.path.startswith(prefix)]
 
 
-def _cutter(
-    cluster_id: str, start: int, end: int, state_end: int, slices: int, place: Place
-) -> Callable[[Errand], dict[str, Any]]:
-    def cut(errand: Errand) -> dict[str, Any]:
-        tables = [read_file(place.root, errand.table, path) for path in errand.paths]
+def _rewind_task(
+    cluster_id: str, start: int, end: int, state_end: int, slices: int, target: WriteTarget
+) -> Callable[[FileTask], dict[str, Any]]:
+    def cut(task: FileTask) -> dict[str, Any]:
+        tables = [read_file(target.root, task.table, path) for path in task.paths]
         table = pa.concat_tables(tables)
         cluster = safe_name(cluster_id)
-        if errand.table == "log":
-            return _cut_log(table, cluster, start, end, place)
-        if errand.table == "changes":
+        if task.table == "log":
+            return _cut_log(table, cluster, start, end, target)
+        if task.table == "changes":
             kept = table.filter(pc.less(table.column("effective_offset"), state_end))
-            path = f"{cluster}/{file_name('cut', place.run)}"
-            return {"files": write_rows(place, "changes", path, kept), "last_time": 0}
-        if errand.table == "quarantine":
-            return _cut_misfits(table, cluster, state_end, place)
-        mine = in_slice(KINDS[errand.table], table, errand.slice, slices)
-        return cut_versions(errand, mine, cluster, state_end, place)
+            path = f"{cluster}/{file_name('cut', target.run)}"
+            return {"files": write_rows(target, "changes", path, kept), "last_time": 0}
+        if task.table == "quarantine":
+            return _cut_misfits(table, cluster, state_end, target)
+        mine = in_slice(KINDS[task.table], table, task.slice, slices)
+        return cut_versions(task, mine, cluster, state_end, target)
 
     return cut
 
 
-def _cut_log(table: pa.Table, cluster: str, start: int, end: int, place: Place) -> dict[str, Any]:
+def _cut_log(
+    table: pa.Table, cluster: str, start: int, end: int, target: WriteTarget
+) -> dict[str, Any]:
     offsets = table.column("offset")
     wrong = pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end))
     kept, gone = table.filter(pc.invert(wrong)), table.filter(wrong)
@@ -195,31 +201,31 @@ def _cut_log(table: pa.Table, cluster: str, start: int, end: int, place: Place) 
         "reason": pa.array(["superseded"] * rows, pa.string()),
         "problem": pa.array(["a log of a later epoch does not have it"] * rows, pa.string()),
         "batch_length": pa.nulls(rows, pa.int32()),
-        "run": pa.array([place.run] * rows, pa.int64()),
+        "run": pa.array([target.run] * rows, pa.int64()),
     }
     moved = pa.Table.from_arrays([columns[name] for name in QUARANTINE.names], schema=QUARANTINE)
-    files = write_rows(place, "log", f"{cluster}/{file_name('cut', place.run)}", kept)
+    files = write_rows(target, "log", f"{cluster}/{file_name('cut', target.run)}", kept)
     files += write_rows(
-        place, "quarantine", f"{cluster}/{file_name('superseded', place.run)}", moved
+        target, "quarantine", f"{cluster}/{file_name('superseded', target.run)}", moved
     )
     before = kept.filter(pc.less(kept.column("offset"), start))
     latest = pc.max(before.column("time").cast(pa.int64())).as_py()
     return {"files": files, "last_time": latest or 0}
 
 
-def _cut_misfits(table: pa.Table, cluster: str, end: int, place: Place) -> dict[str, Any]:
-    """What did not fit the state may fit the one that is told anew, and is judged again."""
+def _cut_misfits(table: pa.Table, cluster: str, end: int, target: WriteTarget) -> dict[str, Any]:
+    """Remove misfits from the offset on: the records may fit the state that is built again."""
     misfit = pc.equal(table.column("reason"), "misfit")
     later = pc.fill_null(pc.greater_equal(table.column("offset"), end), False)
     kept = table.filter(pc.invert(pc.and_(misfit, later)))
-    path = f"{cluster}/{file_name('cut', place.run)}"
-    return {"files": write_rows(place, "quarantine", path, kept), "last_time": 0}
+    path = f"{cluster}/{file_name('cut', target.run)}"
+    return {"files": write_rows(target, "quarantine", path, kept), "last_time": 0}
 
 
 def cut_versions(
-    errand: Errand, table: pa.Table, cluster: str, end: int, place: Place
+    task: FileTask, table: pa.Table, cluster: str, end: int, target: WriteTarget
 ) -> dict[str, Any]:
-    """Versions that begin later go; those that ended later hold again."""
+    """Remove versions that begin at `end` or later; reopen those that ended later."""
     table = table.filter(pc.less(table.column("valid_from_offset"), end))
     ended = pc.fill_null(pc.less(table.column("valid_to_offset"), end), False)
     closed, current = table.filter(ended), table.filter(pc.invert(ended))
@@ -230,7 +236,7 @@ def cut_versions(
     holds = pa.array([True] * current.num_rows, pa.bool_())
     index = current.schema.get_field_index("is_current")
     current = current.set_column(index, current.schema.field("is_current"), holds)
-    name = file_name(f"{errand.slice:05d}", place.run)
-    files = write_rows(place, errand.table, f"{CLOSED}/{cluster}/{name}", closed)
-    files += write_rows(place, errand.table, f"{CURRENT}/{cluster}/{name}", current)
+    name = file_name(f"{task.slice:05d}", target.run)
+    files = write_rows(target, task.table, f"{CLOSED}/{cluster}/{name}", closed)
+    files += write_rows(target, task.table, f"{CURRENT}/{cluster}/{name}", current)
     return {"files": files, "last_time": 0}

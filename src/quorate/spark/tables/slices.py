@@ -1,9 +1,13 @@
-"""A slice: the part of a cluster's state that one task carries on.
+"""A slice: the part of the state of a cluster that one task maintains.
 
-The task reads the versions that hold now (of the kinds that change, no others), applies the new
-records in order, and writes: the events (silver), the versions that ended, and the versions that
-hold now (gold), the last in place of the files it read. What is in a slice is told by a hash of
-each thing's group, so a task has every record that matters to its things, in order.
+The task:
+
+1. reads the current versions, of the kinds that change only;
+2. applies the new records in order;
+3. writes events (silver), ended versions, and current versions (gold). The file of current versions
+   replaces the one it read.
+
+A hash of the group of a thing gives its slice, so a task gets each record of its things, in order.
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from quorate.metadata.errors import ReplayError
 from quorate.metadata.interning import Interner
-from quorate.spark.files.scan import bad_piece
-from quorate.spark.tables.events import Event, events, facts_json
+from quorate.spark.files.scan import located_problem
+from quorate.spark.tables.events import ChangeEvent, change_events, facts_json
 from quorate.spark.tables.files import (
     DataFile,
     TableWriter,
@@ -33,27 +37,27 @@ from quorate.spark.tables.kinds import (
     TOPICS,
     VOTERS,
     Key,
-    Kind,
+    ThingKind,
 )
 from quorate.spark.tables.orphans import LEFT_OUT, ORPHANED, WHY
 from quorate.spark.tables.parse import RecordJsonError, parse_record
-from quorate.spark.tables.rules import Change, changes, remove_topic_configs
+from quorate.spark.tables.rules import ThingChange, remove_topic_configs, thing_changes
 from quorate.spark.tables.versions import (
     KindState,
-    SlicePlace,
+    SliceTarget,
 )
 
 BASELINE: Final = "!baseline"
-"""From here on the state is that of a snapshot, told from nothing."""
+"""The type of a step: from here on the records of a snapshot build the state from nothing."""
 BASELINE_END: Final = "!baseline-end"
 TOPIC_CONFIGS: Final = "!topic-configs"
-"""A topic was removed: for the slice that has its configs."""
+"""The type of a step: a topic was removed; for the slice that has its configs."""
 RESLICE: Final = "!reslice"
-"""Nothing happened; the slice is made of an older, larger one."""
+"""The type of a step: no change; the slice is written as a part of an older, larger one."""
 
 
-class Step(NamedTuple):
-    """A record on its way into a slice; times are microseconds since 1970."""
+class SliceStep(NamedTuple):
+    """A record for a slice, or one of the special types above; times are us since 1970."""
 
     effective_offset: int
     effective_time: int
@@ -68,23 +72,23 @@ class Step(NamedTuple):
     node_id: int | None = None
 
 
-class Slice:
-    """The state of a slice, and what comes of its records. Feed steps in order, then `finish`."""
+class StateSlice:
+    """The state of a slice, and its output. Feed steps in order, then call `finish`."""
 
-    def __init__(self, place: SlicePlace) -> None:
-        self._place = place
+    def __init__(self, target: SliceTarget) -> None:
+        self._target = target
         self._kinds: dict[str, KindState] = {}
         self._events: TableWriter | None = None
         self._misfits: TableWriter | None = None
-        self._step = Step(-1, 0, -1, -1, 0, "", None, None)
+        self._step = SliceStep(-1, 0, -1, -1, 0, "", None, None)
         self._resliced = False
         self._in_baseline = False
         self.interner = Interner()
         self.counts = {"events": 0, "misfits": 0}
         self.misfit: str | None = None
-        """The first record that did not fit."""
+        """The text of the first record that did not fit."""
 
-    # what the rules ask
+    # -- queries of the rules -------------------------------------------------------------
 
     @property
     def offset(self) -> int:
@@ -94,7 +98,7 @@ class Slice:
     def epoch(self) -> int:
         return self._step.epoch
 
-    def get(self, kind: Kind, key: Key) -> Any:
+    def get(self, kind: ThingKind, key: Key) -> Any:
         return self._state(kind).get(key)
 
     def partitions(self, topic_id: str) -> Iterable[int]:
@@ -110,10 +114,10 @@ class Slice:
     def voters(self) -> Iterable[Key]:
         return list(self._state(VOTERS))
 
-    # what the task does
+    # -- called by the task ---------------------------------------------------------------
 
-    def feed(self, step: Step) -> None:
-        """Apply one step; what does not fit goes to quarantine and changes nothing."""
+    def feed(self, step: SliceStep) -> None:
+        """Apply one step; a record that does not fit goes to quarantine and changes nothing."""
         self._step = step
         if step.type == BASELINE:
             self._begin_baseline()
@@ -130,7 +134,7 @@ class Slice:
                 self._misfit(step, str(error))
 
     def finish(self) -> Iterator[DataFile]:
-        """Write what came of it all."""
+        """Write the files of the slice."""
         kinds = KINDS if self._resliced else self._kinds
         for name in kinds:
             yield from self._state(KINDS[name]).write(self._resliced)
@@ -140,37 +144,37 @@ class Slice:
                 yield file
 
     def replaced(self) -> Iterator[tuple[str, str]]:
-        """(table, path) of the files that the new ones stand in for."""
+        """(table, path) of the files that the new ones replace."""
         if not self._resliced:
             for name, state in self._kinds.items():
-                if state.changed and name in self._place.files:
-                    yield name, self._place.files[name]
+                if state.changed and name in self._target.files:
+                    yield name, self._target.files[name]
 
-    def _state(self, kind: Kind) -> KindState:
+    def _state(self, kind: ThingKind) -> KindState:
         found = self._kinds.get(kind.name)
         if found is None:
-            found = self._kinds[kind.name] = KindState(kind, self._place)
+            found = self._kinds[kind.name] = KindState(kind, self._target)
             if self._in_baseline and kind is not LEADERS:
                 found.begin_baseline()
         return found
 
-    def _changes(self, step: Step) -> Iterable[Change]:
+    def _changes(self, step: SliceStep) -> Iterable[ThingChange]:
         if step.type == TOPIC_CONFIGS:
             return remove_topic_configs(self, step.topic_name or "")
         kind = "ConfigRecord" if step.type == ORPHANED else step.type
         record = parse_record(kind, step.record or "{}")
-        return () if record is None else changes(self, record)
+        return () if record is None else thing_changes(self, record)
 
-    def _put(self, change: Change) -> None:
+    def _put(self, change: ThingChange) -> None:
         step, (kind, key, _, after) = self._step, change
         self._state(kind).put(key, after, step.effective_offset, step.effective_time)
         if not self._in_baseline:
-            for event in events(change):
-                self._tell(event, change)
+            for event in change_events(change):
+                self._add_event(event, change)
 
-    def _leave_out(self, change: Change) -> None:
-        for event in events(change):
-            self._tell(Event(LEFT_OUT, None, event.after, WHY), change)
+    def _leave_out(self, change: ThingChange) -> None:
+        for event in change_events(change):
+            self._add_event(ChangeEvent(LEFT_OUT, None, event.after, WHY), change)
 
     def _begin_baseline(self) -> None:
         for kind in KINDS.values():
@@ -187,18 +191,18 @@ class Slice:
         leader = self.get(LEADERS, ())
         if leader is not None and leader[1] < step.epoch:
             self._state(LEADERS).put((), None, step.effective_offset, step.effective_time)
-        if self._place.number == 0:
+        if self._target.number == 0:
             facts = {"end_offset": step.effective_offset + 1, "epoch": step.epoch}
-            self._tell(Event("snapshot loaded", None, facts), None)
+            self._add_event(ChangeEvent("snapshot loaded", None, facts), None)
 
-    def _tell(self, event: Event, change: Change | None) -> None:
+    def _add_event(self, event: ChangeEvent, change: ThingChange | None) -> None:
         if self._events is None:
-            self._events = self._place.writer("changes")
+            self._events = self._target.writer("changes")
         step = self._step
         about = _about(change, step)
         self._events.add(
             (
-                self._place.cluster_id,
+                self._target.cluster_id,
                 step.offset,
                 step.effective_offset,
                 step.epoch,
@@ -213,12 +217,12 @@ class Slice:
         )
         self.counts["events"] += 1
 
-    def _misfit(self, step: Step, problem: str) -> None:
+    def _misfit(self, step: SliceStep, problem: str) -> None:
         if self._misfits is None:
-            self._misfits = self._place.writer("quarantine")
+            self._misfits = self._target.writer("quarantine")
         self._misfits.add(
             (
-                self._place.cluster_id,
+                self._target.cluster_id,
                 "misfit",
                 step.offset,
                 step.epoch,
@@ -230,12 +234,12 @@ class Slice:
                 step.position,
                 None,
                 step.time,
-                self._place.run,
+                self._target.run,
             )
         )
         self.counts["misfits"] += 1
         if self.misfit is None:
-            self.misfit = bad_piece(step.file, step.position, step.offset, problem)
+            self.misfit = located_problem(step.file, step.position, step.offset, problem)
 
 
 _ABOUT: Final = (
@@ -244,8 +248,8 @@ _ABOUT: Final = (
 )
 
 
-def _about(change: Change | None, step: Step) -> dict[str, Any]:
-    """Which thing an event is about, in the columns of silver."""
+def _about(change: ThingChange | None, step: SliceStep) -> dict[str, Any]:
+    """The columns of silver that name the thing of an event."""
     if change is None:
         return {}
     kind, key, before, after = change

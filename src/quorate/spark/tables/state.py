@@ -1,4 +1,12 @@
-"""Silver and gold: the committed log applied to the state, slice by slice."""
+"""Silver and gold: distributes the committed log to slices, and applies it to their state.
+
+1. Select the records of the ranges to apply (`_log_steps`), and move records of a metadata
+   transaction to its end.
+2. Add the records of snapshots from which a state starts again (`_snapshot_steps`).
+3. Send each record to the slice of its group (`_with_slices`). A record that concerns all slices
+   goes to each.
+4. A task gets the steps of its slices in order and applies them (`slices.StateSlice`).
+"""
 
 from __future__ import annotations
 
@@ -12,21 +20,28 @@ import numpy as np
 import pyarrow as pa
 
 from quorate.spark.decode.arrays import microseconds
-from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.lineage import Span, after_holes, floors
-from quorate.spark.tables.orphans import ORPHANED, marked
-from quorate.spark.tables.slices import BASELINE, BASELINE_END, RESLICE, TOPIC_CONFIGS, Slice, Step
-from quorate.spark.tables.stretches import Stretch, bounds_of
+from quorate.spark.tables.files import WriteTarget
+from quorate.spark.tables.lineage import EpochSpan, least_times, offsets_after_gaps
+from quorate.spark.tables.offset_ranges import OffsetRange, time_bounds
+from quorate.spark.tables.orphans import ORPHANED, mark_orphaned
+from quorate.spark.tables.slices import (
+    BASELINE,
+    BASELINE_END,
+    RESLICE,
+    TOPIC_CONFIGS,
+    SliceStep,
+    StateSlice,
+)
 from quorate.spark.tables.transactions import in_transactions
-from quorate.spark.tables.versions import SlicePlace
+from quorate.spark.tables.versions import SliceTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SLICE_ROWS: Final = 1 << 13
-"""Things that a slice should hold at most: its task reads and writes files of this size."""
+"""How many things a slice should hold at most: its task reads and writes files of that size."""
 SLICE_STEPS: Final = 1 << 21
-"""Records that a slice should get at most in one run."""
+"""How many records a slice should get at most in one run."""
 
 STEP: Final = (
     "cluster_id string, slice int, phase int, effective_offset bigint, effective_time bigint, "
@@ -47,88 +62,88 @@ _BY_ID: Final = ("AccessControlEntryRecord", "RemoveAccessControlEntryRecord")
 
 @dataclass(frozen=True)
 class ClusterWork:
-    """What to apply of one cluster; `slices` is how its state is cut from now on."""
+    """The work on one cluster; `slices` is the number of slices of its state from now on."""
 
     cluster_id: str
-    stretches: tuple[Stretch, ...]
+    ranges: tuple[OffsetRange, ...]
     slices: int
-    cut: bool = False
-    """True when the slices were fewer before."""
+    resliced: bool = False
+    """Whether there were fewer slices before."""
     files: Mapping[tuple[int, str], str] = field(default_factory=dict)
-    """The current file of each (slice, kind) as they were cut before."""
+    """The current file of each (slice, kind), in the slices of before."""
     old_slices: int = 1
-    marks: bool = False
-    """Whether there may be transactions."""
-    removals: bool = True
-    """Whether topics may be removed."""
-    spans: tuple[Span, ...] = ()
-    """All of the log that is at hand."""
+    has_transactions: bool = False
+    """Whether the ranges may have transactions."""
+    has_topic_removals: bool = True
+    """Whether the ranges may remove topics."""
+    spans: tuple[EpochSpan, ...] = ()
+    """All of the log that bronze has."""
 
 
 def slices_for(things: int, steps: int, now: int) -> int:
-    """Into how many slices to cut a state: a power of two, never fewer than now."""
+    """The number of slices of a state: a power of two, and never less than now."""
     wanted = max(-(-things // SLICE_ROWS), -(-steps // SLICE_STEPS), 1)
     return max(now, 1 << (wanted - 1).bit_length())
 
 
 @dataclass
-class Applied:
-    """What the tasks did: the files (as JSON of DataFile), those they replace, and counts."""
+class AppliedSteps:
+    """The result of the tasks: new files (as JSON of DataFile), the files they replace, counts."""
 
     files: list[dict[str, Any]]
     replaced: list[tuple[str, str]]
     counts: dict[str, Counter[str]]
-    """By cluster: events, misfits."""
+    """By cluster: the number of events and misfits."""
     misfits: dict[str, str]
-    """By cluster: a record that did not fit."""
+    """By cluster: the text of a record that did not fit."""
 
 
-def apply(
+def apply_steps(
     log: DataFrame,
     snapshots: DataFrame,
     topics: DataFrame,
     work: Sequence[ClusterWork],
-    place: Place,
-) -> Applied:
-    """Apply the stretches of every cluster.
+    target: WriteTarget,
+) -> AppliedSteps:
+    """Apply the offset ranges of every cluster.
 
-    log, snapshots: of bronze, at least the rows of the stretches; topics: gold's topics that are
+    log, snapshots: of bronze, at least the rows of the ranges; topics: gold's topics that are
     there now.
     """
     from pyspark.sql import functions as F
 
     steps = _log_steps(log, work)
-    if any(one.marks for one in work):
-        holes = {one.cluster_id: after_holes(one.spans) for one in work}
+    if any(one.has_transactions for one in work):
+        holes = {one.cluster_id: offsets_after_gaps(one.spans) for one in work}
         steps = in_transactions(steps, log, holes)
-    steps = _never_back(steps, work)
+    steps = _with_ascending_times(steps, work)
     baselines = _baselines(snapshots, work)
     if baselines:
-        held = marked(_snapshot_steps(snapshots, baselines))
+        held = mark_orphaned(_snapshot_steps(snapshots, baselines))
         steps = steps.unionByName(held, allowMissingColumns=True)
     steps = steps.where(~steps.type.isin(*_SILENT))
-    if any(one.removals for one in work):
+    if any(one.has_topic_removals for one in work):
         steps = steps.unionByName(_removed_configs(steps, topics), allowMissingColumns=True)
-    steps = _routed(steps, work).select(*_NAMES)
+    steps = _with_slices(steps, work).select(*_NAMES)
     extra = _extra_steps(work, baselines)
     if extra:
         spark = log.sparkSession
         steps = steps.unionByName(spark.createDataFrame(extra, STEP))
     pairs = sum(one.slices for one in work)
     parts = max(1, min(pairs, 4 * log.sparkSession.sparkContext.defaultParallelism))
-    told = (
+    results = (
         steps.repartition(parts, "cluster_id", "slice")
         .sortWithinPartitions(*_ORDER, F.col("type") == TOPIC_CONFIGS)  # behind its own record
-        .mapInArrow(_applier({one.cluster_id: one for one in work}, place), "told string")
+        .mapInArrow(_applier({one.cluster_id: one for one in work}, target), "result string")
     )
-    # one of each slice that changed: the names of its files
-    return _gather(row.told for row in told.collect())
+    # the driver gets a row for each slice that changed, with the names of its files
+    return _gather(row.result for row in results.collect())
 
 
 def _log_steps(log: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    ranges = [(one.cluster_id, s.start, s.end) for one in work for s in one.stretches]
+    ranges = [(one.cluster_id, s.start, s.end) for one in work for s in one.ranges]
     wanted = log.sparkSession.createDataFrame(ranges, "of string, low bigint, high bigint")
     on = (
         (log.cluster_id == wanted.of)
@@ -147,24 +162,30 @@ def _log_steps(log: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
     )
 
 
-def _never_back(steps: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
-    """The time of a step is not before that of what the log has before it, whenever that came."""
+def _with_ascending_times(steps: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
+    """The steps with effective times that never decrease along the log.
+
+    The clock of a new leader may be behind. `bronze` sees to ascending times in what it takes
+    together; parts of the log that were ingested later need the latest time of what lies before them.
+    """
     from pyspark.sql import functions as F
 
     at = F.col("effective_offset")
     cases = [
-        F.when((F.col("cluster_id") == one.cluster_id) & (at >= start) & (at < end), F.lit(floor))
+        F.when(
+            (F.col("cluster_id") == one.cluster_id) & (at >= start) & (at < end), F.lit(least_time)
+        )
         for one in work
-        for start, end, floor in floors(one.spans)
+        for start, end, least_time in least_times(one.spans)
     ]
     if not cases:
         return steps
-    floor = F.coalesce(*cases, F.lit(0))
-    return steps.withColumn("effective_time", F.greatest("effective_time", floor))
+    least_time = F.coalesce(*cases, F.lit(0))
+    return steps.withColumn("effective_time", F.greatest("effective_time", least_time))
 
 
 class Baseline(NamedTuple):
-    """A snapshot that a cluster's state starts from anew; the time is of its last record."""
+    """A snapshot from which the state of a cluster starts again; `time`: of its last record, us."""
 
     cluster_id: str
     end: int
@@ -175,7 +196,7 @@ class Baseline(NamedTuple):
 def _baselines(snapshots: DataFrame, work: Sequence[ClusterWork]) -> list[Baseline]:
     from pyspark.sql import functions as F
 
-    wanted = {(one.cluster_id, *s.baseline) for one in work for s in one.stretches if s.baseline}
+    wanted = {(one.cluster_id, *s.baseline) for one in work for s in one.ranges if s.baseline}
     if not wanted:
         return []
     headers = snapshots.where("type = 'SnapshotHeader'").select(
@@ -186,14 +207,14 @@ def _baselines(snapshots: DataFrame, work: Sequence[ClusterWork]) -> list[Baseli
     found = []
     for id, end, by, at in headers.collect():  # one of each snapshot in bronze
         if (id, end, by) in wanted:
-            earliest, latest = bounds_of(end, spans[id])
+            earliest, latest = time_bounds(end, spans[id])
             shown = microseconds(np.array(at)).item()
             found.append(Baseline(id, end, by, min(max(shown, earliest), latest)))
     return found
 
 
 def _snapshot_steps(snapshots: DataFrame, baselines: Sequence[Baseline]) -> DataFrame:
-    """A snapshot's records, told as of the last offset that it covers."""
+    """The records of snapshots; they take effect at the last offset that the snapshot covers."""
     from pyspark.sql import functions as F
 
     spark = snapshots.sparkSession
@@ -216,7 +237,10 @@ def _snapshot_steps(snapshots: DataFrame, baselines: Sequence[Baseline]) -> Data
 
 
 def _removed_configs(steps: DataFrame, topics: DataFrame) -> DataFrame:
-    """For each removed topic a step that tells its name to the slice of its configs."""
+    """A step for each removed topic, for the slice that has its configs.
+
+    RemoveTopicRecord has the topic id only, but configs are grouped by the topic's name.
+    """
     from pyspark.sql import functions as F
 
     gone = steps.where("type = 'RemoveTopicRecord'").drop("topic_name")
@@ -226,8 +250,8 @@ def _removed_configs(steps: DataFrame, topics: DataFrame) -> DataFrame:
     return named.withColumn("type", F.lit(TOPIC_CONFIGS))
 
 
-def _routed(steps: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
-    """Each step to the slice of its group; what concerns all slices to each of them."""
+def _with_slices(steps: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
+    """The steps with their slice: that of their group; ClearElrRecord goes to every slice."""
     from pyspark.sql import functions as F
 
     spark = steps.sparkSession
@@ -244,7 +268,7 @@ def _routed(steps: DataFrame, work: Sequence[ClusterWork]) -> DataFrame:
 
 
 def _group() -> Column:
-    """The group of a step, as `Kind.group` tells it of its things."""
+    """The group of a step, equal to `ThingKind.group` of its things."""
     from pyspark.sql import functions as F
 
     kind = F.col("type")
@@ -272,12 +296,12 @@ def _config_types() -> Mapping[int, str]:
 def _extra_steps(
     work: Sequence[ClusterWork], baselines: Sequence[Baseline]
 ) -> list[tuple[Any, ...]]:
-    """The steps that are no records: cuts, and the bounds of baselines, for every slice."""
+    """Steps that are no records, for every slice: reslicing, begin and end of a baseline."""
     slices = {one.cluster_id: one.slices for one in work}
     nothing = [None] * 5
     found: list[tuple[Any, ...]] = []
     for one in work:
-        if one.cut:
+        if one.resliced:
             found += [
                 (one.cluster_id, n, -1, -1, 0, -1, -1, 0, RESLICE, *nothing)
                 for n in range(one.slices)
@@ -292,38 +316,38 @@ def _extra_steps(
 
 
 def _applier(
-    work: Mapping[str, ClusterWork], place: Place
+    work: Mapping[str, ClusterWork], target: WriteTarget
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function of the tasks."""
+    """The function that the tasks run."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        told = [json.dumps(one) for one in _run(batches, work, place)]
-        if told:
-            yield pa.record_batch([pa.array(told, pa.string())], ["told"])
+        results = [json.dumps(one) for one in _run(batches, work, target)]
+        if results:
+            yield pa.record_batch([pa.array(results, pa.string())], ["result"])
 
     return run
 
 
 def _run(
-    batches: Iterable[pa.RecordBatch], work: Mapping[str, ClusterWork], place: Place
+    batches: Iterable[pa.RecordBatch], work: Mapping[str, ClusterWork], target: WriteTarget
 ) -> Iterator[dict[str, Any]]:
-    current: Slice | None = None
+    current: StateSlice | None = None
     key: tuple[str, int] | None = None
     for batch in batches:
         columns = [column.to_pylist() for column in batch.columns]
         for cluster_id, number, _, *cells in zip(*columns, strict=True):
             if (cluster_id, number) != key:
                 if current is not None and key is not None:
-                    yield _told(key, current)
+                    yield _result(key, current)
                 key = (cluster_id, number)
-                current = Slice(_place(work[cluster_id], number, place))
+                current = StateSlice(_slice_target(work[cluster_id], number, target))
             if current is not None:
-                current.feed(Step._make(cells))
+                current.feed(SliceStep._make(cells))
     if current is not None and key is not None:
-        yield _told(key, current)
+        yield _result(key, current)
 
 
-def _told(key: tuple[str, int], done: Slice) -> dict[str, Any]:
+def _result(key: tuple[str, int], done: StateSlice) -> dict[str, Any]:
     replaced = list(done.replaced())
     files = [file.to_json() for file in done.finish()]
     return {
@@ -335,17 +359,24 @@ def _told(key: tuple[str, int], done: Slice) -> dict[str, Any]:
     }
 
 
-def _place(work: ClusterWork, number: int, place: Place) -> SlicePlace:
+def _slice_target(work: ClusterWork, number: int, target: WriteTarget) -> SliceTarget:
     source = number % work.old_slices
     files = {kind: path for (slice, kind), path in dict(work.files).items() if slice == source}
-    return SlicePlace(
-        place.root, place.run, place.hidden, work.cluster_id, number, work.slices, files, work.cut
+    return SliceTarget(
+        target.root,
+        target.run,
+        target.hidden,
+        work.cluster_id,
+        number,
+        work.slices,
+        files,
+        work.resliced,
     )
 
 
-def _gather(told: Iterable[str]) -> Applied:
-    done = Applied([], [], {}, {})
-    for text in told:
+def _gather(results: Iterable[str]) -> AppliedSteps:
+    done = AppliedSteps([], [], {}, {})
+    for text in results:
         one = json.loads(text)
         done.files += one["files"]
         done.replaced += [tuple(pair) for pair in one["replaced"]]

@@ -1,9 +1,15 @@
-"""Where the tables are kept: Delta Lake, or plain Parquet folders.
+"""The interface of a warehouse, its runs and their plans; and the Parquet format.
 
-Every run changes several tables. Its plan (files to add and files to remove, table by table) is
-written down first; when the plan is recorded the run has happened, and whatever died before the
-last table was changed, the next run begins by finishing it. Changing a table twice by the same
-plan changes nothing.
+A run changes several tables, as a whole or not at all. The commit protocol:
+
+1. Tasks write new data files. A file belongs to no table until a plan names it.
+2. The driver writes the plan of the run: the files to add and to remove, table by table. It checks
+   that all new files are there.
+3. It records the run. From this moment the run has happened. Only the next run number can be
+   recorded, so of two jobs that plan the same run one gets ConcurrentRunError.
+4. It applies the plan to each table. To apply a plan twice changes nothing.
+5. A job that dies between 3 and the end of 4 leaves tables behind: each next run begins with
+   `recover`, which applies the last plan again.
 """
 
 from __future__ import annotations
@@ -21,62 +27,64 @@ from typing import Any, Final
 from pyarrow import fs
 
 from quorate.base.errors import QuorateError
-from quorate.spark.tables.files import DataFile, hidden_name, open_root, run_of, told_stats
+from quorate.spark.tables.files import DataFile, hidden_name, open_root, run_of, with_safe_bounds
 from quorate.spark.tables.layout import TABLES, table_path
 
 PLANS: Final = "control/_runs"
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 COMPACT: Final = "compact"
-"""The job that changes files and no rows."""
+"""The name of the job that changes files but no rows."""
 
 
 class WarehouseError(QuorateError):
-    """The warehouse cannot be read or written as it is."""
+    """The warehouse cannot be read or written in its present state."""
 
     exit_code = 2
 
 
-class NoWarehouse(WarehouseError):
-    """Nothing was ever taken in here."""
+class NoWarehouseError(WarehouseError):
+    """There is no warehouse at the path."""
 
     def __init__(self, root: str) -> None:
-        super().__init__(f"{root}: there is no warehouse here: `quorate pipeline ingest`")
+        super().__init__(
+            f"{root}: there is no warehouse here: create one with `quorate pipeline ingest`"
+        )
 
 
-class LostCommit(WarehouseError):
+class LostCommitError(WarehouseError):
     """A table of the warehouse has lost a commit."""
 
     def __init__(self, what: str, root: str) -> None:
         super().__init__(f"{what}: quorate pipeline repair -w {root}")
 
 
-class ConcurrentRun(WarehouseError):
-    """Another run has changed the warehouse meanwhile."""
+class ConcurrentRunError(WarehouseError):
+    """Another job has recorded a run meanwhile."""
 
     exit_code = 70
 
     def __init__(self, root: str) -> None:
         super().__init__(
-            f"{root}: another job has changed this warehouse meanwhile: start this one again; what "
-            "it had taken before that is not taken twice"
+            f"{root}: another job has changed this warehouse meanwhile: start this job again; it does "
+            "not take the same records twice"
         )
 
 
-class FilesGone(WarehouseError):
-    """Files that a run has written were taken away before it could name them."""
+class FilesGoneError(WarehouseError):
+    """Data files of a run were deleted before the run was recorded."""
 
     exit_code = 70
 
     def __init__(self, paths: Sequence[str]) -> None:
         many = "is gone" if len(paths) == 1 else f"and {len(paths) - 1} more files are gone"
         super().__init__(
-            f"{paths[0]} {many}, which this job wrote: what it took counts for nothing; start it "
-            "again, and let nothing delete files of the warehouse but `compact`"
+            f"{paths[0]} {many}, which this job wrote: its run is not recorded; start it again, and "
+            "let only `compact` delete files of the warehouse"
         )
 
 
-class CannotWrite(WarehouseError):
-    """The disk or the store has refused: full, read-only, gone."""
+class WarehouseWriteError(WarehouseError):
+    """The disk or object store refuses to write: it is full, read-only or gone."""
 
     exit_code = 70
 
@@ -85,35 +93,36 @@ class CannotWrite(WarehouseError):
 
 
 def plain_reason(error: Exception) -> str:
-    """What an error of a library says, on one line and without colours."""
+    """The message of a library's error, on one line and without colours."""
     lines = (line.strip(" \u21b3") for line in _COLOURS.sub("", str(error)).splitlines())
     return ": ".join(line for line in lines if line)
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredFile:
     """A live file of a table."""
 
     path: str
     rows: int
     low: Mapping[str, Any]
     high: Mapping[str, Any]
-    """Least and greatest value of columns, where they are known."""
+    """The least and greatest value of columns, where they are known."""
     size: int = 0
+    """Bytes."""
 
 
 @dataclass
-class Plan:
-    """What a run does to the tables."""
+class RunPlan:
+    """The plan of a run: what it does to each table."""
 
     run: int
     job: str
     adds: dict[str, list[DataFile]] = field(default_factory=dict)
     removes: dict[str, list[str]] = field(default_factory=dict)
-    """Paths of live files, by table."""
+    """By table, the paths of live files."""
     summary: dict[str, Any] = field(default_factory=dict)
     before: dict[str, int] = field(default_factory=dict)
-    """The run that changed each table last before this one."""
+    """By table, the last run before this one that changed it."""
 
     def add(self, file: DataFile | None) -> None:
         if file is not None:
@@ -126,13 +135,16 @@ class Plan:
 
     @property
     def tables(self) -> list[str]:
-        """Changed tables; progress is told last."""
+        """The changed tables, in the order of TABLES: `epochs` and `clusters` come last.
+
+        So a reader that sees the progress of a run also sees its rows.
+        """
         changed = set(self.adds) | set(self.removes)
         return [table for table in TABLES if table in changed]
 
     @property
     def last_runs(self) -> dict[str, int]:
-        """The run that changed each table last, this one included."""
+        """By table, the last run that changed it, this one included."""
         return {**self.before, **dict.fromkeys(self.tables, self.run)}
 
     def to_json(self) -> str:
@@ -149,23 +161,28 @@ class Plan:
         )
 
 
-def parse_plan(text: str) -> Plan:
-    """The plan of to_json."""
-    told = json.loads(text)
+def parse_plan(text: str) -> RunPlan:
+    """The plan that `to_json` wrote. Raises ValueError."""
+    fields = json.loads(text)
     adds = {
-        table: [DataFile(**{**file, "stats": told_stats(file["stats"])}) for file in files]
-        for table, files in told["adds"].items()
+        table: [DataFile(**{**file, "stats": with_safe_bounds(file["stats"])}) for file in files]
+        for table, files in fields["adds"].items()
     }
-    return Plan(
-        told["run"], told["job"], adds, told["removes"], told["summary"], told.get("before", {})
+    return RunPlan(
+        fields["run"],
+        fields["job"],
+        adds,
+        fields["removes"],
+        fields["summary"],
+        fields.get("before", {}),
     )
 
 
-class Store(ABC):
-    """A warehouse's tables; `root` is a folder or a URI that PyArrow and Spark both know."""
+class TableStore(ABC):
+    """The tables of a warehouse; `root` is a folder, or a URI that PyArrow and Spark both know."""
 
     hidden = False
-    """Whether tasks write new files under a hidden name, to be renamed by the run."""
+    """Whether tasks write new files under a hidden name, which the run renames."""
 
     def __init__(self, root: str) -> None:
         self.fs, self._base = open_root(root.rstrip("/"))
@@ -173,38 +190,38 @@ class Store(ABC):
         self.root = self._base if local else root.rstrip("/")
 
     def place(self, table: str) -> str:
-        """The folder of a table, for Spark."""
+        """The folder of a table, as Spark names it."""
         return f"{self.root}/{table_path(table)}"
 
     @abstractmethod
-    def files(self, table: str) -> list[Stored]:
-        """The live files of a table, none when it does not exist yet."""
+    def files(self, table: str) -> list[StoredFile]:
+        """The live files of a table; none when it does not exist yet."""
 
     @abstractmethod
     def last_run(self) -> int:
-        """The number of the last recorded run, 0 before the first."""
+        """The number of the last recorded run; 0 before the first."""
 
     @abstractmethod
-    def commit(self, plan: Plan) -> None:
-        """Record the run, then change the tables.
+    def commit(self, plan: RunPlan) -> None:
+        """Record the run, then apply its plan to the tables.
 
-        Raises ConcurrentRun when it is not the next, and FilesGone.
+        Raises ConcurrentRunError when it is not the next run; FilesGoneError; WarehouseWriteError.
         """
 
     @abstractmethod
     def recover(self) -> bool:
-        """Finish the last recorded run; true when there was something to do."""
+        """Finish the last recorded run. Returns whether there was something to do."""
 
-    def robbed(self) -> set[str]:
-        """Tables that a repair could make readable, but not what they were: to be told anew."""
+    def tables_to_rebuild(self) -> set[str]:
+        """Tables whose content a repair could not restore; they are to be rebuilt from bronze."""
         return set()
 
-    def told_anew(self) -> None:  # noqa: B027 - a store without logs has no such tables
-        """The robbed tables have been emptied: what they held will be told from bronze."""
+    def mark_rebuilt(self) -> None:  # noqa: B027 - a store without logs has no such tables
+        """Note that the tables to rebuild are empty now: the next runs fill them from bronze."""
 
-    def missing(self) -> dict[str, list[Stored]]:
-        """The live files of each table that are not there."""
-        found: dict[str, list[Stored]] = {}
+    def missing(self) -> dict[str, list[StoredFile]]:
+        """By table, the live files that are missing on the file system."""
+        found: dict[str, list[StoredFile]] = {}
         for table in TABLES:
             base = self.path(table_path(table))
             there = {info.path for info in self.listing(base)}
@@ -214,29 +231,31 @@ class Store(ABC):
         return found
 
     def sweep(self, keep_hours: int) -> int:
-        """Delete files that no table has had for so long; how many.
+        """Delete files that no table has named for this long. Returns how many.
 
-        Those of a run that has not happened yet stay: a job may be at work on it.
+        1. Note the last recorded run: files of later runs stay, because a job may be writing them.
+        2. Finish that run (`recover`), so that the tables name all files of runs up to it.
+        3. Delete what they do not name.
         """
         happened = self.last_run()
-        self.recover()  # so the tables name all that runs up to this one have written
+        self.recover()
         old = self._unused(keep_hours, happened)
         for path in old:
-            with suppress(FileNotFoundError):  # another sweep was here first
+            with suppress(FileNotFoundError):  # another job deleted it first
                 self.fs.delete_file(path)
         return len(old)
 
     @abstractmethod
     def _unused(self, keep_hours: int, happened: int) -> list[str]:
-        """Paths of files of runs up to this one that nobody has needed for so long."""
+        """Paths of files of runs up to `happened` that no table has named for this long."""
 
     def next_run(self) -> int:
-        """Finish what was left behind, and give the number of the next run."""
+        """Finish the last run, and return the number of the next one."""
         self.recover()
         return self.last_run() + 1
 
-    def _check_files(self, plan: Plan) -> None:
-        """See that all files are there before the run counts. Raises FilesGone."""
+    def _check_files(self, plan: RunPlan) -> None:
+        """Raise FilesGoneError unless all new files are there: before the run is recorded."""
         places = [
             posixpath.join(self.path(table_path(table)), file.path)
             for table, files in plan.adds.items()
@@ -250,14 +269,14 @@ class Store(ABC):
             if info.type != fs.FileType.File
         ]
         if gone:
-            raise FilesGone(gone)
+            raise FilesGoneError(gone)
 
     def path(self, *parts: str) -> str:
-        """Where something is on the file system `fs`."""
+        """A path on the file system `fs`."""
         return posixpath.join(self._base, *parts)
 
     def write_text(self, path: str, text: str) -> None:
-        """Write a file, and the folders that it needs."""
+        """Write a file, and create the folders that it needs."""
         self.fs.create_dir(posixpath.dirname(path), recursive=True)
         with self.fs.open_output_stream(path) as out:
             out.write(text.encode())
@@ -268,35 +287,36 @@ class Store(ABC):
             return data.decode()
 
     def listing(self, path: str) -> list[fs.FileInfo]:
-        """All files below a folder, none where it is not there."""
+        """All files below a folder; none when it does not exist."""
         selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
         found: list[fs.FileInfo] = self.fs.get_file_info(selector)
         return [info for info in found if info.type == fs.FileType.File]
 
 
-class ParquetStore(Store):
-    """Folders of Parquet files and nothing else; one writer at a time.
+class ParquetStore(TableStore):
+    """Folders of Parquet files without a log; for one writer at a time.
 
-    A reader may see a run half done while it changes the tables; Delta has no such moment.
+    Tasks write files under a hidden name, which readers skip; the run gives them their names. A
+    reader may see a part of a run while it does so; Delta Lake has no such moment.
     """
 
     hidden = True
 
-    def files(self, table: str) -> list[Stored]:
+    def files(self, table: str) -> list[StoredFile]:
         base = self.path(table_path(table))
         found = []
         for info in self.listing(base):
             path = posixpath.relpath(info.path, base)
             if path.endswith(".parquet") and not posixpath.basename(path).startswith("."):
-                found.append(Stored(path, -1, {}, {}, info.size))
+                found.append(StoredFile(path, -1, {}, {}, info.size))
         return sorted(found, key=lambda file: file.path)
 
     def last_run(self) -> int:
         return max((run for run, _ in self._plans()), default=0)
 
-    def commit(self, plan: Plan) -> None:
+    def commit(self, plan: RunPlan) -> None:
         if plan.run != self.last_run() + 1:
-            raise ConcurrentRun(self.root)
+            raise ConcurrentRunError(self.root)
         self._check_files(plan)
         final = self.path(PLANS, f"{plan.run:08d}.json")
         self.write_text(final + ".part", plan.to_json())
@@ -326,12 +346,12 @@ class ParquetStore(Store):
             if info.path.endswith(".json")
         ]
 
-    def _apply(self, plan: Plan, path: str) -> None:
+    def _apply(self, plan: RunPlan, path: str) -> None:
         for table in plan.tables:
             self._apply_to(table, plan)
         self._move(path, path.removesuffix(".json") + ".done.json")
 
-    def _apply_to(self, table: str, plan: Plan) -> None:
+    def _apply_to(self, table: str, plan: RunPlan) -> None:
         base = self.path(table_path(table))
         for file in plan.adds.get(table, []):
             final = posixpath.join(base, file.path)
@@ -344,7 +364,7 @@ class ParquetStore(Store):
                 self.fs.delete_file(full)
 
     def _move(self, source: str, target: str) -> None:
-        """Give a file its name, unless another process that finishes the same run just has."""
+        """Rename a file, unless another process that finishes the same run has just done it."""
         try:
             self.fs.move(source, target)
         except FileNotFoundError:
@@ -357,5 +377,5 @@ def _name(info: fs.FileInfo) -> str:
 
 
 def age_hours(info: fs.FileInfo) -> float:
-    """Hours since the file was written."""
+    """Hours since the last write of the file."""
     return (time.time_ns() - (info.mtime_ns or 0)) / 3.6e12

@@ -1,4 +1,4 @@
-"""A look over the input before anything is taken: what the headers of all batches tell."""
+"""Surveys the input by its batch headers, before any record is decoded."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from quorate.spark.tables.lineage import Group, chunk_of
+from quorate.spark.tables.lineage import EpochGroup, chunk_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-HEADER: Final = (
+HEADER_COLUMNS: Final = (
     *("cluster_id", "node_id", "file", "kind", "snapshot_offset", "snapshot_epoch"),
     *("offset", "epoch", "timestamp", "is_control", "crc_ok", "position", "batch_length"),
 )
 REPLICA: Final = r"^(.*)[/!][^/!]*$"
-"""Of a file's name what its replica is named by: the directory it stands in."""
+"""Matches the directory of a file, which names its replica."""
 NOTE: Final = "offset IS NULL AND position = 0 AND batch_length = 0"
-"""A row that tells no piece of a file, but something about the log."""
+"""The SQL condition for a row about a whole log, not a piece of a file."""
 _SOUND: Final = "crc_ok AND offset IS NOT NULL"
 
 
-class Rows(Protocol):
-    """Gives the rows of the source `quorate-metadata` with these of its columns; with `where` only
-    those for which that holds (as the source's option of that name)."""
+class SourceRows(Protocol):
+    """Gives rows of the source `quorate-metadata` with these columns; `where` as its option."""
 
     def __call__(self, columns: Sequence[str], where: str = "") -> DataFrame: ...
 
@@ -42,21 +41,20 @@ class SnapshotFile(NamedTuple):
 
 
 @dataclass
-class Survey:
-    """What the headers of all batches tell, without a look into any record."""
+class InputSurvey:
+    """The batch headers of the input, summed up."""
 
-    groups: dict[str, list[Group]] = field(default_factory=dict)
-    """By cluster; none of one that gave snapshots alone."""
+    groups: dict[str, list[EpochGroup]] = field(default_factory=dict)
+    """By cluster; an empty list for a cluster with snapshots only."""
     snapshots: list[SnapshotFile] = field(default_factory=list)
     damaged: int = 0
-    """Pieces that cannot be read."""
+    """The number of pieces that cannot be read."""
     notes: list[tuple[str, str]] = field(default_factory=list)
-    """(cluster, file) where something is said of a whole log, at the beginning of its first file;
-    counted as damaged."""
+    """(cluster, first file) of logs with a problem as a whole; also counted in `damaged`."""
 
 
-def survey(rows: DataFrame) -> Survey:
-    """Look over the input: a row for each replica, epoch and chunk comes to the driver."""
+def survey_input(rows: DataFrame) -> InputSurvey:
+    """Survey the input; the driver gets a row for each replica, epoch and chunk."""
     from pyspark.sql import functions as F
 
     place = F.when(F.col("kind") == "log", F.regexp_extract("file", REPLICA, 1))
@@ -79,33 +77,33 @@ def survey(rows: DataFrame) -> Survey:
         )
         .collect()
     )
-    told = Survey()
+    survey = InputSurvey()
     snapshots: dict[SnapshotFile, list[Any]] = {}
     for row in found:
         if not row.sound:
-            told.damaged += row["count"]
-            told.notes += [] if row.note is None else [(row.cluster_id, row.note)]
+            survey.damaged += row["count"]
+            survey.notes += [] if row.note is None else [(row.cluster_id, row.note)]
         elif row.kind == "log":
             where = (row.replica, row.epoch, row.chunk, row.first, row.last, row.latest)
-            group = Group(*where, row.node)
-            told.groups.setdefault(row.cluster_id, []).append(group)
+            group = EpochGroup(*where, row.node)
+            survey.groups.setdefault(row.cluster_id, []).append(group)
         if row.kind == "snapshot":
             key = (row.cluster_id, row.snapshot_offset, row.snapshot_epoch, row.replica)
             snapshots.setdefault(SnapshotFile(*key), []).append(row)
-    told.snapshots = sorted(key for key, parts in snapshots.items() if _whole(parts))
-    for snapshot in told.snapshots:
-        told.groups.setdefault(snapshot.cluster_id, [])
-    return told
+    survey.snapshots = sorted(key for key, parts in snapshots.items() if _whole(parts))
+    for snapshot in survey.snapshots:
+        survey.groups.setdefault(snapshot.cluster_id, [])
+    return survey
 
 
 def replica_of(file: str) -> str:
-    """The replica that a file belongs to, as it is named in a Group."""
+    """The replica of a file, as EpochGroup names it."""
     found = re.match(REPLICA, file)
     return "" if found is None else found[1]
 
 
 def _whole(parts: Sequence[Any]) -> bool:
-    """Whether a snapshot's offsets begin at 0, have no hole, and end with a control record."""
+    """Whether the offsets of a snapshot begin at 0, have no gap, and end with a control record."""
     if not all(part.sound for part in parts):
         return False
     ordered = sorted(parts, key=lambda part: part.first)

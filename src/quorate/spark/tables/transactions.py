@@ -1,4 +1,4 @@
-"""Metadata transactions (KIP-868): where they are in the log, and what they hold back."""
+"""Metadata transactions (KIP-868): where they are in the log, and when their records take effect."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def transactions(log: DataFrame, after_holes: Mapping[str, Sequence[int]]) -> DataFrame:
-    """Every metadata transaction: where it begins and ends, and the type of its end.
+    """Each metadata transaction: its start and finish offsets, and how and when it ended.
 
-    `finish` is null for one that has not ended, or whose end is in a hole of the log.
+    `finish` is null when it has not ended, or when its end is in a gap of the log.
 
-    after_holes: by cluster the offsets at which its log goes on after a hole
+    after_holes: by cluster, the offsets at which its log continues after a gap
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -33,7 +33,7 @@ def transactions(log: DataFrame, after_holes: Mapping[str, Sequence[int]]) -> Da
 
 
 def _holes_before(after_holes: Mapping[str, Sequence[int]]) -> Column:
-    """How many holes the log has before an offset."""
+    """The number of gaps before an offset, so that no marker pairs with one beyond a gap."""
     from pyspark.sql import functions as F
 
     cases = [
@@ -47,12 +47,17 @@ def _holes_before(after_holes: Mapping[str, Sequence[int]]) -> Column:
 def in_transactions(
     steps: DataFrame, log: DataFrame, holes: Mapping[str, Sequence[int]]
 ) -> DataFrame:
-    """Records of a transaction take effect when it ends; those of an aborted one never."""
+    """The steps with effective offsets: records of a transaction take effect at its end.
+
+    Records of an aborted transaction are left out. Records of the quorum itself (LeaderChange and
+    the like) are never part of a transaction.
+    """
     from pyspark.sql import functions as F
 
     found = transactions(log, holes).withColumnRenamed("cluster_id", "of")
     found = found.where("finish IS NOT NULL")
-    # by chunk, since there may be as many transactions as there is log: too many to broadcast
+    # Join by chunk of offsets: the number of transactions grows with the log, so they cannot be
+    # broadcast, and a join on a range alone would compare each record with each transaction.
     chunks = F.expr(f"explode(sequence({chunk_of('start')}, {chunk_of('finish')}))")
     found = found.withColumn("at_chunk", chunks)
     steps = steps.withColumn("chunk", F.expr(chunk_of("offset")))

@@ -1,4 +1,4 @@
-"""Opening a warehouse: of which format it is, its folders tell."""
+"""Opens a warehouse; its folders show its format."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pyarrow import fs
 
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.files import open_root
-from quorate.spark.tables.store import PLANS, ParquetStore, Store, WarehouseError
+from quorate.spark.tables.store import PLANS, ParquetStore, TableStore, WarehouseError
 
 
 def open_store(
     root: str, table_format: str = "delta", storage_options: Mapping[str, str] | None = None
-) -> Store:
-    """The warehouse at `root`, made by its first run. Raises WarehouseError.
+) -> TableStore:
+    """The warehouse at `root`; its first run creates it. Raises WarehouseError.
 
-    table_format: 'delta' or 'parquet'; an existing warehouse must be of that format.
+    table_format: 'delta' or 'parquet'; an existing warehouse must have that format
     """
     system, base = open_root(root.rstrip("/"))
-    told = posixpath.join(base, "control", "runs", "_delta_log")
+    delta_log = posixpath.join(base, "control", "runs", "_delta_log")
     plans = posixpath.join(base, PLANS)
-    is_delta = system.get_file_info(told).type == fs.FileType.Directory
+    is_delta = system.get_file_info(delta_log).type == fs.FileType.Directory
     has_plans = system.get_file_info(plans).type == fs.FileType.Directory
     existing = "delta" if is_delta else "parquet" if has_plans else table_format
     if existing != table_format:

@@ -1,12 +1,12 @@
-"""What `kafka.request.logger` writes at DEBUG: each request with its body, answer and maker.
+"""Lines of `kafka.request.logger` at DEBUG: each request with body, response and principal.
 
-`Completed request:{...}` of `RequestChannel`, written when the answer was sent. For a forwarded
-request both nodes write one: the broker with the client's connection, the active controller with
-`isForwarded`, the same principal and client id, and the broker's connection.
+Kafka's `RequestChannel` writes `Completed request:{...}` when it has sent the response. Of a
+forwarded request both nodes write one: the broker with the client's connection, the active
+controller with `isForwarded`, the same principal and client id, and the broker's connection.
 
-Each has the clock of the node that wrote it, at its end; `totalTimeMs` before that it began. A
-record has the clock of the active controller, so only its own lines (all of them with
-`isForwarded`) can be held against records without asking how far clocks are apart.
+The time of a line is the end of the request by the clock of its node; it began `totalTimeMs`
+earlier. The time of a metadata record is by the clock of the active controller. So only the active
+controller's own lines (all with `isForwarded`) compare with records without clock skew.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple
 
 from quorate.metadata import settings
 from quorate.spark.decode.facts import ACL_RESOURCES
-from quorate.spark.tables.configs import is_secret_config
 from quorate.spark.tables.kinds import (
     HIDDEN,
     MECHANISMS,
@@ -30,8 +29,9 @@ from quorate.spark.tables.kinds import (
     quota_key,
     word,
 )
+from quorate.spark.tables.secrets import is_secret_config
 from quorate.spark.who.keys import ANY, BODY, key
-from quorate.spark.who.messages import Offer
+from quorate.spark.who.messages import EvidenceKey
 
 PREFIX: Final = "Completed request:"
 _NAME: Final = re.compile(r'"requestApiKeyName":"(\w+)"')
@@ -40,20 +40,20 @@ _TEXT_BYTES: Final = 600
 Json = dict[str, Any]
 
 
-class Requested(NamedTuple):
-    """A completed request that may have changed something."""
+class CompletedRequest(NamedTuple):
+    """A completed request that may have changed metadata."""
 
     request: str
-    """As in the authorizer's lines: `CreateTopics`."""
+    """Its name as the authorizer logs it: `CreateTopics`."""
     principal: str
     host: str | None
-    """Of the client; None for a forwarded one, whose connection is the broker's."""
+    """Of the client; None in the line of a controller, which has the broker's connection."""
     client_id: str | None
     forwarded: bool
     total_ms: int
-    """From its beginning to its end, rounded up, as a time that is cut to the ms needs."""
+    """Duration in ms, rounded up, since the times of lines are truncated to the ms."""
     keys: tuple[str, ...]
-    """The things that it changed: those answered without an error."""
+    """Keys of what it changed: the parts that were answered without an error."""
 
 
 def is_request(message: str) -> bool:
@@ -61,49 +61,52 @@ def is_request(message: str) -> bool:
 
 
 def is_interesting(text: str) -> bool:
-    """Whether the line is of a request that can change metadata; cheap, since most are not."""
+    """Whether the line may be of a request that can change metadata.
+
+    A cheap look at the beginning: nearly all lines are of FETCH and the like.
+    """
     found = _NAME.search(text, 0, 2000)
     return found is None or found[1] in READERS
 
 
-def parse_request(message: str) -> Requested | None:
-    """A completed request; None where it changed nothing that can be told.
+def parse_request(message: str) -> CompletedRequest | None:
+    """A completed request; None for one that cannot change metadata.
 
     Raises ValueError when it is not the JSON that Kafka writes.
     """
     try:
-        told = json.loads(message.removeprefix(PREFIX))
-        header = told["requestHeader"]
+        entry = json.loads(message.removeprefix(PREFIX))
+        header = entry["requestHeader"]
         reader = READERS.get(header["requestApiKeyName"])
         if reader is None:
             return None
         name, read = reader
-        body, answer = told["request"], told["response"]
+        body, answer = entry["request"], entry["response"]
         if not isinstance(answer, dict) or body.get("validateOnly"):
             return None
         keys = () if answer.get("errorCode") else tuple(read(body, answer))
-        forwarded = bool(told.get("isForwarded"))
-        return Requested(
+        forwarded = bool(entry.get("isForwarded"))
+        return CompletedRequest(
             name,
-            told["principal"],
-            None if forwarded else _client(told["connection"]),
+            entry["principal"],
+            None if forwarded else _client(entry["connection"]),
             header.get("clientId"),
             forwarded,
-            math.ceil(told["totalTimeMs"]),
+            math.ceil(entry["totalTimeMs"]),
             tuple(key(name, *words) for words in keys),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a request of Kafka: {error!r}") from None
 
 
-def request_offers(request: Requested) -> Iterator[Offer]:
-    """What a request is evidence for."""
+def request_evidence(request: CompletedRequest) -> Iterator[EvidenceKey]:
+    """The keys for which a request is evidence."""
     for one in request.keys:
-        yield Offer(one, BODY)
+        yield EvidenceKey(one, BODY)
 
 
 def shown(text: str) -> str:
-    """The line as evidence: cut, and without the secrets that some bodies have."""
+    """The line as shown: truncated, and without secrets (SCRAM salts and keys, token HMACs)."""
     return _SECRET.sub(rf'"\1":"{HIDDEN}"', text)[:_TEXT_BYTES]
 
 
@@ -114,7 +117,7 @@ def _client(connection: str) -> str | None:
 
 
 def _ok(answers: list[Json], *names: str) -> set[Any]:
-    """By their names, the answers without an error."""
+    """The values of these fields of each result without an error."""
     return {tuple(one.get(name) for name in names) for one in answers if not one["errorCode"]}
 
 
@@ -137,7 +140,7 @@ def _create_partitions(_body: Json, answer: Json) -> Keys:
 
 
 def _shown_value(resource_type: int, name: str, value: Any) -> Any:
-    """A config's value; ANY where the line or the tables do not have it."""
+    """A config's value; ANY for a secret one, which the line or the tables hide."""
     secret = value is not None and is_secret_config(resource_type, name)
     return ANY if secret or value == HIDDEN else value
 
@@ -149,12 +152,12 @@ def _incremental_alter_configs(body: Json, answer: Json) -> Keys:
         for one in resource["configs"] if about in good else ():
             operation = one.get("configOperation", 0)
             value = (one["value"], None, ANY, ANY)[operation]
-            told = _shown_value(about[0], one["name"], value)
-            yield "config", config_type(about[0]), about[1], one["name"], told
+            shown = _shown_value(about[0], one["name"], value)
+            yield "config", config_type(about[0]), about[1], one["name"], shown
 
 
 def _alter_configs(body: Json, answer: Json) -> Keys:
-    """Whatever it does not set it deletes."""
+    """AlterConfigs deletes every config that it does not set."""
     good = _ok(answer["responses"], "resourceType", "resourceName")
     for resource in body["resources"]:
         about = resource["resourceType"], resource["resourceName"]
@@ -245,6 +248,10 @@ def _unregister_broker(body: Json, _answer: Json) -> Keys:
     yield "broker", body["brokerId"]
 
 
+def _unregister_controller(body: Json, _answer: Json) -> Keys:
+    yield "controller", body["controllerId"]
+
+
 def _voter(body: Json, _answer: Json) -> Keys:
     yield "voter", body["voterId"]
 
@@ -271,10 +278,12 @@ READERS: Final[dict[str, tuple[str, Callable[[Json, Json], Keys]]]] = {
     "ALTER_PARTITION_REASSIGNMENTS": ("AlterPartitionReassignments", _reassign),
     "ELECT_LEADERS": ("ElectLeaders", _elect_leaders),
     "UNREGISTER_BROKER": ("UnregisterBroker", _unregister_broker),
+    "UNREGISTER_CONTROLLER": ("UnregisterController", _unregister_controller),
     "ADD_RAFT_VOTER": ("AddRaftVoter", _voter),
     "REMOVE_RAFT_VOTER": ("RemoveRaftVoter", _voter),
     "CREATE_DELEGATION_TOKEN": ("CreateDelegationToken", _token),
     "RENEW_DELEGATION_TOKEN": ("RenewDelegationToken", _token_expiry),
     "EXPIRE_DELEGATION_TOKEN": ("ExpireDelegationToken", _token_expiry),
 }
-"""By the name in the request log; a request that may change metadata, and what it changed."""
+"""By the name in the request log: the requests that change metadata, their names in the authorizer's
+log, and a reader of what they changed."""

@@ -1,8 +1,8 @@
-"""What can cause an event, and which evidence would tell who did.
+"""What can cause an event, and which evidence shows who did.
 
-Kafka's controller writes a record because a client asked, because a broker asked (heartbeat,
-AlterPartition, ...), or by itself. For most events the record tells which; where it does not, the
-evidence decides, and `otherwise` says what is left when there is none.
+Kafka's controller writes a record because of a client's request, of a broker's request (heartbeat,
+AlterPartition, ...), or by itself. Most records show which. Where one does not, the evidence
+decides, and `Cause.otherwise` holds when there is none.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from quorate.spark.who.keys import (
     ELECTIONS,
     MENTION,
     NAMED,
+    REPORTED,
     THE_CLUSTER,
-    TOLD,
     fence_key,
     key,
 )
-from quorate.spark.who.messages import Offer
+from quorate.spark.who.messages import EvidenceKey
 
 REQUEST: Final = "request"
 BROKER: Final = "broker"
@@ -33,110 +33,110 @@ CONTROLLER: Final = "controller"
 BOOTSTRAP: Final = "bootstrap"
 UNKNOWN: Final = "unknown"
 CAUSES: Final = {
-    REQUEST: "somebody asked for it",
-    BROKER: "a broker asked for it, as part of its work",
-    CONTROLLER: "the controllers did it by themselves",
-    BOOTSTRAP: "it was given when the cluster was formatted",
-    UNKNOWN: "a request, or a node by itself: nothing tells which",
+    REQUEST: "a client's request",
+    BROKER: "a broker's request, as part of its work",
+    CONTROLLER: "the controllers by themselves",
+    BOOTSTRAP: "set when the cluster was formatted",
+    UNKNOWN: "a request, or a node by itself: nothing shows which",
 }
-"""What the column `cause` says."""
+"""The values of the column `caused_by`."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Context:
-    """What happened with an event in the same record or batch."""
+class ChangeContext:
+    """What else happened in the same record or batch as an event."""
 
     bootstrap: bool = False
-    """The first metadata.version was set with it."""
+    """The batch sets the first metadata.version."""
     topic_created: bool = False
     topic_deleted: bool = False
     reassigned: bool = False
     """The same record changed the replicas."""
     upgraded: bool = False
-    """kraft.version was set in the same batch."""
+    """The same batch sets kraft.version."""
     node_events: Sequence[str] = ()
-    """What befell brokers in the same batch: `broker 12 fenced`."""
+    """Events of brokers in the same batch, as `broker 12 fenced`."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Where an event comes from, as far as it tells by itself."""
+    """What caused an event, as far as its record shows it."""
 
     cause: str
-    wants: tuple[Offer, ...] = ()
-    """The evidence to look for; of class `request` and UNKNOWN."""
+    wants: tuple[EvidenceKey, ...] = ()
+    """The keys of evidence to look for."""
     reason: str = ""
     otherwise: str = REQUEST
     """The cause when no evidence of a request is found."""
     who: str | None = None
-    """A name that the record itself has."""
-    told: str = ""
-    """The reason where a line of the controller tells it."""
+    """The principal, where the record itself names it."""
+    reported: str = ""
+    """The reason where a line of the controller confirms it; empty: `reason`."""
     sure: bool = True
-    """Of a node's cause: whether the record tells it without a line of the controller."""
+    """Of a cause other than a request: whether the record proves it without a controller's line."""
 
 
-def cause_of(event: Row, facts: Facts, context: Context) -> Cause:
+def cause_of(event: Row, facts: ChangeFacts, context: ChangeContext) -> Cause:
     """The cause of an event of `changes`.
 
-    event: its columns; facts: `before` and `after`, parsed
+    event: the columns of its row; facts: `before` and `after`, parsed
     """
     if context.bootstrap:
         return Cause(BOOTSTRAP, reason="written with the first metadata.version, by the formatter")
     rule = _RULES.get(str(event["event"]))
     if rule is None:
-        return Cause(UNKNOWN, reason="an event that is not known here", otherwise=UNKNOWN)
+        return Cause(UNKNOWN, reason="an unknown event", otherwise=UNKNOWN)
     return rule(event, facts, context)
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The facts before and after."""
+class ChangeFacts:
+    """The columns `before` and `after` of an event, parsed from JSON."""
 
     before: Row
     after: Row
 
 
-def _asked(*wants: Offer) -> Cause:
+def _by_request(*wants: EvidenceKey) -> Cause:
     return Cause(REQUEST, wants)
 
 
-def _on_topic(request: str, name: str) -> tuple[Offer, ...]:
+def _on_topic(request: str, name: str) -> tuple[EvidenceKey, ...]:
     return (
-        Offer(key(request, "topic", name), BODY),
-        Offer(key(request, "Topic", name), NAMED),
-        Offer(key(request, *THE_CLUSTER), CLUSTER),
+        EvidenceKey(key(request, "topic", name), BODY),
+        EvidenceKey(key(request, "Topic", name), NAMED),
+        EvidenceKey(key(request, *THE_CLUSTER), CLUSTER),
     )
 
 
-def _on_cluster(request: str, *words: object) -> tuple[Offer, ...]:
-    body = (Offer(key(request, *words), BODY),) if words else ()
-    return (*body, Offer(key(request, *THE_CLUSTER), NAMED))
+def _on_cluster(request: str, *words: object) -> tuple[EvidenceKey, ...]:
+    body = (EvidenceKey(key(request, *words), BODY),) if words else ()
+    return (*body, EvidenceKey(key(request, *THE_CLUSTER), NAMED))
 
 
-def _topic_created(event: Row, _facts: Facts, _context: Context) -> Cause:
+def _topic_created(event: Row, _facts: ChangeFacts, _context: ChangeContext) -> Cause:
     name = event["topic_name"]
-    return _asked(
+    return _by_request(
         *_on_topic("CreateTopics", name),
-        Offer(key("CreateTopics", "Topic", name), MENTION),
+        EvidenceKey(key("CreateTopics", "Topic", name), MENTION),
         *_on_topic("Metadata", name)[1:],
         *_on_topic("StreamsGroupHeartbeat", name)[1:],
     )
 
 
-def _topic_deleted(event: Row, _facts: Facts, _context: Context) -> Cause:
-    return _asked(*_on_topic("DeleteTopics", event["topic_name"]))
+def _topic_deleted(event: Row, _facts: ChangeFacts, _context: ChangeContext) -> Cause:
+    return _by_request(*_on_topic("DeleteTopics", event["topic_name"]))
 
 
-def _partition_created(event: Row, facts: Facts, context: Context) -> Cause:
+def _partition_created(event: Row, facts: ChangeFacts, context: ChangeContext) -> Cause:
     if context.topic_created:
         return _topic_created(event, facts, context)
-    return _asked(*_on_topic("CreatePartitions", event["topic_name"])[:2])
+    return _by_request(*_on_topic("CreatePartitions", event["topic_name"])[:2])
 
 
-def _config(event: Row, facts: Facts, context: Context) -> Cause:
+def _config(event: Row, facts: ChangeFacts, context: ChangeContext) -> Cause:
     kind, name = event["resource_type"], event["resource_name"]
     if kind == "topic" and context.topic_created:
         return _topic_created(event, facts, context)
@@ -144,30 +144,34 @@ def _config(event: Row, facts: Facts, context: Context) -> Cause:
         return _topic_deleted(event, facts, context)
     value = facts.after.get("value")
     about = (CONFIG_TYPES[kind], name) if kind in CONFIG_TYPES else THE_CLUSTER
-    told = [("config", kind, name, event["name"], one) for one in (value, ANY)]
+    keys = [("config", kind, name, event["name"], one) for one in (value, ANY)]
     wants = [
-        Offer(key(request, *words), BODY)
+        EvidenceKey(key(request, *words), BODY)
         for request in ("IncrementalAlterConfigs", "AlterConfigs")
-        for words in told
+        for words in keys
     ]
     if value is None:
-        wants.append(Offer(key("AlterConfigs", "config", kind, name, ANY, None), BODY))
-    wants += [Offer(key(one, *about), NAMED) for one in ("IncrementalAlterConfigs", "AlterConfigs")]
-    return _asked(*wants)
+        wants.append(EvidenceKey(key("AlterConfigs", "config", kind, name, ANY, None), BODY))
+    wants += [
+        EvidenceKey(key(one, *about), NAMED) for one in ("IncrementalAlterConfigs", "AlterConfigs")
+    ]
+    return _by_request(*wants)
 
 
-def _quota(event: Row, facts: Facts, _context: Context) -> Cause:
+def _quota(event: Row, facts: ChangeFacts, _context: ChangeContext) -> Cause:
     value = facts.after.get("value")
-    number = None if value is None else float(value)  # a text where JSON has no number for it
+    number = (
+        None if value is None else float(value)
+    )  # a string where JSON has no such number (Infinity, NaN)
     words = ("quota", event["resource_name"], event["name"], number)
-    return _asked(*_on_cluster("AlterClientQuotas", *words))
+    return _by_request(*_on_cluster("AlterClientQuotas", *words))
 
 
-def _acl(event: Row, facts: Facts, _context: Context) -> Cause:
+def _acl(event: Row, facts: ChangeFacts, _context: ChangeContext) -> Cause:
     acl = facts.after or facts.before
     words = [acl.get(name) for name in _ACL_FACTS]
     request = "CreateAcls" if facts.after else "DeleteAcls"
-    return _asked(*_on_cluster(request, "acl", *words))
+    return _by_request(*_on_cluster(request, "acl", *words))
 
 
 _ACL_FACTS: Final = (
@@ -176,24 +180,24 @@ _ACL_FACTS: Final = (
 )
 
 
-def _scram(event: Row, facts: Facts, _context: Context) -> Cause:
+def _scram(event: Row, facts: ChangeFacts, _context: ChangeContext) -> Cause:
     words = ("scram", event["principal"], event["name"], facts.after.get("iterations"))
-    return _asked(*_on_cluster("AlterUserScramCredentials", *words))
+    return _by_request(*_on_cluster("AlterUserScramCredentials", *words))
 
 
-def _feature(event: Row, facts: Facts, _context: Context) -> Cause:
+def _feature(event: Row, facts: ChangeFacts, _context: ChangeContext) -> Cause:
     if event["name"] == "kraft.version" and event["offset"] < _FIRST_OFFSETS:
         return Cause(BOOTSTRAP, reason="the first kraft.version comes with the first voters")
     level = facts.after.get("level")
-    return _asked(*_on_cluster("UpdateFeatures", "feature", event["name"], level))
+    return _by_request(*_on_cluster("UpdateFeatures", "feature", event["name"], level))
 
 
-def _token(event: Row, facts: Facts, _context: Context) -> Cause:
+def _token(event: Row, facts: ChangeFacts, _context: ChangeContext) -> Cause:
     if not facts.after:
         return Cause(
             UNKNOWN,
-            (Offer(key("ExpireDelegationToken"), MENTION),),
-            "it had expired, or its owner or a renewer ended it; no log names the token that ends",
+            (EvidenceKey(key("ExpireDelegationToken"), MENTION),),
+            "it expired, or its owner or a renewer expired it; no log names the token",
             UNKNOWN,
         )
     if not facts.before:
@@ -201,21 +205,21 @@ def _token(event: Row, facts: Facts, _context: Context) -> Cause:
         return Cause(
             REQUEST,
             _on_cluster("CreateDelegationToken", "token", event["name"])[:1],
-            "the record of the token names who asked for it",
+            "the record of the token names its requester",
             who=str(requester),
         )
     expiry = facts.after.get("expiration_timestamp")
     requests = ("RenewDelegationToken", "ExpireDelegationToken")
-    return _asked(*(Offer(key(one, "token expiry", expiry), BODY) for one in requests))
+    return _by_request(*(EvidenceKey(key(one, "token expiry", expiry), BODY) for one in requests))
 
 
-def _reassignment(event: Row, _facts: Facts, _context: Context) -> Cause:
+def _reassignment(event: Row, _facts: ChangeFacts, _context: ChangeContext) -> Cause:
     words = ("partition", event["topic_name"], event["partition"])
-    return _asked(*_on_cluster("AlterPartitionReassignments", *words))
+    return _by_request(*_on_cluster("AlterPartitionReassignments", *words))
 
 
-def _reassignment_end(event: Row, facts: Facts, context: Context) -> Cause:
-    """New replicas have caught up, or somebody called it off."""
+def _reassignment_end(event: Row, facts: ChangeFacts, context: ChangeContext) -> Cause:
+    """A reassignment ends when the new replicas have caught up, or when a request cancels it."""
     found = _reassignment(event, facts, context)
     started = set(facts.before.get("adding_replicas") or ())
     if started and not started & set(facts.after.get("replicas") or ()):
@@ -225,24 +229,24 @@ def _reassignment_end(event: Row, facts: Facts, context: Context) -> Cause:
     return found
 
 
-def _leader(event: Row, facts: Facts, context: Context) -> Cause:
+def _leader(event: Row, facts: ChangeFacts, context: ChangeContext) -> Cause:
     if context.reassigned:
         return _reassignment(event, facts, context)
-    if befell := _befell(facts, context):
-        return Cause(CONTROLLER, _ELECTED, f"with it: {befell}")
+    if node_event := _node_event_of(facts, context):
+        return Cause(CONTROLLER, _ELECTED, f"in the same batch: {node_event}")
     why = event["cause"] or "unclean election"
     if why in _WHY_CONTROLLER:
-        return Cause(CONTROLLER, _ELECTED, f"{why}: the controller elects without being asked")
+        return Cause(CONTROLLER, _ELECTED, f"{why}: the controller elects without a request")
     words = ("partition", event["topic_name"], event["partition"])
     return Cause(
         UNKNOWN,
         (*_on_cluster("ElectLeaders", *words), *_ELECTED),
-        f"{why}: an ElectLeaders request, or the controller's own balance of leaders",
+        f"{why}: an ElectLeaders request, or the controller's own leader rebalancing",
         UNKNOWN,
     )
 
 
-_ELECTED: Final = (Offer(ELECTIONS, TOLD),)
+_ELECTED: Final = (EvidenceKey(ELECTIONS, REPORTED),)
 _WHY_CONTROLLER: Final = frozenset(
     {
         *("no replica in sync is online", "a replica in sync came back", "leader left the ISR"),
@@ -251,18 +255,18 @@ _WHY_CONTROLLER: Final = frozenset(
 )
 
 
-def _isr(event: Row, facts: Facts, context: Context) -> Cause:
+def _isr(event: Row, facts: ChangeFacts, context: ChangeContext) -> Cause:
     if context.reassigned:
         return _reassignment(event, facts, context)
-    if befell := _befell(facts, context):
-        return Cause(CONTROLLER, _ELECTED, f"with it: {befell}")
+    if node_event := _node_event_of(facts, context):
+        return Cause(CONTROLLER, _ELECTED, f"in the same batch: {node_event}")
     return Cause(BROKER, reason="AlterPartition of the partition's leader")
 
 
-def _befell(facts: Facts, context: Context) -> str | None:
-    """What befell a broker that the change of a partition is about.
+def _node_event_of(facts: ChangeFacts, context: ChangeContext) -> str | None:
+    """The event of a broker that this change of a partition involves.
 
-    A batch may hold records of several operations, so another broker's fate explains nothing.
+    A batch may hold records of several operations, so events of other brokers explain nothing.
     """
     about: set[int] = {facts.before.get("leader", -1), facts.after.get("leader", -1)}
     for name in ("isr", "elr", "last_known_elr"):
@@ -270,51 +274,58 @@ def _befell(facts: Facts, context: Context) -> str | None:
     return next((text for text in context.node_events if int(text.split()[1]) in about), None)
 
 
-def _recovery(event: Row, facts: Facts, context: Context) -> Cause:
-    """An unclean election begins it, AlterPartition of the new leader ends it."""
+def _recovery(event: Row, facts: ChangeFacts, context: ChangeContext) -> Cause:
+    """An unclean election begins a recovery, AlterPartition of the new leader ends it."""
     if facts.after.get("leader_recovery_state") != RECOVERING:
         return Cause(BROKER, reason="AlterPartition of the partition's leader: it has recovered")
     if context.node_events:
-        return Cause(CONTROLLER, _ELECTED, f"with it: {context.node_events[0]}")
+        return Cause(CONTROLLER, _ELECTED, f"in the same batch: {context.node_events[0]}")
     return _leader(event, facts, context)
 
 
-def _fenced(event: Row, _facts: Facts, _context: Context) -> Cause:
+def _fenced(event: Row, _facts: ChangeFacts, _context: ChangeContext) -> Cause:
     return Cause(
         CONTROLLER,
-        (Offer(fence_key(event["node_id"]), TOLD),),
-        "no heartbeat came in time, or the broker was done with its controlled shutdown",
-        told="no heartbeat came in time",
+        (EvidenceKey(fence_key(event["node_id"]), REPORTED),),
+        "no heartbeat arrived in time, or the broker finished its controlled shutdown",
+        reported="no heartbeat arrived in time",
         sure=False,
     )
 
 
-def _voter(event: Row, facts: Facts, context: Context) -> Cause:
+def _voter(event: Row, facts: ChangeFacts, context: ChangeContext) -> Cause:
     if event["event"] == "voter updated":
         return Cause(CONTROLLER, reason="UpdateRaftVoter of the controller itself")
     if event["event"] == "voter added" and event["offset"] < _FIRST_OFFSETS:
-        return Cause(BOOTSTRAP, reason="one of the first voters, given when it was formatted")
+        return Cause(
+            BOOTSTRAP, reason="one of the first voters, set when the cluster was formatted"
+        )
     if event["event"] == "voter added" and context.upgraded:
-        return _asked(*_on_cluster("UpdateFeatures", "feature", "kraft.version", _DYNAMIC))
+        return _by_request(*_on_cluster("UpdateFeatures", "feature", "kraft.version", _DYNAMIC))
     request = "AddRaftVoter" if facts.after else "RemoveRaftVoter"
-    return _asked(*_on_cluster(request, "voter", event["node_id"]))
+    return _by_request(*_on_cluster(request, "voter", event["node_id"]))
 
 
 _DYNAMIC: Final = 1
-"""The kraft.version whose first record brings the voters of a static quorum with it (KIP-853)."""
+"""The kraft.version whose record is followed by the voters of a static quorum (KIP-853)."""
 _FIRST_OFFSETS: Final = 3
-"""LeaderChange, KRaftVersion and KRaftVoters: what the first leader writes of its checkpoint."""
+"""Offsets of LeaderChange, KRaftVersion and KRaftVoters, which the first leader writes from its
+bootstrap checkpoint."""
 
 
-def _unregistered(event: Row, _facts: Facts, _context: Context) -> Cause:
-    return _asked(*_on_cluster("UnregisterBroker", "broker", event["node_id"]))
+def _unregistered(event: Row, _facts: ChangeFacts, _context: ChangeContext) -> Cause:
+    return _by_request(*_on_cluster("UnregisterBroker", "broker", event["node_id"]))
 
 
-def _of(cause: str, reason: str) -> Callable[[Row, Facts, Context], Cause]:
+def _controller_removed(event: Row, _facts: ChangeFacts, _context: ChangeContext) -> Cause:
+    return _by_request(*_on_cluster("UnregisterController", "controller", event["node_id"]))
+
+
+def _of(cause: str, reason: str) -> Callable[[Row, ChangeFacts, ChangeContext], Cause]:
     return lambda event, facts, context: Cause(cause, reason=reason)
 
 
-_RULES: Final[dict[str, Callable[[Row, Facts, Context], Cause]]] = {
+_RULES: Final[dict[str, Callable[[Row, ChangeFacts, ChangeContext], Cause]]] = {
     "topic created": _topic_created,
     "topic deleted": _topic_deleted,
     "partition created": _partition_created,
@@ -345,10 +356,12 @@ _RULES: Final[dict[str, Callable[[Row, Facts, Context], Cause]]] = {
     "broker unregistered": _unregistered,
     "broker fenced": _fenced,
     "broker unfenced": _of(BROKER, "BrokerHeartbeat of the broker itself: it has caught up"),
-    "broker shutting down": _of(BROKER, "BrokerHeartbeat of the broker itself: it wants to stop"),
+    "broker shutting down": _of(
+        BROKER, "BrokerHeartbeat of the broker itself: it requests a controlled shutdown"
+    ),
     "broker directories changed": _of(BROKER, "BrokerHeartbeat of the broker itself"),
     "controller registered": _of(CONTROLLER, "ControllerRegistration of the controller itself"),
-    "controller removed": _of(CONTROLLER, "no request does this"),
+    "controller removed": _controller_removed,
     "controller elected": _of(CONTROLLER, "an election of the quorum"),
     "controller lost": _of(CONTROLLER, "an election of the quorum"),
     "voter added": _voter,
@@ -358,4 +371,4 @@ _RULES: Final[dict[str, Callable[[Row, Facts, Context], Cause]]] = {
     "producer ids removed": _of(CONTROLLER, "no request does this"),
 }
 EVENTS: Final = frozenset(_RULES)
-"""The events of `changes` whose causes are known."""
+"""The events of `changes` for which there is a rule."""

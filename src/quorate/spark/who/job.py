@@ -1,4 +1,4 @@
-"""The job: changes of a cluster, the logs of its nodes, and who did what."""
+"""The job: joins the changes of a cluster with the logs of its nodes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,18 @@ from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.files import DataFile, TableWriter, file_name, safe_name
 from quorate.spark.tables.layout import WHO
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.store import NoWarehouse, Plan, Store
+from quorate.spark.tables.store import NoWarehouseError, RunPlan, TableStore
 from quorate.spark.tables.warehouse import open_store
 from quorate.spark.who.join import clock_shift, who_did
 from quorate.spark.who.layout import layout
-from quorate.spark.who.logs import FileTold, Reading, Source, collect_told, find_logs, read_logs
+from quorate.spark.who.logs import (
+    LogFileStats,
+    LogSource,
+    Reading,
+    collect_file_stats,
+    find_logs,
+    read_logs,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,10 +35,10 @@ if TYPE_CHECKING:
 JOB: Final = "who"
 TABLE: Final = "who"
 MOST_NAMES: Final = 20
-"""Principals that a summary counts, those with the most changes."""
+"""Principals in a summary: those with the most changes."""
 
 
-class NoSuchCluster(QuorateError):
+class UnknownClusterError(QuorateError):
     """The warehouse does not have this cluster, or has several and none was named."""
 
     exit_code = 2
@@ -39,7 +46,7 @@ class NoSuchCluster(QuorateError):
 
 @dataclass(frozen=True)
 class LogPaths:
-    """Paths of logs (files, patterns, directories, URIs), by what they should hold."""
+    """Paths of logs (files, patterns, directories, URIs), by the kind of log."""
 
     authorizer: Sequence[str] = ()
     request: Sequence[str] = ()
@@ -51,16 +58,16 @@ class LogPaths:
 
 
 @dataclass
-class Answer:
-    """Who did what. `rows` has the columns of `tables.layout.WHO`; close it in the end."""
+class WhoAnswer:
+    """Who made each change. `rows` has the columns of `tables.layout.WHO`; call `close` at the end."""
 
     cluster_id: str
     rows: DataFrame
-    files: list[FileTold]
+    files: list[LogFileStats]
     shift_ms: int | None
-    """By how much controllers' logs are ahead of the records' time; None when nothing tells."""
+    """How many ms controllers' logs are ahead of the records' time; None when unknown."""
     notes: list[str] = field(default_factory=list)
-    """What the reader should know before trusting the answer."""
+    """Warnings about the logs that were given."""
     kept: list[DataFrame] = field(default_factory=list)
 
     @property
@@ -69,7 +76,7 @@ class Answer:
         return sum(one.unread for one in self.files)
 
     def summary(self) -> dict[str, Any]:
-        """Counts by cause and confidence, by principal, and what the files held."""
+        """Counts by cause, confidence and principal, and the statistics of the files."""
         from pyspark.sql import functions as f
 
         found = self.rows.groupBy("caused_by", "confidence").count().collect()
@@ -89,27 +96,28 @@ class Answer:
         }
 
     def close(self) -> None:
-        """Free what Spark keeps for it."""
+        """Release the data that Spark has cached."""
         for one in self.kept:
             one.unpersist()
 
 
 def who(
     spark: SparkSession,
-    store: Store,
+    store: TableStore,
     logs: LogPaths,
     *,
     cluster_id: str | None = None,
     reading: Reading | None = None,
-    tell: Callable[[str], None] = lambda text: None,
-) -> Answer:
+    notify: Callable[[str], None] = lambda text: None,
+) -> WhoAnswer:
     """Join the changes of a cluster with the logs of its nodes.
 
-    cluster_id: may be left out where the warehouse has one cluster
+    cluster_id: required where the warehouse has several clusters
     reading: the layout and time zone of the logs, and how far lines may be from changes
+    notify: receives progress messages
 
-    Raises SourceError for logs that are missing, no text or of another layout, LayoutError,
-    NoSuchCluster, and NoWarehouse where nothing was taken in yet.
+    Raises SourceError for logs that are missing, binary or of another layout, LayoutError,
+    UnknownClusterError, and NoWarehouseError where nothing was ingested yet.
     """
     from pyspark import StorageLevel
 
@@ -117,24 +125,25 @@ def who(
     layout(how.pattern, how.zone)
     cluster = _cluster(store, cluster_id)
     sources = find_logs(logs.by_kind())
-    tell("reading the logs")
+    notify("reading the logs")
     lines = read_logs(spark, sources, how).persist(StorageLevel.DISK_ONLY)
-    files = collect_told(lines)
+    files = collect_file_stats(lines)
     _check(files, how)
-    tell("joining them with the changes")
+    notify("joining them with the changes")
     changes = _changes(spark, store, cluster)
     rows = who_did(changes, lines, how).persist(StorageLevel.DISK_ONLY)
-    answer = Answer(cluster, rows, files, clock_shift(changes, lines), kept=[lines, rows])
+    answer = WhoAnswer(cluster, rows, files, clock_shift(changes, lines), kept=[lines, rows])
     answer.notes += _notes(answer, changes, how, sources)
     return answer
 
 
-def keep(spark: SparkSession, store: Store, answer: Answer) -> int:
-    """Write the answer into the warehouse as table `who`, in place of an older one; its rows.
+def keep(spark: SparkSession, store: TableStore, answer: WhoAnswer) -> int:
+    """Write the answer into the table `who` of the warehouse, and return the number of rows.
 
-    Raises ConcurrentRun when another job has changed the warehouse meanwhile.
+    It replaces an older answer for the cluster. Raises ConcurrentRunError when another job has
+    changed the warehouse in the meantime.
     """
-    plan = Plan(store.next_run(), JOB)
+    plan = RunPlan(store.next_run(), JOB)
     folder = safe_name(answer.cluster_id)
     old = (file.path for file in store.files(TABLE))
     plan.remove(TABLE, [path for path in old if path.startswith(f"{folder}/")])
@@ -145,8 +154,8 @@ def keep(spark: SparkSession, store: Store, answer: Answer) -> int:
         for batch in batches:
             writer.add_table(pa.Table.from_batches([batch]).select(WHO.names).cast(WHO))
         file = writer.close()
-        told = [] if file is None else [json.dumps(file.to_json())]
-        yield pa.record_batch([pa.array(told, pa.string())], ["file"])
+        written = [] if file is None else [json.dumps(file.to_json())]
+        yield pa.record_batch([pa.array(written, pa.string())], ["file"])
 
     for row in answer.rows.mapInArrow(write, "file string").collect():
         plan.add(DataFile(**json.loads(row.file)))
@@ -156,27 +165,29 @@ def keep(spark: SparkSession, store: Store, answer: Answer) -> int:
     return rows
 
 
-def open_warehouse(root: str, table_format: str) -> Store:
-    """The warehouse with whatever an earlier job left behind finished. Raises WarehouseError."""
+def open_warehouse(root: str, table_format: str) -> TableStore:
+    """Open a warehouse, and finish what an interrupted job left. Raises WarehouseError."""
     store = open_store(root, table_format)
     store.recover()
     return store
 
 
-def _cluster(store: Store, wanted: str | None) -> str:
+def _cluster(store: TableStore, wanted: str | None) -> str:
     known = sorted(load_progress(store))
     if not known:
-        raise NoWarehouse(store.root)
+        raise NoWarehouseError(store.root)
     if wanted is not None and wanted not in known:
-        raise NoSuchCluster(f"cluster {wanted} is not in the warehouse: it has {', '.join(known)}")
+        raise UnknownClusterError(
+            f"cluster {wanted} is not in the warehouse: it has {', '.join(known)}"
+        )
     if wanted is None and len(known) > 1:
-        raise NoSuchCluster(
-            f"--cluster is needed, for whose nodes wrote the logs? {', '.join(known)}"
+        raise UnknownClusterError(
+            f"the warehouse has several clusters: name one with --cluster: {', '.join(known)}"
         )
     return wanted or known[0]
 
 
-def _changes(spark: SparkSession, store: Store, cluster: str) -> DataFrame:
+def _changes(spark: SparkSession, store: TableStore, cluster: str) -> DataFrame:
     def may_have(file: Any) -> bool:
         low, high = file.low.get("cluster_id"), file.high.get("cluster_id")
         return low is None or high is None or low <= cluster <= high
@@ -185,15 +196,15 @@ def _changes(spark: SparkSession, store: Store, cluster: str) -> DataFrame:
     return found.where(found.cluster_id == cluster)
 
 
-def _check(files: Sequence[FileTold], how: Reading) -> None:
-    """Refuse files that are no logs of this layout. Raises SourceError."""
+def _check(files: Sequence[LogFileStats], how: Reading) -> None:
+    """Refuse files without any readable line. Raises SourceError."""
     for one in files:
         if one.binary:
-            raise SourceError(f"{one.path}: this is no text; give the log files of the nodes")
+            raise SourceError(f"{one.path}: this is a binary file; give the log files of the nodes")
         if one.unread and not one.records:
             position, text = one.first_unread[0]
             known = layout(how.pattern, how.zone).begin.match(text) is not None
-            wanted = f"of the {one.kind}'s" if known else f"of the layout {how.pattern}"
+            wanted = f"a line of the {one.kind}" if known else f"of the layout {how.pattern}"
             wanted = "UTF-8" if one.not_utf8 == one.unread else wanted
             raise SourceError(
                 f"{one.path}: none of its {one.unread} lines is {wanted}; the first, at byte "
@@ -202,7 +213,7 @@ def _check(files: Sequence[FileTold], how: Reading) -> None:
 
 
 def _notes(
-    answer: Answer, changes: DataFrame, how: Reading, sources: Sequence[Source]
+    answer: WhoAnswer, changes: DataFrame, how: Reading, sources: Sequence[LogSource]
 ) -> list[str]:
     found = []
     shift = answer.shift_ms
@@ -210,7 +221,7 @@ def _notes(
         found.append(
             f"the controllers' logs are {abs(shift) / 1000:.1f} s "
             f"{'ahead of' if shift > 0 else 'behind'} the records (time zone {how.zone}, skew "
-            f"{how.skew_ms / 1000:g} s): nothing will fit unless --tz or --skew say so"
+            f"{how.skew_ms / 1000:g} s): no line can match; correct --tz or --skew"
         )
     first, last = _span(answer.files)
     row = changes.selectExpr("unix_millis(min(time)) AS a", "unix_millis(max(time)) AS b").first()
@@ -218,24 +229,24 @@ def _notes(
         reach = how.window_ms + how.skew_ms
         if last + reach < row.a or first - reach > row.b:
             found.append(
-                f"no log is of the time of the changes: logs {_at(first)} to {_at(last)}, changes "
+                f"the logs do not cover the time of the changes: logs {_at(first)} to {_at(last)}, changes "
                 f"{_at(row.a)} to {_at(row.b)}; are --tz and --cluster right?"
             )
     kinds = {source.kind for source in sources}
     if "request" in kinds and not any(one.requests for one in answer.files):
         found.append(
-            "the request logs have no completed request: they are logged only at DEBUG of "
+            "the request logs have no completed request: Kafka logs them only at DEBUG of "
             "kafka.request.logger"
         )
     if "authorizer" in kinds and not any(one.allowed for one in answer.files):
         found.append(
-            "the authorizer's logs have no allowed request: they are logged only at DEBUG of "
+            "the authorizer's logs have no allowed request: Kafka logs them only at DEBUG of "
             "kafka.authorizer.logger (denied ones at INFO)"
         )
     return found
 
 
-def _span(files: Sequence[FileTold]) -> tuple[int | None, int | None]:
+def _span(files: Sequence[LogFileStats]) -> tuple[int | None, int | None]:
     firsts = [one.first_ms for one in files if one.first_ms is not None]
     lasts = [one.last_ms for one in files if one.last_ms is not None]
     return min(firsts, default=None), max(lasts, default=None)

@@ -1,8 +1,11 @@
-"""Changes and evidence put together by what they are about, and when.
+"""Changes joined with evidence, by key and time.
 
-A line is good for an interval of time, a change happened at one. Intervals are put into buckets of
-the length of a window, so that Spark joins by equality and no task sees more than a bucket of a
-key.
+1. `with_context` adds to each change what happened in the same record or batch.
+2. `_wants` gives the keys of evidence that each change looks for.
+3. `_candidates` joins them with the log lines. A line covers an interval of time, a change has an
+   instant. Each interval goes into buckets as long as a window, so Spark joins by equality, and no
+   task sees more than one bucket of a key.
+4. `_attributions` names a principal for each change, or none.
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ import pyarrow as pa
 
 from quorate.spark.tables.layout import CHANGES, WHO
 from quorate.spark.tables.read import spark_schema
-from quorate.spark.who.causes import Cause, Context, Facts, cause_of
-from quorate.spark.who.judge import Candidate, Verdict, Witness, judge
-from quorate.spark.who.keys import BODY, CLUSTER, NAMED, TOLD, clock_key
+from quorate.spark.who.attribution import Attribution, EvidenceLine, PrincipalEvidence, attribute
+from quorate.spark.who.causes import Cause, ChangeContext, ChangeFacts, cause_of
+from quorate.spark.who.keys import BODY, CLUSTER, NAMED, REPORTED, clock_key
 from quorate.spark.who.logs import Reading
 
 if TYPE_CHECKING:
@@ -27,10 +30,10 @@ STRENGTHS: Final = {
     BODY: "body of the request",
     NAMED: "allowed",
     CLUSTER: "allowed on the cluster",
-    TOLD: "told by the controller",
+    REPORTED: "reported by the controller",
 }
 MOST_CANDIDATES: Final = 50
-"""Principals that are kept of an ambiguous change."""
+"""Principals that are kept for an ambiguous change."""
 
 _CONTEXT: Final = (
     "bootstrap",
@@ -57,12 +60,12 @@ _WANTS: Final = pa.schema(
 def who_did(changes: DataFrame, evidence: DataFrame, reading: Reading) -> DataFrame:
     """The columns of `tables.layout.WHO` for every change.
 
-    changes: of one cluster, whose nodes wrote the logs that `evidence` (logs.read_logs) is of
+    changes: of one cluster; evidence: of `logs.read_logs`, from the logs of its nodes
     """
-    told = with_context(changes)
-    wanted = told.mapInArrow(_wants, spark_schema(_WANTS))
+    rows = with_context(changes)
+    wanted = rows.mapInArrow(_wants, spark_schema(_WANTS))
     found = _candidates(wanted, evidence, reading)
-    return told.join(found, "change_id", "left").mapInArrow(_verdicts, spark_schema(WHO))
+    return rows.join(found, "change_id", "left").mapInArrow(_attributions, spark_schema(WHO))
 
 
 def with_context(changes: DataFrame) -> DataFrame:
@@ -76,8 +79,10 @@ def with_context(changes: DataFrame) -> DataFrame:
     event = f.col("event")
     first_version = (event == "feature set") & (f.col("name") == "metadata.version")
     upgrade = (event == "feature set") & (f.col("name") == "kraft.version")
-    befell = f.concat_ws(" ", f.lit("broker"), "node_id", f.regexp_replace(event, "broker ", ""))
-    of_node = f.when(event.isin(*_NODE_EVENTS), befell)
+    node_event = f.concat_ws(
+        " ", f.lit("broker"), "node_id", f.regexp_replace(event, "broker ", "")
+    )
+    of_node = f.when(event.isin(*_NODE_EVENTS), node_event)
 
     def any_of(condition: Column, window: Any) -> Column:
         return f.max(f.coalesce(condition, f.lit(False))).over(window)
@@ -95,10 +100,10 @@ def with_context(changes: DataFrame) -> DataFrame:
 
 
 def clock_shift(changes: DataFrame, evidence: DataFrame) -> int | None:
-    """By how many ms the clocks of controllers' logs are ahead of the records', at the median.
+    """The median of how many ms the clocks of controllers' logs are ahead of the records'.
 
-    Told by topics: a controller logs when it applies the record of a new one. None without such a
-    line. What a restarted node applies again counts with its nearest line.
+    Measured by new topics, of which controllers log that they have applied the record; None
+    without such a line. A restarted node applies records again: the nearest line counts.
     """
     from pyspark.sql import functions as f
 
@@ -113,7 +118,12 @@ def clock_shift(changes: DataFrame, evidence: DataFrame) -> int | None:
 
 
 def _candidates(wanted: DataFrame, evidence: DataFrame, reading: Reading) -> DataFrame:
-    """change_id and its candidates: one for each principal, with the best of its lines."""
+    """change_id and its candidates: one for each principal, with the best of its lines.
+
+    Of several lines of a principal the best is, in this order: the strongest evidence; a request
+    within which the record was written; the line of the node that received the request from the
+    client, which has its host; the nearest in time.
+    """
     from pyspark.sql import functions as f
 
     width = max(reading.window_ms + 2 * reading.skew_ms, 1000)
@@ -164,13 +174,15 @@ def _wants(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(arrays, schema=_WANTS)
 
 
-def _verdicts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _attributions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = []
         for row in _plain(batch):
             found = [_candidate(one) for one in row["found"] or ()]
-            verdict = judge(_cause(row), found)
-            rows.append({name: row[name] for name in CHANGES.names} | verdict_columns(verdict))
+            attribution = attribute(_cause(row), found)
+            rows.append(
+                {name: row[name] for name in CHANGES.names} | attribution_columns(attribution)
+            )
         yield pa.RecordBatch.from_pylist(rows, WHO)
 
 
@@ -181,24 +193,26 @@ def _plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 def _cause(row: Mapping[str, Any]) -> Cause:
     facts = (json.loads(row[side]) if row[side] else {} for side in ("before", "after"))
-    return cause_of(row, Facts(*facts), Context(**{name: row[name] for name in _CONTEXT}))
+    return cause_of(
+        row, ChangeFacts(*facts), ChangeContext(**{name: row[name] for name in _CONTEXT})
+    )
 
 
-def _candidate(found: Mapping[str, Any]) -> Candidate:
+def _candidate(found: Mapping[str, Any]) -> PrincipalEvidence:
     best = found["best"]
-    witness = Witness(*(best[name] for name in Witness._fields))
+    witness = EvidenceLine(*(best[name] for name in EvidenceLine._fields))
     words = ("principal", "strength", "mentions", "lines", "requests", "inside")
-    return Candidate(**{name: found[name] for name in words}, best=witness)
+    return PrincipalEvidence(**{name: found[name] for name in words}, best=witness)
 
 
-def verdict_columns(verdict: Verdict) -> dict[str, Any]:
-    """A verdict in the columns that WHO has besides those of a change."""
-    best = verdict.best
+def attribution_columns(attribution: Attribution) -> dict[str, Any]:
+    """An attribution as the columns that WHO has besides those of a change."""
+    best = attribution.best
     return {
-        "caused_by": verdict.cause,
-        "who": verdict.who,
-        "confidence": verdict.confidence,
-        "reason": verdict.reason,
+        "caused_by": attribution.cause,
+        "who": attribution.who,
+        "confidence": attribution.confidence,
+        "reason": attribution.reason,
         **(_seen(best) if best is not None else {}),
         "candidates": [
             {
@@ -207,12 +221,12 @@ def verdict_columns(verdict: Verdict) -> dict[str, Any]:
                 "lines": one.lines,
                 **_seen(one),
             }
-            for one in verdict.candidates
+            for one in attribution.candidates
         ],
     }
 
 
-def _seen(one: Candidate) -> dict[str, Any]:
+def _seen(one: PrincipalEvidence) -> dict[str, Any]:
     best = one.best
     return {
         "request": best.request,

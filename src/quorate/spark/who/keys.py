@@ -1,6 +1,6 @@
-"""The words in which changes look for evidence and log lines offer it: equal keys may belong.
+"""The keys by which changes and log lines are joined: equal keys may belong together.
 
-A key begins with the request's name in the authorizer's words (`CreateTopics`).
+A key begins with the name of the request as the authorizer logs it (`CreateTopics`).
 """
 
 from __future__ import annotations
@@ -8,34 +8,34 @@ from __future__ import annotations
 from typing import Final
 
 BODY: Final = 3
-"""The request's own body (or answer) names the thing and its new value."""
+"""The request's body (or response) names the object and its new value."""
 NAMED: Final = 2
-"""The authorizer allowed what this change needs, on what it would check for it."""
+"""The authorizer allowed the operation that this change needs, on the resource that it needs."""
 CLUSTER: Final = 1
-"""The authorizer allowed the request for the whole cluster; it names no topic."""
+"""The authorizer allowed the request for the whole cluster; the line names no topic."""
 MENTION: Final = 0
 """A line of such a request names the topic, without allowing the change by itself."""
-TOLD: Final = -1
-"""A line that names nobody: the controller says why it did it."""
+REPORTED: Final = -1
+"""A line of the controller that says why it made a change; it names no principal."""
 
 ANY: Final = "*"
 THE_CLUSTER: Final = ("Cluster", "kafka-cluster")
 
 ELECTIONS: Final = "controller\telections"
 CONFIG_TYPES: Final = {"topic": "Topic", "group": "Group"}
-"""Types of config resources that are authorized by their name; others by the cluster."""
+"""Config resources that Kafka authorizes by name; the others need a right on the cluster."""
 
 
 def key(request: str, *words: object) -> str:
-    """One key of words; None is the word for nothing."""
+    """One key made of words; None stands for no value."""
     return "\t".join([request, *("\0" if word is None else str(word) for word in words)])
 
 
 def fence_key(broker: int | str) -> str:
-    """The controller says that it fences a broker."""
+    """The key of a line in which the controller fences a broker."""
     return key("controller", "fence", broker)
 
 
 def clock_key(topic_id: str) -> str:
-    """The controller says that it has applied the record of a new topic."""
+    """The key of a line in which a controller has applied the record of a new topic."""
     return key("clock", topic_id)

@@ -1,7 +1,7 @@
-"""Lines of log4j text: the PatternLayout that wrote them says how they are read.
+"""Lines of log4j: a parser made from the PatternLayout that wrote them.
 
-The layout of Kafka 4.3.1's `config/log4j2.yaml` is `[%d] %p %m (%c)%n`, in the local time of the
-node and without a word about the time zone.
+The layout of Kafka 4.3.1's `config/log4j2.yaml` is `[%d] %p %m (%c)%n`: local time of the node,
+without a time zone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMED: Final = {
     "ISO8601_OFFSET_DATE_TIME_HHCMM": "yyyy-MM-dd'T'HH:mm:ss,SSSXXX",
     "COMPACT": "yyyyMMddHHmmssSSS",
 }
-"""log4j's own names of date patterns."""
+"""log4j's predefined date formats."""
 _DATE: Final = {
     "y": ("year", r"\d{4}"),
     "M": ("month", r"\d{2}"),
@@ -65,33 +65,33 @@ _ENCODED: Final = re.compile(r"%(?:enc|encode)\{(%\w+)\}(?:\{CRLF\})?")
 
 
 class LayoutError(QuorateError):
-    """A pattern that cannot be read back, or a time zone that does not exist."""
+    """A pattern that cannot be parsed, or a time zone that does not exist."""
 
     exit_code = 2
 
 
-class Line(NamedTuple):
+class LogRecord(NamedTuple):
     """A log record."""
 
     times: tuple[int, ...]
-    """ms since 1970; two where the local time came twice because summer time ended."""
+    """ms since 1970; two where the local time occurred twice, at the end of daylight saving time."""
     level: str | None
     logger: str | None
     message: str
     rest: str
-    """Lines after the one that the layout ends: a stack trace."""
+    """The lines after the first record line: a stack trace."""
 
 
 class Layout(NamedTuple):
-    """How lines are read."""
+    """A parser for the lines of one PatternLayout."""
 
     begin: re.Pattern[str]
-    """What a record begins with: a line without it goes on with the record before."""
+    """The beginning of a record: a line that does not match continues the record before."""
     regex: re.Pattern[str]
     times: Callable[[re.Match[str]], tuple[int, ...]]
 
-    def parse(self, text: str) -> Line | None:
-        """A record: its lines without the last line's end. None when it is not of this layout."""
+    def parse(self, text: str) -> LogRecord | None:
+        """Parse a record (its lines, without the last line break); None for another layout."""
         found = self.regex.match(text)
         if found is None:
             return None
@@ -100,17 +100,19 @@ class Layout(NamedTuple):
         except (ValueError, OverflowError):
             return None
         words = found.groupdict()
-        return Line(times, words.get("level"), words.get("logger"), words["message"], words["rest"])
+        return LogRecord(
+            times, words.get("level"), words.get("logger"), words["message"], words["rest"]
+        )
 
 
 def layout(pattern: str = KAFKA, zone: str = "UTC") -> Layout:
-    """The layout of a log4j 2 PatternLayout; `zone`: of times that do not tell theirs.
+    """The parser of a log4j 2 PatternLayout; `zone`: of times without a zone.
 
-    Raises LayoutError where the pattern has no full date or no message, or has words that cannot be
-    read back.
+    Raises LayoutError where the pattern has no full date or no message, or conversions that cannot
+    be parsed.
     """
-    told, pattern = pattern, _ENCODED.sub(r"\1", pattern)
-    parts, end, zone_told, seen = list[str](), 0, "", set[str]()
+    given, pattern = pattern, _ENCODED.sub(r"\1", pattern)
+    parts, end, own_zone, seen = list[str](), 0, "", set[str]()
     for found in _SPECIFIER.finditer(pattern):
         parts.append(re.escape(pattern[end : found.start()]))
         end = found.end()
@@ -120,13 +122,13 @@ def layout(pattern: str = KAFKA, zone: str = "UTC") -> Layout:
             continue
         args = re.findall(r"\{([^}]*)\}", found["args"])
         if word in ("d", "date"):
-            one = _date(args[0] if args else "", told)
-            zone_told = args[1] if len(args) > 1 else ""
+            one = _date(args[0] if args else "", given)
+            own_zone = args[1] if len(args) > 1 else ""
             seen.add("d")
         else:
             known = _known(word)
             if known is None:
-                raise LayoutError(f"--pattern {told}: %{word} cannot be read back")
+                raise LayoutError(f"--pattern {given}: %{word} cannot be parsed")
             word, rest = known
             one = _WORDS[word] + re.escape(rest)
             seen.add(word)
@@ -134,23 +136,23 @@ def layout(pattern: str = KAFKA, zone: str = "UTC") -> Layout:
         parts.append(f"{padding}{one}{padding}")
     parts.append(re.escape(pattern[end:]))
     if "d" not in seen or not seen & {"m", "msg", "message"}:
-        raise LayoutError(f"--pattern {told}: it needs %d and %m to tell when and what")
+        raise LayoutError(f"--pattern {given}: it needs %d (time) and %m (message)")
     place = next(n for n, part in enumerate(parts) if "(?P<message>" in part)
     try:
         regex = re.compile("".join(parts) + r"(?P<rest>(?:\n.*)?)\Z", re.DOTALL)
         begin = re.compile("".join(parts[:place]) or "(?!)")
     except re.error as error:
-        raise LayoutError(f"--pattern {told}: {error}; each word may come once") from None
+        raise LayoutError(f"--pattern {given}: {error}; each conversion may occur once") from None
     if not {"minute", "epoch"} & begin.groupindex.keys():
-        raise LayoutError(f"--pattern {told}: the time must come before the message")
-    local = time_zone(zone_told or zone)
+        raise LayoutError(f"--pattern {given}: the time must come before the message")
+    local = time_zone(own_zone or zone)
     if "epoch" in regex.groupindex:
         return Layout(begin, regex, _epoch)
     return Layout(begin, regex, lambda found: _times(found, local))
 
 
 def _known(word: str) -> tuple[str, str] | None:
-    """The longest word of log4j that the letters begin with, and the letters after it."""
+    """The longest conversion word that the letters begin with, and the letters after it."""
     for size in range(len(word), 0, -1):
         if word[:size] in _WORDS:
             return word[:size], word[size:]
@@ -172,10 +174,10 @@ def _date(name: str, pattern: str) -> str:
             parts.append(f"(?P<{group}>{exact})")
             groups.add(group)
         else:
-            raise LayoutError(f"--pattern {pattern}: '{found[0]}' in %d{{{name}}} is not known")
+            raise LayoutError(f"--pattern {pattern}: '{found[0]}' in %d{{{name}}} is not supported")
     missing = [group for group in _NEEDED if group not in groups]
     if missing:
-        raise LayoutError(f"--pattern {pattern}: %d{{{name}}} does not tell the {missing[0]}")
+        raise LayoutError(f"--pattern {pattern}: %d{{{name}}} has no {missing[0]}")
     return "".join(parts)
 
 
@@ -196,7 +198,7 @@ def _times(found: re.Match[str], local: tzinfo) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def _minutes(minute: tuple[int, ...], zone: tzinfo) -> tuple[int, ...]:
-    """When a local minute began, ms since 1970; both instants where it came twice."""
+    """When a local minute began, ms since 1970; both instants where it occurred twice."""
     year, month, day, hour, at = minute
     first = datetime(year, month, day, hour, at, tzinfo=zone)
     second = first.replace(fold=1)
@@ -216,12 +218,12 @@ def _offset(text: str) -> tzinfo:
 
 
 def time_zone(name: str) -> tzinfo:
-    """The zone of a name of the tz database, or of an offset as +02:00. Raises LayoutError."""
+    """The zone of a tz database name, or of an offset like +02:00. Raises LayoutError."""
     if re.fullmatch(r"(?:GMT|UTC)?[+-]\d{2}:?\d{2}", name):
         return _offset(name[-6:] if ":" in name else name[-5:])
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise LayoutError(
-            f"time zone '{name}': there is none; say Europe/Berlin, UTC or +02:00"
+            f"time zone '{name}': it does not exist; use a name like Europe/Berlin, UTC or +02:00"
         ) from None

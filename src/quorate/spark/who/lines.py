@@ -1,8 +1,7 @@
 """The records of a log file, each with the byte at which it begins.
 
-A plain file is cut into pieces that tasks read apart from one another: a record belongs to the
-piece in which it begins. A compressed one (`.gz`, `.bz2`, `.zst`) is read from its beginning, and
-positions are those of its text.
+Tasks read a plain file in pieces: a record belongs to the piece in which it begins. A compressed
+file (`.gz`, `.bz2`, `.zst`, `.lz4`) is one piece, and positions are those of the uncompressed text.
 """
 
 from __future__ import annotations
@@ -20,13 +19,14 @@ from quorate.spark.who.layout import Layout
 
 PIECE_BYTES: Final = 32 << 20
 LONGEST: Final = 4 << 20
-"""Bytes of a line or a record that are kept; a FETCH in the request log can be long."""
+"""Bytes of a line, and characters of a record, that are kept: a FETCH in the request log can be
+long."""
 COMPRESSED: Final = (".gz", ".bz2", ".zst", ".lz4")
 _BROKEN: Final = (ArrowException, OSError, EOFError)
 
 
 @dataclass(frozen=True)
-class Piece:
+class LogPiece:
     """A part of a file: the records that begin at a byte from `start` to `end` (exclusive)."""
 
     path: str
@@ -34,46 +34,49 @@ class Piece:
     end: int | None = None
 
 
-class Record(NamedTuple):
-    """A record's text, all its lines."""
+class RawRecord(NamedTuple):
+    """The text of a record, with all its lines."""
 
     position: int
     text: str
     begins: bool
-    """False for lines before the first record of a file, which belong to none, and for the word
-    that a compressed file cannot be unpacked to its end."""
+    """False for lines before the first record of a file, and for the message that a compressed file
+    cannot be unpacked to its end."""
     is_utf8: bool = True
-    """False where bytes are no UTF-8; in the text they are U+FFFD, so names are not known."""
+    """False where bytes are no UTF-8; the text has U+FFFD for them, so its names are unknown."""
 
 
-def pieces(path: str, size: int) -> list[Piece]:
-    """How a file of this many bytes is cut."""
+def pieces(path: str, size: int) -> list[LogPiece]:
+    """The pieces of a file of this many bytes."""
     if path.endswith(COMPRESSED):
-        return [Piece(path, 0)]
+        return [LogPiece(path, 0)]
     starts = range(0, size, PIECE_BYTES)
-    return [Piece(path, start, min(start + PIECE_BYTES, size)) for start in starts]
+    return [LogPiece(path, start, min(start + PIECE_BYTES, size)) for start in starts]
 
 
-class _Cut(OSError):
-    """A file cannot be read from `position` on."""
+class _CutError(OSError):
+    """A file cannot be read from `position` (bytes of its text) on."""
 
     def __init__(self, position: int, why: Exception) -> None:
         super().__init__(str(why))
         self.position = position
 
 
-def records(piece: Piece, layout: Layout) -> Iterator[Record]:
-    """The records that begin in a piece. Raises SourceError where the file cannot be read; of a
-    compressed one, where nothing of it can."""
+def records(piece: LogPiece, layout: Layout) -> Iterator[RawRecord]:
+    """The records that begin in a piece.
+
+    Raises SourceError where the file cannot be read. A compressed file that is damaged after its
+    beginning gives what can be unpacked, then a record that says so.
+    """
     try:
         with _open(piece.path) as stream:
-            yield from _joined(_lines(stream, piece.start), layout, piece)
+            yield from _join_lines(_lines(stream, piece.start), layout, piece)
     except _BROKEN as error:
         raise SourceError(f"{piece.path}: {error}") from None
 
 
-def is_text(piece: Piece) -> bool:
-    """False when the beginning of the piece has bytes that no log has."""
+def is_text(piece: LogPiece) -> bool:
+    """False when the beginning of the piece has zero bytes, which no log has."""
     try:
         with _open(piece.path) as stream:
             if piece.start:
@@ -95,7 +98,7 @@ def _raw(file: Any) -> io.RawIOBase:
 
 
 def _lines(stream: BinaryIO, start: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that begin at `start` or later, with their positions, without their ends."""
+    """The lines that begin at `start` or later: (position, line without its line break)."""
     position = start
     if start:
         stream.seek(start - 1)
@@ -104,7 +107,7 @@ def _lines(stream: BinaryIO, start: int) -> Iterator[tuple[int, bytes]]:
         try:
             kept, size = _whole_line(stream)
         except _BROKEN as error:
-            raise _Cut(position, error) from error
+            raise _CutError(position, error) from error
         if not size:
             return
         yield position, kept.removeprefix(codecs.BOM_UTF8 if position == 0 else b"").rstrip(b"\r\n")
@@ -112,7 +115,7 @@ def _lines(stream: BinaryIO, start: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _whole_line(stream: BinaryIO) -> tuple[bytes, int]:
-    """What is kept of a line, and its length with its end; 0 at the end of the file."""
+    """The kept part of a line, and its length with the line break; 0 at the end of the file."""
     kept = part = stream.readline(LONGEST)
     size = len(part)
     while len(part) == LONGEST and not part.endswith(b"\n"):
@@ -121,39 +124,41 @@ def _whole_line(stream: BinaryIO) -> tuple[bytes, int]:
     return kept, size
 
 
-def _joined(lines: Iterable[tuple[int, bytes]], layout: Layout, piece: Piece) -> Iterator[Record]:
-    """Lines that begin no record, put to the one before."""
-    begun: _Begun | None = None
+def _join_lines(
+    lines: Iterable[tuple[int, bytes]], layout: Layout, piece: LogPiece
+) -> Iterator[RawRecord]:
+    """Records: lines that begin no record belong to the one before."""
+    open_record: _OpenRecord | None = None
     end = piece.end
-    cut: Record | None = None
+    cut: RawRecord | None = None
     try:
         for position, line in lines:
             text, is_utf8 = _text(line)
             if layout.begin.match(text):
-                if begun is not None:
-                    yield begun.record()
+                if open_record is not None:
+                    yield open_record.record()
                 if end is not None and position >= end:
                     return
-                begun = _Begun(position, [text], len(text), is_utf8)
-            elif begun is not None:
-                begun.go_on(text, is_utf8)
+                open_record = _OpenRecord(position, [text], len(text), is_utf8)
+            elif open_record is not None:
+                open_record.go_on(text, is_utf8)
             elif end is not None and position >= end:
                 return
             elif piece.start == 0 and text:
-                yield Record(position, text, False, is_utf8)
-    except _Cut as found:
+                yield RawRecord(position, text, False, is_utf8)
+    except _CutError as found:
         if not found.position or not piece.path.endswith(COMPRESSED):
             raise
-        cut = Record(found.position, f"cannot be unpacked from here on: {found}", False)
-    if begun is not None:
-        yield begun.record()
+        cut = RawRecord(found.position, f"cannot be unpacked from here on: {found}", False)
+    if open_record is not None:
+        yield open_record.record()
     if cut is not None:
         yield cut
 
 
 @dataclass
-class _Begun:
-    """A record whose end has not come yet."""
+class _OpenRecord:
+    """A record that may have further lines."""
 
     position: int
     lines: list[str]
@@ -162,18 +167,18 @@ class _Begun:
     is_utf8: bool
 
     def go_on(self, text: str, is_utf8: bool) -> None:
-        """A line more, unless there are LONGEST characters already."""
+        """Add a line, unless the record has LONGEST characters already."""
         if self.size < LONGEST:
             self.lines.append(text)
             self.size += len(text)
             self.is_utf8 &= is_utf8
 
-    def record(self) -> Record:
-        return Record(self.position, "\n".join(self.lines), True, self.is_utf8)
+    def record(self) -> RawRecord:
+        return RawRecord(self.position, "\n".join(self.lines), True, self.is_utf8)
 
 
 def _text(line: bytes) -> tuple[str, bool]:
-    """The line as text, and whether it is UTF-8; a letter that the cut halves is left out."""
+    """The line as text, and whether it is UTF-8; a character that the limit splits is left out."""
     whole = len(line) < LONGEST
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(line, final=whole), True

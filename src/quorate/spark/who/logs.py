@@ -1,4 +1,4 @@
-"""Logs of nodes as data frames: every line that may be evidence, and what each file was like."""
+"""Logs of nodes as data frames: every line that may be evidence, and statistics of each file."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from quorate.spark.who.bodies import (
     is_interesting,
     is_request,
     parse_request,
-    request_offers,
+    request_evidence,
     shown,
 )
 from quorate.spark.who.keys import BODY
-from quorate.spark.who.layout import KAFKA, Layout, Line, layout
-from quorate.spark.who.lines import Piece, Record, is_text, pieces, records
+from quorate.spark.who.layout import KAFKA, Layout, LogRecord, layout
+from quorate.spark.who.lines import LogPiece, RawRecord, is_text, pieces, records
 from quorate.spark.who.messages import (
-    Offer,
-    authorizer_offers,
-    controller_offers,
+    EvidenceKey,
+    authorizer_evidence,
+    controller_evidence,
     parse_authorizer,
 )
 
@@ -36,19 +36,20 @@ NAMES: Final = {
     "controller": "controller.log",
     "server": "server.log",
 }
-"""The kinds of logs, and the names that their files and rotated files begin with."""
+"""The kinds of logs, and the names with which their files (rotated ones, too) begin."""
 FIRST_BAD: Final = 3
-"""Lines that could not be read are told with their positions: so many of each piece."""
+"""The number of unreadable lines of each piece that are reported with position and text."""
 
 EVIDENCE: Final = (
     "key string, strength int, lo bigint, hi bigint, begun bigint, at bigint, principal string, "
     "host string, client_id string, request string, forwarded boolean, came_twice boolean, "
-    "file string, position bigint, text string, told string"
+    "file string, position bigint, text string, file_stats string"
 )
 """
-lo, hi     a change at such a time (ms since 1970, inclusive) may belong to the line, at `at`
-begun      of a request with its body: when it began, by the line's own clock and without skew
-told       JSON of FileTold; such rows have no key
+lo, hi      a change at such a time (ms since 1970, inclusive) may belong to the line
+at          time of the line
+begun       of a request with its body: when it began, by the line's own clock and without skew
+file_stats  JSON of LogFileStats; such rows have no key
 """
 _COLUMNS: Final = pa.schema(
     [
@@ -59,44 +60,44 @@ _COLUMNS: Final = pa.schema(
         *((name, pa.bool_()) for name in ("forwarded", "came_twice")),
         ("file", pa.string()),
         ("position", pa.int64()),
-        *((name, pa.string()) for name in ("text", "told")),
+        *((name, pa.string()) for name in ("text", "file_stats")),
     ]
 )
 _BATCH_ROWS: Final = 4096
 _EACH_LINE: Final = ("authorizer", "request")
-"""Logs without stack traces: what does not begin a record there is damage."""
+"""Logs without stack traces: a line that begins no record there is damage."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How logs are read, and how far in time a line may be from what it caused."""
+    """How logs are read, and how far a line may be in time from the change that it caused."""
 
     pattern: str = KAFKA
     zone: str = "UTC"
     window_ms: int = 5000
-    """From an authorizer's line to the record, at most."""
+    """From an authorizer's line to the record, at most, in ms."""
     skew_ms: int = 1000
-    """Between the clocks of the node that logged and of the active controller."""
+    """Between the clocks of the node that logged and of the active controller, in ms."""
 
 
 @dataclass
-class FileTold:
-    """What a log file, or a piece of it, held."""
+class LogFileStats:
+    """Statistics of a log file, or of a piece of it."""
 
     kind: str
     path: str
     records: int = 0
-    """Those that could be read."""
+    """Readable ones."""
     allowed: int = 0
     denied: int = 0
     requests: int = 0
     controller: int = 0
     unread: int = 0
-    """Lines that are not of the layout, or not of the kind that the log should have."""
+    """Lines of another layout, or of a kind that such a log does not have."""
     not_utf8: int = 0
-    """Those of them that are no UTF-8: nobody knows what names they have."""
+    """Those of the unread ones that are no UTF-8: the names in them are unknown."""
     first_unread: list[tuple[int, str]] = field(default_factory=list)
-    """Byte positions and texts."""
+    """(byte position, text) of some."""
     binary: bool = False
     first_ms: int | None = None
     last_ms: int | None = None
@@ -111,8 +112,8 @@ class FileTold:
             self.first_ms = ms if self.first_ms is None else min(self.first_ms, ms)
             self.last_ms = ms if self.last_ms is None else max(self.last_ms, ms)
 
-    def add(self, other: FileTold) -> None:
-        """Count another piece of the same file in."""
+    def add(self, other: LogFileStats) -> None:
+        """Add the counts of another piece of the same file."""
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.first_unread = sorted([*self.first_unread, *other.first_unread])[:FIRST_BAD]
@@ -125,23 +126,23 @@ _COUNTS: Final = (
 )
 
 
-class Source(NamedTuple):
-    """A piece of a log of a kind."""
+class LogSource(NamedTuple):
+    """A piece of a log of one kind (a key of NAMES)."""
 
     kind: str
-    piece: Piece
+    piece: LogPiece
 
 
-def find_logs(paths: Mapping[str, Sequence[str]]) -> list[Source]:
-    """The pieces of the files that paths (files, patterns, directories) stand for, by kind.
+def find_logs(paths: Mapping[str, Sequence[str]]) -> list[LogSource]:
+    """The pieces of the log files at these paths (files, patterns, directories), by kind.
 
-    Of a directory the files that have the name of the kind. Raises SourceError where there is none.
+    In a directory, the files named after the kind. Raises SourceError where there is none.
     """
-    found: dict[str, list[Source]] = {}
+    found: dict[str, list[LogSource]] = {}
     for kind, given in paths.items():
         for path in given:
             for name, size in _files(kind, path).items():
-                found.setdefault(name, [Source(kind, piece) for piece in pieces(name, size)])
+                found.setdefault(name, [LogSource(kind, piece) for piece in pieces(name, size)])
     sources = [source for some in found.values() for source in some]
     if not sources:
         names = ", ".join(sorted(found)) or "no file was named"
@@ -159,20 +160,21 @@ def _files(kind: str, given: str) -> dict[str, int]:
                 wanted[name] = file.size
     if not wanted:
         raise SourceError(
-            f"{given}: no {NAMES[kind]}* is below it; name the files if they are called otherwise"
+            f"{given}: there is no {NAMES[kind]}* below it; give the files if they have other names"
         )
     return wanted
 
 
-def read_logs(spark: SparkSession, sources: Sequence[Source], reading: Reading) -> DataFrame:
-    """The columns of EVIDENCE: what may be evidence in the logs, and a row about each piece."""
+def read_logs(spark: SparkSession, sources: Sequence[LogSource], reading: Reading) -> DataFrame:
+    """A data frame with the columns of EVIDENCE: a row for each key of each line that may be
+    evidence, and a row of statistics for each piece."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         how = layout(reading.pattern, reading.zone)
         for batch in batches:
             for text in batch.column(0).to_pylist():
-                told = json.loads(text)
-                source = Source(told["kind"], Piece(told["path"], told["start"], told["end"]))
+                task = json.loads(text)
+                source = LogSource(task["kind"], LogPiece(task["path"], task["start"], task["end"]))
                 yield from _batches(evidence(source, how, reading))
 
     rows = [(json.dumps({"kind": kind, **asdict(piece)}),) for kind, piece in sources]
@@ -181,69 +183,71 @@ def read_logs(spark: SparkSession, sources: Sequence[Source], reading: Reading) 
     return tasks.mapInArrow(work, EVIDENCE)
 
 
-def collect_told(evidence_rows: DataFrame) -> list[FileTold]:
-    """What each file held; the driver gets a row for each piece."""
-    found: dict[str, FileTold] = {}
-    for row in evidence_rows.where("told IS NOT NULL").select("told").collect():
-        told = FileTold(**json.loads(row.told))
-        told.first_unread = [(position, text) for position, text in told.first_unread]
-        found.setdefault(told.path, FileTold(told.kind, told.path)).add(told)
+def collect_file_stats(evidence_rows: DataFrame) -> list[LogFileStats]:
+    """The statistics of each file; the driver receives a row for each piece."""
+    found: dict[str, LogFileStats] = {}
+    for row in evidence_rows.where("file_stats IS NOT NULL").select("file_stats").collect():
+        stats = LogFileStats(**json.loads(row.file_stats))
+        stats.first_unread = [(position, text) for position, text in stats.first_unread]
+        found.setdefault(stats.path, LogFileStats(stats.kind, stats.path)).add(stats)
     return sorted(found.values(), key=lambda one: one.path)
 
 
-def evidence(source: Source, how: Layout, reading: Reading) -> Iterator[dict[str, Any]]:
-    """The rows of a piece: one for each thing a line is evidence for, and one about the piece."""
-    told = FileTold(source.kind, source.piece.path)
+def evidence(source: LogSource, how: Layout, reading: Reading) -> Iterator[dict[str, Any]]:
+    """The rows of a piece: one for each key of each line, and one with its statistics."""
+    stats = LogFileStats(source.kind, source.piece.path)
     if not is_text(source.piece):
-        told.binary = True
+        stats.binary = True
     else:
         for record in records(source.piece, how):
-            yield from _of_record(record, source, how, reading, told)
-    yield {"told": json.dumps(asdict(told))}
+            yield from _of_record(record, source, how, reading, stats)
+    yield {"file_stats": json.dumps(asdict(stats))}
 
 
 def _of_record(
-    record: Record, source: Source, how: Layout, reading: Reading, told: FileTold
+    record: RawRecord, source: LogSource, how: Layout, reading: Reading, stats: LogFileStats
 ) -> Iterator[dict[str, Any]]:
     if not record.is_utf8:
-        told.not_utf8 += record.text.count("\n") + 1
-        told.unreadable(record.position, record.text)
+        stats.not_utf8 += record.text.count("\n") + 1
+        stats.unreadable(record.position, record.text)
         return
     if source.kind == "request" and record.begins and not is_interesting(record.text):
-        told.records += 1
-        told.requests += 1
+        stats.records += 1
+        stats.requests += 1
         return
     line = how.parse(record.text) if record.begins else None
     if line is None:
-        told.unreadable(record.position, record.text)
+        stats.unreadable(record.position, record.text)
         return
-    told.seen(line.times)
+    stats.seen(line.times)
     if line.rest and source.kind in _EACH_LINE:
         end = len(record.text[: -len(line.rest)].encode()) + 1
-        told.unreadable(record.position + end, line.rest[1:])
+        stats.unreadable(record.position + end, line.rest[1:])
     try:
-        rows = list(_rows(line, source.kind, reading, told))
+        rows = list(_rows(line, source.kind, reading, stats))
     except ValueError:
-        told.unreadable(record.position, record.text)
+        stats.unreadable(record.position, record.text)
         return
-    told.records += 1
+    stats.records += 1
     place = {"file": source.piece.path, "position": record.position, "text": shown(record.text)}
     for row in rows:
         yield {**row, **place, "came_twice": len(line.times) > 1}
 
 
-def _rows(line: Line, kind: str, reading: Reading, told: FileTold) -> Iterator[dict[str, Any]]:
-    """What a line is evidence for. Raises ValueError for one that such a log should not have."""
+def _rows(
+    line: LogRecord, kind: str, reading: Reading, stats: LogFileStats
+) -> Iterator[dict[str, Any]]:
+    """The rows of a line. Raises ValueError for a line that such a log does not have."""
     words: dict[str, Any]
     if (allowed := parse_authorizer(line.message)) is not None:
-        told.allowed += allowed.allowed
-        told.denied += not allowed.allowed
+        stats.allowed += allowed.allowed
+        stats.denied += not allowed.allowed
         words = {"principal": allowed.principal, "host": allowed.host, "request": allowed.request}
-        yield from _at(line, authorizer_offers(allowed), words, 0, reading.window_ms, reading)
+        yield from _at(line, authorizer_evidence(allowed), words, 0, reading.window_ms, reading)
     elif kind == "authorizer":
         raise ValueError("not a line of the authorizer")
     elif is_request(line.message):
-        told.requests += 1
+        stats.requests += 1
         asked = parse_request(line.message)
         if asked is not None:
             words = {
@@ -253,15 +257,15 @@ def _rows(line: Line, kind: str, reading: Reading, told: FileTold) -> Iterator[d
                 "request": asked.request,
                 "forwarded": asked.forwarded,
             }
-            yield from _at(line, request_offers(asked), words, asked.total_ms, 0, reading)
+            yield from _at(line, request_evidence(asked), words, asked.total_ms, 0, reading)
     elif "org.apache.kafka.controller" in (line.logger or "") or line.message.startswith("[Quorum"):
-        told.controller += 1
-        yield from _at(line, controller_offers(line.message), {}, 0, 0, reading)
+        stats.controller += 1
+        yield from _at(line, controller_evidence(line.message), {}, 0, 0, reading)
 
 
 def _at(
-    line: Line,
-    offers: Iterable[Offer],
+    line: LogRecord,
+    offers: Iterable[EvidenceKey],
     words: dict[str, Any],
     before_ms: int,
     after_ms: int,

@@ -1,9 +1,9 @@
-"""What Kafka's authorizer and controllers write into their logs.
+"""Lines of Kafka's authorizer and controllers.
 
-The authorizer's line is of `StandardAuthorizerData.buildAuditMessage`; that of AclAuthorizer before
-Kafka 4 (`Operation = AlterConfigs`, no rule) is read too. The node that decides writes it: for a
-request that a broker forwards (Envelope) that is the active controller, with the principal and the
-address of the client.
+The authorizer's line is that of `StandardAuthorizerData.buildAuditMessage`, or that of
+AclAuthorizer before Kafka 4 (`Operation = AlterConfigs`, no rule). The node that authorizes a
+request writes it: of a request that a broker forwards (Envelope) the active controller, with the
+principal and the address of the client.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from quorate.spark.who.keys import (
     ELECTIONS,
     MENTION,
     NAMED,
+    REPORTED,
     THE_CLUSTER,
-    TOLD,
     clock_key,
     fence_key,
     key,
@@ -31,11 +31,12 @@ AUTHORIZER: Final = re.compile(
     re.DOTALL,
 )
 
-_MARKS: Final = re.compile(
+_DELIMITERS: Final = re.compile(
     r" is (?:Allowed|Denied) [Oo]peration = | from host = | on resource = "
     r"| for request = \w+ with resourceRefCount = "
 )
-"""Each once in a line, unless a name has one; who picked that name may have meant to deceive."""
+"""Each occurs once in a line. More than that means that a name contains one of them, perhaps to
+forge a line."""
 
 CAUSING: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "CreateTopics": ("CREATE", ("Topic", "Cluster")),
@@ -53,16 +54,18 @@ CAUSING: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "ElectLeaders": ("ALTER", ("Cluster",)),
     "AlterPartitionReassignments": ("ALTER", ("Cluster",)),
     "UnregisterBroker": ("ALTER", ("Cluster",)),
+    "UnregisterController": ("ALTER", ("Cluster",)),
     "AddRaftVoter": ("ALTER", ("Cluster",)),
     "RemoveRaftVoter": ("ALTER", ("Cluster",)),
     "CreateDelegationToken": ("CREATE_TOKENS", ("User",)),
 }
-"""The operation that `ControllerApis` (for Metadata `KafkaApis`) asks for, and on what."""
+"""By request: the operation that `ControllerApis` (for Metadata `KafkaApis`) authorizes, and the
+types of its resource."""
 
 NAMES_TOPICS: Final = frozenset(
     {"CreateTopics", "Metadata", "StreamsGroupHeartbeat", "DeleteTopics"}
 )
-"""Of these a right on the cluster spares the check of each topic."""
+"""For these, Kafka does not check each topic if the principal has the right on the cluster."""
 
 _FENCING: Final = re.compile(r"Fencing broker (\d+) at epoch ")
 _CHANGING: Final = re.compile(r"([\w\-\[\]]+): changing (?:\d+ )?partition\(s\)")
@@ -84,17 +87,17 @@ class Authorized(NamedTuple):
     rule: str | None
 
 
-class Offer(NamedTuple):
-    """What a line can be evidence for."""
+class EvidenceKey(NamedTuple):
+    """What a line is evidence for, and how strong it is (a constant of `keys`)."""
 
     key: str
     strength: int
 
 
 def parse_authorizer(message: str) -> Authorized | None:
-    """The line's message, None when it is no line of an authorizer, or could be two of them."""
+    """The parsed message; None for other lines, and for one that could be a forgery."""
     found = AUTHORIZER.fullmatch(message)
-    if found is None or len(_MARKS.findall(message)) != 4:
+    if found is None or len(_DELIMITERS.findall(message)) != 4:
         return None
     return Authorized(
         found["principal"],
@@ -108,8 +111,8 @@ def parse_authorizer(message: str) -> Authorized | None:
     )
 
 
-def authorizer_offers(line: Authorized) -> Iterator[Offer]:
-    """What an allowed line is evidence for; nothing for one that was denied or changes nothing."""
+def authorizer_evidence(line: Authorized) -> Iterator[EvidenceKey]:
+    """The keys for which a line is evidence: none if it was denied or cannot change metadata."""
     about = (line.resource_type, line.resource_name)
     causing = CAUSING.get(line.request)
     if not line.allowed or causing is None:
@@ -117,16 +120,16 @@ def authorizer_offers(line: Authorized) -> Iterator[Offer]:
     operation, types = causing
     if line.operation == operation and line.resource_type in types:
         weak = about == THE_CLUSTER and line.request in NAMES_TOPICS
-        yield Offer(key(line.request, *about), CLUSTER if weak else NAMED)
+        yield EvidenceKey(key(line.request, *about), CLUSTER if weak else NAMED)
     elif line.request == "CreateTopics" and line.operation == "DESCRIBE_CONFIGS":
-        yield Offer(key(line.request, *about), MENTION)
+        yield EvidenceKey(key(line.request, *about), MENTION)
 
 
-def controller_offers(message: str) -> Iterator[Offer]:
-    """What a line of `org.apache.kafka.controller` explains."""
+def controller_evidence(message: str) -> Iterator[EvidenceKey]:
+    """The keys that a line of `org.apache.kafka.controller` explains."""
     if found := _FENCING.search(message):
-        yield Offer(fence_key(found[1]), TOLD)
+        yield EvidenceKey(fence_key(found[1]), REPORTED)
     elif _CHANGING.search(message):
-        yield Offer(ELECTIONS, TOLD)
+        yield EvidenceKey(ELECTIONS, REPORTED)
     elif found := _NEW_TOPIC.search(message):
-        yield Offer(clock_key(found[1]), TOLD)
+        yield EvidenceKey(clock_key(found[1]), REPORTED)

@@ -1,8 +1,8 @@
-"""Bronze's table of the log made again from the files that lie in its folder.
+"""Rebuilds the bronze table `log` from the data files in its folder.
 
-Spans tell which epoch wrote which offsets, and two records of one epoch and offset are the same. So
-any file that has a record of the spans is as good as another: those that the table still names come
-first, and of the others what is not held yet.
+The table `epochs` says which epoch wrote which offsets, and two records of one epoch and offset are
+equal. So each file with such a record is as good as another. Files that the table still names come
+first; of the others, only what these lack.
 """
 
 from __future__ import annotations
@@ -15,22 +15,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.control import Progress
-from quorate.spark.tables.errands import write_rows
-from quorate.spark.tables.files import DataFile, file_name, found_file, read_file, run_of, safe_name
+from quorate.spark.tables.control import ClusterProgress
+from quorate.spark.tables.file_tasks import write_rows
+from quorate.spark.tables.files import (
+    DataFile,
+    WriteTarget,
+    existing_file,
+    file_name,
+    read_file,
+    run_of,
+    safe_name,
+)
 from quorate.spark.tables.layout import table_path
-from quorate.spark.tables.lineage import Span, union, without
-from quorate.spark.tables.store import Plan, Store
+from quorate.spark.tables.lineage import EpochSpan, uncovered, union
+from quorate.spark.tables.store import RunPlan, TableStore
 
 Ranges = list[tuple[int, int]]
 LOG: Final = "log"
 
 
-def plan_log_again(store: Store, plan: Plan, progress: Mapping[str, Progress]) -> dict[str, Ranges]:
-    """Let the run give the table every record that is there; by cluster the offsets that are not.
+def plan_log_rebuild(
+    store: TableStore, plan: RunPlan, progress: Mapping[str, ClusterProgress]
+) -> dict[str, Ranges]:
+    """Plan that the table names each record that a file has.
 
-    Offsets are ranges, end exclusive.
+    Returns by cluster the offsets that no file has, as ranges [start, end).
     """
     live = {file.path for file in store.files(LOG)}
     there = set(_there(store, plan.run))
@@ -41,12 +50,12 @@ def plan_log_again(store: Store, plan: Plan, progress: Mapping[str, Progress]) -
         held: Ranges = []
         for path in sorted(mine, key=lambda path: (path not in live, path)):
             held = _take(store, plan, path, path in live, known.spans, held)
-        lost[cluster_id] = [p for s in known.spans for p in without(held, s.start, s.end)]
+        lost[cluster_id] = [p for s in known.spans for p in uncovered(held, s.start, s.end)]
     return lost
 
 
-def _there(store: Store, run: int) -> Iterator[str]:
-    """The files of runs before this one."""
+def _there(store: TableStore, run: int) -> Iterator[str]:
+    """The paths of files of earlier runs in the folder of the table."""
     base = store.path(table_path(LOG))
     for info in store.listing(base):
         path = posixpath.relpath(info.path, base)
@@ -55,20 +64,31 @@ def _there(store: Store, run: int) -> Iterator[str]:
 
 
 def _take(
-    store: Store, plan: Plan, path: str, is_live: bool, spans: Sequence[Span], held: Ranges
+    store: TableStore,
+    plan: RunPlan,
+    path: str,
+    is_live: bool,
+    spans: Sequence[EpochSpan],
+    held: Ranges,
 ) -> Ranges:
-    """Let the table have what of a file is right and not held yet; what is held then."""
+    """Plan that the table has the records of a file that are in the log and not in `held` yet.
+
+    1. A file with only such records is named as it is.
+    2. Otherwise those records are written to a new file.
+
+    Returns what the table has then.
+    """
     found = list(_ranges(store, path))
     right = [
         piece
         for span in spans
         for epoch, start, end in found
         if epoch == span.epoch and max(start, span.start) < min(end, span.end)
-        for piece in without(held, max(start, span.start), min(end, span.end))
+        for piece in uncovered(held, max(start, span.start), min(end, span.end))
     ]
     if _count(right) == _count((start, end) for _, start, end in found):
         if not is_live:
-            plan.add(found_file(store.root, LOG, path))
+            plan.add(existing_file(store.root, LOG, path))
         return union([*held, *right])
     if is_live:
         plan.remove(LOG, [path])
@@ -76,15 +96,15 @@ def _take(
         rows = read_file(store.root, LOG, path)
         offsets = rows.column("offset").to_numpy()
         kept = rows.filter(pa.array(_within(offsets, right)))
-        place = Place(store.root, plan.run, store.hidden)
+        place = WriteTarget(store.root, plan.run, store.hidden)
         folder = path.rpartition("/")[0]
         for file in write_rows(place, LOG, f"{folder}/{file_name('held', plan.run)}", kept):
             plan.add(DataFile(**file))
     return union([*held, *right])
 
 
-def _ranges(store: Store, path: str) -> Iterator[tuple[int, int, int]]:
-    """Epoch, first and last offset (exclusive) of each part of a file without a hole."""
+def _ranges(store: TableStore, path: str) -> Iterator[tuple[int, int, int]]:
+    """(epoch, start, end) of each part of a file without a gap; end exclusive."""
     full = posixpath.join(store.path(table_path(LOG)), path)
     rows = pq.read_table(full, filesystem=store.fs, columns=["offset", "epoch"], partitioning=None)
     if not rows.num_rows:

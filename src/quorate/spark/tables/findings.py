@@ -1,7 +1,7 @@
-"""What of the input is bad although this job has nothing new to say of it.
+"""Findings about the input that an earlier job has made already.
 
-The same input gets the same verdict each time. What was put into quarantine by an earlier job, or
-by this one before it was killed, counts as long as it is offered.
+The same input gets the same findings each time. A row that an earlier job quarantined, or this job
+before it was killed, counts as long as the input has it.
 """
 
 from __future__ import annotations
@@ -11,71 +11,71 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quorate.spark.files.scan import bad_piece
+from quorate.spark.files.scan import located_problem
 from quorate.spark.tables.files import safe_name
-from quorate.spark.tables.lineage import Group, Span, covered, overlap
-from quorate.spark.tables.read import at_least, read_table
-from quorate.spark.tables.store import Store, Stored
-from quorate.spark.tables.survey import REPLICA, Survey
+from quorate.spark.tables.lineage import EpochGroup, EpochSpan, covered, overlap
+from quorate.spark.tables.read import may_reach, read_table
+from quorate.spark.tables.store import StoredFile, TableStore
+from quorate.spark.tables.survey import REPLICA, InputSurvey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SUPERSEDED: Final = "superseded"
 _OF_THE_LOG: Final = ("unknown", "misfit")
-"""Reasons that a record has in whichever replica it stands."""
+"""Reasons that hold for a record in any replica."""
 _OF_A_REPLICA: Final = "disagrees"
 _OFFERED: Final = (
     "cluster string, replica string, written bigint, first_offset bigint, last_offset bigint"
 )
 
 
-class Known(NamedTuple):
-    """Rows of one reason that are in quarantine already."""
+class KnownFinding(NamedTuple):
+    """Rows of the input, of one reason, that are in quarantine already."""
 
     cluster_id: str
     reason: str
     rows: int
     example: str
-    """One of them: file, position and problem."""
+    """File, position and problem of one of them."""
 
 
-class TakenBack(NamedTuple):
-    """A part of the log that was taken for committed, and is in quarantine now."""
+class TakenBackRange(NamedTuple):
+    """A range of the log that was taken as committed, and is in quarantine now."""
 
     start: int
     end: int
     """Exclusive."""
     records: int
     epochs: tuple[int, ...]
-    """That wrote it."""
+    """The epochs that wrote it."""
     log: str
-    """Directory of the replica that contradicts it."""
+    """The directory of the replica that contradicts it."""
     reason: str
 
 
-def known_before(spark: SparkSession, store: Store, told: Survey) -> list[Known]:
-    """What is in quarantine of records that the input offers; of `superseded` ones, of records in
-    whose place it offers those of a later epoch.
+def find_known(spark: SparkSession, store: TableStore, survey: InputSurvey) -> list[KnownFinding]:
+    """The rows in quarantine that the input has again.
 
-    Not what is found again each time without it: bytes that are damaged, and divergent tails.
+    A `superseded` row counts when the input has its offset from a later epoch. Damaged bytes and
+    divergent ends of logs are left out: each job finds these again by itself.
     """
     from pyspark.sql import functions as F
 
     first = {
         safe_name(id): min(group.first for group in groups)
-        for id, groups in told.groups.items()
+        for id, groups in survey.groups.items()
         if groups
     }
 
-    def wanted(file: Stored) -> bool:
+    def wanted(file: StoredFile) -> bool:
         cluster = file.path.partition("/")[0]
-        return cluster in first and at_least(file, "offset", first[cluster])
+        return cluster in first and may_reach(file, "offset", first[cluster])
 
     if not any(wanted(file) for file in store.files("quarantine")):
         return []
     here = spark.createDataFrame(
-        [(id, g.replica, g.epoch, g.first, g.last) for id, gs in told.groups.items() for g in gs],
+        [(id, g.replica, g.epoch, g.first, g.last) for id, gs in survey.groups.items() for g in gs],
         _OFFERED,
     )
     rows = read_table(spark, store, "quarantine", wanted).where(
@@ -83,12 +83,12 @@ def known_before(spark: SparkSession, store: Store, told: Survey) -> list[Known]
     )
     found = rows.join(F.broadcast(here), _is_offered(rows), "left_semi")
     place = F.struct("file", "position", "offset", "problem")
-    told_of = found.groupBy("cluster_id", "reason").agg(
+    counts = found.groupBy("cluster_id", "reason").agg(
         F.count(F.lit(1)).alias("rows"), F.min(place).alias("one")
     )
     return [
-        Known(row.cluster_id, row.reason, row["rows"], bad_piece(*row.one))
-        for row in sorted(told_of.collect())
+        KnownFinding(row.cluster_id, row.reason, row["rows"], located_problem(*row.one))
+        for row in sorted(counts.collect())
     ]
 
 
@@ -107,10 +107,12 @@ def _is_offered(rows: DataFrame) -> Any:
     return (rows.cluster_id == F.col("cluster")) & inside & reduce(or_, ways)
 
 
-def taken_back(known: Sequence[Span], groups: Iterable[Group], start: int, end: int) -> TakenBack:
-    """What is told of the offsets from `start` to `end` (exclusive) that are taken back.
+def taken_back(
+    known: Sequence[EpochSpan], groups: Iterable[EpochGroup], start: int, end: int
+) -> TakenBackRange:
+    """The report about offsets [start, end) that are taken back.
 
-    known: the log as it was; groups: of the input, which contradicts it
+    known: the log so far; groups: of the input, which contradicts it
     """
     gone = [span for span in known if span.start < end and start < span.end]
     records = sum(high - low for low, high in overlap(covered(gone), start, end))
@@ -123,4 +125,4 @@ def taken_back(known: Sequence[Span], groups: Iterable[Group], start: int, end: 
         f"offsets {start} to {end - 1} of {written} were taken before, and are taken back: "
         f"{by.replica} has offset {max(by.first, start)} from epoch {by.epoch}"
     )
-    return TakenBack(start, end, records, epochs, by.replica, reason)
+    return TakenBackRange(start, end, records, epochs, by.replica, reason)

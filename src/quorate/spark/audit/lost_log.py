@@ -1,7 +1,8 @@
-"""A log that is gone, or whose end is: told by what stands beside it, and by the other replicas.
+"""A log that is missing, or has lost its end: what the side files and the other replicas show.
 
-A snapshot, quorum-state, leader-epoch-checkpoint and the index of a segment are written because the
-log had come so far. Where it has not, they are the only witnesses that something was lost.
+A node writes a snapshot, quorum-state, leader-epoch-checkpoint and the index of a segment because
+its log reached that far. Where the log is shorter, they are the only evidence of the loss, so no
+advice here says to delete them.
 """
 
 from __future__ import annotations
@@ -12,35 +13,34 @@ from typing import Final
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import LEADER_EPOCH_CHECKPOINT, QUORUM_STATE, QuorumState, segment_name
-from quorate.spark.audit.chain import JOIN_ANEW
-from quorate.spark.audit.commit import Chain, Committed
-from quorate.spark.audit.model import DAMAGE, WARNING, Finding, Replica, Spot
+from quorate.spark.audit.committed import CommittedLog, ReplicaLog
+from quorate.spark.audit.model import DAMAGE, REPLACE_REPLICA, WARNING, Finding, ReplicaFiles, Spot
 
 _LOST: Final = (
-    "Do not start the node: what it acknowledged may be forgotten. Copy the directory again with "
-    "the node stopped; if it still says so, restore the log as it was, or " + JOIN_ANEW
+    "Do not start the node: records that it acknowledged may be lost. Copy the directory again with "
+    "the node stopped. If the finding remains, restore the log as it was, or " + REPLACE_REPLICA
 )
 _PERHAPS: Final = (
-    "Copy the directories of all voters again with the nodes stopped; if it still says so, restore "
-    "the log as it was, or " + JOIN_ANEW
+    "Copy the directories of all voters again with the nodes stopped. If the finding remains, "
+    "restore the log as it was, or " + REPLACE_REPLICA
 )
-_ALONE: Final = "Copy the whole directory, with the node stopped"
-_NOTHING: Final = "Nothing is to be done: the next start writes the file anew from the log"
+_ALONE: Final = "Copy the whole directory with the node stopped"
+_NOTHING: Final = "No action is needed: the next start rebuilds the file from the log"
 
 
 @dataclass(frozen=True, slots=True)
-class Witnesses:
-    """What stands beside the log of a replica."""
+class SideFiles:
+    """What the files beside a replica's log say."""
 
-    replica: Replica
+    replica: ReplicaFiles
     state: QuorumState | None
-    """None: there is no quorum-state that can be read."""
+    """None: there is no readable quorum-state."""
     epochs: Sequence[tuple[int, int]]
     """(epoch, first offset) of leader-epoch-checkpoint."""
 
     @property
     def led(self) -> int | None:
-        """The epoch that this node led by its own quorum-state."""
+        """The epoch that this node led according to its own quorum-state."""
         if self.state is None or self.state.election.leader_id != self.replica.node_id:
             return None
         return self.state.election.epoch
@@ -51,52 +51,60 @@ class Witnesses:
         return max((found for found, _ in self.replica.snapshots), default=OffsetAndEpoch(0, 0))
 
 
-def judge_missing_log(beside: Witnesses) -> list[Finding]:
-    """Of a replica without any segment; only snapshots that were copied alone miss none."""
+def check_missing_log(beside: SideFiles) -> list[Finding]:
+    """Findings for a replica without any segment.
+
+    A formatted directory that no node has used needs none.
+    """
     replica, newest = beside.replica, beside.newest
     path = f"{replica.path}/{segment_name(newest.offset)}"
     used = replica.quorum_state is not None or replica.epochs is not None
     if not used and newest.offset == 0 and replica.snapshots:
         return []  # formatted, and never started
-    told = list(_beyond_snapshot(beside))
-    if not told and newest.offset > 0:
-        told = ["only a node that dies while it installs a snapshot leaves no segment beside it"]
-    what = "; ".join(["there is no segment of the log", *told])
+    evidence = list(_beyond_snapshot(beside))
+    if not evidence and newest.offset > 0:
+        evidence = ["only a crash while a node installs a snapshot leaves no segment beside it"]
+    what = "; ".join(["there is no segment of the log", *evidence])
     how = (DAMAGE, _LOST) if used else (WARNING, _ALONE)
     return [Finding("log-missing", how[0], what, how[1], Spot(path, newest.offset))]
 
 
-def _beyond_snapshot(beside: Witnesses) -> Iterator[str]:
+def _beyond_snapshot(beside: SideFiles) -> Iterator[str]:
+    """What shows that the log reached beyond the newest snapshot."""
     newest = beside.newest
     later = [epoch for epoch, _ in beside.epochs if epoch > newest.epoch]
     if later:
-        yield f"{LEADER_EPOCH_CHECKPOINT} knows epoch {later[-1]}"
+        yield f"{LEADER_EPOCH_CHECKPOINT} has epoch {later[-1]}"
     if beside.led is not None and beside.led > newest.epoch:
         yield f"{QUORUM_STATE} says that this node led epoch {beside.led}"
     elif newest.offset == 0 and beside.state is not None and beside.state.election.epoch > 0:
         yield f"{QUORUM_STATE} is of epoch {beside.state.election.epoch}"
 
 
-def judge_log_end(
-    beside: Witnesses,
-    chain: Chain,
+def check_log_end(
+    beside: SideFiles,
+    log: ReplicaLog,
     end: int,
-    others: Sequence[Chain],
-    main: Committed | None,
+    others: Sequence[ReplicaLog],
+    main: CommittedLog | None,
     *,
     whole: bool,
 ) -> list[Finding]:
-    """Of a log that ends at `end` (exclusive); `whole`: it was sound to there."""
+    """Findings for a log that ends at `end` (exclusive), which side files say was longer.
+
+    log: its sound part; whole: that is all of it; others: the logs of the other replicas; main:
+    the committed log. Evidence that a copy of a running node may leave, too, is a warning only.
+    """
     sure: list[str] = []
     perhaps: list[str] = []
     if beside.newest.offset > end:
         sure.append(f"it has a snapshot of {beside.newest.offset}")
     stale: list[Finding] = []
     if whole:
-        sure += _lost_epochs(beside, chain, main, stale)
-        _own_epoch(beside, chain, others, sure, perhaps)
+        sure += _lost_epochs(beside, log, main, stale)
+        _own_epoch(beside, log, others, sure, perhaps)
         perhaps += [
-            f"{base:020d}.index is there without its segment"
+            f"{base:020d}.index exists without its segment"
             for base in beside.replica.indexes
             if base >= max(end, 1)
         ]
@@ -112,12 +120,16 @@ def judge_log_end(
 
 
 def _lost_epochs(
-    beside: Witnesses, chain: Chain, main: Committed | None, stale: list[Finding]
+    beside: SideFiles, log: ReplicaLog, main: CommittedLog | None, stale: list[Finding]
 ) -> Iterator[str]:
-    """Epochs that leader-epoch-checkpoint knows behind the log; `stale` hears of others."""
-    known = {span.epoch for span in chain.spans}
+    """Epochs of leader-epoch-checkpoint that begin at or after the end of the log.
+
+    Those that the committed log replaced go to `stale`, as warnings: a follower that truncated its
+    log was stopped before it wrote the file again.
+    """
+    known = {span.epoch for span in log.spans}
     for epoch, start in beside.epochs:
-        if epoch in known or start < chain.end:
+        if epoch in known or start < log.end:
             continue
         ruling = None if main is None else main.main.epoch_at(start)
         if ruling in (None, epoch):
@@ -126,33 +138,34 @@ def _lost_epochs(
         file = beside.replica.epochs
         what = (
             f"it says that epoch {epoch} begins at offset {start}, where the log ends and the "
-            f"quorum holds epoch {ruling}: what is left of a tail that was cut off"
+            f"quorum holds epoch {ruling}: the rest of a truncated tail"
         )
         spot = Spot(None if file is None else file.name)
         stale.append(Finding("epochs", WARNING, what, _NOTHING, spot))
 
 
 def _own_epoch(
-    beside: Witnesses,
-    chain: Chain,
-    others: Sequence[Chain],
+    beside: SideFiles,
+    log: ReplicaLog,
+    others: Sequence[ReplicaLog],
     sure: list[str],
     perhaps: list[str],
 ) -> None:
-    """Of an epoch that this node led its log lacks everything; what others have came from here.
+    """Evidence from an epoch that this node led: what others have of it came from this log.
 
-    That it has less of it than others, or than a snapshot, may be because they were copied later.
+    Where its log lacks the whole epoch and another has records of it, the loss is certain. Less of
+    the epoch than a snapshot covers is a warning: the snapshot may have been copied later.
     """
     led = beside.led
     if led is None:
         return
     says = f"{QUORUM_STATE} says that this node led epoch {led}"
-    if led <= (chain.last_epoch or 0):
+    if led <= (log.last_epoch or 0):
         if any(one.replica.node_id == beside.replica.node_id for one in others):
-            return  # one of several copies, of different days
+            return  # one of several copies of the directory, from different days
         known = {one: other for other in others for one in other.snapshots if one.epoch == led}
         newest = max(known, default=None)
-        if led == chain.last_epoch and newest is not None and newest.offset > chain.end:
+        if led == log.last_epoch and newest is not None and newest.offset > log.end:
             where = known[newest].replica.path
             perhaps.append(f"{says}, of which {where} has a snapshot of {newest.offset}")
         return
