@@ -11,31 +11,50 @@
 of this package is a QuorateError; an argument of a wrong type is a TypeError.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey
-from quorate.embed.errors import (
-    ChangeFailed,
-    EntryTooLarge,
-    InDoubt,
-    MemberStopped,
-    NotLeader,
-    Overloaded,
-)
-from quorate.embed.founding import create
-from quorate.embed.local import LocalCluster, local_cluster
-from quorate.embed.machine import MAX_ENTRY_BYTES, StateMachine
-from quorate.embed.member import Member
+from quorate.base.lazy import load_lazily
+
+if TYPE_CHECKING:
+    from quorate.embed.errors import (
+        EntryTooLargeError,
+        InDoubtError,
+        MembershipChangeError,
+        MemberStoppedError,
+        NotLeaderError,
+        OverloadedError,
+    )
+    from quorate.embed.founding import create
+    from quorate.embed.local import LocalCluster, local_cluster
+    from quorate.embed.machine import MAX_ENTRY_BYTES, StateMachine
+    from quorate.embed.member import Member
+else:
+    __getattr__ = load_lazily(
+        __name__,
+        {
+            "errors": "EntryTooLargeError InDoubtError MembershipChangeError "
+            "MemberStoppedError NotLeaderError OverloadedError",
+            "founding": "create",
+            "local": "LocalCluster local_cluster",
+            "machine": "MAX_ENTRY_BYTES StateMachine",
+            "member": "Member",
+        },
+    )
 
 __all__ = [
     "MAX_ENTRY_BYTES",
-    "ChangeFailed",
-    "EntryTooLarge",
-    "InDoubt",
+    "EntryTooLargeError",
+    "InDoubtError",
     "LocalCluster",
     "Member",
-    "MemberStopped",
-    "NotLeader",
-    "Overloaded",
+    "MemberStoppedError",
+    "MembershipChangeError",
+    "NotLeaderError",
+    "OverloadedError",
     "QuorateError",
     "ReplicaKey",
     "StateMachine",

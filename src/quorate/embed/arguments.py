@@ -1,7 +1,7 @@
-"""What a program passes, checked where it comes in.
+"""Validate the arguments that a program passes.
 
-Whoever embeds this may not check types, and JSON has others: a value of a wrong type is a
-TypeError, one that cannot be is a QuorateError, and both say what it was.
+The program may not use a type checker, and values may come from JSON. A wrong type raises TypeError, a
+wrong value QuorateError; both messages show the value.
 """
 
 from __future__ import annotations
@@ -14,51 +14,53 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ZERO_UUID, Address, ReplicaKey
-from quorate.node.host_port import parse_host_port
+from quorate.config.host_port import parse_host_port
 
 _MAX_ID: Final = 2**31 - 1
 
 
 def whole_number(name: str, value: object) -> int:
-    """`value`. Raises TypeError."""
+    """Return `value` as an int. Raises TypeError; a bool is not a number."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a whole number, not {value!r}")
+        raise TypeError(f"{name} must be an integer, not {value!r}")
     return value
 
 
 def text(name: str, value: object) -> str:
-    """`value`. Raises TypeError."""
+    """Return `value` as a str. Raises TypeError."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is text, not {value!r}")
+        raise TypeError(f"{name} must be a string, not {value!r}")
     return value
 
 
 def member_id(value: object) -> int:
-    """`value`. Raises TypeError, QuorateError."""
+    """Return `value` as a member's id. Raises TypeError, QuorateError."""
     node_id = whole_number("the id of a member", value)
     if not 0 <= node_id <= _MAX_ID:
-        raise QuorateError(f"{node_id} is not the id of a member: those are 0 to {_MAX_ID}")
+        raise QuorateError(f"{node_id} is not a member's id: the range is 0 to {_MAX_ID}")
     return node_id
 
 
 def member_key(value: object) -> ReplicaKey:
-    """A key, or the text of one. Raises TypeError, QuorateError."""
+    """Return the key; accepts its text. Raises TypeError, QuorateError."""
     key = ReplicaKey.from_text(value) if isinstance(value, str) else value
     if not isinstance(key, ReplicaKey):
-        raise TypeError(f"a member's key is a ReplicaKey or its text, not {value!r}")
+        raise TypeError(f"a member's key must be a ReplicaKey or its text, not {value!r}")
     member_id(key.id)
     directory_id = key.directory_id
     if not isinstance(directory_id, bytes):
-        raise TypeError(f"the directory id of a member's key is 16 bytes, not {directory_id!r}")
+        raise TypeError(
+            f"the directory id of a member's key must be 16 bytes, not {directory_id!r}"
+        )
     if len(directory_id) != len(ZERO_UUID) or directory_id == ZERO_UUID:
         raise QuorateError(f"{value!r} is not the key of a member: it has no directory id")
     return key
 
 
 def directory_path(value: object) -> Path:
-    """The path of a member's directory. Raises TypeError, QuorateError."""
+    """Return the path of a member's directory. Raises TypeError, QuorateError."""
     if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"a directory is a path or its text, not {value!r}")
+        raise TypeError(f"a directory must be a path or a string, not {value!r}")
     name = os.fspath(value)
     try:
         if not name or b"\0" in os.fsencode(name):
@@ -69,9 +71,9 @@ def directory_path(value: object) -> Path:
 
 
 def parse_address(value: object) -> Address:
-    """`host:port`. Raises TypeError, QuorateError."""
+    """Parse `host:port`. Raises TypeError, QuorateError."""
     if not isinstance(value, str):
-        raise TypeError(f"an address is the text host:port, not {value!r}")
+        raise TypeError(f"an address must be a string host:port, not {value!r}")
     address = parse_host_port(value)
     if address is None or "://" in value or not _is_name(address.host):
         raise QuorateError(f"'{value}' is not an address: write host:port")
@@ -79,26 +81,31 @@ def parse_address(value: object) -> Address:
 
 
 def address_for_others(value: object) -> Address:
-    """`host:port` to connect to: it goes into the voter set. Raises TypeError, QuorateError."""
+    """Parse a `host:port` to which others can connect; it becomes part of the voter set.
+
+    Raises TypeError, QuorateError.
+    """
     address = parse_address(value)
     if address.port == 0 or _is_everywhere(address.host):
-        raise QuorateError(f"'{value}' is not an address to connect to: name one host and its port")
+        raise QuorateError(
+            f"'{value}' is not an address to connect to: write one host and its port"
+        )
     return address
 
 
 def addresses(name: str, value: object) -> tuple[str, ...]:
-    """Texts of addresses. Raises TypeError, QuorateError."""
+    """Check a tuple or list of addresses. Raises TypeError, QuorateError."""
     if not isinstance(value, tuple | list):
-        raise TypeError(f"{name} is a tuple of addresses, not {value!r}")
+        raise TypeError(f"{name} must be a tuple of addresses, not {value!r}")
     for each in value:
         parse_address(each)
     return tuple(value)
 
 
 def pairs(name: str, value: object) -> Iterable[tuple[object, object]]:
-    """The keys and values of a mapping, in order. Raises TypeError."""
+    """Return the items of a mapping. Raises TypeError."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name} is a mapping, not {value!r}")
+        raise TypeError(f"{name} must be a mapping, not {value!r}")
     return value.items()
 
 

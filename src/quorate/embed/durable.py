@@ -1,4 +1,4 @@
-"""A member on real files and sockets; in memory, `local` does the same."""
+"""Run a member on files and sockets. `local` does the same in memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.embed.first_start import refuse_a_second_founding
+from quorate.config.node_config import NodeConfig
+from quorate.config.raft_config import raft_config
+from quorate.embed.first_start import refuse_repeated_founding
 from quorate.embed.machine import OpaqueMachine
 from quorate.embed.node import EmbeddedNode
-from quorate.node.config import NodeConfig, raft_config
-from quorate.node.ensemble import Identity
-from quorate.node.replica import Replica
+from quorate.log_dirs.meta_properties import NodeIdentity
+from quorate.replica.replica import Replica
 from quorate.server import app, sockets
-from quorate.server.disk import off_the_loop
+from quorate.server.disk import run_in_thread
 from quorate.server.driver import Driver
 from quorate.server.meters import Meters
 from quorate.storage.api import Storage
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class DurableDriver:
-    """The server's driver, with what ends when it does: the page for Prometheus, the storage."""
+    """The server's driver; closing it also closes the metrics page and the storage."""
 
     def __init__(self, driver: Driver, storage: Storage, pages: WebServer | None) -> None:
         self.start = driver.start
@@ -39,30 +40,34 @@ class DurableDriver:
         self._pages = pages
 
     async def close(self) -> bool:
+        """As `Driver.close`; closes the storage unless the disk hangs."""
         free = await self._driver.close()
         if self._pages is not None:
             self._pages.close()
         if free:
-            await off_the_loop(self._storage.close)
+            await run_in_thread(self._storage.close)
         return free
 
 
 async def recover(
     config: NodeConfig,
-    identity: Identity,
-    bound: sockets.Bound,
+    identity: NodeIdentity,
+    bound: sockets.BoundSockets,
     storage: Storage,
     machine: OpaqueMachine,
 ) -> Replica:
-    """The replica that the storage holds. Raises QuorateError: damaged, in use, founded again."""
-    recovered = await off_the_loop(storage.open)
+    """Recover the replica from its storage.
+
+    Raises QuorateError when the storage is damaged or in use, or the member was founded before.
+    """
+    recovered = await run_in_thread(storage.open)
     raft = raft_config(config, identity.cluster_id, identity.directory_id, bound.advertised)
-    await refuse_a_second_founding(raft, recovered)
+    await refuse_repeated_founding(raft, recovered)
     return Replica(
         raft,
         recovered,
         machine,
-        random.Random(secrets.randbits(64)).random,
+        random.Random(secrets.randbits(64)).random,  # noqa: S311 - jitter
         replace(app.snapshot_policy(config), in_proportion=True),
     )
 
@@ -70,12 +75,15 @@ async def recover(
 async def serve(
     node: EmbeddedNode,
     config: NodeConfig,
-    bound: sockets.Bound,
+    bound: sockets.BoundSockets,
     page: socket.socket | None,
     storage: Storage,
     ended: Callable[[str | None], None],
 ) -> DurableDriver:
-    """Listen; the driver is not started yet. `ended` is called once, with the fault if any."""
+    """Open the listeners; the caller starts the driver.
+
+    `ended` is called once, with None or the fault.
+    """
     meters = None if page is None else Meters(node.replica)
     driver = Driver(
         node,

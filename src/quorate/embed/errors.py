@@ -1,54 +1,58 @@
-"""What a proposal or a change of members may end with."""
+"""Errors of proposals and membership changes."""
 
 from __future__ import annotations
 
 from quorate.base.errors import ErrorCode, QuorateError
 
 
-class NotLeader(QuorateError):
-    """Nothing was appended: ask the leader instead. `leader_id` is -1 while there is none."""
+class NotLeaderError(QuorateError):
+    """This member is not the leader; nothing was appended.
+
+    `leader_id` is -1 and `address` None while no leader is known.
+    """
 
     def __init__(self, leader_id: int, address: str | None) -> None:
         known = leader_id >= 0 and address
-        where = f"member {leader_id} at {address} does" if known else "nobody is known to"
-        super().__init__(f"This member does not lead; {where}")
+        leader = f"member {leader_id} at {address}" if known else "unknown"
+        super().__init__(f"This member is not the leader; the leader is {leader}")
         self.leader_id = leader_id
         self.address = address
 
 
-class EntryTooLarge(QuorateError):
-    """Nothing was appended: the entry, or the entries proposed together, fit no batch of the log.
+class EntryTooLargeError(QuorateError):
+    """The entry, or the entries proposed together, do not fit one batch; nothing was appended.
 
-    `size` and `limit`: the bytes that were passed, and the most that as many entries can have.
+    `size` is the number of bytes passed, `limit` the most for this number of entries.
     """
 
     def __init__(self, size: int, count: int, limit: int) -> None:
-        what, fit = f"An entry of {size} bytes", f"{limit} bytes fit"
+        what = f"An entry of {size} bytes"
         if count > 1:
-            what, fit = f"{count} entries of {size} bytes together", f"so many can have {limit}"
+            what = f"{count} entries of {size} bytes together"
+        fit = f"the limit is {limit} bytes"
         if limit < 0:
-            fit = "so many do not fit one batch, whatever their size"
-        super().__init__(f"{what} cannot be proposed at once: {fit}")
+            fit = "so many entries never fit, whatever their size"
+        super().__init__(f"{what} cannot be proposed as one batch: {fit}")
         self.size = size
         self.limit = max(limit, 0)
 
 
-class Overloaded(QuorateError):
-    """Nothing was appended: more is on the way than a member keeps in memory. `propose` waits."""
+class OverloadedError(QuorateError):
+    """Too many bytes of entries are outstanding; nothing was appended. `propose` waits instead."""
 
 
-class InDoubt(QuorateError):
-    """Leadership was lost, or the member stopped, with the entry or change on its way.
+class InDoubtError(QuorateError):
+    """Leadership was lost, or the member stopped, before the outcome was known.
 
-    It may be committed and applied, or never be: ask for it again only if that is harmless.
+    The entry or change may still be committed. Repeat it only if applying it twice is harmless.
     """
 
 
-class ChangeFailed(QuorateError):
-    """The members were not changed. `error` is the reason in Kafka's terms.
+class MembershipChangeError(QuorateError):
+    """The membership change failed. `error` is Kafka's error code.
 
-    `retriable`: only time was missing (the joiner lags behind, or another change is under way). A
-    change that timed out may still be committed; to ask for it again is harmless.
+    `retriable`: the change timed out, because the new member lags or another change is pending. A
+    change that timed out may still be committed; repeating it is harmless.
     """
 
     def __init__(self, error: ErrorCode, message: str | None) -> None:
@@ -57,5 +61,5 @@ class ChangeFailed(QuorateError):
         self.retriable = error == ErrorCode.REQUEST_TIMED_OUT
 
 
-class MemberStopped(QuorateError):
-    """The member was stopped, or stopped itself, before this call; the message says why."""
+class MemberStoppedError(QuorateError):
+    """The member has stopped. The message gives the reason."""

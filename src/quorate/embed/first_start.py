@@ -1,8 +1,9 @@
-"""The first start of a founder: has the cluster gone on with it before, on a disk that is lost?
+"""The first start of a founder: detect that it has run before, on a disk that is lost.
 
-A founder's directory id is computed from names, as every founder must know it, so a directory made
-again looks like the one that it replaces (docs/decisions/0010). What tells them apart is the
-entry of a founder in the voter set: UNPROVEN until it has followed or led for the first time.
+All founders must know each other's directory ids, so the ids are derived from names. A directory that is
+created again therefore looks like the lost one (docs/decisions/0010). If it started, the member would vote
+again in an epoch and miss records that it acknowledged. The founder's entry in the voter set shows which:
+it is UNCONFIRMED until the founder has followed or led for the first time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from quorate.base.ids import Address
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
 from quorate.raft.values import RaftConfig, Voter
 from quorate.server.logs import LOG
-from quorate.server.names import first_to_answer
+from quorate.server.name_resolution import connect_to_first
 from quorate.storage.api import Recovered
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
@@ -24,12 +25,12 @@ from quorate.wire.header import decode_response, encode_request
 from quorate.wire.messages import DescribeClusterRequest, DescribeClusterResponse
 
 CONTROLLERS: Final = 2
-"""Endpoint type of DescribeCluster."""
-UNPROVEN: Final = (1, 1)
-"""The kraft.versions that a founder has in the voter set until it reports its own.
+"""Endpoint type of controllers in DescribeCluster (KIP-919)."""
+UNCONFIRMED: Final = (1, 1)
+"""The kraft.version range of a founder in the voter set, until it reports its real range.
 
-It does so as every voter whose entry is not what it should be: at once when it leads, else by
-UpdateRaftVoter within a fetch timeout or two.
+Every voter corrects its entry (KIP-853): a leader at once, a follower with UpdateRaftVoter within one or
+two fetch timeouts.
 """
 _PATIENCE_S: Final = 2.0
 _KEY: Final = 60
@@ -37,32 +38,37 @@ _VERSION: Final = 2
 _CHUNK: Final = 65536
 
 
-def is_unproven(voter: Voter) -> bool:
-    """Has this founder never followed or led?"""
-    return (voter.min_kraft_version, voter.max_kraft_version) == UNPROVEN
+def is_unconfirmed(voter: Voter) -> bool:
+    """Whether this founder has never followed or led."""
+    return (voter.min_kraft_version, voter.max_kraft_version) == UNCONFIRMED
 
 
-async def refuse_a_second_founding(config: RaftConfig, recovered: Recovered) -> None:
-    """At the first start of a founder, ask the others whether it was there before.
+async def refuse_repeated_founding(config: RaftConfig, recovered: Recovered) -> None:
+    """At the first start of a founder, ask the other founders whether it ran before.
 
-    Takes 2 s at most, however many do not answer. Raises QuorateError where one knows this member
-    better than a directory without a log and a vote does, or as none at all.
+    1. Only a directory with the initial snapshot, an empty log and no vote is asked about.
+    2. All other founders are asked at once, for 2 s at most: a new cluster must be able to start while
+       others are down.
+    3. One that lists this member as confirmed, or not at all, proves that it ran before.
+    4. Founders that do not answer prove nothing; they are logged.
+
+    Raises QuorateError when the member ran before.
     """
     others = _others(config, recovered)
     answers = await asyncio.gather(*(_ask(voter.listeners[0].address) for voter in others))
     for voter, answer in zip(others, answers, strict=True):
         if answer is not None and answer.cluster_id == config.cluster_id:
-            _judge(config.node_id, voter, answer)
+            _check_description(config.node_id, voter, answer)
     if silent := [v for v, answer in zip(others, answers, strict=True) if answer is None]:
         LOG.info(
-            "First start of founder %d: %s could not be asked whether it was there before",
+            "First start of founder %d: %s did not answer whether it has run before",
             config.node_id,
             ", ".join(f"{v.key.id} at {v.listeners[0].address}" for v in silent),
         )
 
 
 def _others(config: RaftConfig, recovered: Recovered) -> Sequence[Voter]:
-    """The other founders; none unless this is the first start of a founder."""
+    """The other founders; empty unless this is the first start of a founder."""
     log, election = recovered.log, recovered.election
     voted = election is not None and election.epoch > 0
     control = log.snapshot_control
@@ -70,25 +76,25 @@ def _others(config: RaftConfig, recovered: Recovered) -> Sequence[Voter]:
         return ()
     founders = {voter.key.id: voter for voter in control.voters or ()}
     own = founders.pop(config.node_id, None)
-    return tuple(founders.values()) if own is not None and is_unproven(own) else ()
+    return tuple(founders.values()) if own is not None and is_unconfirmed(own) else ()
 
 
-def _judge(node_id: int, other: Voter, answer: DescribeClusterResponse) -> None:
+def _check_description(node_id: int, other: Voter, answer: DescribeClusterResponse) -> None:
     known = next((node for node in answer.brokers if node.broker_id == node_id), None)
     if known is not None and known.is_fenced:
         return
     who = f"member {other.key.id} at {other.listeners[0].address}"
-    what = "is not a member any more" if known is None else "has been a member before"
+    what = "was removed from the cluster" if known is None else "has run before"
     raise QuorateError(
-        f"Member {node_id} {what}, as {who} knows, and must not be founded again: it would have "
-        "forgotten its vote and what it acknowledged. Bring its directory back; or remove it from "
-        "the cluster (remove_member), make a directory without founders, start it with contacts "
+        f"Member {node_id} {what}, according to {who}, and must not be founded again: it would have "
+        "lost its vote and the entries that it acknowledged. Restore its directory; or remove it from "
+        "the cluster (remove_member), create a directory without founders, start it with contacts "
         "and add it (add_member)"
     )
 
 
 async def _ask(address: Address) -> DescribeClusterResponse | None:
-    """None when there is no answer, or none that can be read."""
+    """Send DescribeCluster to a founder; returns None without a valid response."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
             reader, writer = await _connect(address)
@@ -101,7 +107,7 @@ async def _ask(address: Address) -> DescribeClusterResponse | None:
 
 
 async def _connect(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    return await first_to_answer(
+    return await connect_to_first(
         address.host, _PATIENCE_S, lambda ip: asyncio.open_connection(ip, address.port)
     )
 

@@ -1,4 +1,4 @@
-"""Making a member's directory, as a founder or to join later; and what a start reads there."""
+"""Create a member's directory, for a founder or a later joiner, and configure its start."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey, Uuid, uuid_to_text
+from quorate.config.dynamic_voters import DynamicVoter
+from quorate.config.node_config import METRICS_LISTENER, NodeConfig, config_of, unknown_keys
+from quorate.config.settings import Settings
 from quorate.embed.arguments import (
     address_for_others,
     addresses,
@@ -20,13 +23,10 @@ from quorate.embed.arguments import (
     parse_address,
     text,
 )
-from quorate.embed.first_start import UNPROVEN
+from quorate.embed.first_start import UNCONFIRMED
 from quorate.formats.files import META_PROPERTIES
 from quorate.formats.meta_properties import MetaProperties, decode_meta_properties
-from quorate.node import formatter
-from quorate.node.config import METRICS_LISTENER, NodeConfig, config_of, strangers
-from quorate.node.dynamic_voters import DynamicVoter
-from quorate.node.settings import Settings
+from quorate.log_dirs import formatter
 
 LISTENER: Final = "CONTROLLER"
 _DIRECTORY_KEYS: Final = ("log.dir", "log.dirs", "metadata.log.dir")
@@ -38,42 +38,46 @@ def create(
     cluster: str,
     founders: Mapping[int, str] | None = None,
 ) -> None:
-    """Make the directory of a new member, durably; once, before its first start.
+    """Create the directory of a new member, durably; once, before its first start.
 
-    `founders` maps the ids of the first members to their `host:port`; every founder names the
-    same ones. Without it the directory is for a member that joins later: start it with
-    `contacts`, then have a member call `add_member`.
+    `founders` maps the ids of the initial members to their `host:port`; it must be the same for every
+    founder. Without it, the directory is for a member that joins later: start the member with
+    `contacts`, then call `add_member` on the leader.
 
-    A founder that lost its disk must not be founded again: it would have forgotten its votes and
-    what it acknowledged. Remove it from the cluster and let it join as a new member. Its start is
-    refused where another founder that can be asked knows of it; do not rely on that.
+    Do not create the directory of a founder again after its disk is lost: the member would have lost
+    its votes and the entries that it acknowledged. Remove the member from the cluster and let it join
+    as a new one. The start is refused when another founder answers that the member ran before; do not
+    rely on this check.
 
-    Raises QuorateError when it is a member's directory already, or the names make no sense; a
-    TypeError for an argument of a wrong type.
+    Raises QuorateError when the directory is formatted already or an argument is invalid, TypeError
+    for an argument of a wrong type.
     """
+    # 1. Validate the arguments.
     path, node_id = directory_path(directory), member_id(node_id)
     if not text("the name of a cluster", cluster):
-        raise QuorateError("A cluster has a name that is not empty")
-    at = {
+        raise QuorateError("The name of a cluster must not be empty")
+    addresses_by_id = {
         member_id(founder): address_for_others(address)
         for founder, address in pairs("founders", {} if founders is None else founders)
     }
-    if founders is not None and node_id not in at:
-        raise QuorateError(f"Member {node_id} is not among the founders {sorted(at)}")
-    if twice := [address for address, count in Counter(at.values()).items() if count > 1]:
-        raise QuorateError(f"Two founders have the address {twice[0]}")
+    if founders is not None and node_id not in addresses_by_id:
+        raise QuorateError(f"Member {node_id} is not among the founders {sorted(addresses_by_id)}")
+    counts = Counter(addresses_by_id.values())
+    if duplicates := [address for address, count in counts.items() if count > 1]:
+        raise QuorateError(f"Two founders have the address {duplicates[0]}")
     if (meta := _meta_properties(path)) is not None:
-        whose = "member" if meta.member else "controller"
-        raise QuorateError(f"{directory} is a {whose}'s directory already")
+        owner = "member" if meta.member else "controller"
+        raise QuorateError(f"{directory} is already the directory of a {owner}")
+    # 2. Every founder derives the same voter set from the names.
     voters = tuple(
         DynamicVoter(
-            ReplicaKey(founder, _derived("directory", f"{cluster}/{founder}")), address, UNPROVEN
+            ReplicaKey(founder, _derived("directory", f"{cluster}/{founder}")), address, UNCONFIRMED
         )
-        for founder, address in sorted(at.items())
+        for founder, address in sorted(addresses_by_id.items())
     )
-    # Addresses that a configuration must have, and formatting does not look at.
+    # 3. Format. A configuration needs addresses, which formatting does not use.
     config = member_config(path, node_id, "127.0.0.1:0", contacts=("127.0.0.1:1",))
-    request = formatter.Request(
+    request = formatter.FormatRequest(
         cluster_id=uuid_to_text(_derived("cluster", cluster)),
         initial_controllers=voters,
         member=True,
@@ -91,10 +95,9 @@ def member_config(
     metrics: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> NodeConfig:
-    """A node's configuration in Kafka's keys; `settings` adds to it or overrides it.
+    """Build a node's configuration; `settings` adds Kafka's keys or overrides them.
 
-    Raises QuorateError where an address or a setting cannot be, or a setting means nothing;
-    TypeError.
+    Raises QuorateError for an invalid address or setting and for an unknown key, and TypeError.
     """
     parse_address(listen)
     values = {
@@ -112,21 +115,21 @@ def member_config(
     for key, value in pairs("settings", {} if settings is None else settings):
         values[text("a key of settings", key)] = text(f"settings: the value of {key}", value)
     given = Settings(values, {})
-    if unknown := strangers(given):
-        raise QuorateError(f"settings: there is no {', no '.join(sorted(unknown))}")
+    if unknown := unknown_keys(given):
+        raise QuorateError(f"settings: unknown keys: {', '.join(sorted(unknown))}")
     if set(values) & set(_DIRECTORY_KEYS):
-        raise QuorateError("settings: the directory is an argument of its own")
-    # In Kafka's keys a comma parts it and blanks at its ends are lost.
+        raise QuorateError("settings: pass the directory as an argument")
+    # Not through Kafka's keys: there a comma separates directories, and outer spaces are lost.
     home = str(directory)
     return replace(config_of(given), log_dirs=(home,), metadata_log_dir=home)
 
 
 def node_id_of(directory: Path) -> int:
-    """The node id that the directory was made for. Raises QuorateError."""
+    """The node id in the directory's meta.properties. Raises QuorateError."""
     meta = _meta_properties(directory)
     if meta is None:
         raise QuorateError(
-            f"{directory} is not a member's directory: make it with quorate.embed.create"
+            f"{directory} is not a member's directory: create it with quorate.embed.create"
         )
     if meta.node_id is None:
         raise QuorateError(f"{directory / META_PROPERTIES} has no node.id")
@@ -134,7 +137,7 @@ def node_id_of(directory: Path) -> int:
 
 
 def _meta_properties(directory: Path) -> MetaProperties | None:
-    """None where there is no such file. Raises QuorateError."""
+    """Read meta.properties; returns None without the file. Raises QuorateError."""
     path = directory / META_PROPERTIES
     try:
         return decode_meta_properties(path.read_bytes(), str(path))
@@ -145,7 +148,7 @@ def _meta_properties(directory: Path) -> MetaProperties | None:
 
 
 def _derived(kind: str, name: str) -> Uuid:
-    """An id that every founder computes alike, never one of Kafka's reserved ones."""
+    """Derive an id from a name: the same on every founder, and not one that Kafka reserves."""
     counter = 0
     while True:
         source = f"quorate/{kind}/{name}/{counter}".encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""A cluster in memory, for tests: real members, real frames, real recovery; no socket, no disk.
+"""A cluster in memory, for tests: real members, frames and recovery, without sockets or files.
 
 async with local_cluster(3, Counter) as cluster:
     assert await cluster.propose(b"+1") == 1
@@ -15,26 +15,26 @@ from typing import Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
+from quorate.config.raft_config import fetch_max_wait_ms
 from quorate.embed.arguments import member_id, whole_number
-from quorate.embed.errors import MemberStopped, NotLeader
+from quorate.embed.errors import MemberStoppedError, NotLeaderError
 from quorate.embed.founding import LISTENER
 from quorate.embed.machine import OpaqueMachine, StateMachine
 from quorate.embed.member import Member
 from quorate.embed.node import EmbeddedNode
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
-from quorate.node.calls import Call
-from quorate.node.config import fetch_max_wait_ms
-from quorate.node.controller import NodeEffects, NodeInput
-from quorate.node.disk import Disk
-from quorate.node.jobs import Job, Result, WriteSnapshot
-from quorate.node.replica import Replica
-from quorate.node.snapshots import SnapshotPolicy
-from quorate.node.translate_peer import api_key_of, request_to_wire, response_from_wire
+from quorate.node.controller_node import NodeEffects, NodeInput
+from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
+from quorate.node.requests import Call
 from quorate.raft import inputs
 from quorate.raft.ready import Send
 from quorate.raft.values import ControlState, RaftConfig, Voter
+from quorate.replica.disk_jobs import Job, Result, WriteSnapshot
+from quorate.replica.disk_worker import DiskWriter
+from quorate.replica.replica import Replica
+from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.server.disk import attempt_snapshot
-from quorate.server.driver import fault_of, leave, present
+from quorate.server.driver import fault_of, present, reraise_exit
 from quorate.server.logs import LOG, level_of
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.header import decode_request, decode_response, encode_request
@@ -46,15 +46,15 @@ _CLUSTER_ID: Final = "local-cluster-in-memory"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asker:
-    """Who waits for the answer to a request: takes its frame, or hears that there will be none."""
+class _PendingReply:
+    """The sender of a request: `answered` gets the response frame, `lost` means none will come."""
 
     answered: Callable[[bytes], None]
     lost: Callable[[], None]
 
 
 class MemoryDriver:
-    """What `server.driver.Driver` is over sockets and files, over a LocalCluster."""
+    """Drives a node like `server.driver.Driver`, with the LocalCluster as network."""
 
     def __init__(
         self,
@@ -66,43 +66,47 @@ class MemoryDriver:
         self.node = node
         self.storage = storage
         self._cluster = cluster
-        self._disk = Disk(storage)
+        self._disk = DiskWriter(storage)
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._inbox: list[NodeInput] = []
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
-        self._callers: dict[int, _Asker] = {}
+        self._callers: dict[int, _PendingReply] = {}
         self._next = 0
         self.over = False
 
     def start(self) -> None:
+        """Start stepping."""
         self._schedule()
 
     def post(self, item: NodeInput) -> None:
+        """Add an input for the next step."""
         self._inbox.append(item)
         self._schedule()
 
     def shutdown(self, timeout_ms: int) -> None:
+        """Shut down gracefully."""
         self.post(inputs.Shutdown(timeout_ms))
 
     async def close(self) -> bool:
+        """Stop; returns True, as the storage is free."""
         self.halt()
         return True
 
     def halt(self) -> None:
-        """End in good order; the storage can be opened again."""
+        """Stop and close the storage, which can be opened again."""
         if not self.over:
-            self._hang_up()
+            self._stop_stepping()
             self.storage.close()
 
     def crash(self) -> MemoryStorage:
-        """End at once; what the disk keeps of it."""
-        self._hang_up()
+        """Stop at once; returns what the disk holds after a power cut."""
+        self._stop_stepping()
         return self.storage.crash()
 
-    def _hang_up(self) -> None:
-        """Step no more, and tell those who wait for answers, as closed connections do."""
+    def _stop_stepping(self) -> None:
+        """Stop stepping and fail the requests without a response, as closed connections would."""
         self.over = True
         if self._timer is not None:
             self._timer.cancel()
@@ -110,8 +114,8 @@ class MemoryDriver:
         for asker in askers.values():
             asker.lost()
 
-    def receive(self, frame: bytes, asker: _Asker) -> None:
-        """A request frame of a peer."""
+    def receive(self, frame: bytes, asker: _PendingReply) -> None:
+        """Take a request frame of a peer."""
         self._next += 1
         self._callers[self._next] = asker
         self.post(Call(self._next, decode_request(frame), LISTENER))
@@ -132,12 +136,12 @@ class MemoryDriver:
         now = present()
         try:
             effects = self.node.step(happened, now)
-            if self.over:  # the machine, or whoever took an outcome, ended this member
+            if self.over:  # the state machine or a callback stopped this member during the step
                 return
             self._carry_out(effects)
         except BaseException as error:
             self._end(fault_of(error, self.node.node_id))
-            leave(error)
+            reraise_exit(error)
             return
         if effects.stopped or effects.faulted is not None:
             self._end(effects.faulted)
@@ -170,7 +174,7 @@ class MemoryDriver:
 
 
 class LocalCluster:
-    """Members by id. Not made by hand: see `local_cluster`."""
+    """Members by id. `local_cluster` creates it."""
 
     def __init__(self, machine: Callable[[], StateMachine], config: RaftConfig) -> None:
         self.members: dict[int, Member] = {}
@@ -181,87 +185,92 @@ class LocalCluster:
         self._cut: set[frozenset[int]] = set()
         self._stopped = False
 
-    # -- what a test does ---------------------------------------------------------------------
+    # -- for tests ---------------------------------------------------------------------
     async def leader(self) -> Member:
-        """The member that takes proposals, as soon as there is one.
+        """Wait for a leader that takes proposals, without a timeout.
 
-        Waits for ever where too few run. Raises MemberStopped once the cluster was stopped.
+        Raises MemberStoppedError when the cluster is stopped.
         """
         while not self._stopped:
             for member in self.members.values():
                 if member.leads and not self._drivers[member.node_id].over:
                     return member
             await asyncio.sleep(0.005)
-        raise MemberStopped("The cluster was stopped")
+        raise MemberStoppedError("The cluster was stopped")
 
     async def propose(self, entry: bytes) -> object:
-        """Propose to whoever leads; NotLeader is tried again, for nothing was appended.
+        """Propose to the leader; retries after NotLeaderError, when nothing was appended.
 
-        Raises InDoubt when the leader was lost with the entry on its way, and as `leader`.
+        Raises InDoubtError when the leader was lost before the outcome was known, and as `leader`.
         """
         while True:
             try:
                 return await (await self.leader()).propose(entry)
-            except NotLeader:
+            except NotLeaderError:
                 continue
 
     async def join(self, node_id: int) -> Member:
-        """Start one more member; `add_member` on the leader makes it a voter.
+        """Start another member; `add_member` on the leader makes it a voter.
 
-        Raises QuorateError when there is such a member, running or not; TypeError.
+        Raises QuorateError when the id is in use, TypeError.
         """
         if member_id(node_id) in self.members:
-            raise QuorateError(f"there is a member {node_id} already")
+            raise QuorateError(f"member {node_id} exists already")
         self._start(node_id, MemoryStorage())
         return self.members[node_id]
 
     def address(self, node_id: int) -> str:
+        """The address of a member, for `add_member`."""
         return f"{_HOST}:{node_id}"
 
     def crash(self, node_id: int) -> None:
-        """As kill -9 with a power cut: what was not synced is lost.
+        """Crash a member with a power cut: writes without a sync are lost.
 
-        Raises QuorateError when there is no such member, or it does not run.
+        Raises QuorateError for an unknown member, or one that does not run.
         """
         driver = self._driver(node_id)
         if driver.over:
             raise QuorateError(f"member {node_id} does not run")
         self._disks[node_id] = driver.crash()
-        self.members[node_id]._end("The member crashed")
+        self.members[node_id].driver_ended("The member crashed")
 
     def restart(self, node_id: int) -> Member:
-        """Start a member that was stopped or crashed, or ended by itself, on what its disk kept.
+        """Start a member again, from what its disk holds.
 
-        Raises QuorateError when there is no such member, or it runs.
+        Raises QuorateError for an unknown member, or one that runs.
         """
         if not self._driver(node_id).over:
-            raise QuorateError(f"member {node_id} runs: stop or crash it first")
+            raise QuorateError(f"member {node_id} is running: stop or crash it first")
         self._start(node_id, self._disks[node_id])
         return self.members[node_id]
 
     def cut(self, one: int, other: int) -> None:
-        """No message passes between these two, until `heal`."""
+        """Drop all messages between these two members, until `heal`."""
         self._cut.add(frozenset(self._driver(i).node.node_id for i in (one, other)))
 
     def heal(self) -> None:
+        """Undo every `cut`."""
         self._cut.clear()
 
     def _driver(self, node_id: int) -> MemoryDriver:
         driver = self._drivers.get(node_id)
         if driver is None:
             there = ", ".join(map(str, self._drivers))
-            raise QuorateError(f"there is no member {node_id}; there are: {there}")
+            raise QuorateError(f"there is no member {node_id}; members: {there}")
         return driver
 
     # -- the network --------------------------------------------------------------------------
     def carry(self, sender: MemoryDriver, send: Send) -> None:
-        """A request to a member, its answer back; nobody there: as a refused connection."""
+        """Carry a request to a member and its response back.
+
+        A member that does not run refuses the connection. A cut loses messages silently.
+        """
         correlation, key = send.correlation, api_key_of(send.request)
         port = send.address.port
         receiver = self._drivers.get(port)
 
         def lost() -> None:
-            sender.post(inputs.SendFailed(correlation, inputs.Failure.DISCONNECTED))
+            sender.post(inputs.SendFailed(correlation, inputs.SendFailure.DISCONNECTED))
             sender.post(inputs.ConnectionLost(port))
 
         if receiver is None or receiver.over:
@@ -282,10 +291,11 @@ class LocalCluster:
                 lost()
 
         if ends not in self._cut:
-            receiver.receive(frame, _Asker(answered, hung_up))
+            receiver.receive(frame, _PendingReply(answered, hung_up))
 
     # -- members ------------------------------------------------------------------------------
     def found(self, count: int) -> None:
+        """Format and start the initial members 1 to `count`."""
         voters = tuple(
             Voter(_key(i), (Listener(LISTENER, _HOST, i),), 0, 1) for i in range(1, count + 1)
         )
@@ -313,9 +323,9 @@ class LocalCluster:
         )
         machine = OpaqueMachine(self._machine())
         policy = SnapshotPolicy(in_proportion=True)
-        replica = Replica(config, storage.open(), machine, random.Random().random, policy)
+        replica = Replica(config, storage.open(), machine, random.Random().random, policy)  # noqa: S311 - jitter
         member = Member.around(key, replica, machine)
-        driver = MemoryDriver(self, member.node, storage, member._end)
+        driver = MemoryDriver(self, member.node, storage, member.driver_ended)
         member.drive(driver)
         self.members[node_id] = member
         self._drivers[node_id] = driver
@@ -323,11 +333,12 @@ class LocalCluster:
         driver.start()
 
     async def stop(self) -> None:
+        """Stop all members."""
         self._stopped = True
         for driver in self._drivers.values():
             driver.halt()
         for member in self.members.values():
-            member._end(None)
+            member.driver_ended(None)
 
 
 def _key(node_id: int) -> ReplicaKey:
@@ -342,14 +353,17 @@ async def local_cluster(
     election_timeout_ms: int = 200,
     fetch_timeout_ms: int = 400,
 ) -> AsyncIterator[LocalCluster]:
-    """`count` members with a state machine each, founded and started; times in ms.
+    """Start a cluster of `count` members, and stop it at the end of the context.
 
-    `machine` makes one: the class, or a function. Raises QuorateError without a member, TypeError.
+    `machine` creates a state machine for each member. Times are in ms. Raises QuorateError for a count
+    below 1, TypeError.
     """
     if whole_number("the number of members", count) < 1:
-        raise QuorateError(f"A cluster has at least one member, not {count}")
+        raise QuorateError(f"A cluster needs at least one member, not {count}")
     if not callable(machine):
-        raise TypeError(f"a cluster is given what makes state machines, not one: {machine!r}")
+        raise TypeError(
+            f"machine must be a class or function that creates a state machine, not {machine!r}"
+        )
     config = RaftConfig(
         _CLUSTER_ID,
         0,

@@ -1,4 +1,4 @@
-"""What a program brings to be replicated, and how a replica drives it."""
+"""The state machine that a program brings, and its adapter for a replica."""
 
 from __future__ import annotations
 
@@ -10,123 +10,121 @@ from typing import Final, Protocol
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import OffsetAndEpoch
-from quorate.embed.errors import EntryTooLarge
+from quorate.embed.errors import EntryTooLargeError
 from quorate.formats.batch import HEADER_SIZE, MAX_BATCH_SIZE
-from quorate.node.machine import Entry, Now
-from quorate.node.proposals import RECORD_OVERHEAD
 from quorate.raft.values import ControlState
+from quorate.replica.proposals import RECORD_OVERHEAD
+from quorate.replica.state_machine import CommittedBatch, Now
 from quorate.server.logs import LOG
 
 
 class StateMachine(Protocol):
-    """Deterministic: the same entries in the same order give the same state on every member.
+    """A deterministic state machine: the same entries in the same order give the same state.
 
-    All three run on the loop that also answers the peers: one call that takes longer than the fetch
-    timeout costs an election. That goes for Python's garbage collector, too, which walks through a
-    large state of small containers (not through a dict of bytes, whatever its size). Between two
-    entries, also of those that were proposed together, the loop may have its turn.
+    All three methods run on the event loop that also answers the peers. A call that takes longer than
+    the fetch timeout costs an election. So does a long pause of Python's garbage collector, which scans
+    large states of many small containers (but not a dict of bytes, whatever its size). The loop may run
+    other work between two entries, even of one proposal.
 
-    All three are called from one thread, in the order of the log, and have done their work when
-    they return: no `async def`. An exception stops the member (CancelledError and SystemExit, too),
-    and so does an awaitable: a machine that can refuse an entry returns the refusal as its result.
+    The methods are called from one thread, in the order of the log. Their work must be complete when
+    they return: `async def` is refused. An exception stops the member, CancelledError and SystemExit
+    included, and so does an awaitable as result. A machine that refuses an entry returns the refusal.
     """
 
     def apply(self, offset: int, entry: bytes) -> object:
-        """A committed entry. What it returns is what `propose` returns to whoever proposed it."""
+        """Apply a committed entry. `propose` returns the result to the proposer."""
 
     def snapshot(self) -> Iterable[bytes]:
-        """The whole state, in chunks of at most a few MiB (MAX_ENTRY_BYTES; one that is larger
-        fails the snapshot).
+        """The whole state, in chunks of at most MAX_ENTRY_BYTES.
 
-        The chunks are taken later and on another thread, while `apply` goes on: return an
-        iterator over something that no longer changes (a copy, or a persistent map). An exception
-        of that iterator fails this one snapshot, loudly, and not the member.
+        Another thread consumes the chunks later, while `apply` continues: return an iterator over an
+        immutable copy or a persistent map. An exception of the iterator, or a larger chunk, fails
+        this snapshot and is logged; the member continues.
         """
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Forget everything and take the state of these chunks."""
+        """Replace the whole state by the one in these chunks."""
 
 
-_LATER: Final = "returned an awaitable: its work must be done when it returns"
-"""What is done later would count as done: in no snapshot, and its entry cleaned from the log."""
+_AWAITABLE: Final = "returned an awaitable: its work must be complete when it returns"
+"""Work done later would be missing from a snapshot that lets the log drop its entry."""
 
 ENTRY: Final = b"Q"
 BARRIER: Final = b"\x00"
-"""First byte of each record: an entry (or a snapshot's chunk), or nothing but a place in the log.
+"""The first byte of each record value: an entry (or a chunk of a snapshot), or a barrier.
 
-A record of Kafka's metadata begins with the version of its frame, which is 1: neither is taken for
-the other. Kafka's readers refuse records without a value; behind this byte an empty entry is as
-good as any.
+A metadata record of Kafka starts with the version of its frame, 1, so neither is mistaken for the other.
+Kafka's readers refuse records without a value; with this byte even an empty entry has one.
 """
 
 STEP_S: Final = 0.01
-"""For how long entries are applied in a row: little beside any fetch timeout."""
-_FEW: Final = 8
-"""After so many quick entries one looks at the clock again, after a slow one at once."""
+"""How long a step applies entries: short compared with any fetch timeout."""
+_CLOCK_EVERY: Final = 8
+"""How many fast entries are applied between two looks at the clock; one after a slow entry."""
 _SLOW_S: Final = 0.001
 
 _ROOM: Final = MAX_BATCH_SIZE - HEADER_SIZE
 MAX_ENTRY_BYTES: Final = _ROOM - RECORD_OVERHEAD - len(ENTRY)
-"""Most bytes of an entry. Of entries that are proposed together the same, less 25 for each more."""
+"""Maximum bytes of an entry. Entries proposed together share it, less 25 bytes per further entry."""
 
 
 def encode_entry(entry: bytes) -> bytes:
-    """The record value of an entry. Raises TypeError when it is not bytes."""
+    """The record value of an entry. Raises TypeError when the entry is not bytes."""
     if not isinstance(entry, bytes):
-        raise TypeError(f"an entry or chunk is bytes, not {type(entry).__name__}")
+        raise TypeError(f"an entry or chunk must be bytes, not {type(entry).__name__}")
     return ENTRY + entry
 
 
-def refuse_too_large(values: Sequence[bytes]) -> None:
-    """Raise EntryTooLarge when the record values of entries do not fit one batch."""
+def check_batch_size(values: Sequence[bytes]) -> None:
+    """Raise EntryTooLargeError when these record values do not fit one batch."""
     size, count = sum(map(len, values)), len(values)
     room = _ROOM - count * RECORD_OVERHEAD
     if size > room:
-        raise EntryTooLarge(size - count * len(ENTRY), count, room - count * len(ENTRY))
+        raise EntryTooLargeError(size - count * len(ENTRY), count, room - count * len(ENTRY))
 
 
-def refuse_unfit(machine: object) -> None:
-    """Raise TypeError where a method of a StateMachine is missing, or would not run when called."""
+def check_machine(machine: object) -> None:
+    """Raise TypeError unless `machine` has all methods of StateMachine, as plain functions."""
     if isinstance(machine, type):
         name = machine.__name__
-        raise TypeError(f"a state machine is an object: {name}(), and not the class {name}")
-    whose = type(machine).__name__
+        raise TypeError(f"a state machine must be an object, {name}(), not the class {name}")
+    class_name = type(machine).__name__
     for name in ("apply", "snapshot", "restore"):
         method = getattr(machine, name, None)
         if not callable(method):
-            raise TypeError(f"the state machine {whose} has no method {name}")
+            raise TypeError(f"the state machine {class_name} has no method {name}")
         yields = name != "snapshot" and isgeneratorfunction(method)
         if yields or iscoroutinefunction(method) or isasyncgenfunction(method):
             raise TypeError(
-                f"{whose}.{name} does nothing when it is called, as it is 'async' or yields: its "
-                "work must be done when it returns"
+                f"{class_name}.{name} does nothing when it is called, as it is 'async' or yields: its "
+                "work must be complete when it returns"
             )
 
 
-class _Foreign(QuorateError):
-    """The log is not one of entries."""
+class _ForeignMemberError(QuorateError):
+    """The log holds other records than a member's entries."""
 
     def __init__(self, where: str) -> None:
         super().__init__(
-            f"{where} is no entry of a member's: the directory holds the log of a Kafka "
-            "controller, or of something else that is not ours"
+            f"{where} is not an entry of a member: the directory holds the log of a Kafka "
+            "controller or of another program"
         )
 
 
 class OpaqueMachine:
-    """A `node.machine.Machine` around a StateMachine. Raises TypeError where that is none.
+    """A ReplicatedStateMachine around a program's StateMachine. Raises TypeError.
 
-    `results` holds what apply returned, by offset, while this member leads: the member takes each
-    out when it answers the proposal.
+    While this member leads, `results` holds the results of `apply` by offset; the member removes each
+    when it answers the proposal.
     """
 
     def __init__(self, machine: StateMachine, clock: Callable[[], float] = monotonic) -> None:
-        """clock: in seconds."""
-        refuse_unfit(machine)
+        """`clock`: monotonic, in s."""
+        check_machine(machine)
         self._machine = machine
         self._clock = clock
         self._until: float | None = None
-        """When the time of this step is up; None before its first entry."""
+        """When this step must stop applying entries; None before its first entry."""
         self._chunks: list[bytes] = []
         self._leads = False
         self.snapshots_loaded = 0
@@ -139,7 +137,7 @@ class OpaqueMachine:
     def load(self, values: Sequence[bytes]) -> None:
         for value in values:
             if value[:1] != ENTRY:
-                raise _Foreign("a record of the snapshot")
+                raise _ForeignMemberError("a record of the snapshot")
         self._chunks.extend(value[1:] for value in values)
 
     def end_load(self) -> None:
@@ -147,16 +145,19 @@ class OpaqueMachine:
         try:
             result: object = self._machine.restore(chunks)  # type: ignore[func-returns-value]
             if hasattr(result, "__await__"):
-                raise TypeError(f"restore {_LATER}")
+                raise TypeError(f"restore {_AWAITABLE}")
         except BaseException as error:
             raise _failed("restore failed", error) from error
         self.snapshots_loaded += 1
 
     def begin_step(self) -> None:
-        """Entries have STEP_S again."""
+        """Start a step: entries may take STEP_S."""
         self._until = None
 
-    def apply(self, entry: Entry) -> int:
+    def apply(self, entry: CommittedBatch) -> int:
+        # The loop must keep answering peers while a long log is applied, so `apply` stops after STEP_S
+        # and returns how many records it took; the replica continues in the next step. Reading the
+        # clock costs as much as a small `apply`: look at it only after some entries, or a slow one.
         apply, clock, offset = self._machine.apply, self._clock, entry.base_offset
         results = self.results if self._leads else None
         if self._until is None:
@@ -168,19 +169,19 @@ class OpaqueMachine:
                     now = clock()
                     if now >= until:
                         break
-                    look += _FEW if now - looked_at < _SLOW_S else 1
+                    look += _CLOCK_EVERY if now - looked_at < _SLOW_S else 1
                     looked_at = now
                 result = None
                 if value[:1] == ENTRY:
                     result = apply(offset, value[1:])
                     if hasattr(result, "__await__"):
-                        raise TypeError(f"apply {_LATER}")
+                        raise TypeError(f"apply {_AWAITABLE}")
                 elif value != BARRIER:
-                    raise _Foreign(f"the record at offset {offset}")
+                    raise _ForeignMemberError(f"the record at offset {offset}")
                 if results is not None:
                     results[offset] = result
                 offset += 1
-        except _Foreign:
+        except _ForeignMemberError:
             raise
         except BaseException as error:
             raise _failed(f"apply failed at offset {offset}, which is committed", error) from error
@@ -188,7 +189,7 @@ class OpaqueMachine:
 
     def freeze(self) -> Iterable[bytes]:
         try:
-            return map(_encode_chunk, _taken(iter(self._machine.snapshot())))
+            return map(_encode_chunk, _guarded(iter(self._machine.snapshot())))
         except BaseException as error:
             raise _failed("snapshot failed", error) from error
 
@@ -206,8 +207,8 @@ class OpaqueMachine:
         return None
 
 
-def _taken(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """These; whatever they raise fails one snapshot, and no thread with it."""
+def _guarded(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The chunks; an interruption in them fails the snapshot instead of ending the thread."""
     try:
         yield from chunks
     except (Exception, GeneratorExit):
@@ -217,20 +218,17 @@ def _taken(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _encode_chunk(chunk: bytes) -> bytes:
-    """The record value of a snapshot's chunk. Raises TypeError, QuorateError when it is too large.
-
-    It fits a batch as an entry does.
-    """
+    """The record value of a chunk. Raises TypeError; QuorateError when the chunk is too large."""
     value = encode_entry(chunk)
     if len(chunk) > MAX_ENTRY_BYTES:
         raise QuorateError(
-            f"snapshot() gave a chunk of {len(chunk)} bytes; one has at most MAX_ENTRY_BYTES, "
-            f"which is {MAX_ENTRY_BYTES}"
+            f"snapshot() returned a chunk of {len(chunk)} bytes; the limit is MAX_ENTRY_BYTES, "
+            f"{MAX_ENTRY_BYTES}"
         )
     return value
 
 
 def _failed(what: str, error: BaseException) -> QuorateError:
-    """Why the member ends; the program's own traceback goes to the log."""
+    """Log the program's exception and turn it into the reason for which the member stops."""
     LOG.error("The state machine's %s", what, exc_info=error)
     return QuorateError(f"the state machine's {what}: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Carrying a voter change through: asked again while all that is missing is time."""
+"""Repeat a voter change until it is committed or refused for good."""
 
 from __future__ import annotations
 
@@ -7,24 +7,33 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from quorate.base.errors import ErrorCode
-from quorate.embed.errors import ChangeFailed, InDoubt, MemberStopped, NotLeader
+from quorate.embed.errors import (
+    InDoubtError,
+    MembershipChangeError,
+    MemberStoppedError,
+    NotLeaderError,
+)
 
 _PAUSE_S: Final = 0.05
 
 Answer = tuple[ErrorCode, str | None]
 
 
-async def carry_through(
+async def change_until_committed(
     ask: Callable[[], Awaitable[Answer]],
     already: Callable[[ErrorCode, bool], bool],
     timeout_s: float,
 ) -> None:
-    """Ask until the change is committed, or refused for good, or `timeout_s` has gone by.
+    """Ask until the change is committed, refused for good, or `timeout_s` is over.
 
-    An earlier attempt that ran out of time may have been committed after all: `already` says
-    whether a refusal means that, told whether there was one. One that was refused for now (another
-    change is under way) is none. Raises ChangeFailed; InDoubt where leadership was lost, or the
-    member stopped, after an attempt that may yet commit; else what `ask` raises.
+    1. REQUEST_TIMED_OUT is retried: the new member still lags, or another change is pending.
+    2. Without a message it is the leader's own timeout: the change may still be committed, so the
+       outcome is uncertain from then on. With a message the attempt was refused and changed nothing.
+    3. After an uncertain attempt, a refusal may mean success, e.g. DUPLICATE_VOTER. `already(error,
+       uncertain)` decides that.
+
+    Raises MembershipChangeError; InDoubtError when leadership was lost or the member stopped after an
+    uncertain attempt; otherwise what `ask` raises.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + timeout_s
@@ -32,15 +41,15 @@ async def carry_through(
     while True:
         try:
             error, message = await ask()
-        except (NotLeader, MemberStopped) as ended:
+        except (NotLeaderError, MemberStoppedError) as ended:
             if not uncertain:
                 raise
-            raise InDoubt(
-                f"{ended}; an earlier attempt had run out of time: it may or may not commit"
+            raise InDoubtError(
+                f"{ended}; an earlier attempt timed out: it may or may not commit"
             ) from ended
         if error == ErrorCode.NONE or already(error, uncertain):
             return
         if error != ErrorCode.REQUEST_TIMED_OUT or loop.time() >= until:
-            raise ChangeFailed(error, message)
+            raise MembershipChangeError(error, message)
         uncertain |= error.is_all_of(message)
         await asyncio.sleep(_PAUSE_S)

@@ -1,36 +1,38 @@
-"""A node whose log holds a program's own entries: raft requests and its program's proposals."""
+"""The node of a member: serves raft requests and takes its program's proposals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 from quorate.base.errors import ErrorCode
-from quorate.embed.first_start import CONTROLLERS, is_unproven
+from quorate.controller.configs_in_force import ConfigsInForce
+from quorate.embed.first_start import CONTROLLERS, is_unconfirmed
 from quorate.embed.machine import OpaqueMachine
 from quorate.metadata.image import Image
-from quorate.node.calls import Call
-from quorate.node.controller import Closed, NodeEffects, NodeInput, Registered
-from quorate.node.handlers import HANDLERS
-from quorate.node.host import Done, ReplicaView
-from quorate.node.machine import Now
-from quorate.node.replica import Committed, Input, Replica
-from quorate.node.translate import response_to_wire
+from quorate.node.apis import API_TABLE
+from quorate.node.controller_node import Closed, NodeEffects, NodeInput, Registered
+from quorate.node.loggers import Loggers, NoLoggers
+from quorate.node.raft_rpc_inbound import response_to_wire
+from quorate.node.request_context import ReplicaView
+from quorate.node.requests import Call
 from quorate.raft import inputs
 from quorate.raft.messages import Request, Response
 from quorate.raft.ready import Refused
+from quorate.replica.replica import Committed, Input, Replica
+from quorate.replica.state_machine import Now
 from quorate.wire.messages import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.schema import Message
 
 _SERVED = frozenset({1, 18, 52, 53, 54, 55, 59, 80, 81, 82})
-"""Api keys that need no metadata: ApiVersions and those of the quorum itself."""
+"""API keys that need no metadata: ApiVersions and those of the quorum itself."""
 _DESCRIBE_CLUSTER = 60
 
 
 class EmbeddedNode(ReplicaView):
-    """Steps a replica of an OpaqueMachine; what the server's driver drives.
+    """Runs a replica of an OpaqueMachine; a driver runs the node.
 
-    `settled` is called during `step` with the outcome of each proposal; `answered` with each
-    answer of the core to a question of our own (`ask`).
+    During `step`, `settled` gets the outcome of each proposal, and `answered` gets the response to each
+    request of the program itself (`ask`).
     """
 
     image_offset = -1
@@ -49,6 +51,8 @@ class EmbeddedNode(ReplicaView):
         self.node_id = replica.config.node_id
         self.cluster_id = replica.config.cluster_id
         self.now = Now(0, 0)
+        self.loggers: Loggers = NoLoggers()
+        self.configs = ConfigsInForce(self.node_id)
         self._settled = settled
         self._answered = answered
         self._next = 0
@@ -57,11 +61,20 @@ class EmbeddedNode(ReplicaView):
         self._inbox: list[Input] = []
 
     @property
+    def index(self) -> None:
+        """A member keeps no partitions."""
+
+    @property
+    def liveness(self) -> None:
+        """A member has no brokers."""
+
+    @property
     def snapshots_loaded(self) -> int:
+        """Snapshots loaded at the start or from a leader."""
         return self.machine.snapshots_loaded
 
     def step(self, happened: Iterable[NodeInput], now: Now) -> NodeEffects:
-        """Take everything that happened. Raises QuorateError where the machine does."""
+        """Take all inputs. Raises QuorateError when the state machine fails."""
         self.now = now
         self.machine.begin_step()
         effects = NodeEffects()
@@ -87,14 +100,16 @@ class EmbeddedNode(ReplicaView):
         return effects
 
     def ask(self, request: Request) -> inputs.Received:
-        """The input that puts a request of our own to the core; see `answered`."""
+        """Make the input for a request of the program itself; `answered` gets the response."""
         self._own -= 1
         return inputs.Received(self._own, request)
 
     def _call(self, call: Call, effects: NodeEffects) -> None:
         key = call.request.api_key
         if key in _SERVED:
-            answer = HANDLERS[key](self, call)
+            handler = API_TABLE[key].handler
+            assert handler is not None
+            answer = handler(self, call)
         elif key == _DESCRIBE_CLUSTER:
             answer = self._describe_cluster(call)
         else:
@@ -104,9 +119,10 @@ class EmbeddedNode(ReplicaView):
             effects.answer(call, answer)
 
     def _describe_cluster(self, call: Call) -> Message:
-        """The voters as controllers, so that Kafka's tools find their way.
+        """Describe the voters as controllers, so that Kafka's tools find them.
 
-        Who asks for fenced ones too is told which founders have never been there.
+        With `include_fenced_brokers`, founders that never followed or led are marked as fenced: see
+        `first_start`.
         """
         message = call.message
         assert isinstance(message, DescribeClusterRequest)
@@ -120,7 +136,7 @@ class EmbeddedNode(ReplicaView):
                 broker_id=voter.key.id,
                 host=end.host,
                 port=end.port,
-                is_fenced=message.include_fenced_brokers and is_unproven(voter),
+                is_fenced=message.include_fenced_brokers and is_unconfirmed(voter),
             )
             for voter in self.control.voters or ()
             for end in voter.listeners
@@ -133,16 +149,8 @@ class EmbeddedNode(ReplicaView):
             brokers=nodes,
         )
 
-    # -- what handlers see and do (node.host.Host) ----------------------------------------
+    # -- what handlers see and do (node.request_context.NodeView) ----------------------------------------
     def ask_core(self, call: Call, request: Request) -> None:
         self._next += 1
         self._asked[self._next] = call
         self._inbox.append(inputs.Received(self._next, request))
-
-    def submit(self, call: Call, values: list[bytes], done: Done) -> None:
-        raise AssertionError("no request of a peer appends to a program's log")
-
-    def upgrade_kraft_version(
-        self, call: Call, version: int, validate_only: bool, done: Done
-    ) -> None:
-        raise AssertionError("a program's log begins at kraft.version 1")

@@ -1,4 +1,4 @@
-"""Proposals on their way: who waits for each, and how many bytes there may be of them."""
+"""Outstanding proposals: their callbacks, and a limit on their bytes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from quorate.base.errors import QuorateError
-from quorate.embed.errors import MemberStopped, Overloaded
+from quorate.embed.errors import MemberStoppedError, OverloadedError
 
 Done = Callable[[list[object] | QuorateError], None]
-"""Takes the results of entries that were submitted, or why they were not committed."""
+"""Gets the results of submitted entries, or the error."""
 
 LIMIT: Final = 64 << 20
-"""Bytes; eight of the largest batches."""
+"""In bytes: eight of the largest batches."""
 
 
 class Outstanding:
-    """Room for so many bytes of entries; one that is larger goes alone."""
+    """Admits entries up to `limit` bytes; a larger entry is admitted alone."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.limit = limit
@@ -29,15 +29,15 @@ class Outstanding:
         self._emptied: asyncio.Future[None] | None = None
 
     def take(self, size: int) -> None:
-        """Room for `size` bytes at once; raises Overloaded when there is none."""
+        """Reserve `size` bytes at once. Raises OverloadedError when they do not fit."""
         if self._waiting or not self._fits(size):
-            raise Overloaded(
-                f"{self._bytes} bytes of entries are on the way: wait until some are committed"
+            raise OverloadedError(
+                f"{self._bytes} bytes of entries are outstanding: wait until some are committed"
             )
         self._bytes += size
 
     async def wait_for(self, size: int) -> None:
-        """Room for `size` bytes, in turn. Raises MemberStopped when it ends first."""
+        """Wait in turn and reserve `size` bytes. Raises MemberStoppedError when the member stops."""
         if not self._waiting and self._fits(size):
             self._bytes += size
             return
@@ -46,49 +46,50 @@ class Outstanding:
         try:
             await turn
         except asyncio.CancelledError:
-            was_let_in = turn.done() and not turn.cancelled() and turn.exception() is None
-            self._free(size if was_let_in else 0)
+            # A cancelled caller may have been admitted in the same turn of the loop: free its bytes.
+            was_admitted = turn.done() and not turn.cancelled() and turn.exception() is None
+            self._free(size if was_admitted else 0)
             raise
 
     def add(self, done: Done, size: int) -> int:
-        """The token of a proposal that has its room."""
+        """Register a proposal whose bytes are reserved; returns its token."""
         self._next += 1
         self._proposals[self._next] = done, size
         return self._next
 
     def settle(self, token: int) -> Done | None:
-        """Who waits for the outcome; its room is free."""
+        """Remove a proposal and free its bytes; returns its callback."""
         found = self._proposals.pop(token, None)
         if found is None:
             return None
         done, size = found
         self._free(size)
-        self._look_whether_empty()
+        self._signal_if_empty()
         return done
 
     def close(self, why: str) -> asyncio.Future[None]:
-        """Who waits for room is told that there will be none; done when all the others are."""
+        """Fail all callers that wait for room; the result is done when no proposal is outstanding."""
         self._refuse_waiting(why)
         self._emptied = asyncio.get_running_loop().create_future()
-        self._look_whether_empty()
+        self._signal_if_empty()
         return self._emptied
 
     def end(self, why: str) -> Sequence[Done]:
-        """All that still wait for an outcome; who waits for room is told."""
+        """Remove all proposals and return their callbacks; fail all callers that wait for room."""
         proposals = [done for done, _ in self._proposals.values()]
         self._proposals.clear()
         self._bytes = 0
         self._refuse_waiting(why)
-        self._look_whether_empty()
+        self._signal_if_empty()
         return proposals
 
     def _refuse_waiting(self, why: str) -> None:
         waiting, self._waiting = self._waiting, deque()
         for _, turn in waiting:
             if not turn.done():
-                turn.set_exception(MemberStopped(why))
+                turn.set_exception(MemberStoppedError(why))
 
-    def _look_whether_empty(self) -> None:
+    def _signal_if_empty(self) -> None:
         if not self._proposals and self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
 
@@ -97,9 +98,9 @@ class Outstanding:
 
     def _free(self, size: int) -> None:
         self._bytes = max(self._bytes - size, 0)
-        self._let_in()
+        self._admit_waiting()
 
-    def _let_in(self) -> None:
+    def _admit_waiting(self) -> None:
         while self._waiting:
             size, turn = self._waiting[0]
             if not turn.done():
