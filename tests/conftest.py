@@ -1,16 +1,26 @@
 """For all tests: values are really frozen, and property tests take what a loaded machine takes."""
 
-from quorate.base import frozen
+import os
+from pathlib import Path
+
+# Processes that tests start find the development packages beside the tests, too (`mutants`).
+_HERE = str(Path(__file__).parent)
+_PATHS = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+if _HERE not in _PATHS:
+    os.environ["PYTHONPATH"] = os.pathsep.join([*_PATHS, _HERE])
+
+from quorate.base import frozen  # noqa: E402
 
 frozen.held_at_run_time = True  # before any module that has such values is imported
 
 import signal  # noqa: E402
 
+import hypothesis.core  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 import second_look  # noqa: E402
-from effort import examples  # noqa: E402
+from effort import DAY, examples  # noqa: E402
 
 settings.register_profile(
     "quorate",
@@ -19,6 +29,12 @@ settings.register_profile(
     max_examples=examples(100),
 )
 settings.load_profile("quorate")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Seed the property tests by the date, unless --hypothesis-seed gives another seed."""
+    if config.getoption("hypothesis_seed", None) is None:
+        hypothesis.core.global_force_seed = DAY
 
 
 # What nohup, or a shell that runs a job in the background, ignores would be ignored by the programs
@@ -62,4 +78,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    second_look.tell(terminalreporter)
+    second_look.report(terminalreporter)

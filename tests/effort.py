@@ -1,22 +1,45 @@
-"""How hard tests try: `make check` (QUORATE_QUICK=1, without slow tests) looks at a part."""
+"""How much of the long loops a test run takes.
+
+- `make check` (QUORATE_QUICK=1): the first of several like cases, a tenth of the examples of property tests.
+- `make test`: a slice that the date (UTC) chooses, so that every case runs within a few days. The date
+  also seeds the property tests, so a failure repeats on the same day.
+- `make test-long` (QUORATE_LONG=1): everything.
+
+QUORATE_DAY=20261126 repeats the slice of a day.
+"""
 
 import os
 from collections.abc import Iterable
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
 QUICK = bool(os.environ.get("QUORATE_QUICK"))
+LONG = bool(os.environ.get("QUORATE_LONG"))
+# The workers of pytest-xdist inherit the day, so all of them collect the same cases, also at midnight.
+DAY = int(os.environ.setdefault("QUORATE_DAY", f"{datetime.now(UTC):%Y%m%d}"))
+TURN = date(DAY // 10_000, DAY // 100 % 100, DAY % 100).toordinal()
+"""Counts the days: what has `step` slices takes number `TURN % step`."""
+
+
+def share(full: int, *, quick: int, daily: int) -> int:
+    """How many of `full` repetitions this run makes."""
+    return quick if QUICK else full if LONG else daily
 
 
 def examples(full: int) -> int:
-    """How many examples to try of the `full` number that `make test` tries."""
-    return max(3, full // 10) if QUICK else full
+    """How many examples a property test tries of the `full` number of `make test-long`."""
+    return share(full, quick=max(3, full // 10), daily=max(5, full // 2))
 
 
 def one_in(step: int, cases: Iterable[Any]) -> list[Any]:
-    """Cases for `parametrize`, of which only the first of every `step` are not slow."""
+    """Cases for `parametrize`: the first of every `step`, one more that the date chooses, or all.
+
+    All but the first of every `step` are marked slow, which `make check` leaves out.
+    """
     return [
         pytest.param(case, marks=pytest.mark.slow) if number % step else case
         for number, case in enumerate(cases)
+        if QUICK or LONG or number % step in (0, TURN % step)
     ]

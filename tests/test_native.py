@@ -88,7 +88,7 @@ class Name:
 
     text: str
 '''
-"""What there is to write out; both ways it must be the same to whoever uses it."""
+"""What there is to write out; both ways it must be the same to its users."""
 
 
 @pytest.fixture(params=["as it is", "written out"])
@@ -140,15 +140,15 @@ def test_where_there_is_a_compiler_all_of_it_is_compiled(build_native):
     assert missing == [], "the build failed: run make native, and read what it says"
 
 
-def test_the_reason_of_a_failed_build_is_told_wherever_it_was_written(build_native):
+def test_the_reason_of_a_failed_build_is_shown_wherever_it_was_written(build_native):
     said = "src/x.py:7: error: Incompatible value\nFound 1 error\n"
     for stdout, stderr in ((said, ""), ("", said), (said, None)):
         error = subprocess.CalledProcessError(1, ["mypyc"], stdout, stderr)
-        told = build_native.BUILD["explain"](error)
-        assert told == "The compiler failed (Incompatible value)"
+        explanation = build_native.BUILD["explain"](error)
+        assert explanation == "The compiler failed (Incompatible value)"
 
 
-def test_a_compiler_that_knows_not_all_flags_is_told_none(build_native, monkeypatch):
+def test_a_compiler_that_knows_not_all_flags_gets_none(build_native, monkeypatch):
     monkeypatch.setitem(build_native.BUILD, "compiler", lambda: ["false"])
     assert build_native.flags() == ()
 
@@ -180,8 +180,16 @@ def test_a_compiled_part_of_unknown_origin_is_a_problem(elsewhere):
 
 def test_what_is_up_to_date_is_left_alone(elsewhere, monkeypatch):
     monkeypatch.setattr(elsewhere.subprocess, "run", lambda *_, **__: pytest.fail("built again"))
+    os.utime(elsewhere.MANIFEST, (1, 1))
     assert elsewhere.build(elsewhere.COMPILED) == []
     assert [file.name for file in elsewhere.extensions()] == ["one.cpython.so"]
+    source = elsewhere.PACKAGE / "one.py"
+    assert elsewhere.MANIFEST.stat().st_mtime_ns >= source.stat().st_mtime_ns  # starts read nothing
+
+
+def test_an_unknown_argument_builds_nothing(elsewhere):
+    with pytest.raises(SystemExit, match="unknown arguments: --codecs"):
+        elsewhere.main(["--codecs"])
 
 
 def test_without_a_compiler_everything_runs_in_the_interpreter(elsewhere, monkeypatch, capsys):
@@ -340,3 +348,67 @@ def test_whatever_builds_a_wheel_gets_mypyc_where_it_can_run(monkeypatch):
     data = {"force_include": {}}
     hook.initialize("standard", data)
     assert data == {"force_include": {}}, "a pure wheel"
+
+
+# -- narrowing -----------------------------------------------------------------------------------
+def reads_as_none(tree):
+    """Reads of a field, after a call, that mypy takes for None since it was set to None above.
+
+    mypy does not forget what it knows of a field at a call, and mypyc casts each read to the type
+    that mypy knows: the read ends with a TypeError where the call has set the field.
+    """
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            yield from _reads_in(function)
+
+
+def _reads_in(function):
+    stores, calls, loads = {}, [], []
+    for block in _blocks(function):
+        ends = isinstance(block[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
+        end = block[-1].end_lineno if ends else function.end_lineno
+        for statement in block:
+            for field, value in _assignments(statement):
+                to_none = isinstance(value, ast.Constant) and value.value is None
+                stores.setdefault(field, []).append((statement.lineno, end, to_none))
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call):
+            calls.append(node.lineno)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            loads.append((ast.unparse(node), node.lineno))
+    for field, line in loads:
+        before = [store for store in stores.get(field, ()) if store[0] < line <= store[1]]
+        if before:
+            stored, _, to_none = max(before)
+            if to_none and any(stored < at <= line for at in calls):
+                yield function.name, field, line
+
+
+def _blocks(function):
+    for node in ast.walk(function):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and block:
+                yield block
+
+
+def _assignments(statement):
+    if isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            pairs = [(target, statement.value)]
+            if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+                pairs = zip(target.elts, statement.value.elts, strict=True)
+            for field, value in pairs:
+                if isinstance(field, ast.Attribute):
+                    yield ast.unparse(field), value
+
+
+def test_no_compiled_field_is_read_as_none_after_a_call(build_native):
+    known = "def f(self):\n self.x = None\n self.g()\n return self.x"
+    assert list(reads_as_none(ast.parse(known))) == [("f", "self.x", 4)]
+    found = [
+        (source, *read)
+        for source in build_native.COMPILED
+        for read in reads_as_none(ast.parse((build_native.PACKAGE / source).read_text()))
+    ]
+    assert found == []

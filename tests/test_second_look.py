@@ -15,11 +15,11 @@ def pytest_collection_modifyitems(items):
         second_look.grant(item)
 
 def pytest_terminal_summary(terminalreporter):
-    second_look.tell(terminalreporter)
+    second_look.report(terminalreporter)
 """
 SUITE = """
 import pytest
-from second_look import PromiseBroken
+from second_look import PromiseBrokenError
 
 seen = []
 
@@ -34,7 +34,7 @@ def test_race():
 
 @pytest.mark.e2e
 def test_promise():
-    fail_once("promise", PromiseBroken("a write is gone"))
+    fail_once("promise", PromiseBrokenError("a write is gone"))
 
 def test_ours():
     fail_once("ours", AssertionError("wrong"))
@@ -46,7 +46,7 @@ def test_always_wrong():
 
 
 @pytest.mark.slow
-def test_a_race_runs_again_and_is_told_and_a_broken_promise_is_not_excused(tmp_path):
+def test_a_race_runs_again_and_is_reported_and_a_broken_promise_is_not_excused(tmp_path):
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_suite.py").write_text(SUITE)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n interop\n e2e\n cluster\n")

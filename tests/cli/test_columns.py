@@ -1,4 +1,4 @@
-"""Rows as columns for people, whatever their texts hold."""
+"""Rows as aligned columns, with any text in a cell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from quorate.cli.columns import table_lines
 
 
-def test_columns_are_as_wide_as_they_must_be():
+def test_columns_have_the_width_of_their_widest_cell():
     rows = [[1, None], ["long", ["a", {"b": 2.5}]]]
     assert table_lines(["x", "y"], rows) == [
         "x     y",
@@ -28,7 +28,7 @@ def test_columns_are_as_wide_as_they_must_be():
         ("C:\\new 'é' \u200bß", "C:\\new 'é' \u200bß"),
     ],
 )
-def test_a_row_is_one_line_that_steers_no_terminal(text, shown):
+def test_control_characters_in_a_cell_are_escaped(text, shown):
     lines = table_lines(["name", "n"], [[text, 1], [[text], 2], [{text: text}, 3]])
     rows = [line.rsplit(maxsplit=1) for line in lines[2:]]
     assert rows == [[shown, "1"], [f"[{shown}]", "2"], [f"{{{shown}={shown}}}", "3"]]

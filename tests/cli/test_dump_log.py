@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from formats.samples import DATA, DUMPED_FILES, dump_of, named, short
-from quorate.cli.dump_batches import (
+from quorate.cli.tools.dump_batches import (
     PIECE_SIZE,
     BatchOptions,
+    DumpProgress,
     LogDump,
     Output,
-    Progress,
     can_share,
     dump_alone,
     dump_shared,
@@ -73,7 +73,7 @@ def test_the_text_of_every_sample_is_kafkas(quorate, path):
 
 
 @pytest.mark.parametrize("path", named("*.log", "*.checkpoint"), ids=short)
-def test_json_says_the_same_of_every_sample(quorate, path):
+def test_json_of_every_sample_has_the_same_facts(quorate, path):
     code, out, _ = quorate("dump-log", DECODE, "--json", "--files", path)
     assert code == 0
     head, *lines = map(json.loads, out.splitlines())
@@ -184,16 +184,16 @@ def test_max_bytes_reads_only_the_front(quorate, log):
     assert len(out.splitlines()) == 4
 
 
-def test_a_length_that_cannot_be_one_ends_the_dump(quorate, log):
+def test_an_impossible_batch_length_ends_the_dump(quorate, log):
     whole = encode_batch(0, 1, 5, [NO_OP])
     path = log(whole, bytes(40))
     code, out, err = quorate("dump-log", DECODE, "--files", path)
     assert code == 1
     assert len(out.splitlines()) == 4
-    assert err.startswith(f"{path}: the 12 bytes of the batch at byte {len(whole)} are fewer")
+    assert err.startswith(f"{path}: the batch at byte {len(whole)} has 12 bytes, fewer")
 
 
-def test_records_that_cannot_be_parted_end_the_dump(quorate, log):
+def test_undecodable_records_end_the_dump(quorate, log):
     batch = bytearray(encode_batch(0, 1, 5, [NO_OP, TOPIC]))
     batch[61] = 0x7F
     code, out, err = quorate("dump-log", DECODE, "--files", log(bytes(batch)))
@@ -230,7 +230,7 @@ def test_compressed_records_are_refused(quorate, log):
     assert "snappy compressed records are not supported" in err
 
 
-def test_offsets_that_do_not_follow_are_reported(quorate, log):
+def test_non_consecutive_offsets_are_reported(quorate, log):
     path = log(
         encode_batch(5, 1, 5, [NO_OP]),
         encode_batch(6, 1, 5, [NO_OP]),
@@ -244,7 +244,7 @@ def test_offsets_that_do_not_follow_are_reported(quorate, log):
     ]
 
 
-def test_what_cannot_be_dumped(quorate, tmp_path):
+def test_files_that_cannot_be_dumped_are_errors(quorate, tmp_path):
     missing = quorate("dump-log", "--files", tmp_path / LOG)
     assert missing.code == 1 and missing.err == f"{tmp_path / LOG}: No such file or directory\n"
     unknown = quorate("dump-log", "--files", f"{tmp_path}/x.txt,{tmp_path}/noend")
@@ -256,12 +256,12 @@ def test_what_cannot_be_dumped(quorate, tmp_path):
     nameless = quorate("dump-log", "--files", tmp_path / "abc.log")
     assert nameless.code == 1 and "does not begin with the segment's base offset" in nameless.err
     snapshot = quorate("dump-log", "--files", tmp_path / "abc.checkpoint")
-    assert snapshot.code == 1 and "says its end offset and epoch" in snapshot.err
+    assert snapshot.code == 1 and "must have the form OFFSET-EPOCH.checkpoint" in snapshot.err
     usage = quorate("dump-log")
     assert usage.code == 1 and "--files" in usage.err
 
 
-def test_options_may_be_cut_short_and_have_one_dash_as_kafkas(quorate, log):
+def test_options_may_be_abbreviated_and_have_one_dash_as_in_kafka(quorate, log):
     path = log(encode_batch(0, 1, 5, [TOPIC]))
     whole = quorate("dump-log", DECODE, "--skip-record-metadata", "--files", path)
     assert whole.code == 0
@@ -271,14 +271,14 @@ def test_options_may_be_cut_short_and_have_one_dash_as_kafkas(quorate, log):
     assert unclear.code == 1 and "--max" in unclear.err
 
 
-def test_the_help_names_the_decoders_that_are_left_out(quorate):
+def test_the_help_names_the_unsupported_decoders(quorate):
     said = " ".join(quorate("dump-log", "--help").out.split())
     for kind in ("offsets", "transaction-log", "share-group-state", "remote-log-metadata"):
         assert f"--{kind}-decoder" in said
     assert "--key-decoder-class" in said and "--value-decoder-class" in said
 
 
-def test_files_are_given_once(quorate, log):
+def test_the_option_files_is_given_once(quorate, log):
     """The second one silently took the place of the first."""
     path = log(encode_batch(0, 1, 5, [TOPIC]))
     twice = quorate("dump-log", "--files", path, "--files", path)
@@ -286,7 +286,7 @@ def test_files_are_given_once(quorate, log):
     assert "Found multiple arguments for option files, but you asked for only one" in twice.err
 
 
-def test_a_batch_larger_than_what_is_read_at_once(quorate, log):
+def test_a_batch_larger_than_a_piece_is_printed(quorate, log):
     big = encode_record(ConfigRecord(name="k", value="v" * 30_000), 0)
     path = log(encode_batch(0, 1, 5, [big] * 200), encode_batch(200, 1, 5, [NO_OP]))
     assert path.stat().st_size > 4 << 20
@@ -296,7 +296,7 @@ def test_a_batch_larger_than_what_is_read_at_once(quorate, log):
     assert lines[3] == lines[202] and "NO_OP" in lines[-1]
 
 
-def test_many_records_of_many_shapes(quorate, log):
+def test_random_records_print_the_same_in_both_implementations(quorate, log):
     values = [
         encode_record(TopicRecord(name="t" * (index % 37), topic_id=os.urandom(16)), 0)
         for index in range(3000)
@@ -305,14 +305,14 @@ def test_many_records_of_many_shapes(quorate, log):
     flags = (DECODE, "--skip-record-metadata")
     lines = quorate("dump-log", *flags, "--files", path).out.splitlines()[3:]
     said = [json.loads(line.removeprefix("| payload: "))["data"]["name"] for line in lines]
-    assert said == [decode_record(value)[0].name for value in values]
+    assert said == [decode_record(value)[0].name for value in values]  # type: ignore[attr-defined]
 
 
 def shared_and_alone(path, tmp_path, flags):
     """What several processes and what one print of the same file, and how they ended."""
     results = []
     for way in (dump_shared, dump_alone):
-        out, progress, error = tmp_path / way.__name__, Progress(), None
+        out, progress, error = tmp_path / way.__name__, DumpProgress(), None
         with path.open("rb") as file, out.open("wb") as stream:
             size = path.stat().st_size
             try:
@@ -343,7 +343,7 @@ def test_several_processes_print_the_same_as_one(tmp_path, log, large, as_json):
 @pytest.mark.slow
 @pytest.mark.parametrize("place", [0.1, 0.5, 0.99])
 @pytest.mark.parametrize("damage", ["length", "format", "record", "torn"])
-def test_several_processes_end_at_damage_as_one_does(tmp_path, log, large, place, damage):
+def test_several_processes_stop_at_damage_like_one(tmp_path, log, large, place, damage):
     data = bytearray(large)
     size = len(large) // 120
     start = next(v.position for v in iter_batches(large) if v.position >= place * len(large) - size)
@@ -358,6 +358,30 @@ def test_several_processes_end_at_damage_as_one_does(tmp_path, log, large, place
     assert (alone[1] is None) == (damage == "torn")
 
 
+@pytest.mark.parametrize(
+    ("at", "damage", "code", "last_line"),
+    [
+        (16, b"\xff", 1, "offset: 2"),  # no format: Kafka prints this much of the line
+        (16, b"\x01\x07", 1, "offset: 2"),  # format 1 with an unknown codec
+        (16, b"\x00\x00\x00\x00\x01", 1, "offset: 2 position: 83 "),  # a key beyond the end
+        (16, b"\x03", 0, "| offset: 5 "),  # a later format is read as 2
+        (57, b"\xff\xff\xff\xff", 1, "baseOffset: 2 lastOffset: 3 count: -1 "),
+        (57, b"\0\0\0\0", 0, "| offset: 5 "),
+        (57, b"\0\0\0\x03", 1, "| offset: 3 "),
+    ],
+)
+def test_a_damaged_format_or_count_ends_the_dump_where_kafkas_does(
+    quorate, log, at, damage, code, last_line
+):
+    batches = [bytearray(encode_batch(base, 1, 5, [NO_OP] * 2)) for base in (0, 2, 4)]
+    batches[1][at : at + len(damage)] = damage
+    outcome = quorate("dump-log", "--deep-iteration", "--files", log(*map(bytes, batches)))
+    assert outcome.code == code
+    assert outcome.out.splitlines()[-1].startswith(last_line)
+    assert ("batch at byte " in outcome.err) == bool(code)
+    assert "| offset: 1 " in outcome.out
+
+
 def test_a_process_that_dies_is_reported(tmp_path, log, large, monkeypatch):
     def die(*_: object) -> None:
         os._exit(9)
@@ -368,10 +392,10 @@ def test_a_process_that_dies_is_reported(tmp_path, log, large, monkeypatch):
     with path.open("rb") as file, (tmp_path / "out").open("wb") as stream:
         dump = LogDump(str(path), file.fileno(), len(large), dump_flags)
         with pytest.raises(DumpError, match="was killed"):
-            dump_shared(dump, Output(stream), Progress())
+            dump_shared(dump, Output(stream), DumpProgress())
 
 
-def test_a_large_file_is_shared_when_there_is_somewhere_to_write(log, large, tmp_path):
+def test_a_large_file_is_shared_when_the_output_has_a_descriptor(log, large, tmp_path):
     path = log(large)
     with path.open("rb") as file, (tmp_path / "out").open("wb") as stream:
         dump_flags = BatchOptions(DumpOptions(), True, False)
@@ -431,7 +455,7 @@ def test_a_time_index_is_printed_and_checked(quorate, log):
     assert insane.code == 1 and "last timestamp is 105 which is less than" in insane.err
 
 
-def test_samples_are_there():
+def test_the_samples_exist():
     assert len(DUMPED_FILES) > 50 and DATA.is_dir()
 
 
@@ -439,7 +463,7 @@ def test_samples_are_there():
     ("behind", "named"),
     [("", ["LOG"]), (",", ["LOG"]), (",,", ["LOG"]), (",,LOG", ["LOG", "", "LOG"])],
 )
-def test_empty_names_are_those_of_javas_split(quorate, log, behind, named):
+def test_empty_file_names_are_dropped_as_by_javas_split(quorate, log, behind, named):
     path = str(log(encode_batch(0, 1, 0, [NO_OP])))
     out = quorate("dump-log", "--files", path + behind.replace("LOG", path)).out.splitlines()
     dumped = [line.removeprefix("Dumping ") for line in out if line.startswith("Dumping ")]

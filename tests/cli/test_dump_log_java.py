@@ -1,15 +1,24 @@
 """Kafka's DumpLogSegments and ours, side by side, over the same files."""
 
 import struct
+import subprocess
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from formats.samples import DATA
-from interop.java import DUMP_LOG, java_tool
+from interop import java
+from interop.java import DUMP_LOG, KAFKA_4_3, KAFKA_4_4, java_command, java_tool
 from quorate.base.ids import OffsetAndEpoch
-from quorate.formats.batch import encode_batch, encode_control_batch, encode_keyed_batch
+from quorate.formats.batch import (
+    HEADER_SIZE,
+    encode_batch,
+    encode_control_batch,
+    encode_keyed_batch,
+)
 from quorate.formats.records import RECORD_TYPES, encode_record
 from quorate.formats.snapshot import encode_snapshot
 from quorate.raft.values import ControlState, KRaftVersion, LeaderChange, Voters
@@ -64,10 +73,10 @@ def every_record() -> list[bytes]:
     return values
 
 
-def same(quorate, *arguments: object) -> None:
+def same(quorate, *arguments: object, release: str = KAFKA_4_3) -> None:
     """Both tools print the same on stdout, and end alike."""
     ours = quorate("dump-log", *arguments)
-    kafka = java_tool(DUMP_LOG, *map(str, arguments))
+    kafka = java_tool(DUMP_LOG, *map(str, arguments), release=release)
     assert ours.out.splitlines() == kafka.stdout.splitlines()
     assert ours.code == kafka.returncode
     if ours.code == 0:
@@ -85,11 +94,11 @@ def test_every_record_type_in_every_version(quorate, tmp_path):
     path = tmp_path / "00000000000000000000.log"
     records = every_record()
     path.write_bytes(encode_batch(0, 3, 1795241624169, records))
-    same(quorate, DECODE, "--files", path)
-    same(quorate, DECODE, SKIP, "--files", path)
+    same(quorate, DECODE, "--files", path, release=KAFKA_4_4)
+    same(quorate, DECODE, SKIP, "--files", path, release=KAFKA_4_4)
     # met again and again, records take the quick way
     path.write_bytes(encode_batch(0, 3, 1795241624169, records * 30))
-    same(quorate, DECODE, SKIP, "--files", path)
+    same(quorate, DECODE, SKIP, "--files", path, release=KAFKA_4_4)
 
 
 def test_our_snapshots_and_control_records(quorate, tmp_path):
@@ -105,7 +114,7 @@ def test_our_snapshots_and_control_records(quorate, tmp_path):
         + encode_keyed_batch(43, 2, 5, [(b"\0\0\0\x09", b"\0\0")])
     )
     for flags in ((DECODE,), (DECODE, SKIP), (), ("--deep-iteration",), ("--print-data-log",)):
-        same(quorate, *flags, "--files", f"{snapshot},{log}")
+        same(quorate, *flags, "--files", f"{snapshot},{log}", release=KAFKA_4_4)
 
 
 def damaged(tmp_path: Path, name: str) -> Path:
@@ -139,6 +148,64 @@ def damaged(tmp_path: Path, name: str) -> Path:
 )
 def test_damage_is_reported_as_kafka_does(quorate, tmp_path, name):
     same(quorate, DECODE, "--files", damaged(tmp_path, name))
+
+
+def each_by_kafka(lines: list[tuple[str, ...]]) -> list[tuple[int, list[str]]]:
+    """Exit code and stdout of Kafka's tool for each command line, in one JVM."""
+    source = Path(java.__file__).with_name("DumpEach.java")
+    texts = ["\n".join(line).encode() for line in lines]
+    asked = b"".join(struct.pack(">H", len(text)) + text for text in texts)
+    done = subprocess.run(
+        java_command(str(source)), input=struct.pack(">i", len(lines)) + asked, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    found, at = [], 0
+    for _ in lines:
+        code, size = struct.unpack_from(">ii", done.stdout, at)
+        text = done.stdout[at + 8 : at + 8 + size].decode()
+        found.append((code, text.splitlines()))
+        at += 8 + size
+    return found
+
+
+def damaged_headers() -> Iterator[bytes]:
+    """Second batches of which every byte of the header has other values, and those of other formats."""
+    topic = every_record()[40]
+    whole = encode_batch(2, 1, 1795241624101, [topic, b"v"])
+    for at in range(HEADER_SIZE):
+        for value in {0, 1, 3, 0x7F, 0x80, 0xFF} - {whole[at]}:
+            yield whole[:at] + bytes([value]) + whole[at + 1 :]
+    control = encode_control_batch(2, 1, 5, [LeaderChange(1, (1,), (1,))])
+    for batch in (whole, encode_batch(2, 1, 5, [topic]), control):
+        for magic in (0, 1):
+            # the first byte of the checksum is where older formats have their attributes
+            for attributes, after in product((0, 1, 4, 8), (b"", b"\0", b"\0\0\0", b"\xff\0\0")):
+                head = batch[:16] + bytes([magic, attributes]) + after
+                yield head + batch[len(head) :]
+
+
+def test_every_damage_of_a_header_is_reported_as_kafka_does(quorate, tmp_path):
+    """Also a format byte that says 0, 1, -1 or 3, and a record count below 0."""
+    topic = every_record()[40]
+    first, last = encode_batch(0, 1, 5, [topic] * 2), encode_batch(4, 1, 7, [topic])
+    lines: list[tuple[str, ...]] = []
+    for number, batch in enumerate(damaged_headers()):
+        path = tmp_path / str(number) / "00000000000000000000.log"
+        path.parent.mkdir()
+        path.write_bytes(first + batch + last * (number % 2))
+        index = path.with_suffix(".index")
+        index.write_bytes(struct.pack(">iiii", 1, 0, 3, len(first)))
+        times = path.with_suffix(".timeindex")
+        times.write_bytes(struct.pack(">qiqi", 5, 1, 6, 3))
+        flags = ((DECODE,), ("--print-data-log", SKIP), (DECODE, SKIP), ())[number % 4]
+        lines += [(*flags, "--files", str(path)), ("--files", str(index)), ("--files", str(times))]
+    different = []
+    for line, kafka in zip(lines, each_by_kafka(lines), strict=True):
+        ours = quorate("dump-log", *line)
+        if (ours.code, ours.out.splitlines()) != kafka:
+            different.append((line, ours, kafka))
+    assert different == []
+    assert len(lines) > 1000
 
 
 def test_limits_and_unknown_files(quorate, tmp_path):

@@ -1,4 +1,4 @@
-"""The command itself: help, versions, errors, and how quickly it starts."""
+"""The command itself: help, version, errors and imports at the start."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import click
 import pytest
 
 from quorate import __version__
-from quorate.base.errors import BrokenInvariant, QuorateError
+from quorate.base.errors import InvariantError, QuorateError
 from quorate.cli import main
 
 
@@ -19,7 +19,7 @@ def tool(monkeypatch):
 
     def tool(behaviour):
         command = click.command()(behaviour)
-        monkeypatch.setattr("quorate.cli.storage.storage", command)
+        monkeypatch.setattr("quorate.cli.tools.storage.storage", command)
 
     return tool
 
@@ -31,7 +31,7 @@ def test_help_names_every_tool(quorate):
         assert all(f"  {name} " in outcome.out for name in main.TOOLS)
 
 
-def test_without_arguments_there_is_help_and_a_failure(quorate):
+def test_without_arguments_the_help_is_printed_with_a_failure(quorate):
     outcome = quorate()
     assert (outcome.code, outcome.out.startswith("Usage: quorate TOOL")) == (1, True)
 
@@ -46,7 +46,7 @@ def test_version_of_a_tool(quorate, name):
     assert quorate(name, "--version") == (0, f"quorate {__version__}\n", "")
 
 
-def test_an_unknown_tool_is_refused_with_the_likely_one(quorate):
+def test_an_unknown_tool_gets_a_suggestion(quorate):
     outcome = quorate("storag", "format")
     assert outcome.code == 1
     assert "there is no tool 'storag'; did you mean 'storage'?" in outcome.err
@@ -54,7 +54,7 @@ def test_an_unknown_tool_is_refused_with_the_likely_one(quorate):
 
 
 @pytest.mark.parametrize("name", main.TOOLS)
-def test_every_tool_is_there_and_explains_itself(quorate, name):
+def test_every_tool_has_a_help_text(quorate, name):
     module, _, attribute = main.TOOLS[name].place.partition(":")
     assert isinstance(getattr(import_module(module), attribute), click.Command)
     outcome = quorate(name, "--help")
@@ -66,7 +66,7 @@ def test_every_tool_is_there_and_explains_itself(quorate, name):
     ("error", "code", "said"),
     [
         (QuorateError("what, where, what to do"), 1, "what, where, what to do\n"),
-        (BrokenInvariant("a defect"), 70, "a defect\n"),
+        (InvariantError("a defect"), 70, "a defect\n"),
         (PermissionError(13, "Permission denied", "file"), 1, "file: Permission denied\n"),
         (KeyboardInterrupt(), 130, ""),
         (click.Abort(), 130, ""),
@@ -86,7 +86,7 @@ def test_an_error_is_one_clear_line(quorate, tool, monkeypatch, error, code, sai
     assert "Traceback" not in outcome.err
 
 
-def test_the_traceback_is_there_for_those_who_ask(quorate, tool, monkeypatch):
+def test_the_traceback_needs_quorate_debug(quorate, tool, monkeypatch):
     def fail():
         raise QuorateError("why")
 
@@ -97,18 +97,18 @@ def test_the_traceback_is_there_for_those_who_ask(quorate, tool, monkeypatch):
     assert "Traceback" in outcome.err
 
 
-def test_a_tools_own_exit_code_is_kept(quorate, tool):
+def test_the_exit_code_of_a_tool_is_kept(quorate, tool):
     tool(lambda: 3)
     assert quorate("storage").code == 3
 
 
-def test_wrong_usage_ends_like_kafkas_tools(quorate):
+def test_a_usage_error_has_the_exit_code_of_kafkas_tools(quorate):
     outcome = quorate("storage", "format", "--nonsense")
     assert outcome.code == 1
     assert "No such option" in outcome.err
 
 
-def test_a_reader_that_leaves_is_no_error():
+def test_a_closed_pipe_is_not_an_error():
     command = [sys.executable, "-m", "quorate", "storage", "version-mapping"]
     read, write = os.pipe()
     os.close(read)
@@ -119,7 +119,7 @@ def test_a_reader_that_leaves_is_no_error():
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize("arguments", ["--version", "sim run --seeds 0"])
-def test_a_stream_that_is_closed_is_no_error(closed, arguments):
+def test_a_closed_standard_stream_is_not_an_error(closed, arguments):
     """As cron jobs and daemons leave them; nothing that is opened then gets its number."""
     command = f"'{sys.executable}' -m quorate {arguments} {closed}"
     run = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
@@ -132,7 +132,7 @@ def test_a_stream_that_is_closed_is_no_error(closed, arguments):
     [(["storage", "random-uuid"], 1), (["sim", "run", "--seeds", "0"], 70)],
     ids=["as Kafka's", "where 1 is a verdict"],
 )
-def test_a_full_disk_behind_the_output_is_told_apart_from_a_verdict(arguments, code):
+def test_a_full_disk_has_another_exit_code_than_a_verdict(arguments, code):
     with open("/dev/full", "w") as full:
         run = subprocess.run(
             [sys.executable, "-m", "quorate", *arguments],
@@ -143,7 +143,7 @@ def test_a_full_disk_behind_the_output_is_told_apart_from_a_verdict(arguments, c
     assert (run.returncode, run.stderr) == (code, "No space left on device\n")
 
 
-def test_help_imports_nothing_that_takes_time():
+def test_help_imports_no_slow_module():
     code = (
         "import sys; from quorate.cli.main import run; run(['--help']);"
         "print([m for m in ('click', 'rich', 'asyncio', 'dataclasses', 'typing') "
@@ -157,7 +157,7 @@ def test_the_quorum_tool_imports_no_event_loop():
     code = (
         "import sys; from quorate.cli.main import run;"
         "run(['metadata-quorum', '--bootstrap-controller', 'localhost:1', 'describe']);"
-        "import quorate.client.admin, quorate.client.config;"
+        "import quorate.client.admin.quorum, quorate.client.config;"
         "print([m for m in ('rich', 'asyncio', 'uvloop', 'logging') "
         "if m in sys.modules])"
     )

@@ -1,19 +1,22 @@
-"""`quorate metadata-quorum`: what it prints, what it refuses, and how it stops."""
+"""`quorate metadata-quorum`: output, errors and interruption."""
 
 import json
+import re
 import time
 
 import pytest
 
 from client.fake_node import HANG_UP, FakeNode
+from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid, uuid_to_text
 from quorate.formats.meta_properties import MetaProperties
-from quorate.node.ensemble import write_meta_properties
+from quorate.log_dirs.meta_properties import write_meta_properties
 from quorate.wire.messages import (
     AddRaftVoterResponse,
     DescribeClusterResponse,
     DescribeQuorumResponse,
     RemoveRaftVoterResponse,
+    UnregisterControllerResponse,
 )
 
 PARTITION = DescribeQuorumResponse.TopicData.PartitionData
@@ -67,7 +70,7 @@ USUAL = quorum(
 
 @pytest.fixture
 def node():
-    """The leader 1, alone in the world."""
+    """A quorum of leader 1 alone."""
     with FakeNode({"DescribeQuorumRequest": [USUAL]}) as node:
         node.answers["DescribeClusterRequest"] = [
             DescribeClusterResponse(
@@ -108,7 +111,7 @@ def test_status(tool):
     )
 
 
-def test_options_may_be_cut_short_as_kafkas(quorate, tool, node):
+def test_options_may_be_abbreviated_as_in_kafka(quorate, tool, node):
     whole = tool("describe", "--status")
     assert tool("describe", "--stat") == whole
     assert quorate("metadata-quorum", "--bootstrap-c", node.address, "describe", "--st") == whole
@@ -116,7 +119,7 @@ def test_options_may_be_cut_short_as_kafkas(quorate, tool, node):
     assert unclear.code == 1 and "--bootstrap" in unclear.err
 
 
-def test_a_number_that_is_no_int32_is_refused_before_anybody_is_asked(quorate):
+def test_a_number_beyond_int32_is_refused_before_connecting(quorate):
     outcome = quorate(
         *("metadata-quorum", "--bootstrap-controller", "127.0.0.1:1", "remove-controller"),
         *("-i", "99999999999", "-d", "JEXY6aqzQY-32P5TStzaFg"),
@@ -168,7 +171,35 @@ def test_replication(tool):
     assert [len(cell) for cell in rows[0]] == [len(cell) for cell in rows[1]]
 
 
-def test_replication_for_people(tool, monkeypatch):
+@pytest.mark.parametrize("behind_ms", [1, 1000, 4500, 1_000_000])
+def test_ages_are_by_the_leaders_clock_where_it_is_ahead(tool, monkeypatch, behind_ms):
+    """Kafka's tool ends with "possible drift in system clock" here."""
+    monkeypatch.setattr(time, "time", lambda: (5000 - behind_ms) / 1000)
+    outcome = tool("describe", "--replication", "--human-readable")
+    assert [line.split("\t")[4:6] for line in outcome.out.splitlines()[1:]] == [
+        ["0 ms ago          ", "0 ms ago             "],
+        ["1000 ms ago       ", "2000 ms ago          "],
+        ["500 ms ago        ", "600 ms ago           "],
+        ["-1                ", "-1                   "],
+    ]
+    assert f"The clock of leader 1 is {behind_ms} ms ahead of this machine's" in outcome.err
+
+
+@pytest.mark.parametrize("leader_ms", [-1, 3000])
+def test_a_time_that_no_clock_has_reached_is_in_the_future(tool, node, monkeypatch, leader_ms):
+    """The leader's clock was set back, or the leader does not tell its time."""
+    monkeypatch.setattr(time, "time", lambda: 3.0)
+    node.answers["DescribeQuorumRequest"] = [
+        quorum([replica(1, 100, leader_ms, leader_ms), replica(2, 95, 4000, 2000)])
+    ]
+    line = tool("describe", "--replication", "--human-readable").out.splitlines()[2]
+    assert [cell.rstrip() for cell in line.split("\t")[4:6]] == [
+        "1000 ms in the future (clock drift)",
+        "1000 ms ago",
+    ]
+
+
+def test_replication_with_human_readable_times(tool, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 5.25)
     out = tool("describe", "--replication", "--human-readable").out
     cells = [[cell.strip() for cell in line.split("\t")] for line in out.splitlines()]
@@ -194,7 +225,7 @@ def test_replication_in_json(tool):
         (("--status", "--human-readable"), "only supported along with --replication"),
     ],
 )
-def test_describe_wants_one_question(tool, words, message):
+def test_describe_needs_exactly_one_mode(tool, words, message):
     outcome = tool("describe", *words)
     assert (outcome.code, outcome.out) == (1, "")
     assert message in outcome.err
@@ -225,13 +256,13 @@ def test_describe_wants_one_question(tool, words, message):
         ),
     ],
 )
-def test_the_cluster_must_be_named_well(quorate, words, message):
+def test_an_invalid_bootstrap_list_is_refused(quorate, words, message):
     outcome = quorate("metadata-quorum", *words)
     assert (outcome.code, outcome.out) == (1, "")
     assert message in outcome.err
 
 
-def test_a_client_file_sets_timeouts_and_cannot_ask_for_tls(tool, tmp_path, node):
+def test_a_client_file_sets_timeouts_and_tls_is_refused(tool, tmp_path, node):
     path = tmp_path / "client.properties"
     path.write_text("client.id=me\nrequest.timeout.ms=5000\n")
     assert tool("--command-config", path, "describe", "--status").code == 0
@@ -290,14 +321,16 @@ def test_add_controller(tool, node, controller):
         ({"listeners": "nonsense"}, "Unable to parse nonsense to a broker endpoint"),
     ],
 )
-def test_add_controller_wants_a_controllers_file(tool, node, controller, changes, message):
+def test_add_controller_refuses_other_files_than_a_controllers(
+    tool, node, controller, changes, message
+):
     outcome = tool("--command-config", controller(**changes), "add-controller")
     assert (outcome.code, outcome.out) == (1, "")
     assert message in outcome.err
     assert node.asked("AddRaftVoterRequest") == []
 
 
-def test_add_controller_wants_a_file(tool):
+def test_add_controller_needs_a_file(tool):
     assert "You must supply the configuration file of the controller" in tool("add-controller").err
 
 
@@ -310,6 +343,67 @@ def test_remove_controller(tool, node):
     assert tool(*words).out == f"Removed {said}"
 
 
+REMOVE_3 = ("remove-controller", "-i", 3, "-d", TEXTS[3])
+REMOVED_3 = f"KRaft controller 3 with directory id {TEXTS[3]}\n"
+HINT = (
+    "To unregister the controller from the cluster, run "
+    "`kafka-cluster.sh unregister-controller --id 3`."
+)
+
+
+def test_remove_controller_also_unregisters(tool, node):
+    """Of Kafka 4.4, with the blanks of its texts."""
+    node.answers["RemoveRaftVoterRequest"] = [RemoveRaftVoterResponse()]
+    node.answers["UnregisterControllerRequest"] = [UnregisterControllerResponse()]
+    assert tool(*REMOVE_3, "--unregister", "--dry-run").out == (
+        f"DRY RUN of removing {REMOVED_3}DRY RUN of unregistering KRaft controller 3\n"
+    )
+    assert node.asked("UnregisterControllerRequest") == []
+    outcome = tool(*REMOVE_3, "--unregister")
+    assert outcome == (0, f"Removed {REMOVED_3}Unregistered KRaft controller 3\n", "")
+    assert [request.controller_id for request in node.asked("UnregisterControllerRequest")] == [3]
+
+
+def test_a_removal_stands_when_unregistering_is_refused(tool, node):
+    refusal = UnregisterControllerResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION, error_message="too old"
+    )
+    node.answers["RemoveRaftVoterRequest"] = [RemoveRaftVoterResponse()]
+    node.answers["UnregisterControllerRequest"] = [refusal]
+    code, out, err = tool(*REMOVE_3, "--unregister")
+    assert (code, out) == (1, f"Removed {REMOVED_3}")
+    assert err == f"Failed to unregister controller 3: too old. {HINT}\n"
+
+
+def test_a_removal_stands_when_the_node_cannot_unregister(tool, node):
+    """A node of Kafka 4.3 has no such API."""
+    node.answers["RemoveRaftVoterRequest"] = [RemoveRaftVoterResponse()]
+    del node.versions[94]
+    code, out, err = tool(*REMOVE_3, "--unregister")
+    assert (code, out) == (1, f"Removed {REMOVED_3}")
+    assert re.match(r"Failed to unregister controller 3: .* does not support Unreg.*\. To un", err)
+
+
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (ErrorCode.VOTER_NOT_FOUND, True),
+        (ErrorCode.UNSUPPORTED_VERSION, True),
+        (ErrorCode.INVALID_REQUEST, False),
+    ],
+)
+def test_a_refused_removal_says_how_to_unregister_where_that_may_help(tool, node, error, hint):
+    refusal = RemoveRaftVoterResponse(error_code=error, error_message="why")
+    node.answers["RemoveRaftVoterRequest"] = [refusal]
+    code, out, err = tool(*REMOVE_3, "--unregister")
+    assert (code, out) == (1, "") and node.asked("UnregisterControllerRequest") == []
+    if hint:
+        assert err == f"Failed to remove KRaft voter 3: why. {HINT}\n"
+    else:
+        assert "why" in err and HINT not in err
+    assert HINT not in tool(*REMOVE_3).err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -319,7 +413,7 @@ def test_remove_controller(tool, node):
         (("-i", "3"), "Missing option '--controller-directory-id'"),
     ],
 )
-def test_remove_controller_wants_an_id_and_a_directory(tool, words, message):
+def test_remove_controller_needs_an_id_and_a_directory_id(tool, words, message):
     outcome = tool("remove-controller", *words)
     assert (outcome.code, outcome.out) == (1, "")
     assert message in outcome.err
@@ -330,7 +424,7 @@ def living(node):
     """The node answers as a quorum of 1, 2, 3 with the observer 4 that changes as it is asked."""
     voters, observers = {1, 2, 3}, {4}
 
-    def told(_):
+    def describe(_):
         rows = {n: replica(n, 100, 5000, 5000) for n in voters | observers}
         ranks = [[rows[n] for n in sorted(ids)] for ids in (voters, observers)]
         return quorum(*ranks, high_watermark=100)
@@ -346,7 +440,7 @@ def living(node):
         return RemoveRaftVoterResponse()
 
     node.answers |= {
-        "DescribeQuorumRequest": told,
+        "DescribeQuorumRequest": describe,
         "AddRaftVoterRequest": add,
         "RemoveRaftVoterRequest": remove,
     }
@@ -364,40 +458,38 @@ def test_alter_dry_run(tool, living):
     assert living == {1, 2, 3}
 
 
-def test_alter_dry_run_waits_until_a_new_leader_has_heard_of_its_voters(
-    tool, living, node, monkeypatch
-):
-    told = node.answers["DescribeQuorumRequest"]
+def test_alter_dry_run_waits_for_fetches_to_a_new_leader(tool, living, node, monkeypatch):
+    describe = node.answers["DescribeQuorumRequest"]
     looks = []
 
-    def told_of_nobody_at_first(request):
-        answer = told(request)
+    def no_node_at_first(request):
+        answer = describe(request)
         looks.append(len(looks))
         if len(looks) < 3:
             answer.topics[0].partitions[0].current_voters[1].last_fetch_timestamp = -1
         return answer
 
-    node.answers["DescribeQuorumRequest"] = told_of_nobody_at_first
-    monkeypatch.setattr("quorate.client.alter._LOOK_S", 0)
+    node.answers["DescribeQuorumRequest"] = no_node_at_first
+    monkeypatch.setattr("quorate.client.alter._POLL_S", 0)
     assert tool("alter", "--target", "1,2", "--dry-run").out.count("DRY RUN of step") == 1
     assert len(looks) == 3
 
 
-def test_alter_dry_run_says_of_whom_the_leader_has_not_heard(tool, living):
+def test_alter_dry_run_warns_of_a_controller_that_does_not_fetch(tool, living):
     target = f"1,4@h:9004:{TEXTS[4]},5@h:9005:{TEXTS[5]}"
     outcome = tool("alter", "--target", target, "--dry-run")
     assert outcome.out.count("DRY RUN of step") == 4
     assert outcome.err == (
-        f"Warning: as it is now this fails. Cannot add controller 5 with directory id {TEXTS[5]} "
-        "at h:9005: the leader does not hear from it. Format it with --no-initial-controllers, "
+        f"Warning: this step would fail now. Cannot add controller 5 with directory id {TEXTS[5]} "
+        "at h:9005: it does not fetch from the leader. Format it with --no-initial-controllers, "
         "start it, and check that 'describe --replication' shows it as an observer with this "
         "directory id.\n"
     )
     assert tool("alter", "--target", TARGET, "--dry-run").err == ""
 
 
-def test_alter_takes_no_step_before_all_who_shall_come_are_there(tool, living, monkeypatch):
-    monkeypatch.setattr("quorate.client.alter.PATIENCE_S", 0)
+def test_alter_takes_no_step_before_all_new_voters_fetch(tool, living, monkeypatch):
+    monkeypatch.setattr("quorate.client.alter.FETCH_WAIT_S", 0)
     outcome = tool("alter", "--target", f"1,2,3@h:9003:{TEXTS[5]}")
     assert (outcome.code, outcome.out) == (1, "")
     assert "Cannot add controller 3" in outcome.err
@@ -410,25 +502,25 @@ def test_alter(tool, living):
     assert lines[1].startswith("Step 2 of 2: remove controller 2 with")
     assert lines[2] == "The voters are now 1, 3, 4."
     assert living == {1, 3, 4}
-    assert tool("alter", "--target", TARGET).out == "The voters are as wanted already.\n"
+    assert tool("alter", "--target", TARGET).out == "The voter set is already the target.\n"
 
 
-def test_alter_warns_who_would_ask_a_controller_that_is_no_voter_then(tool, living, node):
-    told = node.answers["DescribeQuorumRequest"]
+def test_alter_warns_when_the_bootstrap_list_loses_its_voters(tool, living, node):
+    describe = node.answers["DescribeQuorumRequest"]
 
-    def told_with_the_address_asked(request):
-        answer = told(request)
+    def with_the_address_asked(request):
+        answer = describe(request)
         answer.nodes[0].listeners[0].host, answer.nodes[0].listeners[0].port = node.address
         return answer
 
-    node.answers["DescribeQuorumRequest"] = told_with_the_address_asked
+    node.answers["DescribeQuorumRequest"] = with_the_address_asked
     assert tool("alter", "--target", TARGET, "--dry-run").err == ""
     outcome = tool("alter", "--target", f"2,3,4@h:9004:{TEXTS[4]}", "--dry-run")
-    assert outcome.err.startswith(f"Warning: no voter will be at {node.address} after this.")
-    assert "one of h:9004, h:9002, h:9003 from then on" in outcome.err
+    assert outcome.err.startswith(f"Warning: no voter will be at {node.address} afterwards.")
+    assert "one of h:9004, h:9002, h:9003 for --bootstrap" in outcome.err
 
 
-def test_alter_in_json_is_one_object_a_line(tool, living):
+def test_alter_in_json_prints_one_object_per_line(tool, living):
     facts = [
         json.loads(line)
         for line in tool("alter", "--target", TARGET, "--json").out.split("\n")[:-1]
@@ -439,7 +531,7 @@ def test_alter_in_json_is_one_object_a_line(tool, living):
     ]
 
 
-def test_alter_dry_run_in_json_has_its_facts_in_fields(tool, living):
+def test_alter_dry_run_in_json_has_separate_fields(tool, living):
     lines = tool("alter", "--target", TARGET, "--dry-run", "--json").out.splitlines()
     facts = [json.loads(line) for line in lines]
     assert [(fact["state"], fact["action"], fact["id"]) for fact in facts] == [
@@ -450,17 +542,17 @@ def test_alter_dry_run_in_json_has_its_facts_in_fields(tool, living):
 
 
 @pytest.mark.parametrize("flags", [(), ("--dry-run",)])
-def test_alter_with_nothing_to_do_says_so_in_json(tool, living, flags):
+def test_alter_without_steps_reports_unchanged_in_json(tool, living, flags):
     outcome = tool("alter", "--target", "1,2,3", "--json", *flags)
     assert (outcome.code, json.loads(outcome.out)) == (0, {"state": "unchanged"})
 
 
-def test_alter_that_is_stopped_says_how_to_go_on(tool, living, node, monkeypatch):
+def test_an_interrupted_alter_says_how_to_continue(tool, living, node, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("quorate.client.admin.Admin.remove_voter", interrupt)
+        patch.setattr("quorate.client.admin.quorum.QuorumCalls.remove_voter", interrupt)
         outcome = tool("alter", "--target", TARGET)
     assert outcome.code == 130
     assert "Stopped after 1 committed steps" in outcome.err
@@ -472,21 +564,21 @@ def test_alter_that_is_stopped_says_how_to_go_on(tool, living, node, monkeypatch
     ("target", "message"),
     [
         ("", "No voters given."),
-        ("1,9", "Controller 9 is no voter now: give it as id@host:port:directory-id"),
+        ("1,9", "Controller 9 is not a voter: write it as id@host:port:directory-id"),
         ("1,1", "Node id 1 was specified more than once."),
         ("1,4@h", "No colon following hostname could be found."),
-        (f"1,2,3,5@h:1:{TEXTS[5]}", "the leader does not hear from it"),
+        (f"1,2,3,5@h:1:{TEXTS[5]}", "it does not fetch from the leader"),
     ],
 )
-def test_alter_refuses_a_target_that_cannot_be(tool, living, target, message, monkeypatch):
-    monkeypatch.setattr("quorate.client.alter.PATIENCE_S", 0)
+def test_alter_refuses_an_invalid_target(tool, living, target, message, monkeypatch):
+    monkeypatch.setattr("quorate.client.alter.FETCH_WAIT_S", 0)
     outcome = tool("alter", "--target", target)
     assert outcome.code == 1
     assert message in outcome.err
     assert living == {1, 2, 3}
 
 
-def test_a_lost_connection_ends_in_one_line(tool, node, tmp_path):
+def test_a_lost_connection_is_a_one_line_error(tool, node, tmp_path):
     node.answers["DescribeQuorumRequest"] = [HANG_UP]
     path = tmp_path / "client.properties"
     path.write_text("default.api.timeout.ms=50\nretry.backoff.ms=1\n")

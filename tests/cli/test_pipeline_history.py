@@ -1,4 +1,4 @@
-"""What `quorate pipeline history` makes of its words before it asks the tables."""
+"""The arguments of `quorate pipeline history`, before it starts Spark."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from quorate.cli import pipeline_history
-from quorate.cli.pipeline_history import _then
+from quorate.cli.pipeline import history as pipeline_history
+from quorate.cli.pipeline.history import _then
 
 
-def test_a_state_is_asked_for_by_offset_or_by_time():
+def test_a_state_is_given_by_offset_or_time():
     assert _then("12") == {"offset": 12}
     assert _then("2026-11-17T09:00:00Z") == {"instant": datetime(2026, 11, 17, 9, tzinfo=UTC)}
 
 
 @pytest.mark.parametrize("text", ["", "-1", "²", "1²", "٣", "tuesday", "9" * 20, "9" * 5000])
-def test_what_is_neither_offset_nor_time_is_refused(text):
+def test_other_text_than_an_offset_or_a_time_is_refused(text):
     with pytest.raises(click.UsageError, match="must be an offset or a time like"):
         _then(text)
 
@@ -26,7 +26,7 @@ def test_what_is_neither_offset_nor_time_is_refused(text):
 @pytest.mark.parametrize(
     "words", [["--at", "tuesday", "--cluster", "c"], ["--at", "2026-11-17T09:00:00"], ["--at", "5"]]
 )
-def test_a_wrong_moment_is_refused_before_spark_is_started(monkeypatch, words):
+def test_a_wrong_time_is_refused_before_spark_is_started(monkeypatch, words):
     def start(*_):
         raise AssertionError("Spark was started")
 

@@ -7,7 +7,7 @@ import os
 import time
 from collections import namedtuple
 
-from quorate.cli import pipeline_progress
+from quorate.cli.pipeline import progress as pipeline_progress
 
 Info = namedtuple("Info", "numCompletedTasks numTasks")
 
@@ -45,7 +45,7 @@ class Terminal(io.StringIO):
 
 def test_without_a_terminal_each_step_is_a_line(capsys):
     with pipeline_progress.progress("ingest", quiet=False) as bar:
-        bar.tell("looking over the input")
+        bar.notify("looking over the input")
         bar.watch(Session())
         bar.stop()
     assert capsys.readouterr().err == "ingest: looking over the input\n"
@@ -53,7 +53,7 @@ def test_without_a_terminal_each_step_is_a_line(capsys):
 
 def test_quiet_says_nothing(capsys):
     with pipeline_progress.progress("ingest", quiet=True) as bar:
-        bar.tell("looking over the input")
+        bar.notify("looking over the input")
     assert capsys.readouterr().err == ""
 
 
@@ -63,7 +63,7 @@ def test_on_a_terminal_the_tasks_are_counted(monkeypatch):
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setattr(pipeline_progress, "_EVERY_S", 0.001)
     with pipeline_progress.progress("ingest", quiet=False) as bar:
-        bar.tell("taking records")
+        bar.notify("taking records")
         bar.watch(session)
         deadline = time.monotonic() + 60
         while session.tracker.asked < 4 and time.monotonic() < deadline:

@@ -1,11 +1,11 @@
-"""How `quorate pipeline who` words its rows and reads its options; no Spark is started."""
+"""The rows and options of `quorate pipeline who`, without Spark."""
 
 from __future__ import annotations
 
 import pytest
 
 from quorate.cli import main
-from quorate.cli.pipeline_who import doer, what
+from quorate.cli.pipeline.who import principal_text, subject
 
 COLUMNS = (
     *("topic_name", "partition", "node_id", "resource_type", "resource_name", "name"),
@@ -37,7 +37,7 @@ def row(**words):
     ],
 )
 def test_what_a_change_is_about(words, text):
-    assert what(row(**words)) == text
+    assert subject(row(**words)) == text
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_a_change_is_about(words, text):
     ],
 )
 def test_who_is_shown(words, text):
-    assert doer(row(**words)) == text
+    assert principal_text(row(**words)) == text
 
 
 def test_the_help_has_examples(capsys):

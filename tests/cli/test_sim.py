@@ -1,15 +1,15 @@
-"""`quorate sim run`, `replay` and `plan`: seeds in, promises kept or broken out."""
+"""`quorate sim run`, `replay` and `plan`: seeds in, passed or failed checks out."""
 
 import json
 
 import pytest
 
-from quorate.sim.draw import draw
-from quorate.sim.observe import Observer, Violation
-from quorate.sim.plan import FORMAT
-from quorate.sim.plan_text import plan_text
-from quorate.sim.run import run_seed
-from quorate.sim.scenarios import SCENARIOS
+from quorate.sim.plan.draw import draw
+from quorate.sim.plan.plan import FORMAT
+from quorate.sim.plan.text import plan_text
+from quorate.sim.run.kafka_scenarios import SCENARIOS
+from quorate.sim.run.run import run_seed
+from quorate.sim.world.observer import Observer, ViolationError
 
 SMALL = 5
 """A seed whose world is soon over."""
@@ -24,21 +24,23 @@ class Grumpy(Observer):
     def stepped(self, process, happened, effects):
         self.steps += 1
         if self.steps == 100:
-            raise Violation("patience", "a hundred steps are enough")
+            raise ViolationError("patience", "a hundred steps are enough")
 
 
 @pytest.fixture
 def grumpy(monkeypatch):
-    monkeypatch.setattr("quorate.sim.run.checked", lambda: [Grumpy()])
-    monkeypatch.setattr("quorate.sim.many.run_seeds.__defaults__", (lambda: [Grumpy()], None, None))
+    monkeypatch.setattr("quorate.sim.run.run.checked", lambda: [Grumpy()])
+    monkeypatch.setattr(
+        "quorate.sim.run.pool.run_seeds.__defaults__", (lambda: [Grumpy()], None, None)
+    )
 
 
-def test_seeds_that_keep_all_promises(quorate):
+def test_seeds_that_pass_every_check(quorate):
     outcome = quorate("sim", "run", "--seeds", f"{SMALL}..{SMALL + 2}")
     assert outcome.code == 0
     first, last = outcome.out.splitlines()
     assert first.startswith("2 worlds, ") and "events/s" in first
-    assert last == "no promise was broken"
+    assert last == "all checks passed"
 
 
 def test_facts_as_json(quorate):
@@ -66,12 +68,15 @@ def test_keep_going_finds_them_all(quorate, grumpy):
 
 
 @pytest.mark.slow
-def test_many_processes_tell_the_same(quorate):
-    told = [
+def test_many_processes_print_the_same(quorate):
+    reports = [
         json.loads(quorate("sim", "run", "--seeds", "20..40", "--json", "--jobs", jobs).out)
         for jobs in ("1", "2")
     ]
-    assert told[0]["events"] == told[1]["events"] and told[0]["worlds"] == told[1]["worlds"] == 20
+    assert (
+        reports[0]["events"] == reports[1]["events"]
+        and reports[0]["worlds"] == reports[1]["worlds"] == 20
+    )
 
 
 @pytest.mark.parametrize("seeds", ["", "x", "3..", "5..5", "-1", "4..2", "1..2..3"])
@@ -86,8 +91,8 @@ def test_replay_ends_with_the_hash_of_the_trace(quorate):
     assert outcome.code == 0
     lines = outcome.out.splitlines()
     assert lines[-1] == f"trace {run_seed(SMALL).trace_hash}"
-    assert lines[0].startswith(f"# quorate trace 1, plan format {FORMAT}, seed {SMALL}, version ")
-    assert "starts its life 1" in lines[1] and any("leader" in line for line in lines)
+    assert lines[0].startswith(f"# quorate trace 2, plan format {FORMAT}, seed {SMALL}, version ")
+    assert "starts incarnation 1" in lines[1] and any("leader" in line for line in lines)
     quiet = quorate("sim", "replay", str(SMALL), "--quiet").out.splitlines()
     assert quiet == lines[-2:]
 
@@ -111,7 +116,7 @@ def test_a_plan_can_be_printed_changed_and_replayed(quorate, tmp_path):
     outcome = quorate("sim", "replay", str(path))
     line = len(printed.splitlines())
     assert outcome.code == 2
-    assert f"my.plan:{line}: there is no deed 'explode'" in outcome.err
+    assert f"my.plan:{line}: there is no fault event 'explode'" in outcome.err
 
 
 def test_a_plan_of_another_version_is_refused(quorate, tmp_path):
@@ -137,9 +142,9 @@ def test_a_file_that_is_no_text(quorate, tmp_path):
     path = tmp_path / "binary"
     path.write_bytes(b"\xff\xfe\x00")
     outcome = quorate("sim", "replay", str(path))
-    assert outcome.code == 2 and "no text" in outcome.err
+    assert outcome.code == 2 and "not a text file" in outcome.err
 
 
 def test_nan_is_no_number_of_seconds(quorate):
     outcome = quorate("sim", "nemesis", "--seconds", "nan")
-    assert outcome.code == 2 and "nan is no number" in outcome.err
+    assert outcome.code == 2 and "nan is not a number" in outcome.err

@@ -5,32 +5,28 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
-from itertools import islice
 
 import pytest
 
-from quorate.base.errors import QuorateError
-from quorate.sim.draw import draw
-from quorate.sim.explore.search import Progress
-from quorate.sim.mutants.catalog import MUTANTS
-from quorate.sim.mutants.hunt import Catch
-from quorate.sim.run import Failure, Outcome
-from quorate.sim.shrink import Shrunk
+from quorate.sim.explore.search import LevelProgress
+from quorate.sim.plan.draw import draw
+from quorate.sim.run.run import Failure, WorldOutcome
+from quorate.sim.run.shrink import Shrunk
 
 
 def interrupted_worlds(*done: int):
     """Stands in for `run_seeds`: these are over when the interrupt comes."""
 
-    def worlds(*_: object, **__: object) -> Iterator[Outcome]:
+    def worlds(*_: object, **__: object) -> Iterator[WorldOutcome]:
         for seed in done:
-            yield Outcome(seed, draw(seed), 100, 1000, "ab" * 16, None, 0.5)
+            yield WorldOutcome(seed, draw(seed), 100, 1000, "ab" * 16, None, 0.5)
         raise KeyboardInterrupt
 
     return worlds
 
 
 def test_a_run_says_from_which_seed_to_go_on(quorate, monkeypatch):
-    monkeypatch.setattr("quorate.sim.many.run_seeds", interrupted_worlds(0, 1, 2, 8, 9))
+    monkeypatch.setattr("quorate.sim.run.pool.run_seeds", interrupted_worlds(0, 1, 2, 8, 9))
     outcome = quorate("sim", "run", "--seeds", "0..4000", "--jobs", 2, "--keep-going")
     assert outcome.code == 130
     first, *_, said, again = outcome.out.splitlines()
@@ -39,14 +35,14 @@ def test_a_run_says_from_which_seed_to_go_on(quorate, monkeypatch):
     assert again == "  quorate sim run --seeds 3..4000 --jobs 2 --keep-going"
 
 
-def test_who_is_told_to_end_says_the_same(quorate, monkeypatch):
-    def worlds(*_: object, **__: object) -> Iterator[Outcome]:
-        yield Outcome(7, draw(7), 100, 1000, "ab" * 16, None, 0.5)
+def test_a_signal_to_end_prints_the_same(quorate, monkeypatch):
+    def worlds(*_: object, **__: object) -> Iterator[WorldOutcome]:
+        yield WorldOutcome(7, draw(7), 100, 1000, "ab" * 16, None, 0.5)
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL  # it would end the tests
         signal.raise_signal(signal.SIGTERM)
 
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr("quorate.sim.many.run_seeds", worlds)
+    monkeypatch.setattr("quorate.sim.run.pool.run_seeds", worlds)
     outcome = quorate("sim", "run", "--seeds", "7..9")
     assert outcome.code == 130
     assert outcome.out.endswith(
@@ -56,7 +52,7 @@ def test_who_is_told_to_end_says_the_same(quorate, monkeypatch):
 
 
 def test_the_same_as_json(quorate, monkeypatch):
-    monkeypatch.setattr("quorate.sim.many.run_seeds", interrupted_worlds(5))
+    monkeypatch.setattr("quorate.sim.run.pool.run_seeds", interrupted_worlds(5))
     outcome = quorate("sim", "run", "--seeds", "5..9", "--json")
     facts = json.loads(outcome.out)
     assert outcome.code == 130
@@ -64,10 +60,10 @@ def test_the_same_as_json(quorate, monkeypatch):
 
 
 def test_a_campaign_keeps_what_is_done_and_goes_on_with_resume(quorate, monkeypatch, tmp_path):
-    monkeypatch.setattr("quorate.sim.campaign.run_seeds", interrupted_worlds(3, 4))
+    monkeypatch.setattr("quorate.sim.run.campaign.run_seeds", interrupted_worlds(3, 4))
     outcome = quorate("sim", "campaign", "--seeds", "3..9", "--out", tmp_path / "my results")
     assert outcome.code == 130
-    assert "cold:" not in outcome.out
+    assert "not reached:" not in outcome.out
     *_, said, again = outcome.out.splitlines()
     assert (
         said == f"interrupted: 2 of 6 seeds ({tmp_path}/my results has them) are done; go on with"
@@ -75,7 +71,7 @@ def test_a_campaign_keeps_what_is_done_and_goes_on_with_resume(quorate, monkeypa
     assert again.startswith("  quorate sim campaign --seeds 3..9 --jobs 1 --out '")
     assert again.endswith("my results' --resume")
 
-    monkeypatch.setattr("quorate.sim.campaign.run_seeds", interrupted_worlds(5))
+    monkeypatch.setattr("quorate.sim.run.campaign.run_seeds", interrupted_worlds(5))
     options = ("--out", tmp_path / "my results", "--resume")
     outcome = quorate("sim", "campaign", "--seeds", "3..9", *options)
     assert outcome.code == 130 and "interrupted: 3 of 6 seeds " in outcome.out
@@ -83,53 +79,16 @@ def test_a_campaign_keeps_what_is_done_and_goes_on_with_resume(quorate, monkeypa
 
 
 def test_a_campaign_that_goes_on_with_nothing_says_so(quorate, monkeypatch, tmp_path):
-    monkeypatch.setattr("quorate.sim.campaign.run_seeds", interrupted_worlds())
+    monkeypatch.setattr("quorate.sim.run.campaign.run_seeds", interrupted_worlds())
     place = tmp_path / "mistyped"
     outcome = quorate("sim", "campaign", "--seeds", "3..9", "--out", place, "--resume")
     assert outcome.err == f"there are no results in {place} yet: all seeds are left\n"
 
 
-def test_a_hunt_names_the_mutants_that_are_left(quorate, monkeypatch):
-    def hunted(mutants, *_: object) -> Iterator[Catch]:
-        for mutant in islice(mutants, 1):
-            yield Catch(mutant.name, "election safety", "", 3, 4, 100, 0.5)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("quorate.sim.mutants.hunt.hunt_all", hunted)
-    outcome = quorate("sim", "mutants")
-    assert outcome.out.endswith(f"--first 0 --jobs 1 --but {MUTANTS[0].name}\n")
-    outcome = quorate("sim", "mutants", "vote-twice", "no-pre-vote", "applies-twice")
-    assert outcome.code == 130
-    *_, said, again = outcome.out.splitlines()
-    assert said == "interrupted: 1 of 3 mutants are done; go on with"
-    assert again.endswith("sim mutants --seeds 1000 --first 0 --jobs 1 no-pre-vote applies-twice")
-
-
-def test_a_hunt_that_has_found_nothing_yet_counts_nothing(quorate, monkeypatch):
-    def hunted(*_: object) -> Iterator[Catch]:
-        raise KeyboardInterrupt
-        yield
-
-    monkeypatch.setattr("quorate.sim.mutants.hunt.hunt_all", hunted)
-    outcome = quorate("sim", "mutants", "vote-twice")
-    assert outcome.out.splitlines()[0] == "interrupted: 0 of 1 mutants are done; go on with"
-
-
-def test_a_hunt_whose_process_was_killed_tells_what_was_found_before(quorate, monkeypatch):
-    def hunted(mutants, *_: object) -> Iterator[Catch]:
-        yield Catch(mutants[0].name, "election safety", "", 3, 4, 100, 0.5)
-        raise QuorateError(f"the hunt of {mutants[1].name} ended by signal 9")
-
-    monkeypatch.setattr("quorate.sim.mutants.hunt.hunt_all", hunted)
-    outcome = quorate("sim", "mutants", "vote-twice", "no-pre-vote", "--json")
-    assert outcome.code == 1 and "the hunt of no-pre-vote ended by signal 9" in outcome.err
-    assert [row["mutant"] for row in json.loads(outcome.out)] == ["vote-twice"]
-
-
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_nemesis_names_its_seed(quorate, monkeypatch, tmp_path, kept):
-    def run(workload, options, watch):
-        watch({"at_us": 2_500_000, "what": "begin", "kind": "kill", "victim": 1})
+    def run(workload, options, on_event):
+        on_event({"at_us": 2_500_000, "what": "begin", "kind": "kill", "node": 1})
         raise KeyboardInterrupt
 
     monkeypatch.setattr("quorate.nemesis.run.run", run)
@@ -137,7 +96,7 @@ def test_a_nemesis_names_its_seed(quorate, monkeypatch, tmp_path, kept):
     outcome = quorate("sim", "nemesis", "--seconds", 60, "--seed", 7, "--only", "kill", *keep)
     assert outcome.code == 130
     first, *_, again = outcome.out.splitlines()
-    assert first.startswith("interrupted: 1 deeds begun, the last step after 2.5 of 60 s")
+    assert first.startswith("interrupted: 1 faults begun, the last event after 2.5 of 60 s")
     assert again == "  quorate sim nemesis --seed 7 --seconds 60 --members 3 --only kill"
 
 
@@ -145,7 +104,7 @@ def test_a_nemesis_names_its_seed(quorate, monkeypatch, tmp_path, kept):
 def test_an_exploration_says_how_deep_it_came(quorate, monkeypatch, depths):
     def run(self, depth, on_level):
         for done in range(depths):
-            on_level(Progress(done, 10 * done + 1, 20, 3, 4, 5, 0.5))
+            on_level(LevelProgress(done, 10 * done + 1, 20, 3, 4, 5, 0.5))
         raise KeyboardInterrupt
 
     monkeypatch.setattr("quorate.sim.explore.search.Search.run", run)
@@ -154,7 +113,7 @@ def test_an_exploration_says_how_deep_it_came(quorate, monkeypatch, depths):
     *levels, said = outcome.out.splitlines()
     assert len(levels) == depths
     if depths:
-        assert said == "interrupted: every law holds in 11 states, to depth 1 of 9"
+        assert said == "interrupted: every invariant holds in 11 states, to depth 1 of 9"
     else:
         assert said == "interrupted: no depth of 9 was done"
 
@@ -167,14 +126,14 @@ def test_an_exploration_says_how_deep_it_came(quorate, monkeypatch, depths):
 def test_a_campaign_that_has_seen_enough_says_what_is_left(quorate, monkeypatch, tmp_path):
     failure = Failure("liveness", "nobody leads", 7, 9)
 
-    def worlds(*_: object, **__: object) -> Iterator[Outcome]:
+    def worlds(*_: object, **__: object) -> Iterator[WorldOutcome]:
         for seed in (3, 4, 5):
-            yield Outcome(seed, draw(seed), 100, 1000, "ab" * 16, failure, 0.5)
+            yield WorldOutcome(seed, draw(seed), 100, 1000, "ab" * 16, failure, 0.5)
 
-    monkeypatch.setattr("quorate.sim.campaign.run_seeds", worlds)
+    monkeypatch.setattr("quorate.sim.run.campaign.run_seeds", worlds)
     options = ("--seeds", "3..6", "--out", tmp_path / "out", "--failures", 2)
     outcome = quorate("sim", "campaign", *options)
-    assert outcome.code == 1 and "cold:" not in outcome.out
+    assert outcome.code == 1 and "not reached:" not in outcome.out
     *_, said, again = outcome.out.splitlines()
     assert (
         said == f"2 seeds have failed: 2 of 3 seeds ({tmp_path}/out has them) are done; go on with"
@@ -185,27 +144,12 @@ def test_a_campaign_that_has_seen_enough_says_what_is_left(quorate, monkeypatch,
 
 
 def test_a_shrinking_that_was_interrupted_does_not_pass_for_done(quorate, monkeypatch):
-    failed = Outcome(
+    failed = WorldOutcome(
         7, draw(7), 100, 1000, "ab" * 16, Failure("liveness", "nobody leads", 7, 9), 0.5
     )
     monkeypatch.setattr(
-        "quorate.sim.shrink.shrink",
+        "quorate.sim.run.shrink.shrink",
         lambda *_, **__: Shrunk(failed, 3, is_finished=False, is_interrupted=True),
     )
     outcome = quorate("sim", "shrink", "7")
     assert outcome.code == 130 and "there may be a smaller world" in outcome.out
-
-
-def test_an_interrupted_hunt_says_in_json_what_was_found(quorate, monkeypatch):
-    def hunted(mutants, *_: object) -> Iterator[Catch]:
-        yield Catch(mutants[0].name, "election safety", "", 3, 4, 100, 0.5)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("quorate.sim.mutants.hunt.hunt_all", hunted)
-    outcome = quorate("sim", "mutants", "vote-twice", "no-pre-vote", "--json")
-    assert [row["mutant"] for row in json.loads(outcome.out)] == ["vote-twice"]
-    assert outcome.err.startswith("interrupted: 1 of 2 mutants are done")
-    listed = json.loads(quorate("sim", "mutants", "vote-twice", "--list", "--json").out)
-    assert [(row["name"], sorted(row)) for row in listed] == [
-        ("vote-twice", ["module", "name", "what"])
-    ]

@@ -1,4 +1,4 @@
-"""`--plant BUG`: a bug that can be run, looked at, made small and mended by leaving it out."""
+"""`--plant MODULE:NAME`: a mutant can be run, replayed and shrunk; without it the world is sound."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.mutants.catalog import MUTANTS
+from mutants.catalog import MUTANTS
 
-BUG = "half-is-a-majority"
+NAME = "half-is-a-majority"
+BUG = f"mutants:{NAME}"
 """Found in the first world, and soon."""
 
 
@@ -38,12 +39,12 @@ def test_it_is_planted_into_every_process_of_a_pool() -> None:
 
 
 @pytest.mark.slow
-def test_from_the_failure_to_a_small_world_that_is_mended(tmp_path: Path) -> None:
+def test_from_the_failure_to_a_small_world_that_is_fixed(tmp_path: Path) -> None:
     """The walk of docs/campaigns.md."""
     small = tmp_path / "small.txt"
     replayed = elsewhere("replay", 0, "--plant", BUG)
     assert replayed.returncode == 1 and "FAILED: " in replayed.stdout
-    assert replayed.stdout.splitlines()[0].endswith(f".{BUG}")
+    assert replayed.stdout.splitlines()[0].endswith(f".{NAME}")
     assert elsewhere("replay", 0, "--quiet").returncode == 0
 
     shrunk = elsewhere("shrink", 0, "--plant", BUG, "--tries", 20, "--out", small)
@@ -52,23 +53,26 @@ def test_from_the_failure_to_a_small_world_that_is_mended(tmp_path: Path) -> Non
     assert small.read_text().startswith(said)
 
     assert elsewhere("scenario", "--plant", BUG, small).stdout == f"{small}: as written\n"
-    mended = elsewhere("scenario", small)
-    assert mended.returncode == 1 and "  - " in mended.stdout
+    repaired = elsewhere("scenario", small)
+    assert repaired.returncode == 1 and "  - " in repaired.stdout
 
 
-def test_the_list_of_bugs() -> None:
-    listed = elsewhere("replay", "--plant", "help")
-    assert listed.returncode == 0
-    assert [line.split()[0] for line in listed.stdout.splitlines()] == [one.name for one in MUTANTS]
-
-
-def test_no_such_bug(quorate) -> None:
-    outcome = quorate("sim", "run", "--seeds", "0", "--plant", "nope")
-    assert outcome.code == 2 and "there is no mutant 'nope'" in outcome.err
+@pytest.mark.parametrize(
+    ("mutant", "said"),
+    [
+        ("mutants:nope", "there is no mutant 'nope'"),
+        ("nope", "'nope' names no mutant: give MODULE:NAME"),
+        (":nope", "':nope' names no mutant: give MODULE:NAME"),
+        ("no_such_module:nope", "there is no module 'no_such_module': name its directory in"),
+    ],
+)
+def test_no_such_mutant(mutant: str, said: str) -> None:
+    ran = elsewhere("run", "--seeds", "0", "--plant", mutant)
+    assert ran.returncode == 2 and said in ran.stderr
 
 
 def test_the_command_line_itself_imports_nothing_that_a_bug_may_be_planted_into() -> None:
-    look = "import json, sys, quorate.cli.sim; print(json.dumps(sorted(sys.modules)))"
+    look = "import json, sys, quorate.cli.sim.main; print(json.dumps(sorted(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     loaded = set(json.loads(ran.stdout))
-    assert not loaded & {f"quorate.{one.module}" for one in MUTANTS}
+    assert not loaded & {one.module for one in MUTANTS}

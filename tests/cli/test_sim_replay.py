@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.plan import Deed, Plan
-from quorate.sim.plan_text import plan_text
-from quorate.sim.run import run_plan
-from quorate.sim.tla import Recorder
-from quorate.sim.version import code_version
+from quorate.sim.plan.plan import FaultEvent, Plan
+from quorate.sim.plan.text import plan_text
+from quorate.sim.render.tla import Recorder
+from quorate.sim.run.run import run_plan
+from quorate.sim.run.version import code_version
 
-WHOLE = Plan(voters=3, duration_ms=3000, deeds=(Deed(1500, "power", (1, 300)),))
-OLD_COPY = Plan(voters=3, duration_ms=3000, deeds=(Deed(2000, "old-copy", (2, 500, 100)),))
+WHOLE = Plan(voters=3, duration_ms=3000, fault_events=(FaultEvent(1500, "power", (1, 300)),))
+OLD_COPY = Plan(
+    voters=3, duration_ms=3000, fault_events=(FaultEvent(2000, "old-copy", (2, 500, 100)),)
+)
 STATIC = Plan(voters=3, duration_ms=1000, static=True)
 
 
@@ -47,7 +49,7 @@ def test_the_module_ends_before_what_the_specification_leaves_out(quorate, plan_
     whole, cut = Recorder(), Recorder()
     run_plan(OLD_COPY, [cut])
     end = len(cut.tape.lines)
-    run_plan(replace(OLD_COPY, deeds=()), [whole])
+    run_plan(replace(OLD_COPY, fault_events=()), [whole])
     assert end > 20 and cut.tape.lines == whole.tape.lines[:end], "until then they are the same"
     outcome = quorate("sim", "replay", plan_file(OLD_COPY), "--tla", tmp_path / "Run.tla")
     assert outcome.code == 0
@@ -100,7 +102,7 @@ def test_what_is_read_is_not_written_over(quorate, plan_file, tmp_path, command,
 
 
 @pytest.mark.parametrize("option", ["--html", "--tla"])
-def test_a_full_disk_is_told_with_the_name_of_the_file(
+def test_a_full_disk_is_reported_with_the_name_of_the_file(
     quorate, plan_file, tmp_path, monkeypatch, option
 ):
     """What was there before stays."""
@@ -119,9 +121,9 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(
     assert place.read_text() == "old"
 
 
-def test_a_story_without_a_place_is_not_looked_for(quorate, tmp_path):
+def test_a_scenario_without_a_place_is_not_looked_for(quorate, tmp_path):
     """Its search may take long."""
-    place = tmp_path / "no" / "story.txt"
+    place = tmp_path / "no" / "scenario.txt"
     outcome = quorate("sim", "explore", "removal", "--depth", "40", "--out", place)
     assert (outcome.code, outcome.out) == (2, "") and "there is no directory for" in outcome.err
 
@@ -151,23 +153,22 @@ def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):
         (("replay", "3.trace"), "3.trace:1: this is a trace: 'quorate sim replay SEED --against"),
         (("scenario", "3.trace"), "3.trace:1: this is a trace: 'quorate sim replay SEED --against"),
         (("replay", "empty"), "empty:1: this is no plan: those begin with 'format'"),
-        (("scenario", "headless"), "headless:2: a world says first which format its plan is of"),
+        (("scenario", "headless"), "headless:2: a world begins with the format of its plan"),
         (("scenario", "long"), "'xxxx"),
         (("replay", "odd"), "odd:2: a setting is a name and a value: 'voters'"),
         (("campaign", "--seeds", "0..2", "--out", "odd/x"), "odd/x: cannot be made: Not a dir"),
         (("scenario", "-", "--rewrite"), "--rewrite writes into files"),
-        (("mutants", "vote-twice", "--but", "vote-twice"), "--but leaves none to hunt"),
-        (("mutants", "--but", "nope"), "there is no mutant 'nope'"),
-        (("mutants", "nope"), "there is no mutant 'nope'"),
     ],
 )
-def test_bad_input_is_told_from_a_broken_promise(quorate, tmp_path, monkeypatch, arguments, said):
+def test_bad_input_and_a_failed_check_have_different_codes(
+    quorate, tmp_path, monkeypatch, arguments, said
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").touch()
     (tmp_path / "headless").write_text("# so\nseed 3\nvoters 2\n")
     (tmp_path / "long").write_text("x" * 200_000)
     (tmp_path / "odd").write_text("format 2\nvoters\n")
-    (tmp_path / "3.trace").write_text("# quorate trace 1, plan format 2, seed 3, version 1\n")
+    (tmp_path / "3.trace").write_text("# quorate trace 2, plan format 2, seed 3, version 1\n")
     outcome = quorate("sim", *arguments)
     assert outcome.code == 2 and said in outcome.err
     assert len(outcome.err) < 1000

@@ -1,7 +1,8 @@
-"""`quorate storage`: the files it writes and the words it says."""
+"""`quorate storage`: the files it writes and its output."""
 
 import json
 import re
+import shutil
 import stat
 
 import pytest
@@ -59,7 +60,7 @@ def node(tmp_path, quorate):
     return node
 
 
-def test_a_quorum_of_one(node):
+def test_a_standalone_quorum_is_formatted(node):
     outcome = node.format("--standalone")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.splitlines()[0].startswith(
@@ -98,7 +99,7 @@ def test_the_first_records_of_a_cluster(node):
         ]
 
 
-def test_a_release_and_a_feature_beside_it(node):
+def test_a_release_and_a_feature_combine(node):
     assert node.format("-N", "-r", "4.0", "-f", "group.version=0").code == 0
     assert [(r.name, r.feature_level) for r in node.records()] == [
         ("metadata.version", 25),
@@ -116,7 +117,7 @@ def test_the_same_voters_on_every_node(node):
     assert [(v.key.id, v.listeners[0].host) for v in found] == [(1, "0:0:0:0:0:0:0:1"), (2, "b")]
 
 
-def test_a_node_that_is_no_voter_itself_keeps_the_voters_all_the_same(node):
+def test_a_node_outside_the_initial_voters_stores_the_voters(node):
     other = f"2@b:9094:{CLUSTER}"
     outcome = node.format("-I", other)
     assert f"Formatting dynamic metadata directory {node.a} with" in outcome.out
@@ -152,8 +153,8 @@ REFUSALS = [
         ("-s", "-S", "SCRAM-SHA-256=[name=alice,salt=N3E=,saltedpassword=]"),
         "Empty key",
     ),
-    (DYNAMIC, ("-s", "-r", "4.4-IV0"), "Unknown metadata.version '4.4-IV0'"),
-    (DYNAMIC, ("-s", "-f", "metadata.version=31"), "metadata.version 4.4-IV0 is not yet stable."),
+    (DYNAMIC, ("-s", "-r", "4.5-IV0"), "Unknown metadata.version '4.5-IV0'"),
+    (DYNAMIC, ("-s", "-f", "metadata.version=34"), "metadata.version 4.5-IV0 is not yet stable."),
     (DYNAMIC, ("-s", "-f", "metadata.version=99"), "No MetadataVersion with feature level 99."),
     (
         DYNAMIC,
@@ -186,7 +187,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("base", "arguments", "message"), REFUSALS)
-def test_a_refusal_says_why_and_writes_nothing(node, base, arguments, message):
+def test_a_refusal_has_a_reason_and_writes_nothing(node, base, arguments, message):
     node.configure(base)
     outcome = node.format(*arguments)
     assert (outcome.code, outcome.out) == (1, "")
@@ -194,7 +195,57 @@ def test_a_refusal_says_why_and_writes_nothing(node, base, arguments, message):
     assert not node.a.exists()
 
 
-def test_directories_that_cannot_be_read_are_named_though_none_is_left(node):
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize(
+    "dirs",
+    [
+        "log.dirs={0}/a,{0}/a/",
+        "log.dirs={0}/a,{0}/b,{0}//a",
+        "log.dirs={0}/a,{0}/b/../a",
+        "log.dirs={0}/a,{0}/link",
+        "log.dirs={0}/link,{0}/link2/.",
+        "log.dirs={0}/a,{0}/up/a",
+        "log.dirs={0}/a\nmetadata.log.dir={0}/a/",
+    ],
+)
+def test_two_names_of_one_directory_are_refused(node, tmp_path, dirs, exists):
+    for link in ("link", "link2"):
+        (tmp_path / link).symlink_to(node.a)
+    (tmp_path / "up").symlink_to(tmp_path)
+    if exists:
+        node.a.mkdir()
+    node.configure(DYNAMIC)
+    node.path.write_text(node.path.read_text() + dirs.format(tmp_path) + "\n")
+    outcome = node.format("-s")
+    assert outcome.code == 1 and outcome.out == ""
+    assert f"are the same directory ({node.a}): name each" in outcome.err
+    assert not node.b.exists() and (list(node.a.iterdir()) if exists else []) == []
+
+
+@pytest.mark.parametrize("low", [0, 1, 99])
+@pytest.mark.parametrize("reserved", [1, 2])
+def test_a_reserved_directory_id_is_refused(node, low, reserved):
+    """Also of another voter, which would not start."""
+    ids = {1: Uuid(bytes([7]) * 16), 2: Uuid(bytes([8]) * 16)}
+    ids[reserved] = Uuid(low.to_bytes(16, "big"))
+    voters = ",".join(f"{n}@h:{n}:{uuid_to_text(each)}" for n, each in ids.items())
+    outcome = node.format("-I", voters)
+    assert outcome.code == 1
+    text = uuid_to_text(ids[reserved])
+    assert f"Invalid reserved directory ID {text} of voter {reserved}" in outcome.err
+    assert not node.a.exists() and not node.b.exists()
+
+
+def test_the_id_of_a_formatted_directory_is_refused_for_another(node):
+    assert node.format("-s").code == 0
+    taken = uuid_to_text(node.meta(node.b).directory_id)
+    shutil.rmtree(node.a)
+    outcome = node.format("-g", "-I", f"1@h:1:{taken}")
+    assert outcome.code == 1 and f"Duplicate directory ID {taken}" in outcome.err
+    assert not node.a.exists()
+
+
+def test_unreadable_directories_are_named_even_if_none_is_left(node):
     node.configure(DYNAMIC)
     for directory in (node.a, node.b):
         directory.write_text("a file")
@@ -206,7 +257,7 @@ def test_directories_that_cannot_be_read_are_named_though_none_is_left(node):
     ]
 
 
-def test_a_formatted_directory_is_left_alone(node):
+def test_a_formatted_directory_is_not_changed(node):
     node.format("-s")
     before = node.meta(node.a)
     outcome = node.format("-s")
@@ -232,7 +283,7 @@ def test_a_directory_of_another_node_or_cluster_is_refused(node):
     assert f"Expected {CLUSTER}, but read other" in node.format("-s", "-g").err
 
 
-def test_a_directory_that_cannot_be_made(node):
+def test_a_directory_that_cannot_be_created_is_an_error(node):
     node.a.write_text("a file")
     node.b.write_text("a file")
     outcome = node.format("-s")
@@ -242,7 +293,7 @@ def test_a_directory_that_cannot_be_made(node):
     assert f"I/O error trying to read log directory {node.a}." in node.format("-s").out
 
 
-def test_info_of_a_good_node(node):
+def test_info_of_a_valid_node(node):
     node.format("-s")
     meta = node.meta(node.a)
     outcome = node.info()
@@ -319,7 +370,7 @@ def test_the_levels_of_a_release(quorate):
     )
 
 
-def test_what_a_level_needs(quorate):
+def test_the_dependencies_of_a_level(quorate):
     outcome = quorate(
         *("storage", "feature-dependencies", "-f", "metadata.version=17"),
         *("-f", "eligible.leader.replicas.version=1", "-f", "kraft.version=1"),
@@ -342,22 +393,33 @@ def test_what_a_level_needs(quorate):
         ("group.version=x", "Invalid version format: x for feature group.version"),
     ],
 )
-def test_a_level_that_does_not_exist(quorate, feature, message):
+def test_an_unknown_level_is_an_error(quorate, feature, message):
     outcome = quorate("storage", "feature-dependencies", "--feature", feature)
     assert outcome.code == 1
     assert message in outcome.err
 
 
-def test_the_directory_of_a_member_is_told_and_left_alone(node):
+def test_the_directory_of_a_member_is_reported_and_not_changed(node):
     create(node.a, 1, "counters", {1: "localhost:9093"})
     before = node.meta(node.a)
-    told = (
+    message = (
         f"{node.a} is the directory of a member (quorate.embed), and not a controller's: run it "
         "with the program that it belongs to; for a controller, format another one"
     )
     for arguments in ((), ("--ignore-formatted",)):
         outcome = node.format("--standalone", *arguments)
-        assert outcome.code == 1 and told in outcome.err
+        assert outcome.code == 1 and message in outcome.err
     assert node.meta(node.a) == before and not node.b.exists()
     outcome = node.info("--json")
-    assert outcome.code == 1 and f"{told}." in json.loads(outcome.out)["problems"]
+    assert outcome.code == 1 and f"{message}." in json.loads(outcome.out)["problems"]
+
+
+def test_the_voters_of_an_early_version_of_kip_853(node):
+    directory_id = "AAAAAAAAAAAAAAAAAAAAZg"
+    voters = f"1-{directory_id}@localhost:9093, 2-AAAAAAAAAAAAAAAAAAAAZw@localhost:9094"
+    assert node.format("--controller-quorum-voters", voters).code == 0
+    assert node.meta(node.a).directory_id == uuid_from_text(directory_id)
+    outcome = node.format("--controller-quorum-voters", voters, "--standalone")
+    assert (outcome.code, "not allowed with argument" in outcome.err) == (1, True)
+    outcome = node.format("--controller-quorum-voters", "1@localhost:9093")
+    assert (outcome.code, "must be id-directory-id@host:port" in outcome.err) == (1, True)

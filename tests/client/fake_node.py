@@ -1,10 +1,11 @@
-"""A node in a thread that answers as a test tells it to: what a real one would not do on demand."""
+"""A node in a thread with scripted responses, also those that a real node never sends."""
 
 from __future__ import annotations
 
 import socket
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
@@ -15,9 +16,9 @@ from quorate.wire.registry import CONTROLLER_API_VERSIONS
 from quorate.wire.schema import Message
 
 HANG_UP = object()
-"""As an answer: close the connection."""
+"""A response that closes the connection instead."""
 SILENCE = object()
-"""As an answer: none."""
+"""A response that is never sent."""
 
 Answer = Message | bytes | object
 
@@ -55,7 +56,7 @@ class FakeNode:
             finally:
                 each.close()
 
-    def asked(self, name: str) -> list[Message]:
+    def asked(self, name: str) -> list[Any]:
         """The requests of a class that came, in order."""
         found = [request.message for request in self.requests]
         return [message for message in found if type(message).__name__ == name]

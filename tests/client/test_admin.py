@@ -1,4 +1,4 @@
-"""Finding the active controller, retrying what may be retried, and never doing a change twice."""
+"""The admin client: controller discovery, retries, and changes that are made once."""
 
 import time
 from types import SimpleNamespace
@@ -8,14 +8,14 @@ import pytest
 from client.fake_node import HANG_UP, FakeNode
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, Listener, ReplicaKey, Uuid
-from quorate.client.admin import (
+from quorate.client import (
     Admin,
     ClientConfig,
     ClientError,
     ConnectError,
-    NotLoaded,
-    RequestFailed,
-    UnsupportedVersion,
+    NotLoadedError,
+    RequestFailedError,
+    UnsupportedVersionError,
 )
 from quorate.client.config import client_config
 from quorate.wire.messages import (
@@ -26,11 +26,12 @@ from quorate.wire.messages import (
     RemoveRaftVoterResponse,
     UpdateFeaturesResponse,
 )
-from quorate.wire.registry import CONTROLLER_API_VERSIONS
+from quorate.wire.registry import APIS, CONTROLLER_API_VERSIONS
 
 PARTITION = DescribeQuorumResponse.TopicData.PartitionData
 KEYS = [ReplicaKey(node_id, Uuid(bytes([node_id]) * 16)) for node_id in range(5)]
 LISTENER = Listener("CONTROLLER", "h", 9)
+BROKER = {key: (api.min_version, api.max_version) for key, api in APIS.items()}
 
 
 def cluster(*nodes, leader=1):
@@ -95,7 +96,7 @@ def admin():
         each.close()
 
 
-def test_a_question_goes_to_the_active_controller(admin):
+def test_a_request_goes_to_the_active_controller(admin):
     with FakeNode({}) as one, FakeNode({"DescribeQuorumRequest": [quorum(KEYS[1])]}) as two:
         one.answers["DescribeClusterRequest"] = [cluster(one, two, leader=2)]
         found = admin(one).describe_quorum()
@@ -104,19 +105,19 @@ def test_a_question_goes_to_the_active_controller(admin):
     assert found.leader.last_fetch_ms == -1
 
 
-def test_a_leader_that_moved_is_found_again(admin):
+def test_the_client_finds_a_new_leader(admin):
     stale = quorum(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     with (
         FakeNode({"DescribeQuorumRequest": [stale]}) as one,
         FakeNode({"DescribeQuorumRequest": [quorum(KEYS[1])]}) as two,
     ):
-        told = [cluster(one, two, leader=leader) for leader in (1, -1, 2)]
-        one.answers["DescribeClusterRequest"] = two.answers["DescribeClusterRequest"] = told
+        supported = [cluster(one, two, leader=leader) for leader in (1, -1, 2)]
+        one.answers["DescribeClusterRequest"] = two.answers["DescribeClusterRequest"] = supported
         assert admin(one).describe_quorum().leader_epoch == 7
         assert len(one.asked("DescribeClusterRequest") + two.asked("DescribeClusterRequest")) == 3
 
 
-def test_a_broken_connection_is_made_again_and_the_other_bootstrap_node_is_tried(admin):
+def test_the_client_reconnects_and_tries_the_other_bootstrap_node(admin):
     with FakeNode({"DescribeClusterRequest": [HANG_UP]}) as one, FakeNode({}) as two:
         two.answers["DescribeClusterRequest"] = [cluster(one, two, leader=2)]
         two.answers["DescribeQuorumRequest"] = [HANG_UP, quorum(KEYS[1])]
@@ -126,8 +127,8 @@ def test_a_broken_connection_is_made_again_and_the_other_bootstrap_node_is_tried
         assert len(two.asked("DescribeQuorumRequest")) == 2
 
 
-def test_a_leader_that_is_gone_is_waited_out_while_others_answer(admin):
-    """They name it until they have elected another, which may take longer than nobody is given."""
+def test_the_client_waits_for_a_new_leader(admin):
+    """Nodes name the dead leader until an election, perhaps longer than `unreachable_after_ms`."""
     with FakeNode({}) as two:
         gone = SimpleNamespace(address=two.address)
     with FakeNode({"DescribeQuorumRequest": [quorum(KEYS[1])]}) as one:
@@ -138,7 +139,7 @@ def test_a_leader_that_is_gone_is_waited_out_while_others_answer(admin):
         assert admin(one).describe_quorum().leader_id == 1
 
 
-def test_nobody_there_ends_soon_and_names_every_address(admin):
+def test_unreachable_nodes_fail_early_with_every_address(admin):
     with pytest.raises(ConnectError) as caught:
         admin(Address("127.0.0.1", 1), Address("127.0.0.1", 2)).describe_cluster()
     assert "127.0.0.1:1" in str(caught.value)
@@ -151,7 +152,7 @@ NO_DIRECT = DescribeClusterResponse(
 
 
 def versions(level, epoch):
-    """What a node tells of itself at a finalized metadata.version."""
+    """What a node reports of itself at a finalized metadata.version."""
     cls = ApiVersionsResponse
     keys = [
         cls.ApiVersion(api_key=key, min_version=low, max_version=high)
@@ -164,35 +165,37 @@ def versions(level, epoch):
 
 
 @pytest.mark.parametrize("first", [ApiVersionsResponse(), versions(7, -1)])
-def test_a_node_that_has_not_loaded_the_cluster_is_asked_again(admin, first):
+def test_a_node_that_has_not_loaded_the_metadata_is_retried(admin, first):
     first.api_keys = versions(30, 9).api_keys
     with FakeNode({"ApiVersionsRequest": [first, first, versions(30, 9)]}) as one:
         one.answers["DescribeClusterRequest"] = [NO_DIRECT, NO_DIRECT, cluster(one)]
         assert admin(one).describe_cluster().controller_id == 1
 
 
-def test_a_cluster_too_old_to_be_asked_directly_says_so_at_once(admin):
+def test_a_cluster_without_controller_bootstrap_fails_at_once(admin):
     with FakeNode({"ApiVersionsRequest": [versions(14, 9)]}) as one:
         one.answers["DescribeClusterRequest"] = [NO_DIRECT]
-        with pytest.raises(RequestFailed, match="Direct-to-controller"):
+        with pytest.raises(RequestFailedError, match="Direct-to-controller"):
             admin(one).describe_cluster()
         assert len(one.asked("DescribeClusterRequest")) == 1
 
 
-def test_a_node_that_never_loads_the_cluster_ends_with_the_api_timeout(admin):
+def test_a_node_that_never_loads_the_metadata_ends_with_the_api_timeout(admin):
     with FakeNode({"DescribeClusterRequest": [NO_DIRECT]}) as one:
-        with pytest.raises(NotLoaded, match=f"{one.address} does not know yet what is committed"):
+        with pytest.raises(
+            NotLoadedError, match=f"{one.address} has not loaded the committed metadata yet"
+        ):
             admin(one, default_api_timeout_ms=50).describe_cluster()
         assert len(one.asked("DescribeClusterRequest")) > 1
 
 
-def test_who_waits_long_is_told_once_what_for():
+def test_a_long_wait_is_reported_once():
     said = []
     with FakeNode({"DescribeClusterRequest": [NO_DIRECT]}) as one:
         config = ClientConfig(
-            (one.address,), True, default_api_timeout_ms=50, retry_backoff_ms=1, tell_after_ms=5
+            (one.address,), True, default_api_timeout_ms=50, retry_backoff_ms=1, report_after_ms=5
         )
-        with Admin(config, waiting=said.append) as client, pytest.raises(NotLoaded) as caught:
+        with Admin(config, on_wait=said.append) as client, pytest.raises(NotLoadedError) as caught:
             client.describe_cluster()
     assert said == [str(caught.value)]
 
@@ -200,8 +203,8 @@ def test_who_waits_long_is_told_once_what_for():
 @pytest.mark.parametrize(
     "unhelpful", [[NO_DIRECT], [HANG_UP], [cluster(leader=-1)]], ids=["new", "broken", "lone"]
 )
-def test_another_node_is_asked_where_one_does_not_help(admin, unhelpful):
-    """The first of the bootstrap controllers may be alone, new, or no controller of this quorum."""
+def test_the_client_tries_another_node_when_one_cannot_help(admin, unhelpful):
+    """The first bootstrap controller may be partitioned, new, or of another quorum."""
     with FakeNode({"DescribeClusterRequest": unhelpful}) as lone, FakeNode({}) as good:
         good.answers["DescribeClusterRequest"] = [cluster(good)]
         good.answers["DescribeQuorumRequest"] = [quorum(KEYS[1])]
@@ -210,8 +213,11 @@ def test_another_node_is_asked_where_one_does_not_help(admin, unhelpful):
         assert len(lone.asked("DescribeClusterRequest")) == 1
 
 
-def test_another_broker_is_asked_where_one_does_not_answer(admin):
-    with FakeNode({"DescribeQuorumRequest": [HANG_UP]}) as bad, FakeNode({}) as good:
+def test_the_client_tries_another_broker_when_one_is_silent(admin):
+    with (
+        FakeNode({"DescribeQuorumRequest": [HANG_UP]}, BROKER) as bad,
+        FakeNode({}, BROKER) as good,
+    ):
         good.answers["DescribeQuorumRequest"] = [quorum(KEYS[1])]
         assert admin(bad, good, controllers=False).describe_quorum().leader_id == 1
         assert len(bad.asked("DescribeQuorumRequest")) == 1
@@ -220,23 +226,23 @@ def test_another_broker_is_asked_where_one_does_not_answer(admin):
 def test_no_leader_ends_with_the_api_timeout(admin):
     with FakeNode({}) as one:
         one.answers["DescribeClusterRequest"] = [cluster(one, leader=-1)]
-        with pytest.raises(RequestFailed, match="No controller is active now") as caught:
+        with pytest.raises(RequestFailedError, match="No controller is active") as caught:
             admin(one, default_api_timeout_ms=50).describe_quorum()
     assert caught.value.code == ErrorCode.NOT_CONTROLLER
 
 
-def test_what_cannot_be_repeated_is_refused_at_once(admin):
+def test_an_error_that_is_not_retriable_fails_at_once(admin):
     refusal = AddRaftVoterResponse(
         error_code=ErrorCode.DUPLICATE_VOTER, error_message="there is one"
     )
     with FakeNode({"AddRaftVoterRequest": [refusal]}) as one:
         one.answers["DescribeClusterRequest"] = [cluster(one)]
-        with pytest.raises(RequestFailed, match=r"there is one \(DUPLICATE_VOTER\)"):
+        with pytest.raises(RequestFailedError, match=r"there is one \(DUPLICATE_VOTER\)"):
             admin(one).add_voter(KEYS[2], [LISTENER])
         assert len(one.asked("AddRaftVoterRequest")) == 1
 
 
-def test_what_is_asked_when_a_voter_is_added(admin):
+def test_add_voter_sends_these_fields(admin):
     with FakeNode({"AddRaftVoterRequest": [AddRaftVoterResponse()]}) as one:
         one.answers["DescribeClusterRequest"] = [cluster(one)]
         admin(one).add_voter(KEYS[2], [LISTENER], cluster_id="c")
@@ -250,8 +256,8 @@ DUPLICATE = AddRaftVoterResponse(error_code=ErrorCode.DUPLICATE_VOTER, error_mes
 NOT_FOUND = RemoveRaftVoterResponse(error_code=ErrorCode.VOTER_NOT_FOUND, error_message="none")
 
 
-def test_a_lost_answer_is_not_taken_for_a_refusal(admin):
-    """The node died after adding: who has the voter in a committed set says so."""
+def test_a_lost_response_is_not_a_refusal(admin):
+    """The node died after adding the voter; another node shows it in a committed voter set."""
     with FakeNode({"AddRaftVoterRequest": [HANG_UP, DUPLICATE]}) as one:
         one.answers["DescribeClusterRequest"] = [cluster(one)]
         one.answers["DescribeQuorumRequest"] = [quorum(KEYS[1], KEYS[2])]
@@ -259,11 +265,11 @@ def test_a_lost_answer_is_not_taken_for_a_refusal(admin):
         assert len(one.asked("AddRaftVoterRequest")) == 2
 
 
-def test_after_a_lost_answer_another_voter_of_that_id_is_a_refusal(admin):
+def test_after_a_lost_response_another_voter_of_that_id_is_a_refusal(admin):
     with FakeNode({"AddRaftVoterRequest": [HANG_UP, DUPLICATE]}) as one:
         one.answers["DescribeClusterRequest"] = [cluster(one)]
         one.answers["DescribeQuorumRequest"] = [quorum(KEYS[1], KEYS[3])]
-        with pytest.raises(RequestFailed, match="DUPLICATE_VOTER"):
+        with pytest.raises(RequestFailedError, match="DUPLICATE_VOTER"):
             admin(one).add_voter(KEYS[2], [LISTENER])
 
 
@@ -280,7 +286,7 @@ def test_after_a_lost_answer_another_voter_of_that_id_is_a_refusal(admin):
     ],
     ids=["lost", "timed out", "timed out with Kafka's text", "leader gone"],
 )
-def test_a_change_that_was_made_after_all_is_a_success(admin, first):
+def test_a_change_committed_by_a_timed_out_attempt_is_a_success(admin, first):
     with FakeNode({"RemoveRaftVoterRequest": [first, NOT_FOUND]}) as one:
         one.answers["DescribeClusterRequest"] = [cluster(one)]
         admin(one).remove_voter(KEYS[2])
@@ -290,8 +296,8 @@ def test_a_change_that_was_made_after_all_is_a_success(admin, first):
 @pytest.mark.parametrize(
     "first", [HANG_UP, RemoveRaftVoterResponse(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)]
 )
-def test_a_change_that_only_the_leaders_log_has_is_not_done(admin, first):
-    """DescribeQuorum tells the newest voter set, committed or not; a lost leader takes it along."""
+def test_a_change_only_in_the_leaders_log_is_not_done(admin, first):
+    """DescribeQuorum has the newest voter set, committed or not; a lost leader takes it along."""
     waiting = RemoveRaftVoterResponse(
         error_code=ErrorCode.REQUEST_TIMED_OUT,
         error_message="Request timed out waiting for voters to commit the latest voter change at "
@@ -305,7 +311,7 @@ def test_a_change_that_only_the_leaders_log_has_is_not_done(admin, first):
         assert len(one.asked("RemoveRaftVoterRequest")) == 4
 
 
-def test_who_was_never_a_voter_is_not_told_to_be_removed_because_another_change_was_on(admin):
+def test_removing_an_unknown_voter_fails_even_while_another_change_is_pending(admin):
     busy = RemoveRaftVoterResponse(
         error_code=ErrorCode.REQUEST_TIMED_OUT,
         error_message="Request timed out waiting for leader to handle previous voter change "
@@ -313,25 +319,27 @@ def test_who_was_never_a_voter_is_not_told_to_be_removed_because_another_change_
     )
     with FakeNode({"RemoveRaftVoterRequest": [busy, NOT_FOUND]}) as one:
         one.answers["DescribeClusterRequest"] = [cluster(one)]
-        with pytest.raises(RequestFailed, match=r"none \(VOTER_NOT_FOUND\)"):
+        with pytest.raises(RequestFailedError, match=r"none \(VOTER_NOT_FOUND\)"):
             admin(one).remove_voter(KEYS[2])
 
 
-def test_brokers_are_asked_directly_for_they_forward(admin):
-    with FakeNode({"DescribeQuorumRequest": [quorum(KEYS[1])]}) as broker:
+def test_requests_to_brokers_need_no_controller_lookup(admin):
+    with FakeNode({"DescribeQuorumRequest": [quorum(KEYS[1])]}, BROKER) as broker:
         assert admin(broker, controllers=False).describe_quorum().leader_id == 1
         assert broker.asked("DescribeClusterRequest") == []
 
 
-def test_a_broker_cannot_stand_in_for_a_controller(admin):
+def test_a_broker_is_refused_as_controller_bootstrap(admin):
     with (
         FakeNode({}, {60: (0, 0)}) as broker,
-        pytest.raises(UnsupportedVersion, match="does not support DescribeCluster in version 1"),
+        pytest.raises(
+            UnsupportedVersionError, match="does not support DescribeCluster in version 1"
+        ),
     ):
         admin(broker).describe_cluster()
 
 
-def told(**levels):
+def supported(**levels):
     return ApiVersionsResponse(
         api_keys=[ApiVersionsResponse.ApiVersion(api_key=60, min_version=0, max_version=2)],
         supported_features=[
@@ -347,9 +355,9 @@ def told(**levels):
     )
 
 
-def test_features_of_any_node_or_of_a_certain_one(admin):
-    with FakeNode({"ApiVersionsRequest": [told(a=1)]}) as one, FakeNode({}) as two:
-        two.answers["ApiVersionsRequest"] = [told(a=2)]
+def test_features_of_any_node_or_of_a_given_one(admin):
+    with FakeNode({"ApiVersionsRequest": [supported(a=1)]}) as one, FakeNode({}) as two:
+        two.answers["ApiVersionsRequest"] = [supported(a=2)]
         one.answers["DescribeClusterRequest"] = [cluster(one, two)]
         client = admin(one)
         assert client.describe_features() == ({"kraft.version": (0, 1)}, {"a": 1}, 5)
@@ -373,19 +381,19 @@ def test_feature_updates_fail_one_by_one_or_together(admin):
         outcome = client.update_features({"a": 1, "b": 2}, validate_only=True)
         assert outcome["a"] is None
         assert (outcome["b"].code, outcome["b"].reason) == (ErrorCode.INVALID_UPDATE_VERSION, "no")
-        with pytest.raises(RequestFailed, match="none"):
+        with pytest.raises(RequestFailedError, match="none"):
             client.update_features({"a": 1})
         first, second = one.asked("UpdateFeaturesRequest")
     assert (first.validate_only, second.validate_only) == (True, False)
 
 
-def test_an_answer_about_something_else_is_no_answer(admin):
+def test_a_response_without_the_metadata_partition_is_an_error(admin):
     with FakeNode({"DescribeQuorumRequest": [DescribeQuorumResponse()]}) as one:
         one.answers["DescribeClusterRequest"] = [cluster(one)]
-        with pytest.raises(ClientError, match="told of 0 partitions"):
+        with pytest.raises(ClientError, match="returned 0 partitions"):
             admin(one, default_api_timeout_ms=20).describe_quorum()
 
 
-def test_an_address_without_a_host_is_this_machine():
+def test_an_address_without_a_host_means_localhost():
     config = client_config(None, controllers=":9093")
     assert config.bootstrap == (Address("localhost", 9093),)

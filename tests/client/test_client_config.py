@@ -2,12 +2,11 @@
 
 import pytest
 
-from node.test_config import wrong
-from quorate.client.config import client_config
-from quorate.client.keys import RANGES
-from quorate.node.config import ConfigError
-from quorate.node.kafka_keys import rules
-from quorate.node.settings_file import read_settings
+from config.test_config import wrong
+from quorate.client.config import RANGES, client_config
+from quorate.client.value_ranges import value_rules
+from quorate.config.node_config import ConfigError
+from quorate.config.properties_file import read_settings
 
 CHOICES = [
     ("client.dns.lookup", "x", "must be one of: use_all_dns_ips, resolve_canonical"),
@@ -16,7 +15,7 @@ CHOICES = [
 ]
 
 
-def told(path, key, value):
+def verdict(path, key, value):
     path.write_text(f"{key}={value}\n")
     try:
         client_config(read_settings(path), controllers="localhost:1")
@@ -25,19 +24,19 @@ def told(path, key, value):
     return "accepted"
 
 
-@pytest.mark.parametrize(("key", "rule"), list(rules(RANGES)))
-def test_a_value_that_kafkas_clients_refuse_is_refused_in_their_words(tmp_path, key, rule):
+@pytest.mark.parametrize(("key", "rule"), list(value_rules(RANGES)))
+def test_a_wrong_value_is_refused_with_the_message_of_kafkas_clients(tmp_path, key, rule):
     value, shown, why = wrong(rule)
-    said = told(tmp_path / "p", key, value)
+    said = verdict(tmp_path / "p", key, value)
     assert said.startswith(f"Invalid value {shown} for configuration {key}") and why in said
 
 
 @pytest.mark.parametrize(("key", "value", "why"), CHOICES)
-def test_a_choice_that_there_is_not(tmp_path, key, value, why):
-    assert why in told(tmp_path / "p", key, value)
+def test_an_unknown_choice_is_refused(tmp_path, key, value, why):
+    assert why in verdict(tmp_path / "p", key, value)
 
 
-def test_the_file_of_a_node_serves_its_tools_too(tmp_path):
-    assert told(tmp_path / "p", "retries", " 3 ") == "accepted"
-    assert told(tmp_path / "p", "metadata.recovery.strategy", "None") == "accepted"
-    assert told(tmp_path / "p", "node.id", "1") == "accepted"
+def test_a_nodes_file_also_configures_its_tools(tmp_path):
+    assert verdict(tmp_path / "p", "retries", " 3 ") == "accepted"
+    assert verdict(tmp_path / "p", "metadata.recovery.strategy", "None") == "accepted"
+    assert verdict(tmp_path / "p", "node.id", "1") == "accepted"

@@ -1,4 +1,4 @@
-"""One connection: versions, and nodes that do not answer as they should."""
+"""One connection: version negotiation, and nodes with invalid or missing responses."""
 
 import socket
 
@@ -7,7 +7,12 @@ import pytest
 from client.fake_node import HANG_UP, SILENCE, FakeNode
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address
-from quorate.client.connection import ConnectError, Connection, NoAnswer, UnsupportedVersion
+from quorate.client.connection import (
+    ConnectError,
+    Connection,
+    NoResponseError,
+    UnsupportedVersionError,
+)
 from quorate.wire.header import encode_response
 from quorate.wire.messages import (
     ApiVersionsResponse,
@@ -24,18 +29,18 @@ def ask(connection, timeout_ms=2000, at_least=0):
     return connection.call(DescribeClusterRequest(), DescribeClusterResponse, timeout_ms, at_least)
 
 
-def test_an_answer():
+def test_a_request_gets_its_response():
     with FakeNode({"DescribeClusterRequest": [DescribeClusterResponse(cluster_id="c")]}) as node:
         with connect(node) as connection:
             assert ask(connection).cluster_id == "c"
             assert ask(connection).cluster_id == "c"
         first = node.requests[0]
-        assert (first.api_key, first.version, first.client_id) == (18, 4, "test")
+        assert (first.api_key, first.version, first.client_id) == (18, 5, "test")
         assert first.message.client_software_name == "quorate"
 
 
 @pytest.mark.parametrize(("offered", "used"), [((0, 0), 0), ((0, 1), 1), ((1, 99), 2)])
-def test_the_newest_version_that_both_know_is_used(offered, used):
+def test_the_newest_common_version_is_used(offered, used):
     answers = {"DescribeClusterRequest": [DescribeClusterResponse(cluster_id="c")]}
     with FakeNode(answers, {60: offered}) as node, connect(node) as connection:
         assert ask(connection).cluster_id == "c"
@@ -43,22 +48,22 @@ def test_the_newest_version_that_both_know_is_used(offered, used):
 
 
 @pytest.mark.parametrize("offered", [{}, {60: (3, 4)}])
-def test_a_request_that_the_node_does_not_know(offered):
+def test_an_unsupported_request_is_an_error(offered):
     with FakeNode({}, offered) as node, connect(node) as connection:
-        with pytest.raises(UnsupportedVersion, match="does not support DescribeCluster"):
+        with pytest.raises(UnsupportedVersionError, match="does not support DescribeCluster"):
             ask(connection)
         assert len(node.requests) == 1
 
 
-def test_a_node_too_old_for_what_is_meant():
+def test_a_version_without_the_needed_field_is_an_error():
     with FakeNode({}, {60: (0, 0)}) as node, connect(node) as connection:
-        with pytest.raises(UnsupportedVersion, match="in version 1 or later"):
+        with pytest.raises(UnsupportedVersionError, match="in version 1 or later"):
             ask(connection, at_least=1)
         assert connection.supports(60, 0)
         assert not connection.supports(60, 1)
 
 
-def test_a_node_that_does_not_know_our_api_versions_is_asked_again_in_version_0():
+def test_api_versions_falls_back_to_version_0():
     key = ApiVersionsResponse.ApiVersion(api_key=60, min_version=0, max_version=2)
     answers = {
         "ApiVersionsRequest": [
@@ -68,57 +73,75 @@ def test_a_node_that_does_not_know_our_api_versions_is_asked_again_in_version_0(
     }
     with FakeNode(answers) as node, connect(node) as connection:
         assert connection.supports(60, 2)
-        assert [request.version for request in node.requests] == [4, 0]
+        assert [request.version for request in node.requests] == [5, 0]
 
 
-def test_a_node_that_refuses_to_tell_its_versions():
+def test_api_versions_is_repeated_in_the_version_that_the_node_names():
+    """Kafka 4.3 has version 4, with the features that version 0 lacks."""
+    own = ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=4)
+    level = ApiVersionsResponse.FinalizedFeatureKey(name="metadata.version", max_version_level=30)
+    answers = {
+        "ApiVersionsRequest": [
+            ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own]),
+            ApiVersionsResponse(api_keys=[own], finalized_features=[level]),
+        ]
+    }
+    with FakeNode(answers) as node, connect(node) as connection:
+        assert [request.version for request in node.requests] == [5, 4]
+        assert connection.features.finalized_features == [level]
+
+
+def test_a_refused_api_versions_is_an_error():
     refusal = ApiVersionsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     with (
         FakeNode({"ApiVersionsRequest": [refusal]}) as node,
-        pytest.raises(NoAnswer, match="CLUSTER_AUTHORIZATION_FAILED"),
+        pytest.raises(NoResponseError, match="CLUSTER_AUTHORIZATION_FAILED"),
     ):
         connect(node)
 
 
-def test_nobody_there():
+def test_a_refused_connection_is_an_error():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = Address(*server.getsockname()[:2])
     with pytest.raises(ConnectError, match=f"Cannot connect to {address}: Connection refused"):
         Connection(address, "test", 1000)
 
 
-def test_a_name_that_does_not_exist():
+def test_an_unknown_host_is_an_error():
     with pytest.raises(ConnectError, match=r"Cannot connect to nowhere.invalid:1: "):
         Connection(Address("nowhere.invalid", 1), "test", 1000)
 
 
 @pytest.mark.parametrize("host", ["..", "a" * 300])
-def test_a_name_that_can_be_none(host):
-    """A node tells of others as they said it, and says it to every tool."""
+def test_an_invalid_host_name_is_an_error(host):
+    """A node passes on host names that others registered, even invalid ones."""
     with pytest.raises(ConnectError, match=r"Cannot connect to .*label (empty or )?too long"):
         Connection(Address(host, 1), "test", 1000)
 
 
 BAD_ANSWERS = {
     "hang up": (HANG_UP, "broke: the node closed it.*TLS.*PLAINTEXT"),
-    "alert of TLS": (b"\x15\x03\x03\0\x02\x02\x46", "sent what is no answer: .*TLS.*PLAINTEXT"),
+    "alert of TLS": (b"\x15\x03\x03\0\x02\x02\x46", "sent an invalid response: .*TLS.*PLAINTEXT"),
     "silence": (SILENCE, "did not answer within 100 ms"),
     "half a frame": (b"\0\0\0\x20half", "did not answer within 100 ms"),
     "a web server": (b"HTTP/1.1 400 Bad Request\r\n\r\n", "speaks HTTP: is this the port of a me"),
-    "garbage": (b"Hello, who is there?", "sent what is no answer"),
-    "2 GiB": (b"\x7f\xff\xff\xff", "sent what is no answer"),
-    "negative": (b"\xff\xff\xff\xff", "sent what is no answer"),
-    "cut short": (b"\0\0\0\x06\0\0\0\x01\0\0", "sent what is no answer"),
+    "garbage": (b"Hello, who is there?", "sent an invalid response"),
+    "2 GiB": (b"\x7f\xff\xff\xff", "sent an invalid response"),
+    "negative": (b"\xff\xff\xff\xff", "sent an invalid response"),
+    "cut short": (b"\0\0\0\x06\0\0\0\x01\0\0", "sent an invalid response"),
     "another's": (
         encode_response(ApiVersionsResponse(), 18, 4, 99),
-        "answered something that was not asked",
+        "sent the response to another request",
     ),
 }
 
 
 @pytest.mark.parametrize(("answer", "message"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)
-def test_a_node_that_does_not_speak_the_protocol(answer, message):
-    with FakeNode({"ApiVersionsRequest": [answer]}) as node, pytest.raises(NoAnswer, match=message):
+def test_an_invalid_response_is_an_error(answer, message):
+    with (
+        FakeNode({"ApiVersionsRequest": [answer]}) as node,
+        pytest.raises(NoResponseError, match=message),
+    ):
         connect(node, timeout_ms=100)
 
 
@@ -127,10 +150,10 @@ def test_a_node_that_does_not_speak_the_protocol(answer, message):
     [(HANG_UP, "broke: the node closed it$"), BAD_ANSWERS["silence"]],
     ids=["end", "silence"],
 )
-def test_a_node_that_stops_answering_later(answer, message):
+def test_a_node_that_stops_answering_times_out(answer, message):
     with (
         FakeNode({"DescribeClusterRequest": [answer]}) as node,
         connect(node) as connection,
-        pytest.raises(NoAnswer, match=message),
+        pytest.raises(NoResponseError, match=message),
     ):
         ask(connection, timeout_ms=100)

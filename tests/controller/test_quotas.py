@@ -1,5 +1,7 @@
 """AlterClientQuotas, rule by rule of ClientQuotaControlManager."""
 
+import math
+
 import pytest
 from immutables import Map
 
@@ -67,10 +69,15 @@ def test_null_removes_what_is_there_and_ignores_what_is_not():
             (("producer_byte_rate", 0.0),),
             "Quota producer_byte_rate must be greater than 0",
         ),
+        *(
+            (USER, ((quota, value),), f"Quota {quota} must be a finite number")
+            for quota in ("producer_byte_rate", "request_percentage")
+            for value in (math.nan, math.inf, -math.inf)
+        ),
         (
             USER,
-            (("producer_byte_rate", float("nan")),),
-            "Quota producer_byte_rate must be greater than 0",
+            (("connection_creation_rate", math.nan),),
+            "Invalid configuration key connection_creation_rate",
         ),
         (
             USER,

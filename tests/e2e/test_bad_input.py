@@ -1,4 +1,4 @@
-"""What a node refuses, and how: a clear message, a right exit code, never a traceback."""
+"""Refused starts: a clear message, the right exit code, no traceback."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 from interop.kafka import describe_quorum, new_uuid, wait_for
 from interop.process import HOST, QUORATE, QuorateNode
 from quorate.formats.records import FeatureLevelRecord
-from quorate.node.formatter import bootstrap_checkpoint
+from quorate.log_dirs.formatter import bootstrap_checkpoint
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -20,14 +20,14 @@ def node(tmp_path):
     """One formatted node that does not run yet."""
     node = QuorateNode(1, tmp_path / "node1")
     node.config["controller.quorum.bootstrap.servers"] = node.address
-    node.cluster_id = new_uuid()
-    node.format(node.cluster_id, "--standalone")
+    node.cluster_id = new_uuid()  # type: ignore[attr-defined]
+    node.format(node.cluster_id, "--standalone")  # type: ignore[attr-defined]
     yield node
     node.stop()
 
 
 def assert_refuses_to_start(node, *words, code=1):
-    """The process ends by itself with `code`, a log with all `words` and no traceback."""
+    """The process exits with `code` and logs all `words`, without a traceback."""
     before = len(node.log)
     node.start()
     assert node.wait_for_exit() == code, node.log
@@ -40,14 +40,14 @@ def assert_refuses_to_start(node, *words, code=1):
 # The directory
 
 
-def test_an_unformatted_directory(tmp_path):
+def test_an_unformatted_directory_stops_the_start(tmp_path):
     node = QuorateNode(1, tmp_path / "node1")
     node.config["controller.quorum.bootstrap.servers"] = node.address
     assert_refuses_to_start(node, "meta.properties", node.data)
 
 
 @pytest.mark.parametrize("properties", ["node.id=1\n", "", None])
-def test_who_reads_json_reads_why_it_did_not_start(tmp_path, properties):
+def test_a_failed_start_is_a_json_line_with_log_format_json(tmp_path, properties):
     """The last line was for people whatever --log-format said."""
     path = tmp_path / "server.properties"
     if properties is not None:
@@ -59,7 +59,7 @@ def test_who_reads_json_reads_why_it_did_not_start(tmp_path, properties):
     assert str(path) in last["message"] or "process.roles" in last["message"]
 
 
-def test_a_directory_of_another_node(node):
+def test_a_directory_of_another_node_stops_the_start(node):
     node.id = 2
     assert_refuses_to_start(node, "node.id", "meta.properties")
 
@@ -77,13 +77,13 @@ def meta_properties(node, pattern, text):
         (r"^directory.id=.*$", "directory.id=abc", ("directory.id: 'abc'", "put the file back")),
     ],
 )
-def test_a_damaged_meta_properties_is_not_to_be_formatted(node, pattern, text, words):
+def test_a_damaged_meta_properties_does_not_suggest_formatting(node, pattern, text, words):
     meta_properties(node, pattern, text)
     assert_refuses_to_start(node, node.data / "meta.properties", *words)
     assert "storage format" not in node.log
 
 
-def test_a_voter_with_another_directory_id_is_told_why_it_does_nothing(node):
+def test_a_voter_with_another_directory_id_logs_why_it_only_observes(node):
     voter = node.directory_id_text
     meta_properties(node, r"^directory.id=.*$", f"directory.id={new_uuid()}")
     node.start("--log-level", "warning")
@@ -163,7 +163,7 @@ def test_flipped_bytes_in_the_middle_of_the_log(written):
     assert_refuses_to_start(written, log.name, "damaged at byte", "offset")
 
 
-def test_a_torn_tail_is_cut_and_the_node_goes_on(written):
+def test_a_torn_tail_is_truncated_and_the_node_starts(written):
     log = log_of(written)
     log.write_bytes(log.read_bytes()[:-7])
     written.start()
@@ -171,7 +171,7 @@ def test_a_torn_tail_is_cut_and_the_node_goes_on(written):
     assert "Traceback" not in written.log
 
 
-def test_a_quorum_state_that_is_no_json(written):
+def test_a_quorum_state_that_is_not_json(written):
     (written.partition / "quorum-state").write_text('{"leaderId": 1, "lead')
     assert_refuses_to_start(written, "quorum-state")
 
@@ -190,7 +190,7 @@ def test_a_damaged_snapshot(written):
 
 
 def begin_with_an_unknown_version(node):
-    """As if another software had formatted the directory; the path of the file that says so."""
+    """Change the directory as if other software had formatted it; returns the changed file."""
     path = node.data / "bootstrap.checkpoint"
     record = FeatureLevelRecord(name="metadata.version", feature_level=99)
     path.write_bytes(bootstrap_checkpoint([record], 0))
@@ -202,7 +202,7 @@ def test_a_new_cluster_at_an_unknown_metadata_version(node):
     assert_refuses_to_start(node, path, "feature level 99", "format anew")
 
 
-def test_how_a_log_once_began_is_no_reason_to_refuse_it(written):
+def test_an_old_bootstrap_version_does_not_stop_a_start(written):
     begin_with_an_unknown_version(written)
     written.start()
     wait_for(
@@ -215,7 +215,7 @@ def test_meta_properties_without_its_cluster(written):
     assert_refuses_to_start(written, "meta.properties", "cluster.id")
 
 
-def test_too_few_files_to_live_with(node):
+def test_too_low_a_file_limit_stops_the_start(node):
     command = ["bash", "-c", 'ulimit -n 12; exec "$@"', "-", *map(str, QUORATE), "server-start"]
     ended = subprocess.run(
         [*command, str(node.properties)], capture_output=True, text=True, check=False, timeout=60
@@ -225,8 +225,8 @@ def test_too_few_files_to_live_with(node):
     assert "Internal error" not in ended.stderr
 
 
-def test_a_log_that_can_grow_no_more(node, tmp_path):
-    """As on a full disk: the node says which file and why, and what it confirmed stays."""
+def test_a_log_that_cannot_grow_stops_the_node(node, tmp_path):
+    """As on a full disk: the node names the file and the reason, and acknowledged records stay."""
     node.config["metadata.max.idle.interval.ms"] = 5
     full = ["sh", "-c", 'ulimit -f 64; exec "$@"', "sh", *node.server_command()]
     node.server_command = lambda *args: full

@@ -1,4 +1,4 @@
-"""Peers that send nonsense, or sense at the wrong time: refused, and nobody else notices."""
+"""Peers with invalid requests, or valid ones at the wrong time, do not disturb the quorum."""
 
 import socket
 import struct
@@ -97,7 +97,7 @@ def test_a_peer_that_sends_garbage(running, name):
     assert_still_works(running)
 
 
-def test_half_a_frame_and_silence(running):
+def test_an_incomplete_frame_does_not_disturb_the_quorum(running):
     with socket.create_connection((HOST, running.nodes[1].port)) as peer:
         peer.sendall(struct.pack(">i", 1000) + b"\0" * 500)
         assert_still_works(running)
@@ -110,7 +110,7 @@ def test_many_silent_connections(running):
         peer.close()
 
 
-def test_a_flood_of_questions_does_not_unseat_the_leader(tmp_path):
+def test_a_flood_of_requests_does_not_cause_an_election(tmp_path):
     """Sixty clients that pipeline without end are served in turn with the followers' Fetch."""
     topic = DescribeQuorumRequest.TopicData
     question = DescribeQuorumRequest(
@@ -204,7 +204,7 @@ def add_request(cluster_id, node_id, port):
 
 
 def test_a_voter_change_while_another_is_pending(running):
-    """The first waits for a newcomer that accepts and never answers; the second is told so."""
+    """The first change waits for a silent new voter; the second is refused as pending."""
     with socket.socket() as silent:
         port = free_port()
         silent.bind((HOST, port))
@@ -221,18 +221,18 @@ def test_a_voter_change_while_another_is_pending(running):
     assert_still_works(running)
 
 
-def test_a_node_of_another_cluster_is_kept_out(running, tmp_path):
-    """It is told why in its own log, and the quorum goes on without noticing."""
+def test_a_node_of_another_cluster_is_refused(running, tmp_path):
+    """The node logs the reason; the quorum is not disturbed."""
     before = running.wait_for_commit_by_all()
-    stranger = QuorateNode(5, tmp_path / "node5")
-    stranger.config["controller.quorum.bootstrap.servers"] = running.nodes[1].address
-    stranger.format(new_uuid(), "--no-initial-controllers")
+    foreign_node = QuorateNode(5, tmp_path / "node5")
+    foreign_node.config["controller.quorum.bootstrap.servers"] = running.nodes[1].address
+    foreign_node.format(new_uuid(), "--no-initial-controllers")
     try:
-        stranger.start()
-        wait_for(lambda: "of another cluster than" in stranger.log, "the refusal")
+        foreign_node.start()
+        wait_for(lambda: "of another cluster than" in foreign_node.log, "the refusal")
         view = running.wait_for_commit_by_all()
         assert view.epoch == before.epoch
         assert 5 not in view.observers
-        assert "Traceback" not in stranger.log
+        assert "Traceback" not in foreign_node.log
     finally:
-        stranger.stop()
+        foreign_node.stop()

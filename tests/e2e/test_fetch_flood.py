@@ -1,4 +1,4 @@
-"""Clients that pipeline Fetches of old records and take no answer: the others do not notice."""
+"""Clients that pipeline Fetches of old records and read no response do not disturb others."""
 
 import socket
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from interop.process import HOST, free_port
 from quorate.base.ids import ReplicaKey, Uuid
-from quorate.node.translate_peer import request_to_wire
+from quorate.node.raft_rpc_outbound import request_to_wire
 from quorate.raft.messages import FetchRequest
 from quorate.wire.header import encode_request
 
@@ -46,12 +46,12 @@ async def main(directory, address):
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
 """
 LONGEST_S = 2.0
-"""Of a commit meanwhile. When every read was begun at once it took six seconds, and 2.5 GB."""
+"""Limit for a commit meanwhile. When all reads started at once, it took 6 s and 2.5 GB."""
 MOST_MIB = 512
-"""That the process grows: answers that nobody takes may be 256, the rest is on its way."""
+"""Limit for the growth of the process: 256 MiB of unread responses, the rest is in progress."""
 
 
-def test_old_records_asked_for_at_once_stop_no_commit_and_fill_no_memory(tmp_path):
+def test_fetches_of_old_records_stop_no_commit_and_use_bounded_memory(tmp_path):
     port = free_port()
     command = [sys.executable, "-c", MEMBER, str(tmp_path / "member"), f"{HOST}:{port}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as member:

@@ -1,4 +1,4 @@
-"""Real processes behind `quorate.metrics.listener`: what a scrape and the probes are told."""
+"""The pages of `quorate.metrics.listener` of real processes, as scrapes and probes see them."""
 
 import http.client
 import json
@@ -51,24 +51,24 @@ def is_ready(node):
     return ask(node, "/readyz")[0] == 200
 
 
-def test_a_quorum_is_seen_and_its_loss_too(quorum):
+def test_the_pages_show_a_quorum_and_its_loss(quorum):
     quorum.write(20)
     leader = quorum.leader()
     follower, last = (node for node in quorum.controllers if node is not leader)
     for node in quorum.controllers:
         wait_for(lambda n=node: is_ready(n), f"{node} to be ready")
     quorum.wait_for_commit_by_all()
-    told, theirs = scrape(leader), scrape(follower)
-    assert told[RAFT + "current_state", "leader"] == 1
+    ours, theirs = scrape(leader), scrape(follower)
+    assert ours[RAFT + "current_state", "leader"] == 1
     assert theirs[RAFT + "current_state", "follower"] == 1
-    assert told[RAFT + "current_leader",] == theirs[RAFT + "current_leader",] == leader.id
-    assert told[RAFT + "append_records_total",] > 20 < theirs[RAFT + "fetch_records_total",]
-    assert told[RAFT + "number_of_voters",] == 3
-    assert told["quorate_commit_seconds_count",] > 20
-    assert told["quorate_disk_sync_seconds_count",] > 0
-    assert told["kafka_network_request_metrics_requests_total", "Fetch"] > 20
-    assert told["kafka_network_request_metrics_total_time_ms_sum", "Fetch"] > 0
-    assert 0 <= told[RAFT + "poll_idle_ratio_avg",] <= 1
+    assert ours[RAFT + "current_leader",] == theirs[RAFT + "current_leader",] == leader.id
+    assert ours[RAFT + "append_records_total",] > 20 < theirs[RAFT + "fetch_records_total",]
+    assert ours[RAFT + "number_of_voters",] == 3
+    assert ours["quorate_commit_seconds_count",] > 20
+    assert ours["quorate_disk_sync_seconds_count",] > 0
+    assert ours["kafka_network_request_metrics_requests_total", "Fetch"] > 20
+    assert ours["kafka_network_request_metrics_total_time_ms_sum", "Fetch"] > 0
+    assert 0 <= ours[RAFT + "poll_idle_ratio_avg",] <= 1
     for node in (leader, last):
         node.kill()
     wait_for(lambda: not is_ready(follower), "the lone node to call itself unready", 10)
@@ -89,7 +89,7 @@ def test_a_leader_that_loses_its_followers_is_no_longer_ready(quorum):
     assert ask(leader, "/healthz")[0] == 200
 
 
-def test_unknown_keys_are_warned_of_once_and_known_ones_have_their_effect(tmp_path):
+def test_unknown_keys_are_logged_once_and_known_keys_take_effect(tmp_path):
     unknown = {"controller.quorum.voter": "1@h:1", "num.io.threads": "3"}
     config = {**unknown, "min.insync.replicas": 2}
     with Quorum(tmp_path, {1: "quorate"}, config=config) as quorum:
@@ -97,14 +97,14 @@ def test_unknown_keys_are_warned_of_once_and_known_ones_have_their_effect(tmp_pa
         quorum.start()
         quorum.write(3)
         log = quorum.leader().log
-        dump = quorum.nodes[1].dump_log(*quorum.nodes[1].partition.glob("*.log"))
+        dump = quorum.nodes[1].dump_log(*quorum.nodes[1].partition.glob("*.log"))  # type: ignore[attr-defined]
     # A key with a meaning: the default that a new cluster's log begins with.
     assert '"name":"min.insync.replicas","value":"2"' in dump.stdout
     for key in unknown:
         assert log.count(key + " is ignored") + log.count(f"are ignored: {key}") == 1, log
 
 
-def test_a_port_that_is_taken_is_named_with_its_key(quorum, tmp_path):
+def test_a_port_in_use_is_named_with_its_key(quorum, tmp_path):
     taken = quorum.leader().config["quorate.metrics.listener"]
     other = quorum.join(4, "quorate", {"quorate.metrics.listener": taken})
     assert other.wait_for_exit() == 1

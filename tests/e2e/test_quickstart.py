@@ -1,4 +1,4 @@
-"""`quorate quickstart` as people meet it: started, stopped copied, resumed, toured."""
+"""`quorate quickstart`: start, stop, copy, resume and tour."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from interop.process import QUORATE, free_port, run_tool, wait_for
-from quorate.cli import tour
-from quorate.cli.quorum_directory import Node, QuorumDirectory
-from quorate.cli.supervisor import Supervisor
-from quorate.client.admin import Quorum, Replica
+from quorate.cli.quickstart import tour
+from quorate.cli.quickstart.quorum_directory import QuickstartNode, QuorumDirectory
+from quorate.cli.quickstart.supervisor import Supervisor
+from quorate.client import QuorumInfo, ReplicaStatus
 
 pytestmark = pytest.mark.e2e
 
@@ -108,11 +108,11 @@ def test_every_way_to_stop_it_stops_all_controllers(run, how):
     assert len(controllers_of(quickstart.data)) == 3
     assert quickstart.stop(how) == 0
     assert controllers_of(quickstart.data) == []
-    assert "Stopped. The data stays" in quickstart.text()
+    assert "Stopped. The data is kept" in quickstart.text()
 
 
 @pytest.mark.slow
-def test_impatient_ctrl_c_leaves_nobody_behind(run):
+def test_repeated_ctrl_c_leaves_no_controller_running(run):
     quickstart = run("q")
     quickstart.wait_for_leader()
 
@@ -126,7 +126,7 @@ def test_impatient_ctrl_c_leaves_nobody_behind(run):
 
 
 @pytest.mark.slow
-def test_controllers_follow_a_killed_supervisor_and_the_next_run_resumes(run):
+def test_controllers_end_with_a_killed_supervisor_and_the_next_run_resumes(run):
     quickstart = run("q")
     quickstart.wait_for_leader()
     orphans = set(controllers_of(quickstart.data))
@@ -140,7 +140,7 @@ def test_controllers_follow_a_killed_supervisor_and_the_next_run_resumes(run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_first_start_is_taken_up_again(run, how):
+def test_an_interrupted_first_start_is_resumed(run, how):
     quickstart = run("q")
     wait_for((quickstart.data / "controller-1").exists, "the first directory")
     quickstart.stop(how)
@@ -152,7 +152,7 @@ def test_an_interrupted_first_start_is_taken_up_again(run, how):
 
 
 @pytest.mark.slow
-def test_a_copy_is_used_where_it_lies(run, data):
+def test_a_copied_data_directory_works(run, data):
     copy = data.with_name("a cöpy")
     shutil.copytree(data, copy)
     before = contents(data)
@@ -186,14 +186,14 @@ def test_a_second_quickstart_of_the_same_data_is_refused(run, data):
 
 
 @pytest.mark.slow
-def test_a_controller_that_runs_already_is_named_and_left_alone(data):
+def test_a_running_controller_is_named_and_not_touched(data):
     properties = data / "controller-1" / "server.properties"
     with subprocess.Popen(
         [*QUORATE, "server-start", str(properties)], stderr=subprocess.DEVNULL
     ) as by_hand:
         try:
-            node = Node(1, 0, "")
-            wait_for(lambda: QuorumDirectory(data).user_of(node) == by_hand.pid, "its lock")
+            node = QuickstartNode(1, 0, "")
+            wait_for(lambda: QuorumDirectory(data).lock_pid_of(node) == by_hand.pid, "its lock")
             refused = run_tool([*QUORATE, "quickstart", "--data", str(data)])
             assert refused.returncode == 1
             assert f"1 (pid {by_hand.pid})" in refused.stderr
@@ -204,7 +204,7 @@ def test_a_controller_that_runs_already_is_named_and_left_alone(data):
 
 
 @pytest.mark.slow
-def test_when_no_controller_can_start_it_ends_with_the_reason(data):
+def test_without_a_running_controller_the_quickstart_ends_with_the_reason(data):
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", ports_of(data)[0]))
@@ -216,7 +216,7 @@ def test_when_no_controller_can_start_it_ends_with_the_reason(data):
 
 
 @pytest.mark.slow
-def test_a_controller_that_cannot_start_and_one_that_is_killed_are_told(run):
+def test_failed_and_killed_controllers_are_reported(run):
     first = run("q")
     first.wait_for_leader()
     first.stop()
@@ -229,8 +229,8 @@ def test_a_controller_that_cannot_start_and_one_that_is_killed_are_told(run):
     leader = quickstart.wait_for_line(r"^leader (\d) \(pid (\d+)\)")
     os.kill(int(leader[2]), signal.SIGKILL)
     quickstart.wait_for_line(f"^controller {leader[1]} is down: ended by signal 9")
-    quickstart.wait_for_line("^no leader at the moment")
-    [*_, command] = re.findall(r"^  brought back by: (.*)$", quickstart.text(), re.MULTILINE)
+    quickstart.wait_for_line("^no leader now")
+    [*_, command] = re.findall(r"^  restart with: (.*)$", quickstart.text(), re.MULTILINE)
     with subprocess.Popen(
         ["/bin/sh", "-c", f"exec {command}"], cwd="/", stderr=subprocess.DEVNULL
     ) as back:
@@ -246,7 +246,9 @@ def test_a_controller_that_cannot_start_and_one_that_is_killed_are_told(run):
 def test_the_printed_commands_work_when_pasted_elsewhere(run, tmp_path):
     quickstart = run("with a space")
     quickstart.wait_for_leader()
-    shown = quickstart.text().partition("Try in another terminal:\n")[2].partition("\nand kill")[0]
+    shown = (
+        quickstart.text().partition("Try in another terminal:\n")[2].partition("\nor kill -9")[0]
+    )
     commands = shown.splitlines()
     assert len(commands) == 3
     for command in commands:
@@ -260,7 +262,7 @@ def test_the_printed_commands_work_when_pasted_elsewhere(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_tour_holds_again_and_again_in_the_same_data(tmp_path):
+def test_the_tour_can_be_repeated_in_the_same_data(tmp_path):
     data = tmp_path / "data"
     command = [*QUORATE, "quickstart", "--tour", "--data", str(data)]
     for step in (
@@ -275,7 +277,7 @@ def test_the_tour_holds_again_and_again_in_the_same_data(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_tour_is_no_success(tmp_path):
+def test_an_interrupted_tour_is_not_a_success(tmp_path):
     data = tmp_path / "data"
     command = [*QUORATE, "quickstart", "--tour", "--data", str(data)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -297,9 +299,7 @@ def test_an_interrupted_tour_is_no_success(tmp_path):
         ([1.0, 2.0], [{1, 2, 3, 4}], "voter sets"),
     ],
 )
-def test_the_tour_fails_when_the_log_lacks_something(
-    tmp_path, monkeypatch, values, sets, complaint
-):
+def test_the_tour_fails_when_the_log_lacks_a_write(tmp_path, monkeypatch, values, sets, complaint):
     quotas = [
         {"type": "CLIENT_QUOTA_RECORD", "data": {"key": "rate", "value": value}} for value in values
     ]
@@ -309,22 +309,27 @@ def test_the_tour_fails_when_the_log_lacks_something(
     ]
     monkeypatch.setattr(tour, "_records", lambda *_: quotas + voters)
     quorum = Supervisor(tmp_path)
-    quorum.nodes = {i: Node(i, 0, "") for i in (1, 2, 3, 4)}
+    quorum.nodes = {i: QuickstartNode(i, 0, "") for i in (1, 2, 3, 4)}
     first, last = (
-        Quorum(2, 1, 5, tuple(Replica(tour.ReplicaKey(i), 5, 0, 0) for i in ids), (), {})
+        QuorumInfo(2, 1, 5, tuple(ReplicaStatus(tour.ReplicaKey(i), 5, 0, 0) for i in ids), (), {})  # type: ignore[attr-defined]
         for ids in ((1, 2, 3), (2, 3, 4))
     )
     writes = [("rate", 1.0), ("rate", 2.0)]
     if complaint is None:
         tour._read_back(quorum, first, last, quorum.nodes[4], writes)
     else:
-        with pytest.raises(tour.TourFailed, match=complaint):
+        with pytest.raises(tour.TourFailedError, match=complaint):
             tour._read_back(quorum, first, last, quorum.nodes[4], writes)
 
 
 @pytest.mark.slow
 def test_the_first_steps_of_the_readme_can_be_typed(tmp_path):
-    steps = (ROOT / "README.md").read_text().partition("## First steps")[2].partition("\n## ")[0]
+    steps = (
+        (ROOT / "README.md")
+        .read_text()
+        .partition("## A controller by hand")[2]
+        .partition("\n## ")[0]
+    )
     blocks = re.findall(r"```\n(.*?)```", steps, re.DOTALL)
     assert len(blocks) == 3
     first, second = str(free_port()), str(free_port())
@@ -369,11 +374,11 @@ def test_a_random_uuid_as_json():
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"cluster_id": "x", "nodes": []}', '{"nodes": 3}'])
-def test_a_damaged_memory_is_refused(tmp_path, text):
+def test_a_damaged_state_file_is_refused(tmp_path, text):
     (tmp_path / "quickstart.json").write_text(text)
     refused = run_tool([*QUORATE, "quickstart", "--data", str(tmp_path)])
     assert refused.returncode == 1
-    assert "quickstart.json is not readable" in refused.stderr
+    assert "quickstart.json is invalid" in refused.stderr
 
 
 @contextmanager
@@ -395,19 +400,19 @@ def open_data(data):
         directory.unlock()
 
 
-def test_a_first_start_on_a_full_disk_is_taken_up_again(tmp_path):
+def test_a_first_start_on_a_full_disk_is_resumed(tmp_path):
     with no_room(), pytest.raises(OSError):
         open_data(tmp_path)
     assert open_data(tmp_path) is False
     assert open_data(tmp_path) is True
 
 
-def test_a_first_start_that_was_killed_in_its_first_write_is_taken_up_again(tmp_path):
+def test_a_first_start_killed_in_its_first_write_is_resumed(tmp_path):
     (tmp_path / "quickstart.json.tmp").write_text("{")
     assert open_data(tmp_path) is False
 
 
-def test_a_full_disk_takes_nothing_that_was_there(tmp_path):
+def test_a_full_disk_destroys_no_existing_file(tmp_path):
     open_data(tmp_path)
     properties = tmp_path / "controller-1" / "server.properties"
     with properties.open("a") as file:
@@ -418,7 +423,7 @@ def test_a_full_disk_takes_nothing_that_was_there(tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_somebody_elses_directory_is_refused_and_stays_as_it_was(tmp_path):
+def test_a_foreign_directory_is_refused_and_not_changed(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     refused = run_tool([*QUORATE, "quickstart", "--data", str(tmp_path)])
     assert refused.returncode == 1

@@ -1,4 +1,4 @@
-"""Three Quorate processes: they elect, fail over, restart, change voters and lose nothing."""
+"""Three Quorate processes: elections, failover, restarts, voter changes, no lost record."""
 
 import json
 import random
@@ -12,13 +12,13 @@ import pytest
 
 from interop.kafka import Quorum, new_uuid, wait_for
 from interop.process import QUORATE, QuorateNode, run_tool
-from second_look import PromiseBroken
+from second_look import PromiseBrokenError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 FETCH_TIMEOUT = 20.0
-"""Of a patient quorum, in seconds: who takes over sooner had no need to wait it out, however slow
+"""Of a quorum with long timeouts, in seconds: who takes over sooner had no need to wait it out, however slow
 the machine is."""
 
 
@@ -38,7 +38,7 @@ def quorum(tmp_path):
 
 
 @pytest.fixture
-def patient(tmp_path):
+def slow_quorum(tmp_path):
     fetch_timeout_ms = int(FETCH_TIMEOUT * 1000)
     with running(tmp_path, **{"controller.quorum.fetch.timeout.ms": fetch_timeout_ms}) as quorum:
         yield quorum
@@ -56,27 +56,27 @@ def records_of(node):
 def assert_all_confirmed(quorum):
     quorum.wait_for_commit_by_all()
     for node in quorum.controllers:
-        told = records_of(node)
-        lost = [name for name in quorum.acknowledged if name not in told]
+        kept = records_of(node)
+        lost = [name for name in quorum.acknowledged if name not in kept]
         if lost:
-            raise PromiseBroken(f"{node} lost {len(lost)} of {len(quorum.acknowledged)}")
+            raise PromiseBrokenError(f"{node} lost {len(lost)} of {len(quorum.acknowledged)}")
 
 
-def test_a_killed_leader_is_replaced_as_soon_as_its_connections_break(patient):
-    patient.write(20)
-    leader = patient.leader()
-    before = patient.wait_for_commit_by_all()
+def test_a_killed_leader_is_replaced_as_soon_as_its_connections_break(slow_quorum):
+    slow_quorum.write(20)
+    leader = slow_quorum.leader()
+    before = slow_quorum.wait_for_commit_by_all()
     leader.kill()
     start = time.monotonic()
-    patient.write(1)
+    slow_quorum.write(1)
     assert time.monotonic() - start < FETCH_TIMEOUT / 2
     leader.start()
-    view = patient.wait_for_commit_by_all()
+    view = slow_quorum.wait_for_commit_by_all()
     assert view.epoch > before.epoch
-    assert_all_confirmed(patient)
+    assert_all_confirmed(slow_quorum)
 
 
-def test_a_frozen_leader_is_replaced_and_follows_when_it_wakes(quorum):
+def test_a_frozen_leader_is_replaced_and_follows_after_it_resumes(quorum):
     leader = quorum.leader()
     before = quorum.wait_for_commit_by_all()
     leader.freeze()
@@ -88,19 +88,19 @@ def test_a_frozen_leader_is_replaced_and_follows_when_it_wakes(quorum):
     assert_all_confirmed(quorum)
 
 
-def test_a_told_stop_hands_over_without_a_gap(patient):
-    leader = patient.leader()
+def test_a_graceful_stop_hands_over_without_a_gap(slow_quorum):
+    leader = slow_quorum.leader()
     start = time.monotonic()
     assert leader.kill(signal.SIGTERM) == 0
-    patient.write(1)
+    slow_quorum.write(1)
     assert time.monotonic() - start < FETCH_TIMEOUT / 2
     leader.start()
-    assert_all_confirmed(patient)
+    assert_all_confirmed(slow_quorum)
 
 
 READS_FOR_EVER = """
 import time
-from quorate.storage.files import FileStorage
+from quorate.storage.disk_storage import FileStorage
 def open_for_ever(self):
     print("reading the log", flush=True)
     while True:
@@ -111,8 +111,8 @@ main()
 """
 
 
-@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_while_the_log_is_read_is_a_clean_stop(tmp_path, monkeypatch, told):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_during_recovery_is_clean(tmp_path, monkeypatch, number):
     def server_command(self, *args):
         return [sys.executable, "-c", READS_FOR_EVER, "server-start", str(self.properties), *args]
 
@@ -122,11 +122,11 @@ def test_a_stop_while_the_log_is_read_is_a_clean_stop(tmp_path, monkeypatch, tol
     node.start()
     wait_for(lambda: "reading the log" in node.log, "the log to be read")
     node.process.send_signal(signal.SIGHUP)  # as of a log rotator: no reason to stop
-    assert node.kill(told) == 0
-    assert f"Received {told.name} before the start was over: stopped" in node.log
+    assert node.kill(number) == 0
+    assert f"Received {number.name} during the start: stopped" in node.log
 
 
-def test_all_restart_with_what_they_had(quorum):
+def test_a_restarted_quorum_keeps_its_state(quorum):
     quorum.write(20)
     before = quorum.wait_for_commit_by_all()
     for node in quorum.controllers:
@@ -139,8 +139,8 @@ def test_all_restart_with_what_they_had(quorum):
     assert_all_confirmed(quorum)
 
 
-def test_voters_come_and_go(quorum):
-    """A fourth is added and the leader removed; then the three go on without it."""
+def test_voters_are_added_and_removed(quorum):
+    """A fourth voter is added and the leader removed; the other three continue."""
     fourth = quorum.join(4, "quorate")
     quorum.wait_until(
         lambda v: 4 in v.observers and v.observers[4].end_offset >= v.high_watermark, "node 4"
@@ -163,20 +163,20 @@ def test_voters_come_and_go(quorum):
     quorum.wait_for_commit_by_all()
 
 
-def test_status_as_json_tells_the_same_as_the_table(quorum):
+def test_status_as_json_equals_the_table(quorum):
     node = quorum.leader()
-    told = node.quorum_tool(*quorum.tool_arguments(), "describe", "--status", "--json")
-    assert told.returncode == 0, told.stderr
-    status = json.loads(told.stdout)
+    result = node.quorum_tool(*quorum.tool_arguments(), "describe", "--status", "--json")
+    assert result.returncode == 0, result.stderr
+    status = json.loads(result.stdout)
     text = node.quorum_tool(*quorum.tool_arguments(), "describe", "--status").stdout
     assert str(node.id) in text
     assert quorum.cluster_id in text
-    assert quorum.cluster_id in told.stdout
+    assert quorum.cluster_id in result.stdout
     assert isinstance(status, dict)
 
 
 class Writer(threading.Thread):
-    """Writes without end through whoever leads; every confirmed name is in the quorum's list."""
+    """Writes through the current leader without end; the quorum must keep every acknowledged name."""
 
     def __init__(self, quorum):
         super().__init__(daemon=True)
@@ -195,7 +195,7 @@ class Writer(threading.Thread):
         wait_for(lambda: len(self.quorum.acknowledged) >= target, f"{records} more writes", 30)
 
 
-def test_nothing_confirmed_is_lost_in_rounds_of_kill(quorum):
+def test_kills_lose_no_acknowledged_record(quorum):
     """A random node, often the leader, is killed at a random moment under load; 20 rounds."""
     chance = random.Random(7)
     writer = Writer(quorum)
@@ -212,8 +212,8 @@ def test_nothing_confirmed_is_lost_in_rounds_of_kill(quorum):
     assert_all_confirmed(quorum)
 
 
-def test_a_lone_voter_keeps_every_confirmed_record_through_kills(tmp_path):
-    """Nobody else has the record: only the disk can keep it; 30 rounds."""
+def test_a_single_voter_keeps_every_acknowledged_record_through_kills(tmp_path):
+    """Only the own disk can keep the record; 30 rounds."""
     with Quorum(tmp_path, {1: "quorate"}) as quorum:
         quorum.format()
         quorum.start()

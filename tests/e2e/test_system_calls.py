@@ -1,4 +1,4 @@
-"""What the kernel is asked to do, in which order: nothing is promised before it is on the disk.
+"""The order of a node's system calls: nothing is acknowledged before it is durable.
 
 Three real controllers under ptrace elect, replicate, answer, roll segments and hand over. Each
 rule is then held against their system calls; and each is shown to notice the syncs it is about
@@ -54,7 +54,7 @@ def traces(tmp_path_factory):
             for node in quorum.controllers:
                 if node.is_alive:
                     node.kill(15)
-            return {node.id: read_calls(node.calls_file) for node in quorum.controllers}
+            return {node.id: read_calls(node.calls_file) for node in quorum.controllers}  # type: ignore[attr-defined]
 
 
 def without(traces, is_struck):
@@ -64,11 +64,11 @@ def without(traces, is_struck):
     }
 
 
-# Each rule tells how often it had something to look at, and what was wrong.
+# Each rule reports how often it applied, and what was wrong.
 
 
 def votes_are_durable(traces):
-    """A vote, for itself or for another, leaves after quorum-state has it."""
+    """A vote, for itself or another, is sent after quorum-state is durable."""
     seen, wrong = 0, []
     for node_id, calls in traces.items():
         kept = saves(calls)
@@ -91,7 +91,7 @@ def votes_are_durable(traces):
 
 
 def acknowledgements_are_durable(traces):
-    """A Fetch from an offset says that everything before is on the disk."""
+    """A Fetch from an offset acknowledges everything before it as durable."""
     seen, wrong = 0, []
     for node_id, calls in traces.items():
         log = batches(calls)
@@ -106,7 +106,7 @@ def acknowledgements_are_durable(traces):
 
 
 def answers_are_durable_on_a_majority(traces):
-    """A client is told that its record is committed when two of the three disks have it."""
+    """A client's record is acknowledged when two of the three disks have it."""
     seen, wrong = 0, []
     logs = {node_id: batches(calls) for node_id, calls in traces.items()}
     for node_id, calls in traces.items():
@@ -159,7 +159,7 @@ for before in range(len(path) + 1):
 """
 
 
-def test_the_tracer_reads_a_path_that_lies_across_pages(tmp_path):
+def test_the_tracer_reads_a_path_across_pages(tmp_path):
     """A rename that it left out once looked like a vote that was let out too early."""
     path = tmp_path / "__cluster_metadata-0" / "absent"
     program = [sys.executable, "-c", OPEN_ACROSS_PAGES, str(path)]
@@ -179,7 +179,7 @@ LEAST = {
 
 @pytest.mark.xdist_group("traced")
 @pytest.mark.parametrize("rule", LEAST, ids=lambda rule: rule.__name__)
-def test_nothing_is_promised_before_it_is_on_the_disk(traces, rule):
+def test_nothing_is_acknowledged_before_it_is_durable(traces, rule):
     seen, wrong = rule(traces)
     assert wrong == []
     assert seen >= LEAST[rule]
@@ -215,14 +215,14 @@ def of_name(call):
     ],
     ids=lambda each: each.__name__,
 )
-def test_each_rule_misses_the_sync_that_it_is_about(traces, rule, struck):
+def test_each_rule_detects_its_missing_sync(traces, rule, struck):
     seen, wrong = rule(without(traces, struck))
     assert seen > 0
     assert len(wrong) >= seen / 2
 
 
 @pytest.mark.xdist_group("traced")
-def test_a_sync_that_comes_a_little_later_is_noticed(traces):
+def test_a_late_sync_is_detected(traces):
     """Each sync of the log returns 20 ms after it did: acknowledgements and answers overtake it."""
     late = {
         node_id: [

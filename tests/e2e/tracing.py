@@ -1,4 +1,4 @@
-"""A node's system calls as the kernel sees them: ptrace(2), by `trace_calls.c`.
+"""A node's system calls, traced with ptrace(2) by `trace_calls.c`.
 
 What a node promises is looked for in what it sent and what it had made durable before, by the
 clock that all processes share. The frames are read by `kio`, a codec that is not ours.
@@ -155,7 +155,7 @@ class Batch(NamedTuple):
 
 
 def batches(calls: list[Call]) -> list[Batch]:
-    """Every batch that was written to the log, and when it was on the disk."""
+    """Every batch written to the log, and when it became durable."""
     syncs = [c for c in calls if c.is_log and c.name in SYNCS and c.result == 0]
     found = []
     for call in calls:

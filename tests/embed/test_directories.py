@@ -1,4 +1,4 @@
-"""A member runs on a member's directory and on nothing else, whatever its path is called."""
+"""A member runs only on a member's directory, with any path."""
 
 import asyncio
 import socket
@@ -9,11 +9,11 @@ import pytest
 from embed.test_promises import Journal, free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid
+from quorate.config.dynamic_voters import DynamicVoter
+from quorate.config.node_config import load_config
 from quorate.embed import Member, create
-from quorate.node import formatter
-from quorate.node.config import load_config
-from quorate.node.dynamic_voters import DynamicVoter
-from quorate.node.ensemble import IdentityError, load_identity
+from quorate.log_dirs import formatter
+from quorate.log_dirs.meta_properties import IdentityError, load_identity
 
 HERE = "127.0.0.1"
 
@@ -35,15 +35,15 @@ def controllers_config(path, address):
 
 @pytest.fixture
 def taken():
-    """An address that whoever binds it complains about."""
+    """An address that cannot be bound."""
     with socket.create_server((HERE, 0)) as sock:
         yield Address(HERE, sock.getsockname()[1])
 
 
-def test_a_member_leaves_a_controllers_directory_alone(tmp_path, taken):
+def test_a_member_refuses_a_controllers_directory(tmp_path, taken):
     config = controllers_config(tmp_path, taken)
     voter = DynamicVoter(ReplicaKey(1, Uuid(b"of-controller-1!")), taken)
-    request = formatter.Request("Auo5pIz_RXynyYRjkH2osA", initial_controllers=(voter,))
+    request = formatter.FormatRequest("Auo5pIz_RXynyYRjkH2osA", initial_controllers=(voter,))
     formatter.write(formatter.plan(config, request))
     before = files(tmp_path)
     said = (
@@ -52,32 +52,32 @@ def test_a_member_leaves_a_controllers_directory_alone(tmp_path, taken):
     )
     with pytest.raises(QuorateError, match=said):
         asyncio.run(Member.start(tmp_path / "1", Journal(), str(taken)))
-    with pytest.raises(QuorateError, match=r"1 is a controller's directory already$"):
+    with pytest.raises(QuorateError, match=r"1 is already the directory of a controller$"):
         create(tmp_path / "1", 1, "c")
     assert files(tmp_path) == before
 
 
-def test_a_controller_leaves_a_members_directory_alone(tmp_path, taken):
+def test_a_controller_refuses_a_members_directory(tmp_path, taken):
     create(tmp_path / "1", 1, "c", {1: str(taken)})
     config = controllers_config(tmp_path, taken)
     before = files(tmp_path)
     said = r"1 is the directory of a member \(quorate\.embed\), and not a controller's"
     with pytest.raises(IdentityError, match=said):
         load_identity(config)
-    request = formatter.Request("Auo5pIz_RXynyYRjkH2osA", ignore_formatted=True)
+    request = formatter.FormatRequest("Auo5pIz_RXynyYRjkH2osA", ignore_formatted=True)
     with pytest.raises(IdentityError, match=said):
         formatter.plan(config, request)
     assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize("name", ["a,b", " blanks ", "a\\b", "${env:HOME}", "/", "\udcff"])
-def test_a_directory_is_the_one_that_was_named(tmp_path, monkeypatch, name):
+def test_a_directory_name_is_used_literally(tmp_path, monkeypatch, name):
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
     directory = f"{home}/{name}"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
 
-    async def story():
+    async def scenario():
         address = free_address()
         create(directory, 1, "c", {1: address})
         for count in (1, 2):
@@ -86,16 +86,16 @@ def test_a_directory_is_the_one_that_was_named(tmp_path, monkeypatch, name):
                 await until(lambda member=member: member.leads)
                 assert await member.propose(b"x") == count
 
-    run(story)
+    run(scenario)
     assert Path(directory, "meta.properties").exists()
     assert list(elsewhere.iterdir()) == []
     assert list(home.iterdir()) == [Path(directory)] or Path(directory) == home
 
 
 @pytest.mark.parametrize("key", ["log.dir", "log.dirs", "metadata.log.dir"])
-def test_no_setting_names_another_directory(tmp_path, key):
+def test_settings_cannot_name_another_directory(tmp_path, key):
     create(tmp_path / "1", 1, "c", {1: "127.0.0.1:9093"})
-    with pytest.raises(QuorateError, match="settings: the directory is an argument of its own"):
+    with pytest.raises(QuorateError, match="settings: pass the directory as an argument"):
         asyncio.run(
             Member.start(
                 tmp_path / "1", Journal(), "127.0.0.1:9093", settings={key: str(tmp_path / "2")}

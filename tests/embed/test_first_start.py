@@ -1,4 +1,4 @@
-"""A founder that was there before is not founded again, where anybody can know."""
+"""A founder that ran before does not start with a new directory, if another founder answers."""
 
 import asyncio
 import shutil
@@ -13,7 +13,7 @@ from embed.test_promises import Journal, Trio, free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
 from quorate.embed import Member, create, first_start
-from quorate.embed.first_start import is_unproven
+from quorate.embed.first_start import is_unconfirmed
 from server.hosts import name_of, silent_host
 
 QUICK = {
@@ -25,11 +25,11 @@ QUICK = {
 async def proven(trio, *ids):
     """Until all these know that all of them have been there."""
 
-    def told(i):
+    def reported(i):
         voters = trio.members[i].node.control.voters
-        return not any(is_unproven(voter) for voter in voters if voter.key.id in ids)
+        return not any(is_unconfirmed(voter) for voter in voters if voter.key.id in ids)
 
-    await until(lambda: all(told(i) for i in ids))
+    await until(lambda: all(reported(i) for i in ids))
 
 
 def found_anew(trio, i):
@@ -38,34 +38,34 @@ def found_anew(trio, i):
 
 
 def test_a_founder_that_lost_its_disk_is_not_founded_again(tmp_path):
-    async def story():
+    async def scenario():
         async with Trio(tmp_path, settings=QUICK) as trio:
             await (await trio.leader()).propose(b"x")
             await proven(trio, 1, 2, 3)
             await trio.members[2].stop()
             found_anew(trio, 2)
             for _ in range(2):
-                with pytest.raises(QuorateError, match="Member 2 has been a member before"):
+                with pytest.raises(QuorateError, match="Member 2 has run before"):
                     await trio.start(2)
 
-    run(story)
+    run(scenario)
 
 
-def test_one_that_has_no_leader_and_has_just_started_knows_it_too(tmp_path):
-    async def story():
+def test_a_founder_without_a_leader_also_detects_it(tmp_path):
+    async def scenario():
         async with Trio(tmp_path, settings=QUICK) as trio:
             await proven(trio, 1, 2, 3)
             await asyncio.gather(*(member.stop() for member in trio.members.values()))
             await trio.start(1)
             found_anew(trio, 2)
-            with pytest.raises(QuorateError, match=r"as member 1 at 127\.0\.0\.1"):
+            with pytest.raises(QuorateError, match=r"according to member 1 at 127\.0\.0\.1"):
                 await trio.start(2)
 
-    run(story)
+    run(scenario)
 
 
-def test_it_joins_as_the_refusal_says(tmp_path):
-    async def story():
+def test_a_refused_founder_joins_as_a_new_member(tmp_path):
+    async def scenario():
         async with Trio(tmp_path, settings=QUICK) as trio:
             await proven(trio, 1, 2, 3)
             old = trio.members.pop(2)
@@ -73,7 +73,7 @@ def test_it_joins_as_the_refusal_says(tmp_path):
             found_anew(trio, 2)
             leader = await trio.leader()
             await leader.remove_member(old.key)
-            with pytest.raises(QuorateError, match="Member 2 is not a member any more"):
+            with pytest.raises(QuorateError, match="Member 2 was removed from the cluster"):
                 await trio.start(2)
             shutil.rmtree(tmp_path / "2")
             create(tmp_path / "2", 2, "trio")
@@ -84,11 +84,11 @@ def test_it_joins_as_the_refusal_says(tmp_path):
             await leader.add_member(joiner.key, trio.addresses[2])
             assert joiner.key in leader.members and joiner.key != old.key
 
-    run(story)
+    run(scenario)
 
 
-def test_a_founder_that_comes_late_for_the_first_time_is_welcome(tmp_path):
-    async def story():
+def test_a_founder_that_starts_late_for_the_first_time_is_accepted(tmp_path):
+    async def scenario():
         async with Trio(tmp_path, settings=QUICK, late=(3,)) as trio:
             leader = await trio.leader()
             for n in range(5):
@@ -97,11 +97,11 @@ def test_a_founder_that_comes_late_for_the_first_time_is_welcome(tmp_path):
             await trio.start(3)
             await until(lambda: len(trio.journals[3].entries) == 5)
 
-    run(story)
+    run(scenario)
 
 
-def test_a_founder_that_was_killed_before_it_followed_anybody_starts_again(tmp_path):
-    async def story():
+def test_a_founder_killed_before_it_followed_starts_again(tmp_path):
+    async def scenario():
         async with Trio(tmp_path, late=(2, 3)) as trio:
             await until(lambda: trio.members[1].node.replica.core.epoch >= 0)
             await trio.members[1].stop(0)
@@ -109,11 +109,11 @@ def test_a_founder_that_was_killed_before_it_followed_anybody_starts_again(tmp_p
                 await trio.start(i)
             assert await (await trio.leader()).propose(b"x") == 1
 
-    run(story)
+    run(scenario)
 
 
-def test_what_a_member_of_another_cluster_knows_does_not_matter(tmp_path):
-    async def story():
+def test_a_member_of_another_cluster_is_ignored(tmp_path):
+    async def scenario():
         own, other = free_address(), free_address()
         create(tmp_path / "9", 9, "others", {9: other})
         create(tmp_path / "1", 1, "lonely", {1: own, 2: other})
@@ -122,15 +122,13 @@ def test_what_a_member_of_another_cluster_knows_does_not_matter(tmp_path):
             async with await Member.start(tmp_path / "1", Journal(), own):
                 pass
 
-    run(story)
+    run(scenario)
 
 
-def test_nobody_who_is_silent_or_talks_nonsense_keeps_a_founder_from_starting(
-    tmp_path, monkeypatch
-):
+def test_silent_or_invalid_answers_do_not_block_a_founder(tmp_path, monkeypatch):
     monkeypatch.setattr(first_start, "_PATIENCE_S", 0.05)
 
-    async def story():
+    async def scenario():
         async def babble(reader, writer):
             writer.write(b"\0\0\0\x05hello")
 
@@ -144,12 +142,10 @@ def test_nobody_who_is_silent_or_talks_nonsense_keeps_a_founder_from_starting(
                 pass
         babbler.close()
 
-    run(story)
+    run(scenario)
 
 
-def test_a_name_that_nobody_answers_for_does_not_keep_the_program_from_ending(
-    tmp_path, monkeypatch
-):
+def test_an_unresolvable_name_does_not_block_the_exit(tmp_path, monkeypatch):
     real, answered = socket.getaddrinfo, threading.Event()
 
     def look_up(host, *args, **more):
@@ -157,7 +153,7 @@ def test_a_name_that_nobody_answers_for_does_not_keep_the_program_from_ending(
             answered.wait(20)
         return real("127.0.0.1" if host == "silent.test" else host, *args, **more)
 
-    async def story():
+    async def scenario():
         own = free_address()
         create(tmp_path / "1", 1, "trio", {1: own, 2: "silent.test:7001", 3: free_address()})
         member = await Member.start(tmp_path / "1", Journal(), own, settings=QUICK)
@@ -166,21 +162,21 @@ def test_a_name_that_nobody_answers_for_does_not_keep_the_program_from_ending(
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     began = time.monotonic()
     try:
-        asyncio.run(story())
+        asyncio.run(scenario())
         assert time.monotonic() - began < 10
     finally:
         answered.set()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2, and what a full backlog does")
-def test_a_silent_address_of_a_founder_does_not_keep_from_its_others(tmp_path, monkeypatch):
-    async def story():
+def test_a_silent_address_of_a_founder_does_not_block_the_others(tmp_path, monkeypatch):
+    async def scenario():
         async with Trio(tmp_path) as trio:
             await trio.leader()
             port = int(trio.addresses[1].rpartition(":")[2])
             with silent_host(port) as silent:
                 monkeypatch.setattr(socket, "getaddrinfo", name_of(silent, "127.0.0.1"))
-                told = await first_start._ask(Address("several.test", port))
-        assert told is not None
+                reported = await first_start._ask(Address("several.test", port))
+        assert reported is not None
 
-    run(story)
+    run(scenario)

@@ -1,11 +1,11 @@
-"""A step that did not finish is the last one: what ends it ends the member, whatever that was."""
+"""An exception of any kind that interrupts a step stops the member."""
 
 import asyncio
 
 import pytest
 
 from embed.test_promises import Journal, Trio, free_address, run, until
-from quorate.embed import InDoubt, Member, MemberStopped, create, local_cluster
+from quorate.embed import InDoubtError, Member, MemberStoppedError, create, local_cluster
 
 ENDS = [asyncio.CancelledError, SystemExit, KeyboardInterrupt]
 
@@ -25,19 +25,19 @@ def bombs(end):
     return type("Bomb", (Bomb,), {"end": end})
 
 
-def finished(story):
+def finished(scenario):
     """Run it to its end: what it returned, and what left the loop meanwhile."""
     loop = asyncio.new_event_loop()
-    told = loop.create_task(asyncio.wait_for(story(), 30))
+    task = loop.create_task(asyncio.wait_for(scenario(), 30))
     left = []
-    while not told.done():
+    while not task.done():
         try:
-            loop.run_until_complete(asyncio.shield(told))
+            loop.run_until_complete(asyncio.shield(task))
         except (SystemExit, KeyboardInterrupt) as end:
             left.append(type(end))
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
-    return told.result(), left
+    return task.result(), left
 
 
 async def stream_with_a_bomb(leader, journal):
@@ -45,9 +45,9 @@ async def stream_with_a_bomb(leader, journal):
     entries = (b"a", b"b", b"bomb", b"c")
     waiting = [leader.propose_nowait(entry) for entry in entries]
     ends = await asyncio.gather(*waiting, return_exceptions=True)
-    with pytest.raises(MemberStopped, match=r"apply failed at offset \d+, which is committed"):
+    with pytest.raises(MemberStoppedError, match=r"apply failed at offset \d+, which is committed"):
         await leader.wait_stopped()
-    with pytest.raises(MemberStopped):
+    with pytest.raises(MemberStoppedError):
         await leader.propose(b"d")
     assert not leader.leads
     assert journal.entries == [b"a", b"b"]
@@ -55,23 +55,23 @@ async def stream_with_a_bomb(leader, journal):
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_whatever_apply_ends_with_ends_the_member(tmp_path, end):
+def test_any_exception_of_apply_stops_the_member(tmp_path, end):
     """It went on as leader, applied entries again, and left others without an answer for ever."""
     address = free_address()
 
-    async def story():
+    async def scenario():
         create(tmp_path / "1", 1, "c", {1: address})
         machine = bombs(end)()
         async with await Member.start(tmp_path / "1", machine, address) as member:
             await until(lambda: member.leads)
             return await stream_with_a_bomb(member, machine)
 
-    assert finished(story) == ({InDoubt}, [end] * (end is not asyncio.CancelledError))
+    assert finished(scenario) == ({InDoubtError}, [end] * (end is not asyncio.CancelledError))
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_in_memory_too(end):
-    async def story():
+def test_any_exception_of_apply_stops_a_member_in_memory(end):
+    async def scenario():
         machines = []
 
         def make():
@@ -81,30 +81,30 @@ def test_in_memory_too(end):
         async with local_cluster(1, make) as cluster:
             return await stream_with_a_bomb(await cluster.leader(), machines[0])
 
-    assert finished(story) == ({InDoubt}, [end] * (end is not asyncio.CancelledError))
+    assert finished(scenario) == ({InDoubtError}, [end] * (end is not asyncio.CancelledError))
 
 
 @pytest.mark.parametrize("end", ENDS[1:])
-def test_what_is_to_end_the_program_does(end):
-    async def story():
+def test_an_exit_exception_ends_the_program(end):
+    async def scenario():
         async with local_cluster(1, bombs(end)) as cluster:
             await cluster.propose(b"bomb")
 
     with pytest.raises(end):
-        asyncio.run(story())
+        asyncio.run(scenario())
 
 
-def test_a_follower_that_was_interrupted_says_so_and_hangs_up(tmp_path):
+def test_an_interrupted_follower_logs_it_and_closes_its_connections(tmp_path):
     """What its step had for the disk was lost, and it waited for it to be written, for ever."""
 
-    async def story():
+    async def scenario():
         async with Trio(tmp_path, machine=bombs(None)) as trio:
             leader = await trio.leader()
             await leader.propose(b"a")
             follower = next(m for m in trio.members.values() if m is not leader)
             trio.journals[follower.node_id].end = asyncio.CancelledError
             await leader.propose(b"bomb")
-            with pytest.raises(MemberStopped, match="CancelledError"):
+            with pytest.raises(MemberStoppedError, match="CancelledError"):
                 await follower.wait_stopped()
             await follower.stop()
             await trio.start(follower.node_id)
@@ -112,15 +112,15 @@ def test_a_follower_that_was_interrupted_says_so_and_hangs_up(tmp_path):
             assert await leader.propose(b"b") == 3
             await until(lambda: again.entries == [b"a", b"bomb", b"b"])
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("method", ["snapshot", "restore"])
-def test_whatever_else_of_a_machine_is_interrupted_ends_the_member(tmp_path, method):
+def test_an_interruption_in_any_machine_method_stops_the_member(tmp_path, method):
     def interrupted(self, *given):
         raise asyncio.CancelledError
 
-    async def story():
+    async def scenario():
         address = free_address()
         settings = {"metadata.log.max.record.bytes.between.snapshots": "1"}
         create(tmp_path / "1", 1, "c", {1: address})
@@ -136,42 +136,42 @@ def test_whatever_else_of_a_machine_is_interrupted_ends_the_member(tmp_path, met
         async with await Member.start(
             tmp_path / "1", machine, address, settings=settings
         ) as member:
-            with pytest.raises(MemberStopped, match=f"{method} failed: CancelledError"):
+            with pytest.raises(MemberStoppedError, match=f"{method} failed: CancelledError"):
                 await member.wait_stopped()
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("end", ENDS[1:])
-def test_who_is_told_an_outcome_may_end_the_program_when_the_others_are_told(end):
-    async def story():
+def test_a_callback_may_end_the_program_after_the_others_are_called(end):
+    async def scenario():
         async with local_cluster(1, Journal) as cluster:
-            leader, told = await cluster.leader(), []
+            leader, outcomes = await cluster.leader(), []
 
             def ends(outcome):
                 raise end
 
             leader.submit([b"a"], ends)
-            leader.submit([b"b"], told.append)
-            await until(lambda: told)
+            leader.submit([b"b"], outcomes.append)
+            await until(lambda: outcomes)
             assert await leader.propose(b"c") == 3
-            return told
+            return outcomes
 
-    assert finished(story) == ([[2]], [end])
+    assert finished(scenario) == ([[2]], [end])
 
 
-def test_who_takes_an_outcome_and_is_interrupted_harms_nobody_else():
-    async def story():
+def test_an_interrupted_callback_does_not_affect_others():
+    async def scenario():
         async with local_cluster(1, Journal) as cluster:
-            leader, told = await cluster.leader(), []
+            leader, outcomes = await cluster.leader(), []
 
             def cancelled(outcome):
                 raise asyncio.CancelledError
 
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
             leader.submit([b"a"], cancelled)
-            leader.submit([b"b"], told.append)
+            leader.submit([b"b"], outcomes.append)
             assert await leader.propose(b"c") == 3
-            assert told == [[2]]
+            assert outcomes == [[2]]
 
-    run(story)
+    run(scenario)

@@ -1,4 +1,4 @@
-"""The key-value example speaks RESP: answers in the order of the commands, whatever waits."""
+"""The key-value example: RESP replies in the order of the commands."""
 
 import asyncio
 import gc
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.embed import NotLeader, local_cluster
+from quorate.embed import NotLeaderError, local_cluster
 
 PATH = Path(__file__).resolve().parents[2] / "examples" / "kv.py"
 
@@ -22,7 +22,7 @@ def kv():
 
 
 class Wire:
-    """The transport of a client: what was written, and whether it was closed."""
+    """A client's transport, which records writes and whether it was closed."""
 
     def __init__(self):
         self.written = b""
@@ -52,8 +52,8 @@ async def answers(client, data, expected):
     assert client.transport.written[before:] == expected
 
 
-def with_clients(kv, story):
-    """Run a story with a client of the leader and one of a follower."""
+def with_clients(kv, scenario):
+    """Run a scenario with a client of the leader and one of a follower."""
 
     async def main():
         stores = []
@@ -68,13 +68,13 @@ def with_clients(kv, story):
             clients = [kv.Client(m, stores[m.node_id - 1]) for m in (leader, follower)]
             for client in clients:
                 client.connection_made(Wire())
-            await story(*clients)
+            await scenario(*clients)
 
     asyncio.run(main())
 
 
-def test_changes_and_reads_are_answered_in_order(kv):
-    async def story(client, _):
+def test_writes_and_reads_are_answered_in_order(kv):
+    async def scenario(client, _):
         await answers(client, command(b"SET", b"a", b"1"), b"+OK\r\n")
         sent = b"".join(
             (
@@ -90,11 +90,11 @@ def test_changes_and_reads_are_answered_in_order(kv):
         await answers(client, sent, b"+PONG\r\n+OK\r\n$1\r\n1\r\n:1\r\n:0\r\n" + said)
         await answers(client, command(b"GET", b"a"), b"$-1\r\n")
 
-    with_clients(kv, story)
+    with_clients(kv, scenario)
 
 
-def test_a_read_sees_the_changes_before_it_and_none_after_it(kv):
-    async def story(client, _):
+def test_a_read_sees_exactly_the_writes_before_it(kv):
+    async def scenario(client, _):
         sent = b"".join(
             (
                 command(b"SET", b"a", b"old"),
@@ -108,41 +108,41 @@ def test_a_read_sees_the_changes_before_it_and_none_after_it(kv):
         said = b"+OK\r\n+OK\r\n$3\r\nnew\r\n+OK\r\n+OK\r\n$5\r\nnewer\r\n"
         await answers(client, sent, said)
 
-    with_clients(kv, story)
+    with_clients(kv, scenario)
 
 
-def test_a_command_may_come_in_pieces(kv):
-    async def story(client, _):
+def test_a_command_may_arrive_in_pieces(kv):
+    async def scenario(client, _):
         sent = command(b"SET", b"key", b"v" * 300)
         client.data_received(sent[:20])
         await answers(client, sent[20:] + command(b"GET", b"nothing"), b"+OK\r\n$-1\r\n")
 
-    with_clients(kv, story)
+    with_clients(kv, scenario)
 
 
-def test_a_follower_names_the_leader_for_every_change(kv):
-    async def story(client, follower):
+def test_a_follower_redirects_every_write_to_the_leader(kv):
+    async def scenario(client, follower):
         moved = f"-MOVED 0 memory:{client.member.node_id}\r\n".encode()
         await answers(follower, command(b"SET", b"a", b"1") + command(b"DEL", b"a"), moved * 2)
 
-    with_clients(kv, story)
+    with_clients(kv, scenario)
 
 
-def test_while_no_leader_is_known_a_client_is_told_to_try_again(kv):
-    said = kv.answers_to(NotLeader(-1, None), 2)
+def test_without_a_leader_the_client_gets_tryagain(kv):
+    said = kv.answers_to(NotLeaderError(-1, None), 2)
     assert said == [b"-TRYAGAIN no leader is known\r\n"] * 2
 
 
-def test_what_is_no_resp_ends_the_connection_after_what_came_before(kv):
-    async def story(client, _):
+def test_invalid_resp_closes_the_connection_after_earlier_commands(kv):
+    async def scenario(client, _):
         client.data_received(command(b"PING") + b"GET a\r\n")
         assert client.transport.written.startswith(b"+PONG\r\n-ERR Protocol error")
         assert client.transport.closed
 
-    with_clients(kv, story)
+    with_clients(kv, scenario)
 
 
-def test_a_snapshot_brings_the_store_back(kv):
+def test_a_snapshot_restores_the_store(kv):
     store, copy = kv.Store(), kv.Store()
     for number in range(100):
         store.apply(number, b"S4:k%03dvalue %d" % (number, number))
@@ -150,7 +150,7 @@ def test_a_snapshot_brings_the_store_back(kv):
     assert copy.data == store.data and len(copy.data) == 100
 
 
-def test_the_garbage_collector_does_not_walk_through_the_store(kv):
+def test_the_garbage_collector_does_not_scan_the_store(kv):
     """It did: with half a million keys its pauses cost elections."""
     store = kv.Store()
     for number in range(100):

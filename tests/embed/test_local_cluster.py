@@ -1,4 +1,4 @@
-"""A cluster in memory behaves as one: it elects, commits, survives crashes, changes members."""
+"""A cluster in memory: elections, commits, crashes, membership changes."""
 
 import asyncio
 import re
@@ -6,18 +6,19 @@ import selectors
 
 import pytest
 
+from conformance.marker import kafka_guarantee
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey, Uuid
 from quorate.embed import (
     MAX_ENTRY_BYTES,
-    ChangeFailed,
-    InDoubt,
-    MemberStopped,
-    NotLeader,
+    InDoubtError,
+    MembershipChangeError,
+    MemberStoppedError,
+    NotLeaderError,
     local,
     local_cluster,
 )
-from quorate.node.machine import Now
+from quorate.replica.state_machine import Now
 
 
 class Counter:
@@ -40,8 +41,8 @@ class Counter:
         self.total = int(text)
 
 
-def run(story):
-    asyncio.run(asyncio.wait_for(story(), 30))
+def run(scenario):
+    asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def machines():
         made.append(Counter())
         return made[-1]
 
-    make.made = made
+    make.made = made  # type: ignore[attr-defined]
     return make
 
 
@@ -61,29 +62,30 @@ async def until(condition):
         await asyncio.sleep(0.005)
 
 
-def test_what_is_proposed_is_applied_everywhere_in_one_order(machines):
-    async def story():
+def test_entries_are_applied_on_all_members_in_one_order(machines):
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             totals = [await cluster.propose(str(n).encode()) for n in range(1, 6)]
             assert totals == [1, 3, 6, 10, 15]
             await until(lambda: all(m.total == 15 for m in machines.made))
             assert len({tuple(m.seen) for m in machines.made}) == 1
 
-    run(story)
+    run(scenario)
 
 
-def test_many_proposals_at_once_share_batches_and_keep_their_order(machines):
-    async def story():
+@kafka_guarantee("BatchAccumulatorTest", "drainDoesNotBlockWithConcurrentAppend")
+def test_concurrent_proposals_share_batches_and_keep_their_order(machines):
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             leader = await cluster.leader()
             futures = [leader.propose_nowait(b"1") for _ in range(1000)]
             assert await asyncio.gather(*futures) == list(range(1, 1001))
 
-    run(story)
+    run(scenario)
 
 
-def test_a_crashed_leader_loses_nothing_that_was_acknowledged(machines):
-    async def story():
+def test_a_crashed_leader_loses_no_acknowledged_entry(machines):
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             for _ in range(20):
                 await cluster.propose(b"1")
@@ -93,24 +95,24 @@ def test_a_crashed_leader_loses_nothing_that_was_acknowledged(machines):
             cluster.restart(old.node_id)
             await until(lambda: machines.made[-1].total == 21)
 
-    run(story)
+    run(scenario)
 
 
 def test_a_follower_refuses_and_names_the_leader(machines):
-    async def story():
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             leader = await cluster.leader()
             follower = next(m for m in cluster.members.values() if m is not leader)
             await until(lambda: follower.leader_id == leader.node_id)
-            with pytest.raises(NotLeader) as refusal:
+            with pytest.raises(NotLeaderError) as refusal:
                 await follower.propose(b"1")
             assert refusal.value.leader_id == leader.node_id
 
-    run(story)
+    run(scenario)
 
 
-def test_who_is_elected_and_does_not_lead_yet_sends_nobody_to_itself(machines):
-    async def story():
+def test_an_elected_leader_that_takes_no_proposals_yet_names_no_leader(machines):
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             members = cluster.members.values()
             while not any(m.leader_id == m.node_id for m in members):
@@ -120,15 +122,15 @@ def test_who_is_elected_and_does_not_lead_yet_sends_nobody_to_itself(machines):
                 if other != elected.node_id:
                     cluster.cut(elected.node_id, other)
             assert not elected.leads
-            with pytest.raises(NotLeader) as refusal:
+            with pytest.raises(NotLeaderError) as refusal:
                 await elected.propose(b"1")
             assert (refusal.value.leader_id, refusal.value.address) == (-1, None)
 
-    run(story)
+    run(scenario)
 
 
-def test_a_cut_off_leader_commits_nothing_and_the_others_go_on(machines):
-    async def story():
+def test_a_partitioned_leader_commits_nothing_and_the_others_continue(machines):
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             old = await cluster.leader()
             others = [i for i in cluster.members if i != old.node_id]
@@ -143,11 +145,11 @@ def test_a_cut_off_leader_commits_nothing_and_the_others_go_on(machines):
                 await lost
             await until(lambda: all(m.total == 1 for m in machines.made))
 
-    run(story)
+    run(scenario)
 
 
-def test_members_join_and_leave_while_it_works(machines):
-    async def story():
+def test_members_join_and_leave_under_load(machines):
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             await cluster.propose(b"1")
             fourth = await cluster.join(4)
@@ -158,11 +160,11 @@ def test_members_join_and_leave_while_it_works(machines):
             await until(lambda: len(fourth.members) == 3 and first not in fourth.members)
             assert await cluster.propose(b"1") == 2
 
-    run(story)
+    run(scenario)
 
 
 def test_members_join_two_at_a_time(machines):
-    async def story():
+    async def scenario():
         async with local_cluster(1, machines) as cluster:
             joiners = [await cluster.join(i) for i in (2, 3)]
             leader = await cluster.leader()
@@ -172,20 +174,20 @@ def test_members_join_two_at_a_time(machines):
             assert set(leader.members) == {m.key for m in cluster.members.values()}
             await leader.add_member(joiners[0].key, cluster.address(2))  # again: it is one
             other = ReplicaKey(2, Uuid(b"another-directory"[:16]))
-            with pytest.raises(ChangeFailed, match="DUPLICATE_VOTER") as refusal:
+            with pytest.raises(MembershipChangeError, match="DUPLICATE_VOTER") as refusal:
                 await leader.add_member(other, cluster.address(2))
             assert not refusal.value.retriable
 
-    run(story)
+    run(scenario)
 
 
-def test_a_joiner_that_does_not_catch_up_is_waited_for_and_no_longer(machines):
-    async def story():
+def test_add_member_waits_for_the_new_member_until_the_timeout(machines):
+    async def scenario():
         async with local_cluster(1, machines) as cluster:
             joiner = await cluster.join(2)
             cluster.cut(1, 2)
             leader = await cluster.leader()
-            with pytest.raises(ChangeFailed) as refusal:
+            with pytest.raises(MembershipChangeError) as refusal:
                 await leader.add_member(joiner.key, cluster.address(2), timeout_s=0.2)
             assert refusal.value.retriable
             adding = asyncio.ensure_future(leader.add_member(joiner.key, cluster.address(2)))
@@ -194,11 +196,11 @@ def test_a_joiner_that_does_not_catch_up_is_waited_for_and_no_longer(machines):
             await adding
             assert joiner.key in leader.members
 
-    run(story)
+    run(scenario)
 
 
-def test_members_are_changed_by_the_leader_alone(machines):
-    async def story():
+def test_only_the_leader_changes_members(machines):
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             leader = await cluster.leader()
             follower = next(m for m in cluster.members.values() if m is not leader)
@@ -207,17 +209,17 @@ def test_members_are_changed_by_the_leader_alone(machines):
                 follower.remove_member(leader.key),
                 follower.add_member(leader.key, cluster.address(1)),
             ):
-                with pytest.raises(NotLeader) as refusal:
+                with pytest.raises(NotLeaderError) as refusal:
                     await change
                 assert refusal.value.leader_id == leader.node_id
             assert len(leader.members) == 3
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("end", ["resign", "crash"])
-def test_a_change_that_was_on_its_way_when_leadership_was_lost_is_in_doubt(machines, end):
-    async def story():
+def test_a_pending_change_is_in_doubt_when_leadership_is_lost(machines, end):
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             leader = await cluster.leader()
             await leader.propose(b"1")
@@ -227,35 +229,35 @@ def test_a_change_that_was_on_its_way_when_leadership_was_lost_is_in_doubt(machi
             changing = asyncio.ensure_future(leader.remove_member(others[0].key))
             await until(lambda: others[0].key not in leader.members)
             leader.resign() if end == "resign" else cluster.crash(leader.node_id)
-            with pytest.raises(InDoubt, match="may or may not commit"):
+            with pytest.raises(InDoubtError, match="may or may not commit"):
                 await changing
 
-    run(story)
+    run(scenario)
 
 
-def test_a_stopped_member_says_so(machines):
-    async def story():
+def test_a_stopped_member_raises_member_stopped(machines):
+    async def scenario():
         async with local_cluster(1, machines) as cluster:
             leader = await cluster.leader()
-        with pytest.raises(MemberStopped):
+        with pytest.raises(MemberStoppedError):
             await leader.propose(b"1")
 
-    run(story)
+    run(scenario)
 
 
-def test_a_cluster_that_was_stopped_says_so(machines):
-    async def story():
+def test_a_stopped_cluster_raises_member_stopped(machines):
+    async def scenario():
         async with local_cluster(1, machines) as cluster:
             assert await cluster.propose(b"1") == 1
         for call in (cluster.leader(), cluster.propose(b"1")):
-            with pytest.raises(MemberStopped, match="The cluster was stopped"):
+            with pytest.raises(MemberStoppedError, match="The cluster was stopped"):
                 await asyncio.wait_for(call, 1)
 
-    run(story)
+    run(scenario)
 
 
-def test_an_entry_that_may_have_been_appended_is_not_proposed_again(machines):
-    async def story():
+def test_an_entry_in_doubt_is_not_proposed_again(machines):
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             old = await cluster.leader()
             for other in cluster.members:
@@ -265,21 +267,21 @@ def test_an_entry_that_may_have_been_appended_is_not_proposed_again(machines):
             lost = asyncio.ensure_future(cluster.propose(b"100"))
             await until(lambda: old.node.replica.core.log_end > end)
             cluster.crash(old.node_id)
-            with pytest.raises((InDoubt, MemberStopped)):
+            with pytest.raises((InDoubtError, MemberStoppedError)):
                 await lost
             cluster.heal()
             assert await cluster.propose(b"1") == 1
 
-    run(story)
+    run(scenario)
 
 
 def test_an_entry_that_was_not_appended_is_proposed_to_the_next_leader(machines):
-    async def story():
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             (await cluster.leader()).resign()
             assert await cluster.propose(b"1") == 1
 
-    run(story)
+    run(scenario)
 
 
 class SkippingSelector(selectors.DefaultSelector):
@@ -294,21 +296,21 @@ class SkippingSelector(selectors.DefaultSelector):
 
 @pytest.fixture
 def in_leaps(monkeypatch):
-    """Runs a story on a loop, and members, whose clock leaps."""
+    """Runs a scenario on a loop whose clock jumps to the next timer."""
 
-    def run(story):
+    def run(scenario):
         selector = SkippingSelector()
         loop = asyncio.SelectorEventLoop(selector)
         loop.time = lambda: selector.now
         monkeypatch.setattr(local, "present", lambda: Now(int(selector.now * 1000), 0))
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            runner.run(asyncio.wait_for(story(), 600))
+            runner.run(asyncio.wait_for(scenario(), 600))
 
     return run
 
 
 def test_an_idle_cluster_keeps_its_leader(machines, in_leaps):
-    async def story():
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             leader = await cluster.leader()
             epoch = leader.node.replica.core.epoch
@@ -316,29 +318,31 @@ def test_an_idle_cluster_keeps_its_leader(machines, in_leaps):
             assert leader.leads
             assert {m.node.replica.core.epoch for m in cluster.members.values()} == {epoch}
 
-    in_leaps(story)
+    in_leaps(scenario)
 
 
-def test_a_machine_that_raises_ends_its_member(machines, caplog):
-    async def story():
+def test_a_machine_that_raises_stops_its_member(machines, caplog):
+    async def scenario():
         async with local_cluster(1, machines) as cluster:
             leader = await cluster.leader()
-            with pytest.raises((InDoubt, MemberStopped), match="ValueError: invalid literal"):
+            with pytest.raises(
+                (InDoubtError, MemberStoppedError), match="ValueError: invalid literal"
+            ):
                 await leader.propose(b"not a number")
-            with pytest.raises(MemberStopped, match="ValueError: invalid literal"):
+            with pytest.raises(MemberStoppedError, match="ValueError: invalid literal"):
                 await leader.propose(b"1")
-            with pytest.raises(MemberStopped) as end:
+            with pytest.raises(MemberStoppedError) as end:
                 await leader.wait_stopped()
             said = r"the state machine's apply failed at offset \d+, which is committed: ValueError"
             assert re.match(said, str(end.value)) and "report" not in str(end.value)
             assert not leader.leads
 
-    run(story)
+    run(scenario)
     assert any(record.exc_info for record in caplog.records)
 
 
-def test_a_member_that_was_stopped_starts_again(machines):
-    async def story():
+def test_a_stopped_member_restarts(machines):
+    async def scenario():
         async with local_cluster(3, machines) as cluster:
             assert await cluster.propose(b"1") == 1
             old = await cluster.leader()
@@ -348,17 +352,17 @@ def test_a_member_that_was_stopped_starts_again(machines):
             await until(lambda: machines.made[-1].total == 2)
             assert again is cluster.members[old.node_id] and again is not old
 
-    run(story)
+    run(scenario)
 
 
-def test_what_is_asked_of_the_wrong_member_is_refused(machines):
-    async def story():
+def test_calls_on_the_wrong_member_are_refused(machines):
+    async def scenario():
         async with local_cluster(1, machines) as cluster:
-            with pytest.raises(QuorateError, match="member 1 runs: stop or crash it first"):
+            with pytest.raises(QuorateError, match="member 1 is running: stop or crash it first"):
                 cluster.restart(1)
-            with pytest.raises(QuorateError, match="there is a member 1 already"):
+            with pytest.raises(QuorateError, match="member 1 exists already"):
                 await cluster.join(1)
-            with pytest.raises(QuorateError, match=r"there is no member 7; there are: 1"):
+            with pytest.raises(QuorateError, match=r"there is no member 7; members: 1"):
                 cluster.restart(7)
             with pytest.raises(QuorateError, match="there is no member 7"):
                 cluster.crash(7)
@@ -370,13 +374,13 @@ def test_what_is_asked_of_the_wrong_member_is_refused(machines):
             cluster.restart(1)
             assert await cluster.propose(b"1") == 1
 
-    run(story)
+    run(scenario)
 
 
 def test_followers_notice_a_crash_at_once(machines, in_leaps):
     """As sockets would: not one timeout of a fetch, or of a request (2 s), later."""
 
-    async def story():
+    async def scenario():
         async with local_cluster(
             3, machines, election_timeout_ms=100, fetch_timeout_ms=600_000
         ) as cluster:
@@ -388,7 +392,7 @@ def test_followers_notice_a_crash_at_once(machines, in_leaps):
             cluster.crash(old.node_id)
             assert await asyncio.wait_for(cluster.propose(b"1"), 1.5) == 2
 
-    in_leaps(story)
+    in_leaps(scenario)
 
 
 def cancelled():
@@ -403,13 +407,13 @@ def cancelled():
         (lambda: ["text"], "TypeError: .*not str"),
         (
             lambda: [bytes(MAX_ENTRY_BYTES + 1)],
-            rf"snapshot\(\) gave a chunk of {MAX_ENTRY_BYTES + 1} bytes; one has at most "
-            rf"MAX_ENTRY_BYTES, which is {MAX_ENTRY_BYTES}",
+            rf"snapshot\(\) returned a chunk of {MAX_ENTRY_BYTES + 1} bytes; the limit is "
+            rf"MAX_ENTRY_BYTES, {MAX_ENTRY_BYTES}",
         ),
         (cancelled, r"snapshot\(\) was interrupted by CancelledError"),
     ],
 )
-def test_a_snapshot_that_cannot_be_made_is_told_and_tried_again(caplog, state, reason):
+def test_a_failed_snapshot_is_logged_and_retried(caplog, state, reason):
     class Large(Counter):
         def apply(self, offset, entry):
             self.total += 1
@@ -421,7 +425,7 @@ def test_a_snapshot_that_cannot_be_made_is_told_and_tried_again(caplog, state, r
 
     attempts = []
 
-    async def story():
+    async def scenario():
         async with local_cluster(1, Large) as cluster:
             entry = bytes(7 << 20)
             for total in range(1, 7):
@@ -430,12 +434,12 @@ def test_a_snapshot_that_cannot_be_made_is_told_and_tried_again(caplog, state, r
             assert len(attempts) == 2 and not [n for n in names if n.endswith(".part")]
             assert len([n for n in names if n.endswith(".checkpoint")]) == 2
 
-    run(story)
-    told = "\n".join(caplog.messages)
-    assert re.search(f"Could not write snapshot .*{reason}", told)
+    run(scenario)
+    messages = "\n".join(caplog.messages)
+    assert re.search(f"Could not write snapshot .*{reason}", messages)
 
 
-def test_empty_chunks_come_back_from_a_snapshot():
+def test_empty_chunks_survive_a_snapshot():
     class Large(Counter):
         def apply(self, offset, entry):
             self.total += 1
@@ -449,7 +453,7 @@ def test_empty_chunks_come_back_from_a_snapshot():
 
     restored = []
 
-    async def story():
+    async def scenario():
         async with local_cluster(1, Large) as cluster:
             for total in range(1, 4):
                 assert await cluster.propose(bytes(7 << 20)) == total
@@ -459,4 +463,4 @@ def test_empty_chunks_come_back_from_a_snapshot():
             await until(lambda: restored)
             assert restored == [[b"", b"3", b""]]
 
-    run(story)
+    run(scenario)

@@ -1,4 +1,4 @@
-"""The machine around a program's own."""
+"""The adapter around a program's state machine."""
 
 import asyncio
 import time
@@ -10,10 +10,10 @@ from embed.test_directories import files
 from embed.test_promises import free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.base.ids import OffsetAndEpoch
-from quorate.embed import InDoubt, Member, MemberStopped, create, local_cluster
+from quorate.embed import InDoubtError, Member, MemberStoppedError, create, local_cluster
 from quorate.embed.machine import BARRIER, STEP_S, OpaqueMachine, encode_entry
-from quorate.formats.records import FeatureLevelRecord, RecordError, decode_record, encode_record
-from quorate.node.machine import Entry, Now
+from quorate.formats.records import FeatureLevelRecord, RecordError, decode_record, encode_record  # type: ignore[attr-defined]
+from quorate.replica.state_machine import CommittedBatch, Now
 
 
 class Echo:
@@ -31,19 +31,19 @@ class Echo:
         """Nothing was kept."""
 
 
-def test_results_that_nobody_took_are_let_go_with_the_lead():
+def test_unclaimed_results_are_dropped_when_leadership_ends():
     machine = OpaqueMachine(Echo(), Clock())
     machine.lead(1, Now(0, 0))
-    machine.apply(Entry(5, 5, 1, 0, [encode_entry(b"x")]))
+    machine.apply(CommittedBatch(5, 5, 1, 0, [encode_entry(b"x")]))
     assert machine.results == {5: b"x"}
     machine.follow(2, 2)
     assert machine.results == {}
-    machine.apply(Entry(6, 6, 2, 0, [encode_entry(b"y")]))
+    machine.apply(CommittedBatch(6, 6, 2, 0, [encode_entry(b"y")]))
     assert machine.results == {}
 
 
 class Clock:
-    """Seconds that pass when somebody says so."""
+    """A clock that a test advances."""
 
     now = 0.0
 
@@ -52,7 +52,7 @@ class Clock:
 
 
 def entries(base_offset, count):
-    return Entry(base_offset, base_offset + count - 1, 1, 0, [encode_entry(b"x")] * count)
+    return CommittedBatch(base_offset, base_offset + count - 1, 1, 0, [encode_entry(b"x")] * count)
 
 
 class Slow(Echo):
@@ -67,7 +67,7 @@ class Slow(Echo):
         return super().apply(offset, entry)
 
 
-def test_entries_have_their_time_in_a_step_and_no_more_whatever_their_batches():
+def test_applying_entries_is_limited_in_time_across_batches():
     clock = Clock()
     machine = OpaqueMachine(Slow(clock, 0.4 * STEP_S), clock)
     assert machine.apply(entries(0, 100)) == 3
@@ -84,13 +84,13 @@ def test_an_entry_that_takes_longer_than_a_step_is_applied_alone():
         machine.begin_step()
 
 
-def test_of_quick_entries_no_clock_cuts_many():
+def test_the_clock_is_read_rarely_for_fast_entries():
     clock = Clock()
     slow = Slow(clock, 0.01 * STEP_S)
     assert OpaqueMachine(slow, clock).apply(entries(0, 1000)) == pytest.approx(100, abs=8)
 
 
-def test_a_long_batch_leaves_the_loop_its_turns():
+def test_a_long_batch_does_not_block_the_loop():
     """They came in one, and each member was deaf until it had applied all of them."""
     turns, seen = 0, []
 
@@ -110,7 +110,7 @@ def test_a_long_batch_leaves_the_loop_its_turns():
             turns += 1
             await asyncio.sleep(0)
 
-    async def story():
+    async def scenario():
         async with local_cluster(1, Busy) as cluster:
             leader = await cluster.leader()
             ticking = asyncio.ensure_future(ticks())
@@ -119,25 +119,25 @@ def test_a_long_batch_leaves_the_loop_its_turns():
         assert len(seen) == 60
         assert max(Counter(seen).values()) <= 3
 
-    run(story)
+    run(scenario)
 
 
 KAFKAS = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)
 
 
-def test_an_entry_begins_as_no_record_of_kafkas_does():
+def test_an_entrys_first_byte_differs_from_kafkas_records():
     assert encode_entry(b"")[:1] != KAFKAS[:1]
     with pytest.raises(RecordError, match="unknown frame version"):
         decode_record(encode_entry(KAFKAS[1:]))
 
 
 @pytest.mark.parametrize("value", [KAFKAS, b"", BARRIER + b"x"])
-def test_a_record_that_is_no_entry_does_not_reach_the_machine(value):
+def test_a_foreign_record_does_not_reach_the_machine(value):
     echo = Echo()
     machine = OpaqueMachine(echo, Clock())
-    said = "is no entry of a member's: .* of a Kafka controller"
+    said = "is not an entry of a member: .* of a Kafka controller"
     with pytest.raises(QuorateError, match=f"^the record at offset 6 {said}"):
-        machine.apply(Entry(5, 6, 1, 0, [encode_entry(b"x"), value]))
+        machine.apply(CommittedBatch(5, 6, 1, 0, [encode_entry(b"x"), value]))
     with pytest.raises(QuorateError, match=f"^a record of the snapshot {said}"):
         machine.begin_load(OffsetAndEpoch(6, 1), 0)
         machine.load([encode_entry(b"x"), value])
@@ -167,11 +167,11 @@ LAZY = {
 
 
 @pytest.mark.parametrize("name, method", LAZY.values(), ids=LAZY)
-def test_a_machine_whose_methods_would_not_run_is_refused_at_start(tmp_path, name, method):
+def test_a_machine_with_async_or_generator_methods_is_refused(tmp_path, name, method):
     lazy = type("Lazy", (Echo,), {name: method})
     said = rf"^Lazy\.{name} does nothing when it is called"
 
-    async def story():
+    async def scenario():
         create(tmp_path / "1", 1, "c", {1: "127.0.0.1:9093"})
         before = files(tmp_path)
         with pytest.raises(TypeError, match=said):
@@ -181,16 +181,16 @@ def test_a_machine_whose_methods_would_not_run_is_refused_at_start(tmp_path, nam
             async with local_cluster(1, lazy):
                 pass
 
-    run(story)
+    run(scenario)
 
 
-def test_a_snapshot_may_be_yielded():
+def test_a_snapshot_may_be_a_generator():
     OpaqueMachine(type("Yields", (Echo,), {"snapshot": generator})())
 
 
-def test_the_class_is_no_machine_and_neither_is_what_lacks_a_method():
+def test_a_class_or_an_object_without_a_method_is_refused():
     with pytest.raises(
-        TypeError, match=r"a state machine is an object: Echo\(\), and not the class"
+        TypeError, match=r"a state machine must be an object, Echo\(\), not the class"
     ):
         OpaqueMachine(Echo)
     for lame in (None, type("Lame", (Echo,), {"snapshot": None})()):
@@ -199,7 +199,7 @@ def test_the_class_is_no_machine_and_neither_is_what_lacks_a_method():
 
 
 class Sometimes(Echo):
-    """Gives an entry to a task, if it is told to."""
+    """Returns a task from `apply`, if enabled."""
 
     hands_over = False
 
@@ -215,10 +215,10 @@ class Sometimes(Echo):
         self.applied = list(chunks)
 
 
-def test_an_entry_that_would_be_applied_later_is_not_applied_and_not_lost(tmp_path):
-    """Its member ends before it, and begins with it when the program was mended."""
+def test_an_awaitable_from_apply_stops_the_member_without_losing_the_entry(tmp_path):
+    """The member stops before the entry, and applies it after the program is fixed."""
 
-    async def story():
+    async def scenario():
         address = free_address()
         settings = {"metadata.log.max.record.bytes.between.snapshots": "1"}
         create(tmp_path / "1", 1, "c", {1: address})
@@ -231,19 +231,21 @@ def test_an_entry_that_would_be_applied_later_is_not_applied_and_not_lost(tmp_pa
                 await until(lambda member=member: member.leads or member._ended.done())
                 if hands_over:
                     await member.propose(b"now")
-                    with pytest.raises(InDoubt, match="TypeError: apply returned an awaitable"):
+                    with pytest.raises(
+                        InDoubtError, match="TypeError: apply returned an awaitable"
+                    ):
                         await member.propose(b"later")
-                    with pytest.raises(MemberStopped, match=r"offset \d+, which is committed"):
+                    with pytest.raises(MemberStoppedError, match=r"offset \d+, which is committed"):
                         await member.wait_stopped()
                 else:
                     await member.propose(b"again")
             assert machine.applied[:2] == [b"now", b"later"][: 2 - hands_over]
         assert machine.applied == [b"now", b"later", b"again"]
 
-    run(story)
+    run(scenario)
 
 
-def test_a_state_that_would_be_restored_later_is_refused():
+def test_an_awaitable_from_restore_stops_the_member():
     class Later(Echo):
         def restore(self, chunks):
             return loop.create_future()

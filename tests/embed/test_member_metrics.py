@@ -1,4 +1,4 @@
-"""The pages of a member: what its program does, seen from outside."""
+"""The metrics and health pages of a member."""
 
 import asyncio
 
@@ -29,10 +29,10 @@ def samples(text):
     }
 
 
-def test_a_member_tells_how_it_is(tmp_path):
-    async def story():
+def test_a_member_serves_metrics_and_health(tmp_path):
+    async def scenario():
         listen, pages = free_address(), free_address()
-        create(tmp_path / "1", 1, "told", {1: listen})
+        create(tmp_path / "1", 1, "metrics", {1: listen})
         settings = {"metadata.log.max.record.bytes.between.snapshots": "200"}
         async with await Member.start(
             tmp_path / "1", Journal(), listen, metrics=pages, settings=settings
@@ -44,24 +44,24 @@ def test_a_member_tells_how_it_is(tmp_path):
             assert (await ask(pages, "/readyz"))[0].endswith("200 OK")
             status, text = await ask(pages, "/metrics")
             assert status.endswith("200 OK")
-            told = samples(text)
-            assert told["kafka_server_raft_metrics_current_state", "leader"] == 1
-            assert told["kafka_server_raft_metrics_append_records_total",] >= 10
-            assert told["quorate_commit_seconds_count",] >= 10
-            assert told["quorate_disk_sync_seconds_count",] > 0
+            metrics = samples(text)
+            assert metrics["kafka_server_raft_metrics_current_state", "leader"] == 1
+            assert metrics["kafka_server_raft_metrics_append_records_total",] >= 10
+            assert metrics["quorate_commit_seconds_count",] >= 10
+            assert metrics["quorate_disk_sync_seconds_count",] > 0
             await until(lambda: list(tmp_path.glob("1/__cluster_metadata-0/*1.checkpoint")))
         with pytest.raises(OSError):
             await ask(pages, "/metrics")
         async with await Member.start(tmp_path / "1", Journal(), listen, metrics=pages) as member:
             await until(lambda: member.leads)
-            told = samples((await ask(pages, "/metrics"))[1])
-            assert told["kafka_server_metadata_loader_handle_load_snapshot_total",] == 1
+            metrics = samples((await ask(pages, "/metrics"))[1])
+            assert metrics["kafka_server_metadata_loader_handle_load_snapshot_total",] == 1
 
-    run(story)
+    run(scenario)
 
 
-def test_an_address_for_the_pages_that_cannot_be_had_is_refused(tmp_path):
-    async def story():
+def test_an_unavailable_metrics_address_is_refused(tmp_path):
+    async def scenario():
         listen, pages = free_address(), free_address()
         create(tmp_path / "1", 1, "refused", {1: listen})
         for metrics, why in ((listen, "the port is in use"), ("nonsense", "nonsense")):
@@ -70,4 +70,4 @@ def test_an_address_for_the_pages_that_cannot_be_had_is_refused(tmp_path):
         async with await Member.start(tmp_path / "1", Journal(), listen, metrics=pages) as member:
             await until(lambda: member.leads)
 
-    run(story)
+    run(scenario)

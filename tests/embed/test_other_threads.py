@@ -1,4 +1,4 @@
-"""A member is used on its own loop; what is called from elsewhere is refused and not done."""
+"""A call from another thread or loop is refused and has no effect."""
 
 import asyncio
 import threading
@@ -36,7 +36,7 @@ def on_another_loop(call):
 def test_a_call_from_another_loop_is_refused_before_anything_is_done(name):
     """It raised asyncio's RuntimeError when the entry was on its way, and a retry doubled it."""
 
-    async def story():
+    async def scenario():
         async with local_cluster(1, Journal) as cluster:
             leader = await cluster.leader()
             call = CALLS[name]
@@ -45,22 +45,22 @@ def test_a_call_from_another_loop_is_refused_before_anything_is_done(name):
             assert leader.leads
             assert await leader.propose(b"x") == 1
 
-    run(story)
+    run(scenario)
 
 
 def test_a_call_from_a_thread_without_a_loop_is_refused_too():
-    async def story():
+    async def scenario():
         async with local_cluster(1, Journal) as cluster:
             leader = await cluster.leader()
             with pytest.raises(QuorateError, match="call_soon_threadsafe"):
                 await asyncio.to_thread(leader.propose_nowait, b"debit")
             assert await leader.propose(b"x") == 1
 
-    run(story)
+    run(scenario)
 
 
-def test_the_words_say_what_to_do():
-    async def story():
+def test_the_message_says_what_to_do():
+    async def scenario():
         async with local_cluster(1, Journal) as cluster:
             leader, loop = await cluster.leader(), asyncio.get_running_loop()
             results = []
@@ -75,4 +75,4 @@ def test_the_words_say_what_to_do():
             await done.wait()
             assert results == [1]
 
-    run(story)
+    run(scenario)

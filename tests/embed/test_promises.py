@@ -1,4 +1,4 @@
-"""What propose, barrier and voter changes promise, on real members: sockets, files, syncs."""
+"""The guarantees of propose, barrier and voter changes, on members with sockets and files."""
 
 import asyncio
 
@@ -7,7 +7,14 @@ import pytest
 from interop.process import free_port
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey, Uuid
-from quorate.embed import ChangeFailed, InDoubt, Member, MemberStopped, NotLeader, create
+from quorate.embed import (
+    InDoubtError,
+    Member,
+    MembershipChangeError,
+    MemberStoppedError,
+    NotLeaderError,
+    create,
+)
 from quorate.server.app import open_storage
 
 
@@ -84,23 +91,23 @@ async def until(condition):
         await asyncio.sleep(0.005)
 
 
-def run(story):
-    asyncio.run(asyncio.wait_for(story(), 40))
+def run(scenario):
+    asyncio.run(asyncio.wait_for(scenario(), 40))
 
 
 def test_an_empty_entry_is_an_entry_like_any_other(tmp_path):
-    async def story():
+    async def scenario():
         async with Trio(tmp_path) as trio:
             leader = await trio.leader()
             assert await leader.propose(b"") == 1
             assert await leader.propose(b"x") == 2
             await until(lambda: all(j.entries == [b"", b"x"] for j in trio.journals.values()))
 
-    run(story)
+    run(scenario)
 
 
-def test_a_barrier_is_not_seen_by_the_machine(tmp_path):
-    async def story():
+def test_the_machine_does_not_see_a_barrier(tmp_path):
+    async def scenario():
         async with Trio(tmp_path) as trio:
             leader = await trio.leader()
             slow = leader.propose_nowait(b"x")
@@ -108,29 +115,29 @@ def test_a_barrier_is_not_seen_by_the_machine(tmp_path):
             assert slow.done()
             assert trio.journals[leader.node_id].entries == [b"x"]
 
-    run(story)
+    run(scenario)
 
 
-def test_a_refused_voter_change_says_why_and_harms_nobody(tmp_path):
-    async def story():
+def test_a_refused_voter_change_has_a_reason_and_no_effect(tmp_path):
+    async def scenario():
         async with Trio(tmp_path) as trio:
             leader = await trio.leader()
             await leader.propose(b"x")
-            stranger = ReplicaKey(9, Uuid(b"nobody-knows-me!"))
+            unknown = ReplicaKey(9, Uuid(b"nobody-knows-me!"))
             for _ in range(3):
-                with pytest.raises(ChangeFailed, match="VOTER_NOT_FOUND") as refusal:
-                    await leader.remove_member(stranger)
+                with pytest.raises(MembershipChangeError, match="VOTER_NOT_FOUND") as refusal:
+                    await leader.remove_member(unknown)
                 assert not refusal.value.retriable
-                with pytest.raises(ChangeFailed, match="REQUEST_TIMED_OUT") as refusal:
-                    await leader.add_member(stranger, free_address(), timeout_s=0)
+                with pytest.raises(MembershipChangeError, match="REQUEST_TIMED_OUT") as refusal:
+                    await leader.add_member(unknown, free_address(), timeout_s=0)
                 assert refusal.value.retriable
             assert await leader.propose(b"y") == 2
 
-    run(story)
+    run(scenario)
 
 
-def test_what_was_appended_before_leadership_was_lost_is_in_doubt(tmp_path):
-    async def story():
+def test_an_appended_entry_is_in_doubt_when_leadership_is_lost(tmp_path):
+    async def scenario():
         async with Trio(tmp_path) as trio:
             leader = await trio.leader()
             futures = [leader.propose_nowait(b"%d" % n) for n in range(5)]
@@ -141,61 +148,61 @@ def test_what_was_appended_before_leadership_was_lost_is_in_doubt(tmp_path):
             await new.barrier()
             written = trio.journals[new.node_id].entries
             for n, outcome in enumerate(outcomes):
-                if isinstance(outcome, NotLeader):
+                if isinstance(outcome, NotLeaderError):
                     assert b"%d" % n not in written
                 else:
-                    assert isinstance(outcome, int | InDoubt)
+                    assert isinstance(outcome, int | InDoubtError)
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_what_is_on_its_way_when_the_member_is_told_to_stop_is_answered(tmp_path, count):
-    async def story():
+def test_outstanding_entries_are_answered_during_a_stop(tmp_path, count):
+    async def scenario():
         async with Trio(tmp_path, count=count) as trio:
             member = await trio.leader()
             futures = [member.propose_nowait(b"%d" % n) for n in range(50)]
             stopping = asyncio.ensure_future(member.stop())
             await asyncio.sleep(0)
             assert not member.leads
-            with pytest.raises(MemberStopped):
+            with pytest.raises(MemberStoppedError):
                 await member.propose(b"late")
             await stopping
             assert await asyncio.gather(*futures) == list(range(1, 51))
 
-    run(story)
+    run(scenario)
 
 
-def test_what_cannot_be_answered_in_time_when_the_member_stops_is_in_doubt(tmp_path):
-    async def story():
+def test_entries_not_answered_during_a_stop_are_in_doubt(tmp_path):
+    async def scenario():
         async with Trio(tmp_path, count=2) as trio:
             member = await trio.leader()
             other = next(m for m in trio.members.values() if m is not member)
             await other.stop(0.1)
             lost = member.propose_nowait(b"x")
             await member.stop(0.1)
-            with pytest.raises(InDoubt):
+            with pytest.raises(InDoubtError):
                 await lost
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("entry", ["text", None, 5, bytearray(b"x")])
-def test_an_entry_that_is_not_bytes_is_the_callers_error(tmp_path, entry):
-    async def story():
+def test_an_entry_that_is_not_bytes_is_a_type_error(tmp_path, entry):
+    async def scenario():
         async with Trio(tmp_path, count=1) as trio:
             member = await trio.leader()
-            with pytest.raises(TypeError, match="is bytes, not"):
+            with pytest.raises(TypeError, match="must be bytes, not"):
                 await member.propose(entry)
-            with pytest.raises(TypeError, match="is bytes, not"):
+            with pytest.raises(TypeError, match="must be bytes, not"):
                 member.propose_all([b"good", entry])
             assert await member.propose(b"good") == 1
 
-    run(story)
+    run(scenario)
 
 
 def test_a_snapshot_may_have_empty_chunks(tmp_path):
-    async def story():
+    async def scenario():
         settings = {"metadata.log.max.record.bytes.between.snapshots": "200"}
         async with Trio(tmp_path, count=1, settings=settings) as trio:
             member = await trio.leader()
@@ -209,11 +216,11 @@ def test_a_snapshot_may_have_empty_chunks(tmp_path):
             await (await trio.leader()).barrier()
             assert trio.journals[1].entries == before
 
-    run(story)
+    run(scenario)
 
 
-def test_a_start_that_fails_lets_go_of_port_and_directory(tmp_path):
-    async def story():
+def test_a_failed_start_releases_port_and_directory(tmp_path):
+    async def scenario():
         async with Trio(tmp_path, count=1) as trio:
             await trio.members[1].stop()
             with pytest.raises(QuorateError):
@@ -223,51 +230,53 @@ def test_a_start_that_fails_lets_go_of_port_and_directory(tmp_path):
             await trio.start(1)
             assert await (await trio.leader()).propose(b"x") == 1
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize(
     ("listen", "settings", "said"),
     [
-        ("127.0.0.1:0", {"controller.quorum.fetch.timeout": "1"}, "there is no controller.quorum"),
+        (
+            "127.0.0.1:0",
+            {"controller.quorum.fetch.timeout": "1"},
+            "unknown keys: controller.quorum",
+        ),
         ("18001", {}, "'18001' is not an address: write host:port"),
     ],
 )
-def test_a_start_that_cannot_be_is_refused(tmp_path, listen, settings, said):
-    async def story():
+def test_an_impossible_start_is_refused(tmp_path, listen, settings, said):
+    async def scenario():
         create(tmp_path / "1", 1, "alone", {1: "127.0.0.1:9093"})
         with pytest.raises(QuorateError, match=said):
             await Member.start(tmp_path / "1", Journal(), listen, settings=settings)
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("other", ["h:1", "[h]:01"])
-def test_two_founders_cannot_be_at_one_address(tmp_path, other):
+def test_two_founders_cannot_share_an_address(tmp_path, other):
     with pytest.raises(QuorateError, match="Two founders have the address h:1"):
         create(tmp_path / "1", 1, "c", {1: "h:1", 2: other})
     assert not (tmp_path / "1").exists()
 
 
-def test_a_directory_is_made_once(tmp_path):
+def test_a_directory_is_created_once(tmp_path):
     create(tmp_path / "4", 4, "c")
-    with pytest.raises(QuorateError, match=r"4 is a member's directory already$"):
+    with pytest.raises(QuorateError, match=r"4 is already the directory of a member$"):
         create(tmp_path / "4", 4, "c")
 
 
 @pytest.mark.parametrize(
     ("node_id", "cluster", "founders", "said"),
     [
-        (9, "", None, "A cluster has a name that is not empty"),
-        (-1, "c", None, "-1 is not the id of a member: those are 0 to 2147483647"),
-        (2**31, "c", None, "2147483648 is not the id of a member"),
-        (1, "c", {1: "h:1", -2: "h:2"}, "-2 is not the id of a member"),
+        (9, "", None, "The name of a cluster must not be empty"),
+        (-1, "c", None, "-1 is not a member's id: the range is 0 to 2147483647"),
+        (2**31, "c", None, "2147483648 is not a member's id"),
+        (1, "c", {1: "h:1", -2: "h:2"}, "-2 is not a member's id"),
         (3, "c", {1: "h:1"}, "Member 3 is not among the founders"),
     ],
 )
-def test_names_that_make_no_sense_are_refused_in_our_words(
-    tmp_path, node_id, cluster, founders, said
-):
+def test_invalid_names_are_refused_with_clear_messages(tmp_path, node_id, cluster, founders, said):
     with pytest.raises(QuorateError, match=said):
         create(tmp_path / "d", node_id, cluster, founders)
     assert not (tmp_path / "d").exists()

@@ -1,10 +1,10 @@
-"""Entries that are proposed together: one answer for all, in order; all of them or none."""
+"""Entries proposed together: all are committed in order, or none."""
 
 import asyncio
 
 import pytest
 
-from quorate.embed import EntryTooLarge, InDoubt, NotLeader, local_cluster
+from quorate.embed import EntryTooLargeError, InDoubtError, NotLeaderError, local_cluster
 
 
 class Journal:
@@ -24,12 +24,12 @@ class Journal:
         self.entries = [chunk.partition(b":")[2] for chunk in chunks]
 
 
-def run(story):
-    asyncio.run(asyncio.wait_for(story(), 30))
+def run(scenario):
+    asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
 def test_each_entry_has_its_own_result_in_order():
-    async def story():
+    async def scenario():
         async with local_cluster(3, Journal) as cluster:
             leader = await cluster.leader()
             one, two = leader.propose_all([b"a", b"b", b"c"]), leader.propose_nowait(b"d")
@@ -37,57 +37,57 @@ def test_each_entry_has_its_own_result_in_order():
             assert await two == 4
             assert await leader.propose_all([b"e"]) == [5]
 
-    run(story)
+    run(scenario)
 
 
-def test_nothing_to_propose_is_answered_at_once():
-    async def story():
+def test_an_empty_proposal_is_answered_at_once():
+    async def scenario():
         async with local_cluster(1, Journal) as cluster:
             future = (await cluster.leader()).propose_all([])
             assert future.done() and future.result() == []
 
-    run(story)
+    run(scenario)
 
 
 def test_a_follower_refuses_all_of_them():
-    async def story():
+    async def scenario():
         async with local_cluster(3, Journal) as cluster:
             leader = await cluster.leader()
             follower = next(m for m in cluster.members.values() if m is not leader)
-            with pytest.raises(NotLeader):
+            with pytest.raises(NotLeaderError):
                 await follower.propose_all([b"a", b"b"])
 
-    run(story)
+    run(scenario)
 
 
-def test_what_fits_no_batch_is_refused_whole():
-    async def story():
+def test_entries_that_do_not_fit_one_batch_are_all_refused():
+    async def scenario():
         async with local_cluster(1, Journal) as cluster:
             leader = await cluster.leader()
             half = bytes(5 * 1024 * 1024)
-            with pytest.raises(EntryTooLarge, match="cannot be proposed at once"):
+            with pytest.raises(EntryTooLargeError, match="cannot be proposed as one batch"):
                 await leader.propose_all([half, half])
             assert await leader.propose_all([half]) == [1]
 
-    run(story)
+    run(scenario)
 
 
-def test_a_stopped_member_answers_whoever_still_waits():
-    async def story():
+def test_a_stopped_member_fails_outstanding_proposals():
+    async def scenario():
         async with local_cluster(1, Journal) as cluster:
             leader = await cluster.leader()
             future = leader.propose_all([b"a", b"b"])
             cluster.crash(leader.node_id)
-            with pytest.raises(InDoubt):
+            with pytest.raises(InDoubtError):
                 await future
 
-    run(story)
+    run(scenario)
 
 
-def test_outcomes_are_told_to_whoever_submitted_even_when_another_fails_to_take_his():
-    async def story():
+def test_a_failing_callback_does_not_affect_other_outcomes():
+    async def scenario():
         async with local_cluster(1, Journal) as cluster:
-            leader, told, complaints = await cluster.leader(), [], []
+            leader, outcomes, complaints = await cluster.leader(), [], []
             asyncio.get_running_loop().set_exception_handler(
                 lambda _, what: complaints.append(what)
             )
@@ -96,9 +96,9 @@ def test_outcomes_are_told_to_whoever_submitted_even_when_another_fails_to_take_
                 raise ValueError("not today")
 
             leader.submit([b"a"], clumsy)
-            leader.submit([b"b", b"c"], told.append)
+            leader.submit([b"b", b"c"], outcomes.append)
             assert await leader.propose(b"d") == 4
-            assert told == [[2, 3]]
+            assert outcomes == [[2, 3]]
             assert [str(what["exception"]) for what in complaints] == ["not today"]
 
-    run(story)
+    run(scenario)

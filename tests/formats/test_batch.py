@@ -9,6 +9,7 @@ from fastcrc.crc32 import iscsi as crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.marker import kafka_scenario
 from formats.samples import BATCH_FILES, DUMPED_FILES, dump_of, short
 from quorate.formats.batch import (
     HEADER_SIZE,
@@ -22,7 +23,7 @@ from quorate.formats.batch import (
     whole_batches_size,
     with_base_offset_and_epoch,
 )
-from quorate.formats.errors import BatchError, IncompleteBatch
+from quorate.formats.errors import BatchError, IncompleteBatchError
 
 record_values = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=80)
 
@@ -62,6 +63,7 @@ def test_headers_are_those_that_kafka_prints(path: Path) -> None:
     assert [tuple(map(str, row)) for row in ours[:common]] == printed[:common]
 
 
+@kafka_scenario("RecordsIteratorTest", "memoryRecords")
 @given(st.integers(0, 2**62), st.integers(0, 2**31 - 1), st.integers(0, 2**62), record_values)
 def test_what_is_encoded_is_read_back(
     base_offset: int, epoch: int, timestamp: int, records: list[bytes]
@@ -92,13 +94,16 @@ def test_a_batch_is_moved_without_touching_its_checksum(
     assert moved == encode_batch(base_offset, epoch, 3, records)
 
 
+@kafka_scenario("KafkaRaftLogTest", "emptyAppendNotAllowed")
 def test_an_empty_batch_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="at least one record"):
         encode_batch(0, 0, 0, [])
 
 
 @given(st.lists(record_values, min_size=1, max_size=4), st.data())
-def test_a_cut_tail_is_told_from_damage(batches: list[list[bytes]], data: st.DataObject) -> None:
+def test_a_cut_tail_is_distinguished_from_damage(
+    batches: list[list[bytes]], data: st.DataObject
+) -> None:
     whole = [encode_batch(index, 1, 0, records) for index, records in enumerate(batches)]
     log = b"".join(whole)
     cut = data.draw(st.integers(0, len(log)))
@@ -107,11 +112,12 @@ def test_a_cut_tail_is_told_from_damage(batches: list[list[bytes]], data: st.Dat
     sound = sum(map(len, kept))
     assert whole_batches_size(log[:cut]) == sound
     if sound < cut:
-        with pytest.raises(IncompleteBatch) as raised:
+        with pytest.raises(IncompleteBatchError) as raised:
             list(iter_batches(log[:cut], origin=1000))
         assert raised.value.position == 1000 + sound
 
 
+@kafka_scenario("RecordsIteratorTest", "crcValidation")
 @given(record_values, st.data())
 def test_every_flipped_bit_is_found_or_moves_offset_or_epoch(
     records: list[bytes], data: st.DataObject
@@ -130,6 +136,7 @@ def test_every_flipped_bit_is_found_or_moves_offset_or_epoch(
         assert bit // 8 < 8 or 12 <= bit // 8 < 16
 
 
+@kafka_scenario("KafkaRaftLogTest", "randomRecords")
 @given(st.binary(max_size=400))
 def test_random_bytes_raise_only_batch_errors(data: bytes) -> None:
     with pytest.raises(BatchError):
@@ -249,4 +256,4 @@ def test_a_length_below_the_header_is_damage_and_not_a_torn_tail() -> None:
     struct.pack_into(">i", batch, 8, 20)
     with pytest.raises(BatchError, match="less than a batch's header") as raised:
         list(iter_batches(batch, cut_tail=True))
-    assert not isinstance(raised.value, IncompleteBatch)
+    assert not isinstance(raised.value, IncompleteBatchError)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.marker import kafka_scenario
 from formats.samples import BATCH_FILES, DUMPED_FILES, dump_of, short
 from quorate.base.ids import Listener, ReplicaKey, Uuid
 from quorate.formats.batch import (
@@ -84,6 +85,9 @@ def test_every_sample_control_record_says_what_kafka_prints(path: Path) -> None:
     assert printed
 
 
+@kafka_scenario("VoterSetTest", "recordRoundTrip")
+@kafka_scenario("BatchAccumulatorTest", "multipleControlRecords")
+@kafka_scenario("RecordsIteratorTest", "withAllSupportedControlRecords")
 @given(st.lists(records, min_size=1, max_size=4), st.integers(0, 2**40), st.integers(0, 9))
 def test_control_batches_are_read_back(
     written: list[ControlRecord], base_offset: int, epoch: int

@@ -70,4 +70,4 @@ def test_no_record_type_of_kafka_is_missing() -> None:
             if name.startswith(folder) and name.endswith(".json")
         }
     ours = {FILE_NAMES.get(cls.__name__, cls.__name__) for cls in RECORD_TYPES.values()}
-    assert ours == files and len(ours) == 26
+    assert ours == files and len(ours) == 27

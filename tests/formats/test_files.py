@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.marker import kafka_scenario
 from formats.samples import named, short
 from quorate.base.ids import METADATA_TOPIC_ID, ZERO_UUID, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.errors import FormatError
@@ -88,6 +89,12 @@ def test_every_sample_snapshot_name_is_made_again_from_its_id(path: Path) -> Non
         assert snapshot_id is not None and snapshot_name(snapshot_id) == path.name
 
 
+@kafka_scenario(
+    "FileQuorumStateStoreTest",
+    "writeReadElectedLeader",
+    "writeReadVotedCandidate",
+    "writeReadUnknownLeader",
+)
 @given(int32s, st.integers(-1, 9), st.none() | st.builds(ReplicaKey, int32s, uuids))
 def test_quorum_state_1_keeps_epoch_leader_and_vote(
     epoch: int, leader: int, voted: ReplicaKey | None
@@ -96,6 +103,7 @@ def test_quorum_state_1_keeps_epoch_leader_and_vote(
     assert decode_quorum_state(encode_quorum_state(state, 1)).election == state
 
 
+@kafka_scenario("FileQuorumStateStoreTest", "supportedVersion")
 def test_quorum_state_0_forgets_the_directory_of_the_vote() -> None:
     state = ElectionState(4, -1, ReplicaKey(2, METADATA_TOPIC_ID))
     read = decode_quorum_state(encode_quorum_state(state, 0, (3, 1, 2)))
@@ -103,6 +111,7 @@ def test_quorum_state_0_forgets_the_directory_of_the_vote() -> None:
     assert read.voter_ids == (1, 2, 3)
 
 
+@kafka_scenario("FileQuorumStateStoreTest", "cantReadVersionQuorumState")
 @pytest.mark.parametrize(
     ("text", "what"),
     [

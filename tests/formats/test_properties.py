@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorate.formats.properties import MalformedProperties, Property, load_properties
+from quorate.formats.properties import PropertiesError, Property, load_properties
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,6 @@ def test_every_property_knows_its_line():
 
 
 def test_an_escape_without_its_digits_is_refused_with_its_line():
-    with pytest.raises(MalformedProperties, match="Malformed") as refused:
+    with pytest.raises(PropertiesError, match="Malformed") as refused:
         load_properties(b"a=1\nb=x\\\n\\u00z\n")
     assert refused.value.line == 2

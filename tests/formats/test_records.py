@@ -24,6 +24,7 @@ from quorate.formats.records import (
     NoOpRecord,
     PartitionChangeRecord,
     TopicRecord,
+    UnregisterControllerRecord,
     change_version,
     decode_record,
     encode_record,
@@ -52,6 +53,17 @@ def test_every_sample_record_says_what_kafka_prints(path: Path) -> None:
     assert abs(len(ours) - len(printed)) <= 1
     for mine, theirs in zip(ours, printed, strict=False):
         assert mine == theirs
+
+
+def test_an_unregistered_controller_is_shown_as_kafka_shows_it() -> None:
+    """No sample holds record 29, which comes with metadata.version 33."""
+    assert decode_record(b"\x01\x1d\x00\x00\x00\x00\x02\x00") == (
+        UnregisterControllerRecord(controller_id=2),
+        0,
+    )
+    assert record_json(UnregisterControllerRecord(controller_id=2), 0) == (
+        '{"type":"UNREGISTER_CONTROLLER_RECORD","version":0,"data":{"controllerId":2}}'
+    )
 
 
 @given(records())
@@ -151,7 +163,7 @@ def test_damaged_records_raise_only_record_errors(
         (b"\x00\x02\x00", "frame version 0"),
         (b"\x02\x02\x00", r"unknown frame version 2\(only frame version 1 is supported\)"),
         (b"\x01\x06\x00", "Unknown metadata id 6"),
-        (b"\x01\x1d\x00", "Unknown metadata id 29"),
+        (b"\x01\x1e\x00", "Unknown metadata id 30"),
         (b"\x01\xff\xff\x03\x00", "Value for type was too large"),
         (b"\x01\x02", "Error while reading version"),
         (b"\x01\x02\x01", "TopicRecord version 1 is not supported, only 0 to 0"),
@@ -180,8 +192,8 @@ def test_a_version_that_does_not_exist_cannot_be_written() -> None:
         encode_record(TopicRecord(), 1)
 
 
-def test_all_26_types_are_declared() -> None:
-    assert sorted(RECORD_TYPES) == [n for n in range(29) if n not in (6, 13, 16)]
+def test_all_27_types_are_declared() -> None:
+    assert sorted(RECORD_TYPES) == [n for n in range(30) if n not in (6, 13, 16)]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.marker import kafka_scenario
 from formats.samples import named, short
 from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import (
@@ -72,6 +73,8 @@ def kafka_wrote_voters_in_order(first: BatchView) -> bool:
     return True
 
 
+@kafka_scenario("RecordsIteratorTest", "controlRecordIterationWithKraftVersion0")
+@kafka_scenario("SnapshotWriterReaderTest", "snapshotDelimiters")
 @given(
     st.lists(st.binary(min_size=1, max_size=20), max_size=30),
     st.sampled_from([STATIC, ControlState(1, VOTERS), ControlState(1, None)]),
@@ -95,6 +98,7 @@ def test_a_batch_holds_1024_records() -> None:
     assert [view.base_offset for view in views] == [0, 1, 1025, 2049, 2050]
 
 
+@kafka_scenario("RecordsIteratorTest", "fileRecords")
 def test_a_batch_stays_below_8_mib() -> None:
     data = b"".join(encode_snapshot(ID, STATIC, 0, [b"v" * (3 << 20)] * 5, 0))
     assert [view.count for view in iter_batches(data)] == [1, 2, 2, 1, 1]
@@ -112,6 +116,7 @@ def test_a_record_that_fits_no_batch_is_refused() -> None:
     assert len(encoder.finish(0)) <= MAX_BATCH_SIZE + len(FOOTER)
 
 
+@kafka_scenario("RecordsIteratorTest", "controlRecordIterationWithKraftVersion1")
 def test_control_records_of_a_snapshot_are_known_after_its_first_batch() -> None:
     reader = SnapshotReader()
     first = next(iter_batches(SnapshotEncoder(ID, ControlState(1, VOTERS), 9).begin(0)))

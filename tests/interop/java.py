@@ -23,6 +23,10 @@ METADATA_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
 
+KAFKA_4_3 = "4.3.1"
+KAFKA_4_4 = "4.4.0"
+"""The releases that the Makefile downloads."""
+
 QUICK_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 # Lines at ERROR that a Java node writes about things the tests do on purpose; each with why.
@@ -40,44 +44,56 @@ ALLOWED_ERRORS: tuple[tuple[str, str], ...] = (
         "a second after its start it may not know the high watermark; it tries again",
     ),
     (
-        r"Exceptionally slow controller event \w+ took \d+ ms",
+        r"Exceptionally slow controller event [\w()]+ took \d+ ms",
         "its clock went on while it was frozen, or while a majority was; so on a busy machine too",
     ),
 )
 
 
 @functools.cache
-def libs() -> Path:
-    """The folder of Kafka's jars; AssertionError that says how to get them."""
+def libs(release: str = KAFKA_4_3) -> Path:
+    """The folder of the jars of a release; AssertionError that says how to get them.
+
+    The folder of another release than 4.3.1 is beside that of 4.3.1: `libs-4.4.0` beside `libs`.
+    """
     folder = Path(os.environ.get("QUORATE_KAFKA_LIBS", ROOT / ".kafka" / "libs")).resolve()
-    assert list(folder.glob("kafka_2.13-*.jar")), (
-        f"Kafka's jars are not in {folder}: run 'make .kafka/libs.stamp' or point "
-        "QUORATE_KAFKA_LIBS at a folder that has them"
+    if release != KAFKA_4_3:
+        folder = folder.with_name(f"{folder.name}-{release}")
+    assert list(folder.glob(f"kafka_2.13-{release}.jar")), (
+        f"The jars of Kafka {release} are not in {folder}: run 'make .kafka/libs-4.4.0.stamp', or "
+        "point QUORATE_KAFKA_LIBS at a folder that has those of 4.3.1"
     )
     return folder
 
 
 def java_command(
-    main: str, *args: str, log4j: Path = TOOL_LOG4J, jvm: Sequence[str] | None = None
+    main: str,
+    *args: str,
+    log4j: Path = TOOL_LOG4J,
+    jvm: Sequence[str] | None = None,
+    release: str = KAFKA_4_3,
 ) -> list[str]:
-    """The command line that runs one of Kafka's main classes.
+    """The command line that runs one of the main classes of a release of Kafka.
 
     `jvm`: options for the JVM in place of those that make it start quickly and stay small.
     """
     assert shutil.which("java"), "no java on the PATH: the interop tests need Java 17 or later"
-    options = [*QUICK_JVM, f"-XX:SharedArchiveFile={_class_archive()}"] if jvm is None else jvm
+    options = (
+        [*QUICK_JVM, f"-XX:SharedArchiveFile={_class_archive(release)}"] if jvm is None else jvm
+    )
     logging = f"-Dlog4j2.configurationFile={log4j}"
-    return ["java", *options, logging, "-cp", f"{libs()}/*", main, *args]
+    return ["java", *options, logging, "-cp", f"{libs(release)}/*", main, *args]
 
 
 @functools.cache
-def _class_archive() -> Path:
+def _class_archive(release: str = KAFKA_4_3) -> Path:
     """Kafka's classes as the JVM wants them in memory: halves the start of nodes and tools.
 
     Made once beside the jars, by a tool's run (class data sharing, JEP 350).
     """
-    archive = libs().parent / "classes.jsa"
-    with (libs().parent / "classes.lock").open("w") as lock:
+    folder = libs(release)
+    archive = folder.parent / ("classes.jsa" if release == KAFKA_4_3 else f"classes-{release}.jsa")
+    with (folder.parent / "classes.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
             making = archive.with_suffix(".part")
@@ -88,7 +104,7 @@ def _class_archive() -> Path:
                     f"-XX:ArchiveClassesAtExit={making}",
                     f"-Dlog4j2.configurationFile={TOOL_LOG4J}",
                     "-cp",
-                    f"{libs()}/*",
+                    f"{folder}/*",
                     SERVER,
                     "/nonexistent",
                 ],
@@ -100,23 +116,27 @@ def _class_archive() -> Path:
     return archive
 
 
-def java_tool(main: str, *args: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
+def java_tool(
+    main: str, *args: str, timeout: float = 60.0, release: str = KAFKA_4_3
+) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's tools to its end."""
-    return run_tool(java_command(main, *args), timeout)
+    return run_tool(java_command(main, *args, release=release), timeout)
 
 
 class JavaNode(Node):
     kind = "java"
+    release = KAFKA_4_3
     jvm: Sequence[str] | None = None
 
     def server_command(self, *args: str) -> list[str]:
-        return java_command(SERVER, str(self.properties), *args, log4j=LOG4J, jvm=self.jvm)
+        words = (str(self.properties), *args)
+        return java_command(SERVER, *words, log4j=LOG4J, jvm=self.jvm, release=self.release)
 
     def storage_tool(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return java_tool(STORAGE, *args)
+        return java_tool(STORAGE, *args, release=self.release)
 
     def quorum_tool(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return java_tool(METADATA_QUORUM, *args)
+        return java_tool(METADATA_QUORUM, *args, release=self.release)
 
     @staticmethod
     def dump_log(*files: Path, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:

@@ -5,7 +5,7 @@
         quorum.start()
         leader = quorum.leader()
 
-QUORATE_INTEROP_CONTROL=1 runs every node as Kafka's: the control experiment that tells whether a
+QUORATE_INTEROP_CONTROL=1 runs every node as Kafka's: the control experiment that shows whether a
 test that fails with ours would hold for Kafka alone.
 """
 
@@ -23,6 +23,7 @@ from kio.schema.errors import ErrorCode
 from interop.java import (
     DUMP_LOG,
     FEATURES,
+    KAFKA_4_4,
     METADATA_QUORUM,
     STORAGE,
     JavaNode,
@@ -63,7 +64,16 @@ __all__ = [
     "wait_for",
 ]
 
-KINDS: Mapping[str, type[Node]] = {"java": JavaNode, "quorate": QuorateNode}
+
+class JavaNode44(JavaNode):
+    release = KAFKA_4_4
+
+
+KINDS: Mapping[str, type[Node]] = {
+    "java": JavaNode,
+    "java-4.4": JavaNode44,
+    "quorate": QuorateNode,
+}
 
 
 def new_uuid() -> str:
@@ -77,14 +87,14 @@ def node_class(kind: str) -> type[Node]:
     return JavaNode if os.environ.get("QUORATE_INTEROP_CONTROL") else KINDS[kind]
 
 
-class NotWritten(Exception):
+class NotWrittenError(Exception):
     """The active controller refused a write, so nothing can be said of it."""
 
 
 class Quorum:
     """Controllers (and Java brokers) under one root directory; stops them all at its end.
 
-    `kinds` maps node id to "java" or "quorate". A static quorum is written into
+    `kinds` maps node id to "java" (4.3.1), "java-4.4" or "quorate". A static quorum is written into
     `controller.quorum.voters`; the voters of a dynamic one come from `--initial-controllers`.
     """
 
@@ -198,7 +208,7 @@ class Quorum:
     # Looking at it
 
     def view(self) -> View | None:
-        """What the leader of the highest epoch tells, or None while nobody leads."""
+        """What the leader of the highest epoch reports, or None while no node leads."""
         found = [
             view
             for node in self.controllers
@@ -241,7 +251,7 @@ class Quorum:
     # Acting on it
 
     def hand_over(self, node: Node, timeout: float = 30.0) -> View:
-        """Make `node` the leader: freeze the leader and tell the followers that it stepped down.
+        """Make `node` the leader: freeze the leader and notify the followers that it stepped down.
 
         The others start their pre-vote first, so that they will grant the one of `node`.
         """
@@ -285,7 +295,7 @@ class Quorum:
                 with Connection(HOST, leader.port, 5.0) as connection:
                     while len(self.acknowledged) < end:
                         self.acknowledged.append(self._write_one(connection, leader))
-            except (OSError, NotWritten):
+            except (OSError, NotWrittenError):
                 return False
             return True
 
@@ -301,7 +311,7 @@ class Quorum:
             self._made_up += 1
             error = register_controller(connection, self._made_up, incarnation)
         if error != ErrorCode.none:
-            raise NotWritten(error)
+            raise NotWrittenError(error)
         return name
 
     def lender(self, kind: str) -> Node:

@@ -110,15 +110,15 @@ def describe_quorum(host: str, port: int, timeout: float = 2.0) -> View | None:
         return None
     if answer.error_code != ErrorCode.none:
         return None
-    told = answer.topics[0].partitions[0]
-    if told.error_code != ErrorCode.none:
+    partition = answer.topics[0].partitions[0]
+    if partition.error_code != ErrorCode.none:
         return None
     return View(
-        told.leader_id,
-        told.leader_epoch,
-        told.high_watermark,
-        _replicas(told.current_voters),
-        _replicas(told.observers),
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.high_watermark,
+        _replicas(partition.current_voters),
+        _replicas(partition.observers),
     )
 
 
@@ -164,7 +164,7 @@ def register_controller(connection: Connection, node_id: int, incarnation: uuid.
 def end_epoch_for(
     connection: Connection, cluster_id: str, view: View, preferred: list[int]
 ) -> ErrorCode:
-    """Tell a follower that the leader of `view` steps down in favour of `preferred`, in order."""
+    """Notify a follower that the leader of `view` steps down in favour of `preferred`, in order."""
     candidates = tuple(
         end_epoch.ReplicaInfo(
             candidate_id=node,

@@ -32,7 +32,7 @@ def _end_all() -> None:
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on, below the range from which outgoing connections are given."""
+    """A TCP port without a listener, below the range from which outgoing connections are given."""
     return free_ports(1)[0]
 
 

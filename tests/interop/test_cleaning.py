@@ -1,4 +1,4 @@
-"""Old snapshots and segments go, and whoever needs what went fetches a snapshot instead.
+"""Old snapshots and segments go, and a replica that needs what went fetches a snapshot instead.
 
 Both kinds of node look for what may go once a minute. So that a test need not wait for it, both
 are started in a way that makes it a second; what goes, and how, is theirs.

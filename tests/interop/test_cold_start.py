@@ -63,18 +63,18 @@ def test_a_broker_that_met_our_leader_is_whole_when_a_java_node_leads(tmp_path):
         assert_java_is_content(quorum)
 
 
-def produce_and_consume(quorum, broker, count):
+def produce_and_consume(quorum, broker, count, topic="messages"):
     """Messages through the broker with kafka-python, in the order they came back."""
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import KafkaAdminClient, NewTopic
 
     quorum.wait_until(lambda _: "Kafka Server started" in broker.log, "the broker to start", 60)
     admin = KafkaAdminClient(bootstrap_servers=broker.address)
-    admin.create_topics([NewTopic("story", num_partitions=1, replication_factor=1)])
+    admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
     admin.close()
     producer = KafkaProducer(bootstrap_servers=broker.address, acks="all")
     for i in range(count):
-        producer.send("story", f"message {i}".encode())
+        producer.send(topic, f"message {i}".encode())
     producer.flush(30)
     producer.close()
     consumer = KafkaConsumer(
@@ -83,7 +83,7 @@ def produce_and_consume(quorum, broker, count):
         auto_offset_reset="earliest",
         consumer_timeout_ms=10_000,
     )
-    consumer.assign([TopicPartition("story", 0)])
+    consumer.assign([TopicPartition(topic, 0)])
     values = []
     for message in consumer:
         values.append(message.value)

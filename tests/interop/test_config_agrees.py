@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from client.test_client_config import CHOICES, told
+from client.test_client_config import CHOICES, verdict
+from config.test_config import BROKER, BROKER_REFUSALS, GOOD, REFUSALS, node_rules, wrong
+from config.test_unused_keys import GROUP_ACCEPTED, GROUP_REFUSALS
 from interop.java import libs
 from interop.process import run_tool
-from node.test_config import BROKER, BROKER_REFUSALS, GOOD, REFUSALS, wrong
-from node.test_group_checks import GROUP_ACCEPTED, GROUP_REFUSALS
-from quorate.client.keys import RANGES
-from quorate.node.config import ConfigError, load_config
-from quorate.node.kafka_keys import rules
+from quorate.client.config import RANGES
+from quorate.client.value_ranges import value_rules
+from quorate.config.node_config import ConfigError, load_config
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -67,7 +67,7 @@ def test_kafka_says_the_same_of_every_file(tmp_path):
     cases = [(GOOD, change) for change, _ in REFUSALS + GROUP_REFUSALS]
     cases += [(BROKER, change) for change, _ in BROKER_REFUSALS]
     cases += [(GOOD, change) for change in ACCEPTED + GROUP_ACCEPTED]
-    cases += [(GOOD, {key: wrong(rule)[0]}) for key, rule in rules()]
+    cases += [(GOOD, {key: wrong(rule)[0]}) for key, rule in node_rules()]
     cases += [(BROKER, {})]
     paths = [
         write(tmp_path / str(index), base | change) for index, (base, change) in enumerate(cases)
@@ -87,7 +87,7 @@ def test_kafka_says_the_same_of_every_file(tmp_path):
 
 
 def test_kafkas_admin_client_says_the_same_of_a_command_config(tmp_path):
-    cases = [{key: wrong(rule)[0]} for key, rule in rules(RANGES)]
+    cases = [{key: wrong(rule)[0]} for key, rule in value_rules(RANGES)]
     cases += [{key: value} for key, value, _ in CHOICES]
     cases += [{}, {"retries": "0"}, {"metadata.recovery.strategy": "none"}]
     paths = [write(tmp_path / str(index), case) for index, case in enumerate(cases)]
@@ -96,7 +96,7 @@ def test_kafkas_admin_client_says_the_same_of_a_command_config(tmp_path):
     assert run.returncode == 0, run
     for case, path, theirs in zip(cases, paths, run.stdout.splitlines(), strict=True):
         [(key, value)] = case.items() or [("client.id", "")]
-        assert told(path, key, value) == theirs, case
+        assert verdict(path, key, value) == theirs, case
 
 
 def write(path, values):

@@ -115,8 +115,8 @@ def test_the_leader_is_removed_and_comes_back(three, kind, tool):
     assert_java_is_content(three)
 
 
-def test_a_removal_that_is_lost_with_its_leader_is_not_told_to_be_done(tmp_path):
-    """Only its own log has the record, of which it tells when asked; the tool asks once more."""
+def test_a_removal_that_is_lost_with_its_leader_is_not_reported_as_done(tmp_path):
+    """Only its own log has the record, which it reports when asked; the tool asks once more."""
     with Quorum(tmp_path, dict.fromkeys((1, 2, 3), "quorate")) as quorum:
         quorum.format()
         quorum.start()

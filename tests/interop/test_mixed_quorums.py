@@ -88,7 +88,7 @@ def test_the_others_take_over(quorum, kind, fault):
 
 
 @pytest.mark.parametrize("kind", ["java", "quorate"])
-def test_a_leader_hands_over_when_it_is_told_to_stop(quorum, kind):
+def test_a_leader_hands_over_when_it_is_stopped(quorum, kind):
     leader = quorum.of_kind(kind)[0]
     before = quorum.hand_over(leader)
     commit_something(quorum)
@@ -99,7 +99,7 @@ def test_a_leader_hands_over_when_it_is_told_to_stop(quorum, kind):
     )
 
 
-def test_every_log_tells_the_same_story(quorum):
+def test_all_logs_have_the_same_records(quorum):
     commit_something(quorum)
     assert_nothing_is_lost(quorum)
     assert_java_is_content(quorum)

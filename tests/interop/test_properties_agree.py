@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.formats.properties import MalformedProperties, load_properties
+from quorate.formats.properties import PropertiesError, load_properties
 
 pytestmark = pytest.mark.interop
 
@@ -39,16 +39,16 @@ def test_random_properties_mean_what_they_mean_to_java():
     texts = drawn(20_000)
     source = Path(__file__).with_name("LoadProperties.java")
     frames = [len(text).to_bytes(4) + text for text in texts]
-    told = subprocess.run(
+    lines = subprocess.run(
         ["java", str(source)],
         input=len(texts).to_bytes(4) + b"".join(frames),
         capture_output=True,
         check=True,
     ).stdout.splitlines()
-    for text, line in zip(texts, told, strict=True):
+    for text, line in zip(texts, lines, strict=True):
         try:
             ours = {key: found.value for key, found in load_properties(text).items()}
-        except MalformedProperties:
+        except PropertiesError:
             ours = None
         theirs = json.loads(line, object_hook=whole)
         assert ours == theirs, text

@@ -54,13 +54,13 @@ def without_times(text):
 def test_describe_to_the_byte(quorum, through, words):
     where = broker(quorum) if through == "broker" else quorum.tool_arguments()
 
-    def told(tool):
+    def described(tool):
         run = tool("metadata-quorum", *where, "describe", *words)
         assert run.returncode == 0, run
         return without_times(run.stdout)
 
     # A broker's heartbeat may write a record between the two calls: then they are made again.
-    pairs = ((told(ours), told(theirs)) for _ in range(5))
+    pairs = ((described(ours), described(theirs)) for _ in range(5))
     assert any(mine == kafkas for mine, kafkas in pairs)
 
 
@@ -88,7 +88,7 @@ def test_a_voter_comes_and_goes(quorum):
     assert voters(quorum) == {1, 2, 3}
 
 
-def test_refusals_of_the_leader_are_told_in_its_words(quorum):
+def test_refusals_of_the_leader_are_printed_in_its_words(quorum):
     where = quorum.tool_arguments()
     remove = ("remove-controller", "-i", "9", "-d", "AAAAAAAAAAAAAAAAAAAAAg")
     properties = str(quorum.nodes[1].properties)
@@ -147,7 +147,7 @@ def test_alter_replaces_any_voter_the_leader_too(quorum):
     assert ours("metadata-quorum", *where, "alter", "--target", back).returncode == 0
     quorum.wait_until(lambda v: set(v.voters) == {1, 2, 3}, "the old voters")
     again = ours("metadata-quorum", *where, "alter", "--target", "1,2,3")
-    assert again.stdout == "The voters are as wanted already.\n"
+    assert again.stdout == "The voter set is already the target.\n"
 
 
 def test_alter_does_not_begin_what_cannot_end(quorum):
@@ -155,10 +155,10 @@ def test_alter_does_not_begin_what_cannot_end(quorum):
     absent = f"9@{quorum.nodes[1].address}:AAAAAAAAAAAAAAAAAAAAAg"
     run = ours("metadata-quorum", *where, "alter", "--target", f"1,2,3,{absent}")
     assert run.returncode == 1
-    assert "the leader does not hear from it" in run.stderr
+    assert "it does not fetch from the leader" in run.stderr
     run = ours("metadata-quorum", *where, "alter", "--target", "1,2,4")
     assert (run.returncode, run.stdout) == (1, "")
-    assert "Controller 4 is no voter now" in run.stderr
+    assert "Controller 4 is not a voter" in run.stderr
     assert voters(quorum) == {1, 2, 3}
 
 

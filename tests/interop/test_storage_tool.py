@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from interop.java import STORAGE, java_tool
+from interop.java import KAFKA_4_3, KAFKA_4_4, STORAGE, java_tool
 from interop.process import QUORATE, run_tool
 from quorate.formats.batch import iter_batches
 
@@ -33,6 +33,8 @@ class Tools:
     """The two tools, each with a directory of its own; paths are made alike in what they say."""
 
     def __init__(self, root):
+        self.release = KAFKA_4_3
+        """Of Kafka's tool."""
         self.homes = {"java": root / "java", "quorate": root / "quorate"}
         for home in self.homes.values():
             home.mkdir()
@@ -49,7 +51,7 @@ class Tools:
         for kind, home in self.homes.items():
             arguments = [*words, *(("-c", str(home / "p")) if config else ())]
             if kind == "java":
-                run = java_tool(STORAGE, *arguments)
+                run = java_tool(STORAGE, *arguments, release=self.release)
             else:
                 run = run_tool([*QUORATE, "storage", *arguments])
             out = alike(run.stdout, home).splitlines()
@@ -149,7 +151,7 @@ REFUSALS = {
     ),
     "standalone broker": (BROKER, ("format", "-t", CLUSTER, "-s")),
     "bad release": (DYNAMIC, ("format", "-t", CLUSTER, "-s", "-r", "2.8")),
-    "unstable release": (DYNAMIC, ("format", "-t", CLUSTER, "-s", "-f", "metadata.version=31")),
+    "unstable release": (DYNAMIC, ("format", "-t", CLUSTER, "-s", "-f", "metadata.version=34")),
     "two releases": (
         DYNAMIC,
         ("format", "-t", CLUSTER, "-s", "-r", "4.3", "-f", "metadata.version=30"),
@@ -162,9 +164,14 @@ TERSE = sorted(set(REFUSALS) - {"no cluster id", "two flags", "unknown option"})
 """Those that Kafka's tool refuses in one line; the others come with its parser's usage."""
 
 
+LEVELS = ("bad release", "unstable release", "no such level")
+"""Texts that name the known levels: compared with 4.4's, which knows as many as we do."""
+
+
 @pytest.mark.parametrize("name", REFUSALS)
 def test_a_refusal_is_the_same(tools, name):
     base, words = REFUSALS[name]
+    tools.release = KAFKA_4_4 if name in LEVELS else KAFKA_4_3
     tools.configure(base)
     said = tools.run(*words)
     assert said["quorate"][0] == said["java"][0] == 1, said
@@ -186,8 +193,10 @@ CRASHES = {
 }
 
 
-@pytest.mark.parametrize("words", CRASHES.values(), ids=CRASHES)
-def test_where_kafka_dies_with_a_trace_we_say_its_message(tools, words):
+@pytest.mark.parametrize("name", CRASHES)
+def test_where_kafka_dies_with_a_trace_we_say_its_message(tools, name):
+    words = CRASHES[name]
+    tools.release = KAFKA_4_4 if name in LEVELS else KAFKA_4_3
     tools.configure(DYNAMIC)
     said = tools.run(*words)
     assert said["quorate"][0] == said["java"][0] == 1, said
@@ -235,12 +244,12 @@ def test_info_of_what_is_wrong(tools):
         ("version-mapping",),
         ("version-mapping", "--release-version", "3.9"),
         ("version-mapping", "-r", "3.3-IV3"),
-        ("version-mapping", "-r", "4.4-IV0"),
-        ("version-mapping", "-r", "9.9"),
+        *(("version-mapping", "-r", one) for one in ("4.4-IV0", "4.4", "4.5-IV0", "9.9")),
         ("feature-dependencies", "-f", "metadata.version=30", "-f", "kraft.version=1"),
         ("feature-dependencies", "--feature", "eligible.leader.replicas.version=1"),
         ("feature-dependencies", "-f", "odd=1"),
         ("feature-dependencies", "-f", "odd"),
+        ("feature-dependencies", "-f", "metadata.version=33", "-f", "share.version=2"),
         ("feature-dependencies", "-f", "metadata.version=99"),
         ("feature-dependencies", "-f", "group.version=99"),
         ("feature-dependencies", "-f", "group.version=x"),
@@ -248,5 +257,7 @@ def test_info_of_what_is_wrong(tools):
     ids=" ".join,
 )
 def test_facts_about_features(tools, words):
+    # Without a release the default is that of 4.3.
+    tools.release = KAFKA_4_3 if words == ("version-mapping",) else KAFKA_4_4
     said = tools.run(*words, config=False)
     assert said["quorate"] == said["java"]

@@ -1,4 +1,4 @@
-"""The same quorum, told by Kafka's tools and by ours, is told in the same words."""
+"""Kafka's tools and ours describe the same quorum in the same words."""
 
 import re
 

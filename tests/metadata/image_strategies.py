@@ -324,7 +324,7 @@ by_type = {
     r.FeatureLevelRecord: st.builds(
         r.FeatureLevelRecord,
         name=st.sampled_from(["metadata.version", "kraft.version", "group.version"]),
-        feature_level=st.integers(0, 31),
+        feature_level=st.integers(0, 35),
     ),
     r.ClientQuotaRecord: st.builds(
         r.ClientQuotaRecord,
@@ -364,6 +364,7 @@ by_type = {
         zk_migration_ready=st.booleans(),
         end_points=st.lists(controller_endpoints, max_size=2),
     ),
+    r.UnregisterControllerRecord: st.builds(r.UnregisterControllerRecord, controller_id=node_ids),
     r.ClearElrRecord: st.builds(r.ClearElrRecord, topic_name=st.just("") | few_names),
     r.BeginTransactionRecord: st.builds(r.BeginTransactionRecord),
     r.EndTransactionRecord: st.builds(r.EndTransactionRecord),

@@ -11,6 +11,8 @@ from quorate.formats.snapshot import Snapshot, read_snapshot
 from quorate.metadata.loader import LogBatch, Published, SnapshotBuilder, log_batch
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-4.3.1"
+OUTSIDE = DATA.parent / "outside"
+"""Two clusters with one id, and a log without meta.properties."""
 
 
 def snapshot_id(path: Path) -> OffsetAndEpoch:

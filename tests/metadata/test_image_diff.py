@@ -44,7 +44,7 @@ def assert_right(before, after):
 
 @calm
 @given(images(), images())
-def test_two_strangers(before, after):
+def test_two_unrelated_images(before, after):
     assert_right(before, after)
 
 

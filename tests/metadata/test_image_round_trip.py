@@ -14,7 +14,7 @@ from quorate.formats import records as r
 from quorate.formats.records import decode_record, encode_record
 from quorate.formats.versions import MetadataVersion
 from quorate.metadata import replay as rules
-from quorate.metadata.image import (
+from quorate.metadata.image import (  # type: ignore[attr-defined]
     ELR_FEATURE,
     Broker,
     Cluster,
@@ -30,7 +30,7 @@ from quorate.metadata.image import (
     Topics,
 )
 from quorate.metadata.loader import SnapshotBuilder
-from quorate.metadata.replay import UnwritableMetadata, records
+from quorate.metadata.replay import UnwritableMetadataError, records
 
 ID = Uuid(bytes(15) + b"\x07")
 DIRECTORY = Uuid(bytes(15) + b"\x09")
@@ -74,7 +74,7 @@ def test_every_writer_writes_the_same_order(image):
         of(r.DelegationTokenRecord, "token_id"),
     ]
     assert keys == [sorted(set(part)) for part in keys]
-    assert found[0].name == "metadata.version"
+    assert found[0].name == "metadata.version"  # type: ignore[attr-defined]
     indexes = {}
     for topic_id, index in of(r.PartitionRecord, "topic_id", "partition_id"):
         indexes.setdefault(topic_id, []).append(index)
@@ -138,7 +138,7 @@ def partition(**fields):
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_what_a_level_cannot_say_is_refused(image, level, loss):
-    with pytest.raises(UnwritableMetadata, match=loss):
+    with pytest.raises(UnwritableMetadataError, match=loss):
         list(records(image, metadata_version=MetadataVersion(level)))
     # One level up it can be said.
     list(records(image, metadata_version=MetadataVersion(level + 1)))
@@ -147,12 +147,12 @@ def test_what_a_level_cannot_say_is_refused(image, level, loss):
 def test_elr_sets_are_left_out_while_the_feature_is_off():
     image = Image(Features(MetadataVersion(30)), topics=partition(elr=(1,), last_known_elr=(2,)))
     record = next(record for record, _ in records(image) if hasattr(record, "isr"))
-    assert record.eligible_leader_replicas is None
-    assert record.last_known_elr is None
+    assert record.eligible_leader_replicas is None  # type: ignore[attr-defined]
+    assert record.last_known_elr is None  # type: ignore[attr-defined]
 
 
 def test_an_image_without_a_metadata_version_cannot_be_written():
-    with pytest.raises(UnwritableMetadata, match=r"has no metadata\.version yet"):
+    with pytest.raises(UnwritableMetadataError, match=r"has no metadata\.version yet"):
         list(records(Image()))
     assert Image().is_empty
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.base.errors import BrokenInvariant
+from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats import records as r
 from quorate.formats.batch import encode_batch, encode_control_batch, iter_batches
@@ -113,7 +113,7 @@ def test_a_batch_that_fails_changes_nothing(first, second, words):
 
 def test_batches_come_in_order():
     log = Log()(quota(1))
-    with pytest.raises(BrokenInvariant, match="batch after batch: 0, 1"):
+    with pytest.raises(InvariantError, match="batch after batch: 0, 1"):
         log.loader.feed(LogBatch(0, 0, 1, 0, [quota(2)]))
 
 

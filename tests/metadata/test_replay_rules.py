@@ -168,6 +168,19 @@ class TestBrokers:
         assert image_of(BROKER, gone) == Image()
 
 
+class TestControllers:
+    def test_unregistered_means_gone(self):
+        controller = r.RegisterControllerRecord(controller_id=2, incarnation_id=T1)
+        gone = r.UnregisterControllerRecord(controller_id=2)
+        assert list(image_of(controller).cluster.controllers) == [2]
+        assert image_of(controller, gone) == Image()
+
+    def test_an_image_without_the_controller_stays_as_it_is(self):
+        """`ClusterDelta` asks for no registration; `Head` does, where the record is written."""
+        image = image_of(r.RegisterControllerRecord(controller_id=2))
+        assert replay(image, r.UnregisterControllerRecord(controller_id=3)) is image
+
+
 class TestSettings:
     def test_a_feature_at_level_0_is_gone(self):
         level = functools.partial(r.FeatureLevelRecord, name="group.version")
@@ -252,8 +265,8 @@ REFUSED = [
     ),
     (
         [],
-        r.FeatureLevelRecord(name="metadata.version", feature_level=32),
-        "No MetadataVersion with feature level 32",
+        r.FeatureLevelRecord(name="metadata.version", feature_level=35),
+        "No MetadataVersion with feature level 35",
     ),
     (
         [r.ProducerIdsRecord(next_producer_id=1000)],

@@ -1,4 +1,4 @@
-"""The checks on histories and disks, each on what it must let pass and what it must catch."""
+"""The checks on histories and disks: each on sound data and on every violation."""
 
 import pytest
 
@@ -9,12 +9,12 @@ from quorate.formats.batch import encode_batch
 from quorate.formats.files import snapshot_name
 from quorate.formats.snapshot import encode_snapshot
 from quorate.nemesis.checks import linearizable, log_order, nothing_lost, same_prefix
-from quorate.nemesis.harvest import harvest
-from quorate.nemesis.history import History, longest_outage_us
-from quorate.nemesis.store import Store, Write, decode_write, marked
-from quorate.nemesis.stores import number_of, seen_in
+from quorate.nemesis.disk_contents import read_disk
+from quorate.nemesis.history import ClientHistory, longest_outage_us
+from quorate.nemesis.store import NemesisStore, StoreWrite, bits_set, decode_write
+from quorate.nemesis.store_workload import write_number, writes_in_snapshot
 from quorate.raft.values import ControlState
-from quorate.sim.observe import ClientOp
+from quorate.sim.world.client_op import ClientOp
 
 
 def put(number, invoked, answered, outcome="ok", key=0):
@@ -26,7 +26,7 @@ def get(result, invoked, answered, key=0):
 
 
 def record(number):
-    return ENTRY + Write(0, number).encode()
+    return ENTRY + StoreWrite(0, number).encode()
 
 
 def disk_with(directory, *numbers, epoch=1, start=0):
@@ -39,50 +39,57 @@ def disk_with(directory, *numbers, epoch=1, start=0):
 
 
 def log_of(directory, *numbers, **where):
-    return harvest(directory.name, disk_with(directory, *numbers, **where), number_of, seen_in)
+    return read_disk(
+        directory.name, disk_with(directory, *numbers, **where), write_number, writes_in_snapshot
+    )
 
 
-def promises(broken):
-    return {one.promise for one in broken}
+def invariants(violations):
+    return {one.invariant for one in violations}
 
 
 OPS = [put(1, 0, 10), put(2, 15, 20), put(3, 30, -1, "unknown"), put(4, 40, 50, "refused")]
 
 
 # -- the store ----------------------------------------------------------------------------------
-def test_a_write_is_what_it_was():
-    for write in (Write(3, 7), Write(3, 8, True, 7), Write(3, 9, True, None)):
+def test_a_write_survives_encoding():
+    for write in (StoreWrite(3, 7), StoreWrite(3, 8, True, 7), StoreWrite(3, 9, True, None)):
         assert decode_write(write.encode()) == write
 
 
-def test_a_store_restored_goes_on_as_the_one_it_came_from():
-    one, other = Store(), Store()
-    entries = [Write(0, 1), Write(0, 2, True, 1), Write(0, 3, True, 1), Write(1, 70)]
+def test_a_restored_store_equals_the_original():
+    one, other = NemesisStore(), NemesisStore()
+    entries = [
+        StoreWrite(0, 1),
+        StoreWrite(0, 2, True, 1),
+        StoreWrite(0, 3, True, 1),
+        StoreWrite(1, 70),
+    ]
     for offset, write in enumerate(entries):
         done = one.apply(offset, write.encode())
         assert done == (write.value != 3)
     other.restore(one.snapshot())
     for store in (one, other):
-        store.apply(9, Write(1, 71).encode())
+        store.apply(9, StoreWrite(1, 71).encode())
     assert other.values == one.values == {0: 2, 1: 71}
     assert other.digest == one.digest
-    assert marked(other.seen) == {1, 2, 3, 70, 71}
+    assert bits_set(other.applied) == {1, 2, 3, 70, 71}
 
 
 @pytest.mark.parametrize("chunks", [[], [b"{}"], [b"{}", b""], [b"no", b""]])
-def test_what_is_no_snapshot_is_refused(chunks):
+def test_an_invalid_snapshot_is_refused(chunks):
     with pytest.raises(QuorateError, match="no snapshot of the store"):
-        Store().restore(chunks)
+        NemesisStore().restore(chunks)
 
 
 # -- histories ----------------------------------------------------------------------------------
-def test_a_stale_read_is_caught():
+def test_a_stale_read_is_found():
     assert linearizable([*OPS, get(2, 25, 35)]) == []
-    assert promises(linearizable([*OPS, get(1, 25, 35)])) == {"linearizability"}
+    assert invariants(linearizable([*OPS, get(1, 25, 35)])) == {"linearizability"}
 
 
-def test_numbers_of_a_history_are_its_own():
-    history = History()
+def test_each_write_of_a_history_has_its_own_number():
+    history = ClientHistory()
     ops = [history.invoke(0, "put", 1), history.invoke(0, "get", 1), history.invoke(1, "cas", 1, 1)]
     assert [op.value for op in ops] == [1, None, 2]
     assert [op.sequence for op in ops] == [1, 2, 1]
@@ -96,52 +103,52 @@ def test_the_longest_time_without_a_write():
 
 
 # -- disks --------------------------------------------------------------------------------------
-def test_disks_that_keep_their_promises(tmp_path):
+def test_sound_disks_violate_nothing(tmp_path):
     logs = [log_of(tmp_path / "a", 1, 2, 3), log_of(tmp_path / "b", 1, 2, 3)]
     assert same_prefix(logs, 3) + nothing_lost(OPS, logs, 3) + log_order(OPS, logs[0], 3) == []
 
 
-def test_a_lost_write_is_caught(tmp_path):
+def test_a_lost_write_is_found(tmp_path):
     logs = [log_of(tmp_path / "a", 1, 2), log_of(tmp_path / "b", 1)]
-    assert promises(nothing_lost(OPS, logs, 2)) == {"no acknowledged write is lost"}
-    assert promises(nothing_lost(OPS, logs[:1], 1)) == {"no acknowledged write is lost"}
+    assert invariants(nothing_lost(OPS, logs, 2)) == {"no acknowledged write is lost"}
+    assert invariants(nothing_lost(OPS, logs[:1], 1)) == {"no acknowledged write is lost"}
 
 
-def test_a_refused_write_that_was_done_is_caught(tmp_path):
-    broken = nothing_lost(OPS, [log_of(tmp_path / "a", 1, 2, 4)], 3)
-    assert promises(broken) == {"what was refused is never done"}
+def test_a_refused_write_in_a_log_is_found(tmp_path):
+    violations = nothing_lost(OPS, [log_of(tmp_path / "a", 1, 2, 4)], 3)
+    assert invariants(violations) == {"no refused write is in a log"}
 
 
-def test_logs_that_differ_are_caught_below_what_is_committed(tmp_path):
+def test_different_logs_are_found_below_the_committed_offset(tmp_path):
     logs = [log_of(tmp_path / "a", 1, 2, 3), log_of(tmp_path / "b", 1, 2, epoch=2)]
-    assert promises(same_prefix(logs, 2)) == {"the committed log is the same everywhere"}
+    assert invariants(same_prefix(logs, 2)) == {"committed logs are equal"}
     logs = [log_of(tmp_path / "c", 1, 2), log_of(tmp_path / "d", 1, 3)]
-    assert promises(same_prefix(logs, 2)) == {"the committed log is the same everywhere"}
+    assert invariants(same_prefix(logs, 2)) == {"committed logs are equal"}
     assert same_prefix(logs, 1) == []
 
 
-def test_a_log_that_is_too_short_is_caught(tmp_path):
-    broken = same_prefix([log_of(tmp_path / "a", 1)], 2)
-    assert promises(broken) == {"what every voter acknowledged is durable"}
+def test_a_log_that_is_too_short_is_found(tmp_path):
+    violations = same_prefix([log_of(tmp_path / "a", 1)], 2)
+    assert invariants(violations) == {"acknowledged records are durable"}
 
 
 @pytest.mark.parametrize(
-    ("numbers", "promise"),
+    ("numbers", "invariant"),
     [
-        ((1, 1), "a write is done once"),
-        ((1, 9), "only what clients asked is done"),
-        ((3, 1), "the log keeps the order of what clients saw"),
+        ((1, 1), "a write is in the log once"),
+        ((1, 9), "a log has requested writes only"),
+        ((3, 1), "the log is in real-time order"),
     ],
 )
-def test_a_log_in_a_wrong_order_is_caught(tmp_path, numbers, promise):
-    assert promises(log_order(OPS, log_of(tmp_path / "a", *numbers), 2)) == {promise}
+def test_a_log_in_a_wrong_order_is_found(tmp_path, numbers, invariant):
+    assert invariants(log_order(OPS, log_of(tmp_path / "a", *numbers), 2)) == {invariant}
 
 
 def test_a_torn_tail_ends_the_log(tmp_path):
     directory = disk_with(tmp_path / "a", 1, 2, 3)
     path = directory / f"{0:020d}.log"
     path.write_bytes(path.read_bytes()[:-5])
-    log = harvest("a", directory, number_of, seen_in)
+    log = read_disk("a", directory, write_number, writes_in_snapshot)
     assert (log.end, log.numbers(9)) == (2, {1, 2})
     assert path.name in log.torn
 
@@ -150,13 +157,13 @@ def test_a_gap_between_segments_is_an_error(tmp_path):
     disk_with(tmp_path / "a", 1, 2)
     disk_with(tmp_path / "a", 3, start=5)
     with pytest.raises(QuorateError, match=r"00005\.log: a gap before it: .* ends at 2"):
-        harvest("a", tmp_path / "a", number_of, seen_in)
+        read_disk("a", tmp_path / "a", write_number, writes_in_snapshot)
 
 
 def snapshot_of(directory, offset, *numbers):
-    store = Store()
+    store = NemesisStore()
     for at, number in enumerate(numbers):
-        store.apply(at, Write(0, number).encode())
+        store.apply(at, StoreWrite(0, number).encode())
     values = [ENTRY + chunk for chunk in store.snapshot()]
     snapshot_id = OffsetAndEpoch(offset, 1)
     path = directory / snapshot_name(snapshot_id)
@@ -164,25 +171,27 @@ def snapshot_of(directory, offset, *numbers):
     return path
 
 
-def test_a_snapshot_tells_of_what_the_log_lacks(tmp_path):
+def test_a_snapshot_covers_what_the_log_lacks(tmp_path):
     directory = disk_with(tmp_path / "a", 2, start=1)
-    assert not harvest("a", directory, number_of, seen_in).is_complete
+    assert not read_disk("a", directory, write_number, writes_in_snapshot).is_complete
     snapshot_of(directory, 1, 1)
-    log = harvest("a", directory, number_of, seen_in)
+    log = read_disk("a", directory, write_number, writes_in_snapshot)
     assert log.is_complete
     assert nothing_lost(OPS[:2], [log], 2) == []
     snapshot_of(directory, 2, 2)
-    broken = nothing_lost(OPS[:2], [harvest("a", directory, number_of, seen_in)], 2)
-    assert promises(broken) == {"no acknowledged write is lost"}
+    violations = nothing_lost(
+        OPS[:2], [read_disk("a", directory, write_number, writes_in_snapshot)], 2
+    )
+    assert invariants(violations) == {"no acknowledged write is lost"}
 
 
-def test_a_damaged_snapshot_is_an_error_that_names_it(tmp_path):
+def test_a_damaged_snapshot_is_an_error_that_names_the_file(tmp_path):
     path = snapshot_of(disk_with(tmp_path / "a", 1), 1, 1)
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(QuorateError, match=path.name):
-        harvest("a", tmp_path / "a", number_of, seen_in)
+        read_disk("a", tmp_path / "a", write_number, writes_in_snapshot)
 
 
-def test_without_one_whole_history_nothing_can_be_said(tmp_path):
-    broken = nothing_lost([], [log_of(tmp_path / "a", 2, start=1)], 2)
-    assert promises(broken) == {"no acknowledged write is lost"}
+def test_at_least_one_disk_must_have_the_whole_history(tmp_path):
+    violations = nothing_lost([], [log_of(tmp_path / "a", 2, start=1)], 2)
+    assert invariants(violations) == {"no acknowledged write is lost"}

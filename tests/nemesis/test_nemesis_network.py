@@ -1,4 +1,4 @@
-"""The proxy between nodes: it knows who calls, holds one direction, cuts, and lets strangers be."""
+"""The proxy between nodes: it knows who opened a connection, holds one direction, and resets."""
 
 import asyncio
 import subprocess
@@ -7,19 +7,19 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from quorate.nemesis.proxy import Network, Rule
+from quorate.nemesis.proxy import LinkRule, ProxyNetwork
 from quorate.nemesis.watchdog import Watchdog
 from quorate.server.ports import LOOPBACK as HOST
 from quorate.server.ports import free_ports
 from quorate.wire.header import encode_request
 from quorate.wire.messages.cluster import ApiVersionsRequest
 
-THERE = frozenset({(2, 1)})
-BACK = frozenset({(1, 2)})
+REQUESTS = frozenset({(2, 1)})
+RESPONSES = frozenset({(1, 2)})
 
 
-class Link:
-    """A connection of node 2, or of a stranger, to an echo behind the proxy of node 1."""
+class EchoConnection:
+    """A connection of node 2, or of another client, to an echo behind the proxy of node 1."""
 
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
@@ -38,7 +38,7 @@ async def proxied():
             arrived.put_nowait(data)
             writer.write(data)
 
-    network, (behind, before) = Network(), free_ports(2)
+    network, (behind, before) = ProxyNetwork(), free_ports(2)
     server = await asyncio.start_server(answer, HOST, behind)
     await network.serve(1, HOST, before, behind)
     writers = []
@@ -46,7 +46,7 @@ async def proxied():
     async def connect(client_id="raft-client-2"):
         reader, writer = await asyncio.open_connection(HOST, before)
         writers.append(writer)
-        link = Link(reader, writer)
+        link = EchoConnection(reader, writer)
         await link.echo(encode_request(ApiVersionsRequest(), 3, 0, client_id))
         while not arrived.empty():
             arrived.get_nowait()
@@ -78,63 +78,63 @@ async def test_bytes_pass():
 
 
 @runs
-async def test_held_requests_arrive_when_the_rule_is_lifted():
+async def test_held_requests_arrive_when_the_rule_is_removed():
     async with proxied() as (network, connect, arrived):
         link = await connect()
-        rule = network.impose(Rule(THERE, held=True))
+        rule = network.add_rule(LinkRule(REQUESTS, held=True))
         echo = asyncio.create_task(link.echo())
-        assert await (await connect("a stranger")).echo(b"other") == b"other"
+        assert await (await connect("another client")).echo(b"other") == b"other"
         assert arrived.get_nowait() == b"other" and arrived.empty()
-        network.lift(rule)
+        network.remove_rule(rule)
         assert await echo == b"hello"
 
 
 @runs
-async def test_held_answers_were_asked_for():
+async def test_held_responses_arrive_when_the_rule_is_removed():
     async with proxied() as (network, connect, arrived):
         link = await connect()
-        rule = network.impose(Rule(BACK, held=True))
+        rule = network.add_rule(LinkRule(RESPONSES, held=True))
         echo = asyncio.create_task(link.echo())
         assert await arrived.get() == b"hello"
         assert not echo.done()
-        network.lift(rule)
+        network.remove_rule(rule)
         assert await echo == b"hello"
 
 
 @runs
-async def test_a_cut_resets_what_is_open_and_closes_what_is_new():
+async def test_a_cut_resets_open_connections_and_closes_new_ones():
     async with proxied() as (network, connect, _):
         link = await connect()
-        rule = network.impose(Rule(THERE | BACK, cut=True))
+        rule = network.add_rule(LinkRule(REQUESTS | RESPONSES, cut=True))
         with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
             await link.echo()
         with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
             await connect()
         assert await (await connect("raft-client-3")).echo() == b"hello"
-        network.lift(rule)
+        network.remove_rule(rule)
         assert await (await connect()).echo() == b"hello"
 
 
 @runs
-async def test_a_reset_is_seen_as_one():
+async def test_a_reset_connection_ends_with_an_error():
     async with proxied() as (network, connect, _):
         link = await connect()
-        assert network.reset(BACK) == 1
+        assert network.reset(RESPONSES) == 1
         with pytest.raises(ConnectionResetError):
             await link.reader.read()
 
 
 @runs
-async def test_a_delay_is_for_each_way():
+async def test_a_delay_applies_to_each_direction():
     async with proxied() as (network, connect, _):
         link = await connect()
-        network.impose(Rule(THERE | BACK, delay_s=0.05))
+        network.add_rule(LinkRule(REQUESTS | RESPONSES, delay_s=0.05))
         start = asyncio.get_running_loop().time()
         await link.echo()
         assert asyncio.get_running_loop().time() - start >= 0.1
 
 
-def test_the_watchdog_kills_what_it_was_told_of_and_not_what_has_gone():
+def test_the_watchdog_kills_the_processes_that_are_still_listed():
     sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
     watched, forgotten = subprocess.Popen(sleep), subprocess.Popen(sleep)
     dog = Watchdog()

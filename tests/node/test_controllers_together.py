@@ -4,15 +4,16 @@ import gc
 
 import pytest
 
+from conformance.marker import kafka_guarantee, kafka_scenario
 from node.world import World, snapshots_of
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID
+from quorate.controller.activation import Bootstrap
 from quorate.formats.batch import iter_batches, values
 from quorate.formats.records import FeatureLevelRecord, NoOpRecord, decode_record, encode_record
 from quorate.formats.snapshot import read_snapshot
-from quorate.node.metadata_machine import Bootstrap
-from quorate.node.snapshots import SnapshotPolicy
 from quorate.raft import inputs
+from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.wire.messages import (
     AlterClientQuotasRequest,
     DescribeClusterRequest,
@@ -64,7 +65,7 @@ def test_one_of_three_becomes_active_and_writes_the_bootstrap_records(world):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_controller_is_asked_for_nothing_before_it_is_in_office(seed):
+def test_a_new_leader_is_sent_no_registration_before_it_is_active(seed):
     world = World(seed=seed)
     first = world.run_until(lambda: world.active)
     world.crash(first.node_id)
@@ -79,13 +80,13 @@ def test_a_controller_is_asked_for_nothing_before_it_is_in_office(seed):
                 seen.add(there.node_id)
 
 
-def test_the_bootstrap_records_stand_in_one_transaction(world):
+def test_the_bootstrap_records_are_one_transaction(world):
     written = [decode_record(v)[0] for v in values_of(world.active)]
     names = [type(record).__name__ for record in written[:3]]
     assert names == ["BeginTransactionRecord", "FeatureLevelRecord", "EndTransactionRecord"]
 
 
-def test_before_transactions_the_bootstrap_records_stand_alone():
+def test_without_transactions_the_bootstrap_records_have_no_markers():
     old = FeatureLevelRecord(name="metadata.version", feature_level=12)
     world = World(bootstrap=Bootstrap((encode_record(old, 0),)))
     world.run_until(lambda: world.active and world.active.image.features.metadata_version == 12)
@@ -122,7 +123,7 @@ def test_an_idle_leader_writes_a_no_op_every_half_second(world):
     assert 9 <= len(no_ops) <= 10
 
 
-def test_a_confirmed_write_survives_the_leader(world):
+def test_an_acknowledged_write_survives_the_leader(world):
     answer = world.ask(world.active.node_id, quota("ann", 5.0))
     assert [entry.error_code for entry in answer.entries] == [ErrorCode.NONE]
     leader = world.active
@@ -139,7 +140,7 @@ def test_a_dead_leader_is_replaced_at_once_not_after_the_fetch_timeout(world):
     assert world.now_ms - died_at < 100
 
 
-def test_all_disks_lose_power_and_nothing_confirmed_is_lost(world):
+def test_a_crash_of_all_nodes_loses_no_acknowledged_write(world):
     for i in range(5):
         world.ask(world.active.node_id, quota(f"user-{i}", float(i + 1)))
     for node_id in world.nodes:
@@ -150,7 +151,7 @@ def test_all_disks_lose_power_and_nothing_confirmed_is_lost(world):
     assert len(quotas_of(world.active)) == 5
 
 
-def test_a_write_in_doubt_is_answered_when_the_leader_loses_its_office(world):
+def test_a_write_in_doubt_is_answered_when_leadership_is_lost(world):
     leader = world.active
     world.cut.add(leader.node_id)
     got = world.call(leader.node_id, quota("ann", 5.0))
@@ -161,7 +162,7 @@ def test_a_write_in_doubt_is_answered_when_the_leader_loses_its_office(world):
     world.run_until(lambda: in_step(world) and world.active)
 
 
-def test_a_follower_sends_writers_away(world):
+def test_a_standby_refuses_writes(world):
     follower = next(n for n in world.alive if n is not world.active)
     answer = world.ask(follower.node_id, quota("ann", 5.0))
     assert answer.entries[0].error_code == ErrorCode.NOT_CONTROLLER
@@ -175,7 +176,7 @@ def test_a_change_is_decided_on_the_changes_before_it(world):
     assert quotas_of(world.active) == {}
 
 
-def test_a_change_that_changes_nothing_waits_for_the_one_it_rests_on(world):
+def test_a_change_without_records_waits_for_the_one_it_was_decided_on(world):
     leader = world.active
     world.cut.add(leader.node_id)
     first = world.call(leader.node_id, quota("ann", 5.0))
@@ -193,7 +194,8 @@ def test_validate_only_writes_nothing(world):
     assert quotas_of(world.active) == {} and world.active.core.log_end.offset - end.offset <= 1
 
 
-def test_a_graceful_stop_hands_over_and_ends(world):
+@kafka_scenario("KafkaRaftClientDriverTest", "shutdown")
+def test_a_shutdown_hands_leadership_over(world):
     world.run(1000)
     leader = world.active
     world.give(leader.node_id, inputs.Shutdown())
@@ -217,6 +219,7 @@ def test_snapshots_by_size_and_old_ones_dropped():
     assert sum(b"user-" in value for value in read_snapshot(data, newest.id).values) == 40
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "followerListenerNotified", "listenerRenotified")
 def test_an_empty_node_starts_from_the_leaders_snapshot():
     world = World(policy=SnapshotPolicy(max_bytes=2000))
     world.run_until(lambda: world.active)
@@ -231,6 +234,11 @@ def test_an_empty_node_starts_from_the_leaders_snapshot():
     assert snapshots_of(late) and late.storage.start_offset > 0
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "leaderListenerNotified")
+@kafka_guarantee(
+    "KafkaRaftClientTest", "lateRegisteredListenerCatchesUp", "reregistrationChangesListenerContext"
+)
+@kafka_guarantee("KafkaRaftClientSnapshotTest", "secondListenerNotified")
 def test_a_node_restarts_from_its_own_snapshot():
     world = World(policy=SnapshotPolicy(max_bytes=2000))
     world.run_until(lambda: world.active)
@@ -284,13 +292,13 @@ def describe():
     return DescribeQuorumRequest(topics=[topic(topic_name="__cluster_metadata", partitions=[part])])
 
 
-def test_describe_quorum_tells_wall_clock_times(world):
+def test_describe_quorum_has_wall_clock_times(world):
     world.run(3000)
     answer = world.ask(world.active.node_id, describe())
-    told = answer.topics[0].partitions[0]
-    assert told.leader_id == world.active.node_id and told.high_watermark > 0
-    assert sorted(row.replica_id for row in told.current_voters) == [1, 2, 3]
-    for row in told.current_voters:
+    described = answer.topics[0].partitions[0]
+    assert described.leader_id == world.active.node_id and described.high_watermark > 0
+    assert sorted(row.replica_id for row in described.current_voters) == [1, 2, 3]
+    for row in described.current_voters:
         assert abs(row.last_fetch_timestamp - world.now.wall_ms) < 1500
     assert {node.node_id: node.listeners[0].port for node in answer.nodes} == {
         1: 9001,
@@ -300,21 +308,21 @@ def test_describe_quorum_tells_wall_clock_times(world):
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_before_version_2_describe_quorum_tells_no_directories_and_no_nodes(world, version):
-    """So that the tools of Kafka 3.8 and before can ask."""
+def test_before_version_2_describe_quorum_has_no_directories_and_no_nodes(world, version):
+    """For the tools of Kafka 3.8 and before."""
     world.run(3000)
     answer = world.ask(world.active.node_id, describe(), version)
-    told = answer.topics[0].partitions[0]
-    assert [row.replica_id for row in told.current_voters] == [1, 2, 3]
-    assert {row.replica_directory_id for row in told.current_voters} == {ZERO_UUID}
+    described = answer.topics[0].partitions[0]
+    assert [row.replica_id for row in described.current_voters] == [1, 2, 3]
+    assert {row.replica_directory_id for row in described.current_voters} == {ZERO_UUID}
     assert answer.nodes == []
 
 
 def test_describe_quorum_away_from_the_leader(world):
     follower = next(n for n in world.alive if n is not world.active)
-    told = world.ask(follower.node_id, describe()).topics[0].partitions[0]
-    assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert told.error_message == ErrorCode.NOT_LEADER_OR_FOLLOWER.message
+    described = world.ask(follower.node_id, describe()).topics[0].partitions[0]
+    assert described.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert described.error_message == ErrorCode.NOT_LEADER_OR_FOLLOWER.message
 
 
 def test_describe_cluster_lists_the_registered_controllers(world):

@@ -1,14 +1,14 @@
-"""What was read for the state machine before a snapshot took the place of all that it read."""
+"""Results of reads that were begun before a snapshot replaced the log."""
 
 from __future__ import annotations
 
 from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.formats.batch import encode_batch
 from quorate.formats.snapshot import encode_snapshot
-from quorate.node.jobs import Installed, LogRead, ReadSnapshot, SnapshotRead
-from quorate.node.replica import Effects, Replica
 from quorate.raft.values import ControlState, ElectionState, RaftConfig, RecoveredLog
-from quorate.sim.machine import KeyValueMachine
+from quorate.replica.disk_jobs import Installed, LogRead, ReadSnapshot, SnapshotRead
+from quorate.replica.replica import Effects, Replica
+from quorate.sim.world.state_machine import KeyValueMachine
 from quorate.storage.api import Recovered
 
 OLD, NEW = OffsetAndEpoch(5, 1), OffsetAndEpoch(9, 1)
@@ -51,4 +51,4 @@ def test_of_the_log() -> None:
     replica._take_snapshot(Installed(1, NEW, CONTROL), Effects(), [])
     replica._take_read(LogRead(asked.token, encode_batch(5, 1, 0, [b"value"])), Effects(), [])
     assert read_job(replica).snapshot_id == NEW
-    assert not replica._applier._data
+    assert not replica.applier.has_unapplied_data

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import (
+    METADATA_TOPIC,
     METADATA_TOPIC_ID,
     LeaderAndEpoch,
     Listener,
@@ -14,8 +16,8 @@ from quorate.base.ids import (
     Uuid,
 )
 from quorate.formats.batch import encode_batch, iter_batches, to_raft_batch
-from quorate.node.translate import Asked, request_from_wire, response_to_wire
-from quorate.node.translate_peer import api_key_of, request_to_wire, response_from_wire
+from quorate.node.raft_rpc_inbound import Asked, request_from_wire, response_to_wire
+from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.raft import messages as core
 from quorate.wire import messages as wire
 from quorate.wire.codec import decode, encode
@@ -158,12 +160,16 @@ def test_what_a_version_must_not_drop_is_refused(request_, version):
 def test_a_fetch_is_filled_as_kafka_fills_it():
     request = core.FetchRequest("c", ReplicaKey(2, DIRECTORY), 5, 9, 4, 500, 1000, 8)
     message = request_to_wire(request, 18)
-    partition = message.topics[0].partitions[0]
-    assert message.topics[0].topic_id == METADATA_TOPIC_ID
-    assert (message.min_bytes, message.session_id, message.session_epoch) == (0, 0, -1)
+    partition = message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert message.topics[0].topic_id == METADATA_TOPIC_ID  # type: ignore[attr-defined]
+    assert (message.min_bytes, message.session_id, message.session_epoch) == (0, 0, -1)  # type: ignore[attr-defined]
     assert (partition.partition_max_bytes, partition.log_start_offset) == (0, -1)
-    assert message.replica_state.replica_epoch == -1
+    assert message.replica_state.replica_epoch == -1  # type: ignore[attr-defined]
 
+
+METADATA_SNAPSHOT = wire.FetchSnapshotRequest.TopicSnapshot(
+    name=METADATA_TOPIC, partitions=[wire.FetchSnapshotRequest.TopicSnapshot.PartitionSnapshot()]
+)
 
 WRONG = {
     "vote": (
@@ -198,6 +204,22 @@ WRONG = {
         1,
         wire.FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST),
     ),
+    **{
+        f"snapshot of {case}": (
+            wire.FetchSnapshotRequest(topics=topics),
+            1,
+            wire.FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST),
+        )
+        for case, topics in {
+            "two topics": [METADATA_SNAPSHOT, METADATA_SNAPSHOT],
+            "no partition": [wire.FetchSnapshotRequest.TopicSnapshot(name=METADATA_TOPIC)],
+            "two partitions": [
+                wire.FetchSnapshotRequest.TopicSnapshot(
+                    name=METADATA_TOPIC, partitions=METADATA_SNAPSHOT.partitions * 2
+                )
+            ],
+        }.items()
+    },
 }
 
 
@@ -207,14 +229,15 @@ def test_a_request_about_another_partition_is_answered_at_once(case):
     assert request_from_wire(message, version) == answer
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchSnapshotRequestUnknownPartition")
 def test_a_snapshot_of_another_partition_is_unknown():
     topic = wire.FetchSnapshotRequest.TopicSnapshot
     message = wire.FetchSnapshotRequest(
         topics=[topic(name="other", partitions=[topic.PartitionSnapshot(partition=4)])]
     )
-    told = request_from_wire(message, 1).topics[0]
-    assert (told.name, told.partitions[0].index) == ("other", 4)
-    assert told.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topic = request_from_wire(message, 1).topics[0]
+    assert (topic.name, topic.partitions[0].index) == ("other", 4)
+    assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 # -- answers ----------------------------------------------------------------------------------
@@ -254,7 +277,7 @@ DATA = {"fetch": BATCH, "snapshot": b"bytes of it"}
 @pytest.mark.parametrize("said", [None, "no voter"])
 def test_a_refused_change_says_what_the_core_says(kind, said):
     message = response_to_wire(kind(ErrorCode.INVALID_REQUEST, said), b"", Asked(1, NAME))
-    assert (message.error_code, message.error_message) == (ErrorCode.INVALID_REQUEST, said)
+    assert (message.error_code, message.error_message) == (ErrorCode.INVALID_REQUEST, said)  # type: ignore[attr-defined]
 
 
 def answer_over_the_wire(response, data, version=None):
@@ -268,7 +291,7 @@ def answer_over_the_wire(response, data, version=None):
 def test_an_answer_arrives_with_the_endpoint_of_the_listener_that_was_asked(case):
     sent, data = ANSWERS[case], DATA.get(case, b"")
     got = answer_over_the_wire(sent, data)
-    assert got.error == sent.error
+    assert got.error == sent.error  # type: ignore[attr-defined]
     if hasattr(sent, "leader"):
         assert got.leader == sent.leader and got.leader_endpoints == (HERE,)
     for name in ("granted", "diverging", "snapshot_id", "high_watermark", "log_start_offset"):
@@ -290,7 +313,7 @@ def test_older_versions_carry_no_endpoints(case, version):
 
 def test_no_endpoint_where_the_leader_does_not_listen_under_that_name():
     asked = Asked(2, "UNHEARD")
-    assert response_to_wire(ANSWERS["vote"], b"", asked).node_endpoints == []
+    assert response_to_wire(ANSWERS["vote"], b"", asked).node_endpoints == []  # type: ignore[attr-defined]
 
 
 def test_no_endpoint_without_a_leader():
@@ -310,7 +333,7 @@ def test_no_endpoint_without_a_leader():
 )
 def test_a_wrong_cluster_is_said_of_the_whole_request(cls):
     message = response_to_wire(cls(ErrorCode.INCONSISTENT_CLUSTER_ID), b"", Asked(0, NAME))
-    assert message.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+    assert message.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID  # type: ignore[attr-defined]
     assert response_from_wire(message, NAME).error == ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
@@ -329,6 +352,8 @@ def test_sound_batches_before_a_damaged_one_are_taken():
     assert len(fetched(BATCH + bytes(damaged)).batches) == 1
 
 
+@kafka_scenario("KafkaRaftClientFetchTest", "invalidMemoryRecords")
+@kafka_scenario("KafkaRaftLogTest", "invalidMemoryRecords")
 def test_damaged_records_are_the_peers_fault():
     damaged = bytearray(BATCH)
     damaged[-2] ^= 1

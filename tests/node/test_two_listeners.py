@@ -1,4 +1,4 @@
-"""Controllers with two listeners: what is asked under one must not unmake what is known of both."""
+"""Controllers with two listeners: a request on one must not replace the endpoints of both."""
 
 from dataclasses import replace
 
@@ -7,10 +7,10 @@ import pytest
 from node.test_controllers_together import quota, quotas_of
 from node.world import CLUSTER, World, listener, snapshots_of
 from quorate.base.ids import Listener, ReplicaKey
-from quorate.node.calls import Call
-from quorate.node.snapshots import SnapshotPolicy
-from quorate.node.translate_peer import request_to_wire
+from quorate.node.raft_rpc_outbound import request_to_wire
+from quorate.node.requests import Call
 from quorate.raft.messages import FetchRequest
+from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.wire.header import decode_request, decode_response, encode_request
 
 SMALL = 400
@@ -48,7 +48,7 @@ def test_a_snapshot_that_takes_seconds_is_fetched_once(world):
     assert sum("fetches snapshot" in note for note in late.notes) == 1
 
 
-def test_who_asks_a_follower_hears_of_the_leader_under_the_listener_asked(world):
+def test_a_follower_names_the_leaders_endpoint_of_the_listener_that_was_asked(world):
     world.run(5_000)
     follower = next(node for node in world.alive if node is not world.active)
     fetch = FetchRequest(CLUSTER, ReplicaKey(9), follower.core.epoch, 0, 0, 0, 1000, -1)
@@ -58,6 +58,6 @@ def test_who_asks_a_follower_hears_of_the_leader_under_the_listener_asked(world)
         token = world._answer_to(answers.append)
         world.give(follower.node_id, Call(token, decode_request(frame), name))
         world.run_until(lambda: answers)  # noqa: B023
-        [endpoint] = decode_response(answers[0], 1, 17)[1].node_endpoints
+        [endpoint] = decode_response(answers[0], 1, 17)[1].node_endpoints  # type: ignore[attr-defined]
         leader_id = world.active.node_id
         assert (endpoint.node_id, endpoint.port) == (leader_id, port + leader_id)

@@ -1,7 +1,7 @@
-"""A few whole controllers, their disks and their network in memory, on a clock that tests move.
+"""Controllers with their disks and network in memory, on a clock that tests advance.
 
-Requests and answers travel as Kafka's bytes, a millisecond each way; disks forget what was not
-synced when a node is crashed. Nothing happens by itself: `run` moves the clock.
+Requests and responses are encoded, and take a millisecond each way. A crash drops what a disk has
+not synced. Nothing happens unless `run` advances the clock.
 """
 
 from __future__ import annotations
@@ -9,20 +9,24 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
-from quorate.node.calls import Call
-from quorate.node.controller import Controller, NodeEffects, NodeInput, Registered
-from quorate.node.disk import Disk, write_snapshot
-from quorate.node.jobs import WriteSnapshot
-from quorate.node.machine import Now
-from quorate.node.metadata_machine import Bootstrap, MetadataMachine, Registrant
-from quorate.node.replica import Replica
-from quorate.node.snapshots import SnapshotPolicy
-from quorate.node.translate_peer import api_key_of, request_to_wire, response_from_wire
+from quorate.controller.activation import Bootstrap
+from quorate.controller.context import ControllerConfig
+from quorate.node.controller_node import ControllerNode, NodeEffects, NodeInput, Registered
+from quorate.node.metadata_machine import MetadataMachine
+from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
+from quorate.node.registration import Registrant
+from quorate.node.requests import ANONYMOUS, Call
 from quorate.raft import inputs
 from quorate.raft.ready import Send
 from quorate.raft.values import RaftConfig, Voter
+from quorate.replica.disk_jobs import WriteSnapshot
+from quorate.replica.disk_worker import DiskWriter, write_snapshot
+from quorate.replica.replica import Replica
+from quorate.replica.snapshot_policy import SnapshotPolicy
+from quorate.replica.state_machine import Now
 from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.header import WireRequest, decode_request, decode_response, encode_request
@@ -50,8 +54,8 @@ class Node:
     storage: MemoryStorage
     config: RaftConfig
     policy: SnapshotPolicy
-    controller: Controller | None = None
-    disk: Disk | None = None
+    controller: ControllerNode | None = None
+    disk: DiskWriter | None = None
     wake_at_ms: int | None = 0
     notes: list[str] = field(default_factory=list)
     faulted: str | None = None
@@ -80,7 +84,10 @@ class World:
         bootstrap=None,
         versions=None,
         segment_bytes=1 << 30,
+        **config,
     ) -> None:
+        """config: fields of every node's ControllerConfig."""
+        self.config = config
         self.now_ms = 0
         self.random = random.Random(seed)
         self.bootstrap = bootstrap or Bootstrap()
@@ -117,10 +124,17 @@ class World:
         recovered = node.storage.open()
         incarnation = Uuid(self.random.randbytes(16))
         registrant = Registrant(node_id, incarnation, (listener(node_id),))
-        machine = MetadataMachine(registrant, self.bootstrap)
+        machine = MetadataMachine()
         replica = Replica(node.config, recovered, machine, self.random.random, node.policy)
-        node.controller = Controller(replica, machine, registrant)
-        node.disk = Disk(node.storage)
+        node.controller = ControllerNode(
+            replica,
+            machine,
+            registrant,
+            self.random,
+            self.bootstrap,
+            ControllerConfig(node_id, CLUSTER, **self.config),
+        )
+        node.disk = DiskWriter(node.storage)
         node.wake_at_ms, node.faulted, node.stopped, node.inbox = self.now_ms, None, False, []
         return node
 
@@ -205,7 +219,7 @@ class World:
             self.give(node.node_id, inputs.Answered(send.correlation, response))
 
         def failed() -> None:
-            failure = inputs.Failure.DISCONNECTED
+            failure = inputs.SendFailure.DISCONNECTED
             self.give(node.node_id, inputs.SendFailed(send.correlation, failure))
 
         version = self._version(api_key_of(send.request))
@@ -232,19 +246,23 @@ class World:
         return min(APIS[key].max_version, self.versions.get(key, 999))
 
     # -- tools --------------------------------------------------------------------------------
-    def call(self, node_id: int, message: Message, version: int | None = None) -> list[Message]:
+    def call(
+        self, node_id: int, message: Message, version: int | None = None, principal=ANONYMOUS
+    ) -> list[Any]:
         """Ask a node as a tool would; the list gets the answer when it comes."""
         key = type(message).schema.key
         version = APIS[key].max_version if version is None else version
-        got: list[Message] = []
+        got: list[Any] = []
         token = self._answer_to(lambda frame: got.append(decode_response(frame, key, version)[1]))
         request = WireRequest(key, version, 5, "tool", message)
-        self.give(node_id, Call(token, request, LISTENER))
+        self.give(node_id, Call(token, request, LISTENER, None, principal, "10.0.0.7"))
         return got
 
-    def ask(self, node_id: int, message: Message, version: int | None = None) -> Message:
+    def ask(
+        self, node_id: int, message: Message, version: int | None = None, principal=ANONYMOUS
+    ) -> Any:
         """The answer, however long it takes."""
-        got = self.call(node_id, message, version)
+        got = self.call(node_id, message, version, principal)
         self.run_until(lambda: got)
         return got[0]
 

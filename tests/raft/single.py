@@ -19,7 +19,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Ready, SaveElection, Send
 from quorate.raft.values import ControlState, ElectionState, RaftConfig, RecoveredLog
-from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
+from quorate.sim.scenario.names import CLUSTER_ID, directory, key, listeners, voter
 
 BOOTSTRAP = OffsetAndEpoch(0, 0)
 END, LAST_EPOCH, EPOCH = 5, 3, 4

@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from quorate.base.ids import ReplicaKey
-from quorate.raft.alter import AddStep, CannotAlter, RemoveStep, plan
-from quorate.sim.story.names import key
+from quorate.raft.alter import AddStep, AlterVotersError, RemoveStep, plan
+from quorate.sim.scenario.names import key
 
 KEYS = st.frozensets(
     st.builds(key, st.integers(1, 6), st.integers(0, 1)), min_size=1, max_size=6
@@ -27,7 +27,7 @@ def apply(voters: frozenset[ReplicaKey], step: AddStep | RemoveStep) -> frozense
 def test_reaches_the_target_in_the_fewest_steps(current, target):
     try:
         steps = plan(current, target)
-    except CannotAlter:
+    except AlterVotersError:
         assert len(current) == 1 and {k.id for k in current} == {k.id for k in target}
         return
     replaced = {k.id for k in target - current} & {k.id for k in current}
@@ -46,7 +46,7 @@ def test_can_be_resumed_from_every_point(current, target, data):
     leader = data.draw(st.sampled_from(sorted(current))).id
     try:
         steps = plan(current, target, leader)
-    except CannotAlter:
+    except AlterVotersError:
         assume(False)
     voters = current
     for i, step in enumerate(steps):
@@ -60,7 +60,7 @@ def test_the_leader_goes_last(current, target, data):
     leader = data.draw(st.sampled_from(sorted(current)))
     try:
         steps = plan(current, target, leader.id)
-    except CannotAlter:
+    except AlterVotersError:
         assume(False)
     removals = [step.voter for step in steps if isinstance(step, RemoveStep)]
     assert leader not in removals[:-1]
@@ -100,5 +100,5 @@ def test_dead_voters_leave_first():
     ],
 )
 def test_refuses_with_the_reason(current, target, live, text):
-    with pytest.raises(CannotAlter, match=text):
+    with pytest.raises(AlterVotersError, match=text):
         plan(current, target, leader_id=1, live=live)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey
 from quorate.raft.core import RaftCore
 from quorate.raft.epochs import election_backoff
 from quorate.raft.inputs import (
     ConnectionLost,
-    Failure,
     Propose,
     SendFailed,
+    SendFailure,
     Shutdown,
     StorageFailed,
 )
@@ -26,8 +27,8 @@ from quorate.raft.messages import (
     VoteRequest,
 )
 from quorate.raft.values import ElectionState, Voters
-from quorate.sim.story.cluster import Cluster
-from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
+from quorate.sim.scenario.cluster import CoreCluster
+from quorate.sim.scenario.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,
@@ -55,6 +56,7 @@ def end(
 
 
 # -- BeginQuorumEpoch ----------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "invalidVoterReplicaBeginQuorumEpochRequest")
 @pytest.mark.parametrize(
     ("request_", "error"),
     [
@@ -84,6 +86,7 @@ def test_the_role_is_taken_before_the_receiver_is_checked() -> None:
     assert single.core.role == "follower"
 
 
+@kafka_scenario("KafkaRaftClientTest", "handleBeginQuorumRequest")
 @pytest.mark.parametrize("role", ["unattached", "voted", "prospective", "follower", "fetched"])
 def test_begin_makes_a_follower(role: str) -> None:
     single = ROLES[role]()
@@ -94,6 +97,7 @@ def test_begin_makes_a_follower(role: str) -> None:
     assert single.core.leader_endpoints == listeners(2)
 
 
+@kafka_scenario("KafkaRaftClientTest", "handleBeginQuorumResponse")
 @pytest.mark.parametrize("role", list(ROLES))
 def test_a_leader_of_a_higher_epoch_is_followed_by_all(role: str) -> None:
     single = ROLES[role]()
@@ -118,6 +122,8 @@ def test_a_leader_without_an_address_is_not_followed() -> None:
     assert (single.core.role, single.core.leader.leader_id) == ("follower", 9)
 
 
+@kafka_scenario("KafkaRaftClientTest", "handleBeginQuorumRequestMoreEndpoints")
+@kafka_scenario("KafkaRaftClientReconfigTest", "handleBeginQuorumRequestMoreEndpoints")
 def test_more_endpoints_replace_fewer_do_not() -> None:
     single = follower()
     more = (*listeners(2), Listener("OTHER", "h", 1))
@@ -174,6 +180,11 @@ def test_end_is_checked(request_: EndQuorumEpochRequest, error: ErrorCode) -> No
     assert isinstance(answer, EndQuorumEpochResponse) and answer.error == error
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "handleEndQuorumRequest",
+    "handleEndQuorumRequestWithLowerPriorityToBecomeLeader",
+)
 @pytest.mark.parametrize(
     ("preferred", "wait_ms"),
     [
@@ -215,7 +226,7 @@ def test_a_follower_vouches_no_more_for_a_leader_that_ended() -> None:
 
 def test_whose_turn_is_late_waits_no_longer_than_for_a_silent_leader() -> None:
     """Seed 23011937: the last of nine waited 240 ms, and its fetch timeout is of 108."""
-    cluster = Cluster().dynamic(*range(1, 10), fetch_timeout_ms=108).start()
+    cluster = CoreCluster().dynamic(*range(1, 10), fetch_timeout_ms=108).start()
     leader_id = cluster.elect()
     cluster.run(50)
     last = max(node_id for node_id in range(1, 10) if node_id != leader_id)
@@ -246,7 +257,7 @@ def test_a_resigned_leader_names_successors_until_all_have_heard() -> None:
         EndQuorumEpochResponse(ErrorCode.NONE, LeaderAndEpoch(1, EPOCH + 1)),
         to=2,
     )
-    single.step(SendFailed(sent[1].correlation, Failure.DISCONNECTED))
+    single.step(SendFailed(sent[1].correlation, SendFailure.DISCONNECTED))
     before = len(single.sends)
     single.wait(20)
     assert [s.to for s in single.sends[before:]] == [3]
@@ -261,6 +272,13 @@ def test_a_resigned_leader_starts_the_next_epoch_by_itself() -> None:
 
 
 # -- start-up ------------------------------------------------------------------------------------
+@kafka_scenario(
+    "QuorumStateTest",
+    "initializeAsUnattached",
+    "initializeAsFollower",
+    "initializeAsResignedCandidate",
+    "initializeAsResignedLeader",
+)
 @pytest.mark.parametrize(
     ("election", "role", "epoch"),
     [
@@ -282,19 +300,21 @@ def test_first_role(election: ElectionState | None, role: str, epoch: int) -> No
     assert (core.role, core.epoch) == (role, epoch)
 
 
+@kafka_scenario("QuorumStateTest", "initializeAsOnlyVoter")
 def test_an_only_voter_runs_at_once() -> None:
     log = recovered(control_records=((4, Voters((voter(1),))),))
     for election in (None, ElectionState(7, 1), ElectionState(7, -1, key(1))):
         assert Single(log=log, election=election).core.role == "leader"
 
 
+@kafka_scenario("KafkaRaftClientTest", "initializeAsCandidateFromStateStore")
 def test_a_candidate_of_before_asks_again() -> None:
     single = Single(election=ElectionState(EPOCH, -1, key(1)))
     assert {s.to for s in single.sends if isinstance(s.request, VoteRequest)} == {2, 3}
     assert single.core.epoch == EPOCH
 
 
-def test_a_replaced_disk_is_told_that_it_leads_and_goes_on() -> None:
+def test_a_replaced_disk_hears_that_it_leads_and_goes_on() -> None:
     single = unattached()
     single.ask(begin(EPOCH + 4, 1))
     assert (single.core.role, single.core.epoch) == ("unattached", EPOCH + 4)
@@ -323,16 +343,19 @@ def test_static_voters_are_the_bootstrap_servers_where_none_are_configured() -> 
 
 
 # -- shutdown ------------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "followerGracefulShutdown")
 @pytest.mark.parametrize("role", ["follower", "fetched", "observer"])
 def test_who_is_not_needed_stops_at_once(role: str) -> None:
     assert ROLES[role]().step(Shutdown()).stopped
 
 
+@kafka_scenario("KafkaRaftClientTest", "gracefulShutdownSingleMemberQuorum")
 def test_an_only_voter_stops_at_once() -> None:
     single = Single(log=recovered(control_records=((4, Voters((voter(1),))),)))
     assert single.step(Shutdown()).stopped
 
 
+@kafka_scenario("KafkaRaftClientTest", "leaderGracefulShutdownTimeout")
 @pytest.mark.parametrize("role", ["unattached", "prospective", "candidate", "leader", "resigned"])
 def test_others_wait_for_a_leader_or_the_end_of_their_time(role: str) -> None:
     single = ROLES[role]()
@@ -346,27 +369,27 @@ def test_others_wait_for_a_leader_or_the_end_of_their_time(role: str) -> None:
 
 
 def test_a_voter_that_shuts_down_looks_for_no_leader() -> None:
-    """Whoever wins tells it (BeginQuorumEpoch)."""
+    """The winner announces itself (BeginQuorumEpoch)."""
     single = unattached()
     asked = single.sent(FetchRequest)
     assert asked is not None
     single.step(Shutdown(5000))
     before = len(single.sends)
-    single.step(SendFailed(asked.correlation, Failure.DISCONNECTED))
+    single.step(SendFailed(asked.correlation, SendFailure.DISCONNECTED))
     single.wait(4000)
     assert not single.last.stopped and single.sends[before:] == []
 
 
 @pytest.mark.parametrize("role", ["leader", "prospective", "candidate"])
-def test_nobody_is_waited_for_when_the_peers_are_gone_too(role: str) -> None:
+def test_no_node_waits_when_the_peers_are_gone_too(role: str) -> None:
     single = ROLES[role]()
     single.step(Shutdown(5000))
     asked = {send.to: send.correlation for send in single.sends}
-    single.step(SendFailed(asked[2], Failure.TIMED_OUT))
-    assert not single.step(SendFailed(asked[3], Failure.DISCONNECTED)).stopped
+    single.step(SendFailed(asked[2], SendFailure.TIMED_OUT))
+    assert not single.step(SendFailed(asked[3], SendFailure.DISCONNECTED)).stopped
     single.wait(single.config.retry_backoff_ms)
     asked = {send.to: send.correlation for send in single.sends}
-    assert single.step(SendFailed(asked[2], Failure.DISCONNECTED)).stopped
+    assert single.step(SendFailed(asked[2], SendFailure.DISCONNECTED)).stopped
 
 
 def test_a_peer_that_is_stopping_too_will_not_follow() -> None:
@@ -400,7 +423,7 @@ def test_what_comes_after_is_refused() -> None:
 
 
 # -- a failed disk -------------------------------------------------------------------------------
-def test_a_leader_whose_disk_fails_says_goodbye() -> None:
+def test_a_leader_whose_disk_fails_ends_its_epoch() -> None:
     single = leader()
     single.ask(fetch(single.core.log_end.offset, EPOCH + 1, replica=key(9)))
     before = len(single.sends)
@@ -430,9 +453,10 @@ def test_a_failed_disk_ends_every_role(role: str) -> None:
     assert single.step(Shutdown()).stopped
 
 
+@kafka_scenario("KafkaRaftClientDriverTest", "uncaughtException")
 def test_a_broken_invariant_stops_the_replica_without_a_word() -> None:
     single = candidate()
-    single.core._state.high_watermark = 99
+    single.core.state.high_watermark = 99
     ready = single.step()
     assert ready.faulted is not None and "broken invariant" in ready.faulted
     assert (ready.writes, ready.sends) == ((), ())

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listener, Listeners, OffsetAndEpoch
 from quorate.base.notes import Warn
 from quorate.raft.inputs import (
     Answered,
     CleanTo,
-    Failure,
     InstallFailed,
     Persisted,
     SendFailed,
+    SendFailure,
     SnapshotCreated,
     SnapshotInstalled,
 )
@@ -42,7 +43,7 @@ from quorate.raft.values import (
     RecoveredLog,
     Voters,
 )
-from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
+from quorate.sim.scenario.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,
@@ -83,6 +84,7 @@ def test_a_follower_asks_for_what_comes_next() -> None:
     )
 
 
+@kafka_scenario("KafkaRaftClientTest", "followerReplication")
 def test_it_acknowledges_only_what_is_durable() -> None:
     single = follower()
     single.slow = True
@@ -112,7 +114,7 @@ def test_a_lower_or_unknown_high_watermark_changes_nothing(high_watermark: int) 
 
 
 BOTH = listeners(2, more=True)
-"""A leader's endpoints as BeginQuorumEpoch tells them; a Fetch's answer has the one it came to."""
+"""A leader's endpoints as BeginQuorumEpoch announces them; a Fetch's answer has the one it came to."""
 
 
 def test_an_answer_names_one_listener_and_the_others_stay_known() -> None:
@@ -152,20 +154,20 @@ def test_reminders_do_not_restart_the_fetch_timer(known: Listeners) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "given",
     [{"batches": True}, {"diverging": OffsetAndEpoch(2, LAST_EPOCH)}],
     ids=["records", "diverging epoch"],
 )
 @pytest.mark.parametrize("other", [3, 1], ids=["another leader", "this node as leader"])
-def test_nobody_but_the_leader_is_obeyed(told: dict[str, object], other: int) -> None:
+def test_no_node_but_the_leader_is_obeyed(given: dict[str, object], other: int) -> None:
     """The answer names another leader of this epoch: it moves neither the log nor the timer."""
     single = follower()
-    if "batches" in told:
-        told = {"batches": (batch(END),), "high_watermark": END + 1}
+    if "batches" in given:
+        given = {"batches": (batch(END),), "high_watermark": END + 1}
     single.wait(1000)
     ready = single.answer(
         FetchRequest,
-        response(leader=LeaderAndEpoch(other, EPOCH), leader_endpoints=listeners(other), **told),
+        response(leader=LeaderAndEpoch(other, EPOCH), leader_endpoints=listeners(other), **given),
     )
     assert ready.writes == () and ready.high_watermark is None
     assert single.core.log_end.offset == END
@@ -174,6 +176,7 @@ def test_nobody_but_the_leader_is_obeyed(told: dict[str, object], other: int) ->
     assert single.core.role == "prospective"
 
 
+@kafka_scenario("KafkaRaftClientTest", "followerLogReconciliation")
 def test_it_truncates_where_the_leader_diverges() -> None:
     single = follower()
     single.slow = True
@@ -204,6 +207,7 @@ def test_where_it_truncates(diverging: tuple[int, int], end: int) -> None:
     assert single.core.log_end.offset == end
 
 
+@kafka_scenario("KafkaRaftLogTest", "truncateBelowHighWatermark")
 def test_it_never_truncates_what_is_committed() -> None:
     single = follower()
     single.answer(FetchRequest, response(high_watermark=4))
@@ -290,6 +294,7 @@ def downloading() -> Single:
     return single
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchResponseWithSnapshotId")
 def test_a_snapshot_comes_in_chunks_and_is_installed() -> None:
     single = downloading()
     single.slow = True
@@ -396,7 +401,7 @@ def test_while_it_installs_it_cleans_nothing() -> None:
 
 
 def test_cleaning_where_there_is_no_snapshot_yet_is_a_note() -> None:
-    """Whoever looks at the disk may know of one before the core does: seed 1830 of plan format 4,
+    """A reader of the disk may know of one before the core does: seed 1830 of plan format 4,
     in a static quorum, which has no bootstrap snapshot either."""
     voters = tuple(voter(i, known=False) for i in (1, 2, 3))
     log = recovered(snapshots=(), snapshot_control=None)
@@ -406,7 +411,7 @@ def test_cleaning_where_there_is_no_snapshot_yet_is_a_note() -> None:
 
 
 def test_an_older_snapshot_that_comes_behind_the_installed_one_is_dropped() -> None:
-    """It was in the making, and nobody ever dropped it: seed 9 of plan format 4."""
+    """It was in the making, and no node ever dropped it: seed 9 of plan format 4."""
     single = follower()
     single.answer(FetchRequest, response(snapshot_id=SNAPSHOT))
     ready = single.answer(FetchSnapshotRequest, chunk(0, b"1234567890"))
@@ -421,7 +426,7 @@ def test_an_older_snapshot_that_comes_behind_the_installed_one_is_dropped() -> N
 
 def test_an_older_snapshot_that_comes_behind_the_installed_one_says_nothing_of_the_log() -> None:
     """It may be of an older epoch than the log's start: who ends there with another record would
-    have been told to go on. Found by seed 3007622 of plan format 5."""
+    have been asked to go on. Found by seed 3007622 of plan format 5."""
     log = LogIndex(RecoveredLog(25, 30, ((3, 25),), (OffsetAndEpoch(25, 2),), None, ()))
     older = OffsetAndEpoch(19, 1)
     for _ in range(2):
@@ -433,6 +438,7 @@ def test_an_older_snapshot_that_comes_behind_the_installed_one_says_nothing_of_t
     assert log.snapshots[0] == older
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchSnapshotResponseWithInvalidId")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -450,6 +456,7 @@ def test_a_wrong_chunk_begins_anew(wrong: FetchSnapshotResponse) -> None:
     assert isinstance(single.sends[-1].request, FetchRequest)
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchSnapshotResponseMissingSnapshot")
 @pytest.mark.parametrize(
     "gone",
     [chunk(0, b"", error=ErrorCode.SNAPSHOT_NOT_FOUND), chunk(0, b"", snapshot_id=(-1, -1))],
@@ -476,7 +483,7 @@ def test_an_observer_in_a_download_looks_for_another_leader_when_its_own_is_gone
     single.answer(FetchRequest, response(snapshot_id=SNAPSHOT))
     send = single.sent(FetchSnapshotRequest)
     assert send is not None
-    ready = single.step(SendFailed(send.correlation, Failure.DISCONNECTED))
+    ready = single.step(SendFailed(send.correlation, SendFailure.DISCONNECTED))
     (elsewhere,) = ready.sends
     assert elsewhere.to != send.to and isinstance(elsewhere.request, FetchRequest)
     single.step(
@@ -531,10 +538,10 @@ def test_a_silent_leader_is_asked_for_elsewhere_after_the_request_timeout() -> N
 
 
 def test_a_silent_leader_is_asked_again_where_all_others_rest() -> None:
-    """Found by the simulator (seed 12007591): nobody was asked, until something else was due."""
+    """Found by the simulator (seed 12007591): no node was asked, until something else was due."""
     single = Single(4, bootstrap_servers=(("elsewhere", 1),))
     single.ask(begin())
-    single.core._state.requests._backoff[-2] = single.now + 2020
+    single.core.state.requests.backoff_until[-2] = single.now + 2020
     before = len(single.sends)
     single.wait(2000)
     (send,) = single.sends[before:]
@@ -542,7 +549,7 @@ def test_a_silent_leader_is_asked_again_where_all_others_rest() -> None:
 
 
 def test_the_only_voter_of_the_start_asks_the_voters_of_now_once_it_is_removed() -> None:
-    """Found by the simulator: without bootstrap servers it had nobody to ask, for ever."""
+    """Found by the simulator: without bootstrap servers it had no node to ask, for ever."""
     alone = recovered(snapshot_control=ControlState(1, (voter(1),)))
     single = Single(log=alone)
     single.step()
@@ -564,11 +571,12 @@ def test_a_failed_request_rests_20_ms() -> None:
     single.ask(begin())
     send = single.sent(FetchRequest)
     assert send is not None
-    single.step(SendFailed(send.correlation, Failure.DISCONNECTED))
+    single.step(SendFailed(send.correlation, SendFailure.DISCONNECTED))
     found = single.sent(FetchRequest)
     assert found is not None and found.to != 2
 
 
+@kafka_scenario("KafkaRaftClientTest", "fetchResponseIgnoredAfterBecomingFollowerOfDifferentLeader")
 def test_an_answer_that_comes_too_late_is_ignored() -> None:
     single = follower()
     send = single.sent(FetchRequest)
@@ -613,7 +621,7 @@ def lost() -> Single:
     return Single(4, bootstrap_servers=(("host9", 9009),), election=ElectionState(EPOCH))
 
 
-def nobody_knows(single: Single, rounds: int) -> list[int]:
+def without_a_leader(single: Single, rounds: int) -> list[int]:
     """Whom it asks in so many rounds, each of which is answered without a leader."""
     asked = []
     for _ in range(rounds):
@@ -630,8 +638,8 @@ def nobody_knows(single: Single, rounds: int) -> list[int]:
 
 
 def test_an_observer_asks_the_voters_of_its_log_beside_the_bootstrap_servers() -> None:
-    """These may all have been voted out: then nobody found the quorum again, ever."""
-    asked = nobody_knows(lost(), 20)
+    """These may all have been voted out: then no node found the quorum again, ever."""
+    asked = without_a_leader(lost(), 20)
     assert set(asked[:3]) == {-2} and set(asked) == {-2, 1, 2, 3}
 
 
@@ -641,7 +649,7 @@ def test_one_whose_leader_is_silent_asks_the_other_voters_too() -> None:
     single.wait(2000)
     before = len(single.sends)
     for _ in range(20):
-        single.step(SendFailed(single.sends[-1].correlation, Failure.DISCONNECTED))
+        single.step(SendFailed(single.sends[-1].correlation, SendFailure.DISCONNECTED))
         single.wait(5)
     assert {1, 3, -2} <= {send.to for send in single.sends[before:]}
 
@@ -654,22 +662,22 @@ def test_a_voter_asks_the_bootstrap_servers_alone() -> None:
 
 def test_it_asks_ever_more_rarely() -> None:
     single = lost()
-    nobody_knows(single, 60)
+    without_a_leader(single, 60)
     before = single.now
-    nobody_knows(single, 40)
+    without_a_leader(single, 40)
     assert single.now - before >= 9 * 500  # of four servers, one each 125 ms
 
 
-def test_it_says_once_that_nobody_knows_a_leader() -> None:
+def test_it_says_once_that_no_node_knows_a_leader() -> None:
     single = lost()
-    nobody_knows(single, 100)
-    told = [note for note in single.notes if "nobody knows a leader" in note]
-    assert len(told) == 1 and isinstance(told[0], Warn)
-    assert "host9:9009" in told[0] and "host3:9003" in told[0]
+    without_a_leader(single, 100)
+    notes = [note for note in single.notes if "no node knows a leader" in note]
+    assert len(notes) == 1 and isinstance(notes[0], Warn)
+    assert "host9:9009" in notes[0] and "host3:9003" in notes[0]
 
 
-def test_records_that_are_given_up_are_told_aloud() -> None:
+def test_truncated_records_are_logged_as_a_warning() -> None:
     single = follower()
     single.answer(FetchRequest, response(diverging=OffsetAndEpoch(3, LAST_EPOCH)))
-    told = [note for note in single.notes if isinstance(note, Warn)]
-    assert told == ["truncated to 3, from 5: leader 2 does not have the rest"]
+    notes = [note for note in single.notes if isinstance(note, Warn)]
+    assert notes == ["truncated to 3, from 5: leader 2 does not have the rest"]

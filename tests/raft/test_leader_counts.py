@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_guarantee, kafka_scenario
 from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, ReplicaKey
 from quorate.raft.inputs import (
     Propose,
@@ -11,11 +12,11 @@ from quorate.raft.inputs import (
 from quorate.raft.messages import (
     FetchResponse,
 )
-from quorate.raft.progress import Progress
+from quorate.raft.progress import ProgressTracker
 from quorate.raft.values import Voter, Voters
 from quorate.raft.voters import VoterSet
-from quorate.sim.story.names import key, listeners, voter
-from raft.leader_stories import START, STRANGERS, committed, led, snapshotted
+from quorate.sim.scenario.names import key, listeners, voter
+from raft.leader_scenarios import START, UNKNOWN_REPLICAS, committed, led, snapshotted
 from raft.single import (
     END,
     EPOCH,
@@ -47,7 +48,8 @@ def test_the_leader_counts_only_what_is_durable() -> None:
     assert single.core.high_watermark == START + 1
 
 
-def test_observers_and_strangers_do_not_count() -> None:
+@kafka_guarantee("KafkaRaftClientTest", "observerFetchWithNoLocalId")
+def test_observers_and_unknown_replicas_do_not_count() -> None:
     single = led()
     for replica in (key(9), key(2, 1), ReplicaKey(2), ReplicaKey(-1, ZERO_UUID)):
         answer = single.ask(fetch(END, LAST_EPOCH, replica=replica, max_wait_ms=0))
@@ -122,6 +124,9 @@ def test_a_fetch_counts_when_it_comes_not_again_when_it_is_answered() -> None:
     assert single.core.role == "resigned"
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest", "leaderShouldResignLeadershipIfNotGetFetchRequestFromMajorityVoters"
+)
 def test_check_quorum() -> None:
     single = led()
     elected = single.now
@@ -134,6 +139,9 @@ def test_check_quorum() -> None:
     assert single.core.leader == LeaderAndEpoch(-1, EPOCH + 1)
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest", "leaderShouldResignLeadershipIfNotGetFetchRequestFromMajorityVoters"
+)
 def test_observers_do_not_hold_the_quorum() -> None:
     single = led()
     single.now += 2999
@@ -142,7 +150,7 @@ def test_observers_do_not_hold_the_quorum() -> None:
     assert single.core.role == "resigned"
 
 
-@pytest.mark.parametrize("replica", STRANGERS)
+@pytest.mark.parametrize("replica", UNKNOWN_REPLICAS)
 def test_a_voters_id_in_another_directory_does_not_hold_the_quorum(replica: ReplicaKey) -> None:
     single = led()
     single.now += 2999
@@ -151,7 +159,7 @@ def test_a_voters_id_in_another_directory_does_not_hold_the_quorum(replica: Repl
     assert single.core.role == "resigned"
 
 
-def test_a_voter_whose_directory_nobody_knows_holds_the_quorum_from_any() -> None:
+def test_a_voter_whose_directory_no_node_knows_holds_the_quorum_from_any() -> None:
     """As with kraft.version 0."""
     known = (voter(1), Voter(ReplicaKey(2), listeners(2)), voter(3))
     single = leader(log=recovered(control_records=((4, Voters(known)),)))
@@ -162,6 +170,6 @@ def test_a_voter_whose_directory_nobody_knows_holds_the_quorum_from_any() -> Non
 
 
 def test_a_leader_beside_the_voter_of_its_id_does_not_count_itself_among_those_it_hears() -> None:
-    progress = Progress(key(2, 1), VoterSet([voter(1), voter(2), voter(3)]))
-    assert not progress.heard_majority(key(3))
-    assert progress.heard_majority(key(1))
+    progress = ProgressTracker(key(2, 1), VoterSet([voter(1), voter(2), voter(3)]))
+    assert not progress.update_check_quorum(key(3))
+    assert progress.update_check_quorum(key(1))

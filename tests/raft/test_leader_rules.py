@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_guarantee, kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey
 from quorate.raft.inputs import (
@@ -24,8 +25,8 @@ from quorate.raft.ready import (
     Refused,
 )
 from quorate.raft.values import Voters
-from quorate.sim.story.names import key, listeners, voter
-from raft.leader_stories import OWN, START, committed, led, snapshotted
+from quorate.sim.scenario.names import key, listeners, voter
+from raft.leader_scenarios import OWN, START, committed, led, snapshotted
 from raft.single import (
     END,
     EPOCH,
@@ -45,6 +46,7 @@ from raft.single import (
 
 
 # -- the leader's checks -------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "invalidFetchRequest")
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -89,6 +91,7 @@ def test_a_leader_that_shuts_down_serves_no_more() -> None:
 
 
 # -- the leader's decision -----------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchRequestOffsetAtZero")
 def test_offset_0_gets_the_newest_snapshot_but_never_0_0() -> None:
     assert led().ask(fetch(0, 0, max_wait_ms=0)).snapshot_id is None  # type: ignore[union-attr]
     answer = snapshotted(cleaned=False).ask(fetch(0, 0))
@@ -108,6 +111,7 @@ def test_what_is_before_the_log_gets_a_snapshot(
     assert (answer.records is not None) is not snapshot
 
 
+@kafka_scenario("KafkaRaftClientTest", "leaderImmediatelySendsDivergingEpoch")
 @pytest.mark.parametrize(
     ("offset", "last_epoch", "diverging"),
     [
@@ -156,6 +160,7 @@ def parked(high_watermark: int = -1) -> Single:
     return single
 
 
+@kafka_scenario("KafkaRaftClientTest", "purgatoryFetchTimeout")
 def test_a_fetch_at_the_end_waits_and_is_answered_empty_in_time() -> None:
     single = parked()
     single.wait(499)
@@ -171,6 +176,7 @@ def test_max_wait_0_is_answered_at_once() -> None:
     assert led().ask(fetch(START, EPOCH + 1, max_wait_ms=0)) is not None
 
 
+@kafka_scenario("KafkaRaftClientTest", "purgatoryFetchSatisfiedByWrite")
 def test_an_append_wakes_it_before_it_is_durable() -> None:
     single = parked()
     single.slow = True
@@ -178,6 +184,7 @@ def test_an_append_wakes_it_before_it_is_durable() -> None:
     assert single.replies[single.asked].records == ReadRange(START, START + 1, 1 << 20)  # type: ignore[union-attr]
 
 
+@kafka_scenario("BatchAccumulatorTest", "delayedDrain")
 def test_proposals_of_one_step_are_one_write_and_one_wake_up() -> None:
     single = parked()
     single.slow = True
@@ -203,6 +210,11 @@ def test_a_request_that_knows_less_is_answered_at_once() -> None:
     assert single.ask(fetch(START, EPOCH + 1, replica=key(8), high_watermark=(1 << 63) - 1)) is None
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "resignWillCompleteFetchPurgatory",
+    "purgatoryFetchCompletedByFollowerTransition",
+)
 def test_it_is_refused_when_leadership_ends() -> None:
     single = parked()
     single.step(Resign(EPOCH + 1))
@@ -231,7 +243,7 @@ def test_a_new_leader_serves_when_its_epoch_is_durable() -> None:
 
 # -- the high watermark lingers ------------------------------------------------------------------
 def lingering() -> Single:
-    """Leader of the voters 1, 2, 3 that tells voters of the high watermark 2 ms late."""
+    """Leader of the voters 1, 2, 3 that reports the high watermark to voters 2 ms late."""
     control = ((4, Voters(tuple(voter(i) for i in (1, 2, 3)))),)
     return leader(log=recovered(control_records=control), high_watermark_linger_ms=2)
 
@@ -295,6 +307,13 @@ def test_a_fetch_lingers_no_longer_than_it_may_wait() -> None:
 
 
 # -- proposing -----------------------------------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "appendFailedWithFencedEpoch",
+    "appendFailedWithRecordBatchTooLargeException",
+)
+@kafka_scenario("KafkaRaftLogTest", "maxBatchSize")
+@kafka_guarantee("KafkaRaftClientTest", "appendFailedWithBufferAllocationException")
 @pytest.mark.parametrize(
     ("event", "error"),
     [
@@ -310,6 +329,8 @@ def test_a_proposal_is_refused_with_the_reason(event: Propose, error: ErrorCode)
     assert (proposal.token, proposal.error) == (7, error)
 
 
+@kafka_scenario("KafkaRaftClientTest", "appendFailedWithNotLeaderException")
+@kafka_guarantee("BatchAccumulatorTest", "forceDrainBeforeAppendLeaderChangeMessage")
 def test_who_does_not_lead_refuses() -> None:
     for role in (unattached, follower, resigned):
         (proposal,) = role().step(Propose(7, EPOCH, 1, 1, "x")).proposals
@@ -369,7 +390,7 @@ def test_a_disk_that_had_nothing_to_do_for_long_does_not_hang() -> None:
 
 
 def test_a_disk_that_cleans_for_long_hangs_for_the_log_only_from_its_next_record_on() -> None:
-    """Seed 8308542: nobody waited for the disk while it deleted old segments."""
+    """Seed 8308542: no node waited for the disk while it deleted old segments."""
     single = committed(high_watermark_linger_ms=0)
     snapshot_id = OffsetAndEpoch(single.core.high_watermark, EPOCH + 1)
     single.step(SnapshotCreated(snapshot_id))

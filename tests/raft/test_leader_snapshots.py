@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.raft.inputs import (
@@ -13,7 +14,14 @@ from quorate.raft.messages import (
     FetchSnapshotResponse,
     ReadChunk,
 )
-from raft.leader_stories import OWN, START, STRANGERS, committed, snapshot_request, snapshotted
+from raft.leader_scenarios import (
+    OWN,
+    START,
+    UNKNOWN_REPLICAS,
+    committed,
+    snapshot_request,
+    snapshotted,
+)
 from raft.single import (
     BOOTSTRAP,
     EPOCH,
@@ -23,6 +31,11 @@ from raft.single import (
 
 
 # -- FetchSnapshot, asked ------------------------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientSnapshotTest",
+    "fetchSnapshotRequestMissingSnapshot",
+    "fetchSnapshotRequestBootstrapSnapshot",
+)
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -59,7 +72,7 @@ def test_fetch_snapshot_counts_for_check_quorum() -> None:
     assert single.core.role == "leader"
 
 
-@pytest.mark.parametrize("replica", STRANGERS)
+@pytest.mark.parametrize("replica", UNKNOWN_REPLICAS)
 def test_another_directory_holds_no_quorum_by_fetching_a_snapshot(
     replica: ReplicaKey,
 ) -> None:
@@ -71,6 +84,7 @@ def test_another_directory_holds_no_quorum_by_fetching_a_snapshot(
 
 
 # -- own snapshots -------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientSnapshotTest", "createSnapshotAsLeaderWithInvalidSnapshotId")
 @pytest.mark.parametrize(
     ("snapshot_id", "why"),
     [

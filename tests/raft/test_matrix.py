@@ -18,13 +18,13 @@ from quorate.raft.inputs import (
     CleanTo,
     ConnectionLost,
     Event,
-    Failure,
     InstallFailed,
     Persisted,
     Propose,
     Received,
     Resign,
     SendFailed,
+    SendFailure,
     Shutdown,
     SnapshotCreated,
     SnapshotInstalled,
@@ -51,7 +51,7 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.values import Batch, ControlState
-from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
+from quorate.sim.scenario.names import CLUSTER_ID, key, listeners, voter
 from raft.single import END, LAST_EPOCH, ROLES, Single, begin, fetch, vote
 
 TABLE = Path(__file__).parent / "matrix.txt"
@@ -122,34 +122,34 @@ def line(role: str, what: str, single: Single, answer: Response | None = None) -
         after += " FAULTED"
     if single.last.stopped:
         after += " stopped"
-    told = ""
+    response = ""
     if answer is not None:
-        told = answer.error.name
+        response = answer.error.name
         if isinstance(answer, VoteResponse) and not answer.error:
-            told = "granted" if answer.granted else "refused"
-    return f"{role:13} {what:28} {after:24} {told}".rstrip()
+            response = "granted" if answer.granted else "refused"
+    return f"{role:13} {what:28} {after:24} {response}".rstrip()
 
 
 def lines() -> list[str]:
-    told = []
+    lines = []
     for role, make in ROLES.items():
         for name, shift in EPOCHS.items():
             for kind in requests(5):
                 single = make()
                 request = requests(single.core.epoch + shift)[kind]
-                told.append(line(role, f"{kind} {name}", single, single.ask(request)))
+                lines.append(line(role, f"{kind} {name}", single, single.ask(request)))
         for request in (
             AddVoterRequest(CLUSTER_ID, key(4), listeners(4)),
             RemoveVoterRequest(CLUSTER_ID, key(3)),
             ApiVersionsRequest(),
         ):
             single = make()
-            told.append(line(role, type(request).__name__, single, single.ask(request)))
+            lines.append(line(role, type(request).__name__, single, single.ask(request)))
         for name in events():
             single = make()
             single.step(events()[name])
-            told.append(line(role, name, single))
-    return told
+            lines.append(line(role, name, single))
+    return lines
 
 
 def test_the_table() -> None:
@@ -190,7 +190,7 @@ def test_no_answer_breaks_a_replica(role: str, error: ErrorCode) -> None:
             single = ROLES[role]()
             leader = LeaderAndEpoch(leader_id, single.core.epoch + shift)
             for response in answers(leader, error):
-                flights = list(single.core._state.requests._by_correlation)
+                flights = list(single.core.state.requests.by_correlation)
                 ready = single.step(*(Answered(c, response) for c in flights))
                 assert ready.faulted is None, (response, ready.faulted)
                 single.wait(25)
@@ -198,8 +198,8 @@ def test_no_answer_breaks_a_replica(role: str, error: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize("role", list(ROLES))
-@pytest.mark.parametrize("failure", list(Failure))
-def test_no_failed_send_breaks_a_replica(role: str, failure: Failure) -> None:
+@pytest.mark.parametrize("failure", list(SendFailure))
+def test_no_failed_send_breaks_a_replica(role: str, failure: SendFailure) -> None:
     single = ROLES[role]()
     for send in list(single.sends):
         assert single.step(SendFailed(send.correlation, failure)).faulted is None

@@ -1,4 +1,4 @@
-"""What the core tells an operator, and how grave it says that it is."""
+"""The messages of the core to an operator, and their severity."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from quorate.base.notes import Fault, Warn
 from quorate.raft.inputs import StorageFailed
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.raft.values import ControlState, ElectionState, Voter, Voters
-from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
+from quorate.sim.scenario.names import CLUSTER_ID, directory, key, listeners, voter
 from raft.single import EPOCH, LAST_EPOCH, Single, begin, follower, recovered
 
 MOVED = Voter(key(1, 1), listeners(1), 0, 1)
 """Node 1 with another disk."""
 
 
-def test_faults_and_warnings_are_told_from_news() -> None:
+def test_faults_and_warnings_are_distinguished_from_information() -> None:
     single = follower()
     assert not any(isinstance(note, Warn | Fault) for note in single.notes)
     single.step(StorageFailed("no space left"))
@@ -38,7 +38,7 @@ def test_a_forgotten_vote_is_a_warning() -> None:
     assert isinstance(single.notes[0], Warn) and "log's taken" in single.notes[0]
 
 
-def test_a_voter_by_another_directory_id_is_told_so_at_start() -> None:
+def test_another_directory_id_in_the_voter_set_is_reported_at_start() -> None:
     control = ControlState(1, tuple(MOVED if i == 1 else voter(i) for i in (1, 2, 3)))
     single = Single(log=recovered(snapshot_control=control))
     theirs, ours = uuid_to_text(directory(1, 1)), uuid_to_text(directory(1))
@@ -52,7 +52,7 @@ def test_a_voter_of_a_static_quorum_has_no_directory_id_to_differ() -> None:
     assert not any(isinstance(note, Warn) for note in single.notes)
 
 
-def test_a_voter_by_another_directory_id_is_told_so_when_it_learns_it() -> None:
+def test_another_directory_id_in_the_voter_set_is_reported_when_learned() -> None:
     changed = Voters((MOVED, voter(2), voter(3)))
     single = Single(log=recovered(control_records=((4, changed),)))
     assert any("holds node 1 with directory" in note for note in single.notes)
@@ -63,11 +63,10 @@ MINUTE_MS = 60_000
 
 
 @pytest.mark.parametrize(
-    ("leader", "said"), [(1, "told that this node leads epoch"), (3, "told 3: ignored")]
+    ("leader", "said"),
+    [(1, "a message names this node as the leader"), (3, "a message names 3: ignored")],
 )
-def test_a_claim_that_contradicts_what_is_known_is_told_once_a_minute(
-    leader: int, said: str
-) -> None:
+def test_a_contradicting_leader_is_reported_once_a_minute(leader: int, said: str) -> None:
     single = follower()
     for _ in range(3):
         single.ask(begin(leader=leader))
@@ -77,7 +76,7 @@ def test_a_claim_that_contradicts_what_is_known_is_told_once_a_minute(
     assert sum(said in note for note in single.notes) == 2
 
 
-def test_a_peer_of_another_cluster_is_told_once_a_minute() -> None:
+def test_a_peer_of_another_cluster_is_reported_once_a_minute() -> None:
     single = follower()
     answer = FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, LeaderAndEpoch(-1, -1))
     for _ in range(3):
@@ -103,7 +102,7 @@ def test_a_refusal_names_who_refused_and_what(error: ErrorCode, said: str) -> No
 
 
 def test_a_voter_without_an_address_under_our_listener_is_named() -> None:
-    """controller.listener.names begins with one that the others lack: nobody can be asked."""
+    """controller.listener.names begins with one that the others lack: no node can be asked."""
     single = Single(listeners=(Listener("CTRL2", "here", 9), *listeners(1)))
     for _ in range(5):
         single.wait(2_000)

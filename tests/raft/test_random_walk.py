@@ -1,4 +1,4 @@
-"""Random walks keep Raft's laws; and the walk is worth something: it finds planted bugs."""
+"""Random walks keep Raft's invariants, and find planted bugs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SHAPES: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("seed", range(6))
-def test_laws_hold(shape: str, seed: int) -> None:
+def test_invariants_hold(shape: str, seed: int) -> None:
     Walk(seed, **SHAPES[shape]).go(1500)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-def test_laws_hold_for_long(shape: str) -> None:
+def test_invariants_hold_for_long(shape: str) -> None:
     for seed in range(100, 120):
         Walk(seed, **SHAPES[shape]).go(4000)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Every story in scripts/ goes as it is written (QUORATE_REWRITE=1 writes it anew)."""
+"""Every scenario in scripts/ plays as written (QUORATE_REWRITE=1 rewrites the outcomes)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.story.file import read_story, tell
+from quorate.sim.scenario.file import read_scenario, run_scenario
 
-STORIES = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
+SCENARIOS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
 
 
-@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
-def test_story(path: Path) -> None:
-    written = read_story(path)
-    told = tell(written, path.name)
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_scenario(path: Path) -> None:
+    written = read_scenario(path)
+    played = run_scenario(written, path.name)
     if os.environ.get("QUORATE_REWRITE"):
-        path.write_text(told.text)
-    assert not told.differences
-    assert told.text == written
+        path.write_text(played.text)
+    assert not played.differences
+    assert played.text == written
 
 
-def test_there_are_stories() -> None:
-    assert len(STORIES) >= 25
+def test_there_are_scenarios() -> None:
+    assert len(SCENARIOS) >= 25

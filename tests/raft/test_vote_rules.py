@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.core import RaftCore
-from quorate.raft.inputs import Answered, ConnectionLost, Failure, Persisted, SendFailed
+from quorate.raft.inputs import Answered, ConnectionLost, Persisted, SendFailed, SendFailure
 from quorate.raft.messages import FetchRequest, FetchResponse, VoteRequest, VoteResponse
 from quorate.raft.ready import SaveElection
 from quorate.raft.values import Batch, ControlState, ElectionState, KRaftVersion, Voters
-from quorate.sim.story.names import key, listeners, voter
+from quorate.sim.scenario.names import key, listeners, voter
 from raft.single import (
     END,
     EPOCH,
@@ -37,6 +38,15 @@ from raft.single import (
 REJECT, GRANT = False, True
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "handleValidVoteRequestAsFollower",
+    "handleVoteRequestAsFollowerWithElectedLeader",
+    "handleVoteRequestAsFollowerWithVotedCandidate",
+    "handleVoteRequestAsProspective",
+    "leaderIgnoreVoteRequestOnSameEpoch",
+    "candidateIgnoreVoteRequestOnSameEpoch",
+)
 @pytest.mark.parametrize(
     ("role", "standard", "pre_vote"),
     [
@@ -102,6 +112,12 @@ def test_vote_is_refused_to_shorter_logs(role: str) -> None:
     assert ROLES[role]().ask(vote(end=END - 1)).granted is False  # type: ignore[union-attr]
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "handleInvalidVoteRequestWithOlderEpoch",
+    "invalidVoterReplicaVoteRequest",
+    "invalidVoteRequest",
+)
 @pytest.mark.parametrize(
     ("request_", "error"),
     [
@@ -131,6 +147,7 @@ def test_checks_in_order(request_: VoteRequest, error: ErrorCode) -> None:
         assert single.core.election == ElectionState(EPOCH, -1, vote_now)
 
 
+@kafka_scenario("KafkaRaftClientTest", "invalidVoteRequest")
 @pytest.mark.parametrize(("last_epoch", "end"), [(0, -5), (-1, 0), (EPOCH + 1, 0)])
 def test_an_invalid_request_moves_nothing_though_its_epoch_is_higher(
     last_epoch: int, end: int
@@ -150,6 +167,8 @@ def test_a_negative_candidate_is_invalid() -> None:
     assert answer is not None and answer.error == ErrorCode.INVALID_REQUEST
 
 
+@kafka_scenario("KafkaRaftClientTest", "handleVoteRequestAsProspective")
+@kafka_scenario("KafkaRaftClientPreVoteTest", "handlePreVoteRequestAsCandidate")
 @pytest.mark.parametrize("role", [name for name in ROLES if name != "observer"])
 @pytest.mark.parametrize("pre_vote", [False, True])
 def test_a_higher_epoch_is_taken_even_from_a_pre_vote(role: str, pre_vote: bool) -> None:
@@ -161,8 +180,9 @@ def test_a_higher_epoch_is_taken_even_from_a_pre_vote(role: str, pre_vote: bool)
     assert single.core.election.voted == (None if pre_vote else key(2))
 
 
+@kafka_scenario("KafkaRaftClientTest", "invalidVoterReplicaVoteRequest")
 def test_the_epoch_is_taken_before_the_receiver_is_checked() -> None:
-    """invalidVoterReplicaVoteRequest: a leader leads no more, and has voted for nobody."""
+    """invalidVoterReplicaVoteRequest: a leader leads no more, and has voted for no node."""
     single = leader()
     for epoch, receiver in ((EPOCH + 2, key(9)), (EPOCH + 3, key(1, 1))):
         answer = single.ask(vote(epoch, receiver=receiver, last_epoch=EPOCH + 1, end=100))
@@ -196,11 +216,11 @@ def test_a_granted_vote_restarts_the_election_timer(role) -> None:
     single = role()
     single.wait(400)
     single.ask(vote())
-    told = len(single.notes)
+    seen = len(single.notes)
     single.wait(1499)
-    assert single.notes[told:] == []
+    assert single.notes[seen:] == []
     single.wait(1)
-    assert "time" in single.notes[told]
+    assert "time" in single.notes[seen]
 
 
 def test_an_answer_waits_until_the_vote_is_durable() -> None:
@@ -210,6 +230,7 @@ def test_an_answer_waits_until_the_vote_is_durable() -> None:
     assert single.replies[1] == VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, EPOCH), True)
 
 
+@kafka_scenario("KafkaRaftClientTest", "handleBeginQuorumRequest")
 def test_the_vote_is_kept_by_a_follower() -> None:
     single = voted()
     single.ask(begin(leader=2))
@@ -233,7 +254,7 @@ def test_a_candidate_votes_for_itself_in_the_next_epoch() -> None:
     assert (sent.request.epoch, sent.request.pre_vote) == (EPOCH + 1, False)
 
 
-def test_a_candidate_asks_nobody_before_its_vote_is_durable() -> None:
+def test_a_candidate_asks_no_node_before_its_vote_is_durable() -> None:
     single = prospective(slow=True)
     single.answer(VoteRequest, granted(), to=2)
     assert single.core.role == "candidate"
@@ -245,7 +266,7 @@ def test_a_candidate_asks_nobody_before_its_vote_is_durable() -> None:
     assert single.sent(VoteRequest).request.pre_vote is False  # type: ignore[union-attr]
 
 
-def test_nobody_is_asked_before_the_log_that_is_claimed_is_durable() -> None:
+def test_no_node_is_asked_before_the_log_that_is_claimed_is_durable() -> None:
     single = follower()
     single.slow = True
     more = Batch(END, END, EPOCH, 10, (), "x")
@@ -279,13 +300,16 @@ def test_a_lost_pre_vote_leads_back_to_a_known_leader() -> None:
     assert (single.core.role, single.core.leader.leader_id) == ("follower", 2)
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "preVoteNotSupportedByRemote")
 @pytest.mark.parametrize(
     "unsupported",
     [
         lambda single, send: single.answer(
             VoteRequest, VoteResponse(ErrorCode.UNSUPPORTED_VERSION), to=2
         ),
-        lambda single, send: single.step(SendFailed(send.correlation, Failure.UNSUPPORTED_VERSION)),
+        lambda single, send: single.step(
+            SendFailed(send.correlation, SendFailure.UNSUPPORTED_VERSION)
+        ),
     ],
 )
 def test_a_voter_without_pre_vote_makes_a_candidate_at_once(unsupported) -> None:
@@ -297,7 +321,7 @@ def test_a_voter_without_pre_vote_makes_a_candidate_at_once(unsupported) -> None
 def test_a_grant_from_a_non_voter_does_not_count() -> None:
     single = candidate()
     assert single.core.role == "candidate"
-    single.core._state.role.ballot.record(9, True)  # type: ignore[union-attr]
+    single.core.state.role.ballot.record(9, True)  # type: ignore[union-attr]
     single.step()
     assert single.core.role == "candidate"
 
@@ -316,7 +340,7 @@ def test_a_refused_request_is_tried_again_after_the_backoff() -> None:
     single = candidate()
     send = single.sent(VoteRequest, to=3)
     assert send is not None
-    single.step(SendFailed(send.correlation, Failure.DISCONNECTED))
+    single.step(SendFailed(send.correlation, SendFailure.DISCONNECTED))
     before = len(single.sends)
     single.wait(19)
     assert len(single.sends) == before
@@ -391,6 +415,7 @@ def test_of_two_that_run_for_a_lost_leaders_place_the_first_in_line_goes_on() ->
     assert first.core.role == "candidate"
 
 
+@kafka_scenario("KafkaRaftClientTest", "candidateWaitsRestOfElectionTimeoutAfterElectionLoss")
 def test_a_split_vote_is_not_waited_out() -> None:
     single = candidate()
     for other in (2, 3):
@@ -446,7 +471,7 @@ def test_an_observer_vouches_for_a_silent_leader_no_longer_than_the_fetch_timeou
     assert single.ask(request).granted is GRANT  # type: ignore[union-attr]
 
 
-def test_nobody_runs_for_the_replica_that_has_its_id_in_the_newest_voter_set() -> None:
+def test_no_node_runs_for_the_replica_that_has_its_id_in_the_newest_voter_set() -> None:
     """The snapshot 0-0 was made anew for this disk; the log has the former one as a voter."""
     here = replace(voter(2), key=key(2, 1))
     log = recovered(
@@ -475,7 +500,7 @@ def test_a_removed_voter_runs_too_where_its_removal_stands_behind_a_new_address(
     committed: int,
 ) -> None:
     """A leader may have moved and led anew before anybody else had what it wrote. Were it gone,
-    the removed voter alone would have the longest log, and nobody else could be elected."""
+    the removed voter alone would have the longest log, and no node else could be elected."""
     moved = replace(voter(2), listeners=listeners(2, moved=True))
     removal, address = (3, Voters(VOTERS[1:])), (4, Voters((moved, voter(3))))
     node = follower(log=recovered(control_records=(removal, address)))

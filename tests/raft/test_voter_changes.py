@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import (
     Listener,
@@ -11,10 +12,10 @@ from quorate.base.ids import (
     Uuid,
 )
 from quorate.raft.inputs import (
-    Failure,
     Propose,
     Resign,
     SendFailed,
+    SendFailure,
     Shutdown,
 )
 from quorate.raft.messages import (
@@ -24,7 +25,7 @@ from quorate.raft.messages import (
     RemoveVoterResponse,
 )
 from quorate.raft.values import Voters
-from quorate.sim.story.names import key, listeners, voter
+from quorate.sim.scenario.names import key, listeners, voter
 from raft.single import (
     END,
     EPOCH,
@@ -34,7 +35,7 @@ from raft.single import (
     follower,
     recovered,
 )
-from raft.voter_stories import (
+from raft.voter_scenarios import (
     NAMELESS,
     NEW,
     SET,
@@ -53,6 +54,14 @@ from raft.voter_stories import (
 
 
 # -- AddRaftVoter --------------------------------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest",
+    "addVoterWithMissingDefaultListener",
+    "addVoterWithoutFencedPreviousLeaders",
+    "addVoterWithKraftVersion0",
+    "addVoterWithExistingVoter",
+    "addVoterWithMissingDirectoryId",
+)
 @pytest.mark.parametrize(
     ("make", "changes", "error", "text"),
     [
@@ -110,8 +119,8 @@ def test_the_new_voter_is_asked_at_its_default_listener() -> None:
 @pytest.mark.parametrize(
     "fail",
     [
-        lambda s, send: s.step(SendFailed(send.correlation, Failure.DISCONNECTED)),
-        lambda s, send: s.step(SendFailed(send.correlation, Failure.TIMED_OUT)),
+        lambda s, send: s.step(SendFailed(send.correlation, SendFailure.DISCONNECTED)),
+        lambda s, send: s.step(SendFailed(send.correlation, SendFailure.TIMED_OUT)),
         lambda s, send: s.answer(
             ApiVersionsRequest, ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
         ),
@@ -126,8 +135,9 @@ def test_a_new_voter_that_does_not_answer(fail) -> None:
     assert single.replies[asked].error == TIMED_OUT
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "addVoterInvalidFeatureVersion")
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("reported", "text"),
     [
         ({"kraft.version": (0, 0)}, "(min: 0, max: 0 "),
         ({"kraft.version": (2, 3)}, "(min: 2, max: 3 "),
@@ -136,11 +146,13 @@ def test_a_new_voter_that_does_not_answer(fail) -> None:
         ({}, "(min: 0, max: 0) "),
     ],
 )
-def test_a_new_voter_must_support_the_version(told: dict[str, tuple[int, int]], text: str) -> None:
+def test_a_new_voter_must_support_the_version(
+    reported: dict[str, tuple[int, int]], text: str
+) -> None:
     """In Kafka's words, which leave the parenthesis open (`AddVoterHandler`)."""
     single = committed()
     single.ask(add())
-    single.answer(ApiVersionsRequest, ApiVersionsResponse(ErrorCode.NONE, told))
+    single.answer(ApiVersionsRequest, ApiVersionsResponse(ErrorCode.NONE, reported))
     answer = single.replies[single.asked]
     assert isinstance(answer, AddVoterResponse)
     assert answer.error == ErrorCode.INVALID_REQUEST
@@ -149,6 +161,7 @@ def test_a_new_voter_must_support_the_version(told: dict[str, tuple[int, int]], 
     )
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "addVoterWithLaggingNewVoter")
 @pytest.mark.parametrize(
     ("prepare", "fits"),
     [
@@ -236,6 +249,13 @@ def test_a_change_that_is_not_committed(end, error: ErrorCode, asking: bool) -> 
 
 
 # -- RemoveRaftVoter -----------------------------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest",
+    "removeVoterWithoutFencedPreviousLeaders",
+    "removeVoterWithKraftVersion0",
+    "removeVoterWithNoneVoter",
+    "removeVoterWithNoneVoterId",
+)
 @pytest.mark.parametrize(
     ("make", "changes", "error", "text"),
     [
@@ -255,6 +275,7 @@ def test_remove_is_refused(make, changes: dict[str, object], error: ErrorCode, t
     assert answer.message is None if text is None else text in (answer.message or "")
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "removeVoterToEmptyVoterSet")
 def test_the_last_voter_stays() -> None:
     single = Single(log=recovered(control_records=((4, Voters((voter(1),))),)))
     assert single.core.role == "leader"

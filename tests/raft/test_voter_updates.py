@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import (
     LeaderAndEpoch,
@@ -29,7 +30,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Accepted, Append, Refused
 from quorate.raft.values import Batch, KRaftVersion, LeaderChange, Voter, Voters
-from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
+from quorate.sim.scenario.names import CLUSTER_ID, directory, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,
@@ -41,7 +42,7 @@ from raft.single import (
     granted,
     recovered,
 )
-from raft.voter_stories import (
+from raft.voter_scenarios import (
     NAMELESS,
     NEW,
     SET,
@@ -57,6 +58,13 @@ from raft.voter_stories import (
 
 
 # -- UpdateRaftVoter -----------------------------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest",
+    "invalidUpdateVoter",
+    "updateVoterWithoutFencedPreviousLeaders",
+    "updateVoterWithNoneVoter",
+    "updateVoterWithNoneVoterId",
+)
 @pytest.mark.parametrize(
     ("make", "changes", "error"),
     [
@@ -92,6 +100,7 @@ def test_update_at_version_1_is_appended_and_answered() -> None:
     assert appended(single.last) == (SET[0], moved, SET[2])
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "updateVoterWithKraftVersion0")
 def test_update_at_version_0_is_remembered_by_the_leader_alone() -> None:
     single = static()
     assert single.ask(update()).error == ErrorCode.NONE  # type: ignore[union-attr]
@@ -135,6 +144,7 @@ def test_a_voter_whose_entry_is_right_does_not() -> None:
     assert single.sent(UpdateVoterRequest) is None
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "followerSendsUpdateVoterWithKraftVersion0")
 @pytest.mark.parametrize(
     ("error", "again"),
     [
@@ -186,7 +196,7 @@ def test_who_does_not_join(config: dict[str, object]) -> None:
     assert single.sent(AddVoterRequest) is None
 
 
-def test_nobody_joins_at_version_0() -> None:
+def test_no_node_joins_at_version_0() -> None:
     voters = tuple(voter(i, known=False) for i in (1, 2, 3))
     log = recovered(snapshots=(), snapshot_control=None)
     assert joining(log=log, static_voters=voters).sent(AddVoterRequest) is None
@@ -240,6 +250,7 @@ def test_upgrade_writes_version_and_voters_in_one_batch() -> None:
     assert ready.proposals == (Accepted(7, START, START + 2),)
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "invalidKRaftUpgradeVersion")
 @pytest.mark.parametrize(
     ("make", "version", "error", "text"),
     [
@@ -298,6 +309,7 @@ def test_a_followers_set_is_taken_back_with_the_log() -> None:
     assert single.core.control_at(5).voters == SET
 
 
+@kafka_scenario("KafkaRaftClientTest", "staticVotersIgnoredWithBootstrapSnapshot")
 def test_static_voters_are_ignored_with_a_note() -> None:
     single = Single(static_voters=(voter(8, known=False),))
     assert single.core.voters.voters == SET

@@ -20,25 +20,25 @@ from quorate.raft.inputs import (
 from quorate.raft.messages import AddVoterRequest, RemoveVoterRequest
 from quorate.raft.ready import Ready
 from quorate.raft.values import Batch
-from quorate.sim.story.cluster import Cluster
-from quorate.sim.story.names import CLUSTER_ID, key, listeners
-from quorate.sim.story.node import Node
+from quorate.sim.scenario.cluster import CoreCluster
+from quorate.sim.scenario.names import CLUSTER_ID, key, listeners
+from quorate.sim.scenario.node import CoreNode
 
 
-class Law:
+class Invariants:
     """Remembers leaders and committed records; objects when history changes."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: CoreCluster) -> None:
         self.cluster = cluster
         self.leaders: dict[int, tuple[int, object]] = {}
         self.committed: dict[int, Batch] = {}
         self.end = 0
         self.spoke: dict[int, int] = {}
-        """The last epoch in which a node may have told anybody that it leads."""
+        """The last epoch in which a node may have announced that it leads."""
         self.written: dict[tuple[int, int], tuple[Batch, int]] = {}
         cluster.observe = self.observe
 
-    def observe(self, node: Node, ready: Ready) -> None:
+    def observe(self, node: CoreNode, ready: Ready) -> None:
         core = node.core
         assert core is not None
         if ready.faulted == "storage failed: full":
@@ -47,7 +47,7 @@ class Law:
         assert ready.faulted is None, f"{node.id}: {ready.faulted}"
         me = (node.id, core.epoch)
         says = any(getattr(reply.response, "leader", None) == me for reply in ready.replies)
-        if core.role == "leader" and (node.spoken or ready.sends or says):
+        if core.role == "leader" and (node.election_is_durable or ready.sends or says):
             self.spoke[node.id] = core.epoch
             self._election_safety(node)
         if core.role != "leader" or self.spoke.get(node.id) == core.epoch:
@@ -55,8 +55,8 @@ class Law:
         if ready.high_watermark is not None:
             self._commit(node, ready.high_watermark)
 
-    def _election_safety(self, node: Node) -> None:
-        """One leader an epoch, and only in one of its lives; it has all that is committed."""
+    def _election_safety(self, node: CoreNode) -> None:
+        """One leader an epoch, in one incarnation only; it has everything that is committed."""
         core = node.core
         assert core is not None
         known = self.leaders.get(core.epoch)
@@ -67,7 +67,7 @@ class Law:
         else:
             assert known == (node.id, core), f"two leaders in epoch {core.epoch}"
 
-    def _log_matching(self, node: Node) -> None:
+    def _log_matching(self, node: CoreNode) -> None:
         """The same offset and epoch: the same batch, after the same epoch."""
         batches = node.live.batches
         for i in range(max(0, len(batches) - 3), len(batches)):
@@ -78,7 +78,7 @@ class Law:
             found = self.written.setdefault((batch.base_offset, batch.epoch), entry)
             assert found == entry, f"{node.id}: {entry} is not {found}"
 
-    def _commit(self, node: Node, high_watermark: int) -> None:
+    def _commit(self, node: CoreNode, high_watermark: int) -> None:
         for batch in reversed(node.live.batches):
             if batch.end_offset > high_watermark:
                 continue
@@ -88,28 +88,28 @@ class Law:
                 break
         self.end = max(self.end, high_watermark)
 
-    def _compare(self, node: Node) -> None:
+    def _compare(self, node: CoreNode) -> None:
         for batch in node.live.batches:
             known = self.committed.get(batch.base_offset)
             assert known is None or known == batch, f"{node.id} has {batch}, committed {known}"
 
 
 class Walk:
-    """Random deeds from `seed`, then peace: everything committed must still be there."""
+    """Random actions from `seed`, then peace: everything committed must still be there."""
 
     def __init__(self, seed: int, voters: int = 3, spare: int = 0, static: bool = False) -> None:
         self.random = Random(seed)
-        cluster = Cluster(self.random.random)
+        cluster = CoreCluster(self.random.random)
         ids = range(1, voters + 1)
         self.cluster = cluster.static(*ids) if static else cluster.dynamic(*ids)
         for node_id in range(voters + 1, voters + spare + 1):
             self.cluster.observer(node_id, *ids, auto_join=self.random.random() < 0.5)
-        self.law = Law(self.cluster)
+        self.invariants = Invariants(self.cluster)
         self.proposed = 0
         self.cluster.start()
 
     def go(self, steps: int) -> None:
-        deeds = [
+        actions = [
             (self.deliver, 60),
             (self.persist, 30),
             (self.propose, 12),
@@ -127,12 +127,12 @@ class Walk:
             (self.resign, 0.2),
             (self.upgrade, 0.3),
         ]
-        choices, weights = zip(*deeds, strict=True)
-        for deed in self.random.choices(choices, weights, k=steps):
-            deed()
+        choices, weights = zip(*actions, strict=True)
+        for action in self.random.choices(choices, weights, k=steps):
+            action()
         self.peace()
 
-    def some(self) -> Node | None:
+    def some(self) -> CoreNode | None:
         running = self.cluster.running
         return self.random.choice(running) if running else None
 
@@ -175,7 +175,7 @@ class Walk:
             node.crash(self.random.randrange(0, len(node.pending) + 1))
 
     def fail_disk(self) -> None:
-        """A leader says goodbye; then somebody restarts the process, the disk is well again."""
+        """A leader ends its epoch; then the process restarts on a repaired disk."""
         if node := self.some():
             node.step(StorageFailed("full"))
             node.crash(self.random.randrange(0, len(node.pending) + 1))
@@ -222,7 +222,7 @@ class Walk:
                 if self.random.random() < 0.7:
                     node.step(CleanTo(wanted))
 
-    def _installing(self, node: Node) -> bool:
+    def _installing(self, node: CoreNode) -> bool:
         return any("InstallSnapshot" in repr(writes) for _, writes in node.pending)
 
     def resign(self) -> None:
@@ -241,14 +241,14 @@ class Walk:
             if node.core is None:
                 node.start()
         cluster.run(100)
-        before = self.law.end
+        before = self.invariants.end
         cluster.elect()
         cluster.leading.propose("end")
         cluster.run(20_000)
-        assert self.law.end > before
+        assert self.invariants.end > before
         leader = cluster[cluster.leader]
         for node in cluster.running:
             assert node.core is not None
             assert node.core.log_end == leader.log_end, cluster.summary()
-            assert node.core.high_watermark == self.law.end, cluster.summary()
-            self.law._compare(node)
+            assert node.core.high_watermark == self.invariants.end, cluster.summary()
+            self.invariants._compare(node)

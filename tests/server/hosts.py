@@ -1,4 +1,4 @@
-"""Names with several addresses, and an address at which nobody answers."""
+"""Host names with several addresses, and a silent address."""
 
 from __future__ import annotations
 

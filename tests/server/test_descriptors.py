@@ -1,4 +1,4 @@
-"""The limit on open files, and the connections that leave room for the node's own."""
+"""The limit on open files, and the connections that it allows."""
 
 import resource
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from quorate.server.descriptors import longest_backlog, most_connections
+from quorate.server.descriptors import max_backlog_for, max_connections_for
 
 
 @pytest.mark.parametrize(
@@ -14,21 +14,21 @@ from quorate.server.descriptors import longest_backlog, most_connections
     [(64, 32), (1024, 512), (4096, 2048), (20_000, 17_696), (resource.RLIM_INFINITY, 2**31 - 1)],
 )
 def test_connections_leave_room_for_the_nodes_own_files(limit, connections):
-    assert most_connections(limit) == connections
+    assert max_connections_for(limit) == connections
 
 
 @pytest.mark.parametrize("limit", [64, 200, 1024, 5000, 20_000])
-def test_so_do_those_that_are_accepted_before_one_is_refused(limit):
-    waiting = 2 * min(longest_backlog(limit), 1024)
-    assert limit - most_connections(limit) - waiting >= min(limit // 4, 256)
+def test_full_backlogs_leave_room_for_the_nodes_own_files(limit):
+    waiting = 2 * min(max_backlog_for(limit), 1024)
+    assert limit - max_connections_for(limit) - waiting >= min(limit // 4, 256)
 
 
-def test_the_soft_limit_becomes_the_hard_one():
+def test_the_soft_limit_is_raised_to_the_hard_limit():
     program = """
 import resource
-from quorate.server.descriptors import in_force, most_connections, raise_limit
+from quorate.server.descriptors import max_connections_for, raise_limit, soft_limit
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 300))
-print(raise_limit(), raise_limit(), most_connections(in_force()))
+print(raise_limit(), raise_limit(), max_connections_for(soft_limit()))
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (run.stdout, run.stderr) == ("300 300 150\n", "")

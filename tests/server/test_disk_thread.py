@@ -1,4 +1,4 @@
-"""The disk thread: results come back on the loop, in order; nothing it meets is lost silently."""
+"""The disk thread: results arrive on the loop in order, and no error is lost."""
 
 import asyncio
 import shutil
@@ -8,7 +8,8 @@ import pytest
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import encode_batch
-from quorate.node.jobs import (
+from quorate.raft.values import ControlState
+from quorate.replica.disk_jobs import (
     AppendBatches,
     DiskFailed,
     SnapshotFailed,
@@ -18,10 +19,9 @@ from quorate.node.jobs import (
     WriteSnapshot,
     Written,
 )
-from quorate.raft.values import ControlState
-from quorate.server.disk import DiskThread, Pace, SnapshotAbandoned, off_the_loop
+from quorate.server.disk import DiskThread, SnapshotAbandonedError, SnapshotThrottle, run_in_thread
 from quorate.storage.api import AppendedBatch
-from quorate.storage.files import FileStorage
+from quorate.storage.disk_storage import FileStorage
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 
 
@@ -58,8 +58,8 @@ class Bench:
         self.gate.set()
         self.disk.close()
 
-    def watch(self, deed, name):
-        if deed == "sync" and name.endswith(".log"):
+    def watch(self, operation, name):
+        if operation == "sync" and name.endswith(".log"):
             self.gate.wait()
             self.syncs += 1
 
@@ -73,7 +73,7 @@ class Bench:
                 await asyncio.sleep(0.001)
 
 
-def test_what_queues_while_the_disk_works_shares_the_next_sync():
+def test_jobs_queued_during_a_sync_share_the_next_one():
     async def run():
         async with Bench() as bench:
             bench.gate.clear()
@@ -105,18 +105,18 @@ def test_the_loop_goes_on_while_the_disk_hangs():
     asyncio.run(run())
 
 
-def test_a_directory_that_is_gone_ends_it_though_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("quorate.server.disk._LOOK_S", 0.01)
+def test_a_removed_directory_is_a_fault_even_without_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr("quorate.server.disk._CHECK_INTERVAL_S", 0.01)
     (tmp_path / "data").mkdir()
 
     async def run():
-        storage, told = FileStorage(tmp_path / "data"), asyncio.Queue()
+        storage, events = FileStorage(tmp_path / "data"), asyncio.Queue()
         storage.open()
-        disk = DiskThread(storage, asyncio.get_running_loop(), told.put_nowait)
+        disk = DiskThread(storage, asyncio.get_running_loop(), events.put_nowait)
         disk.start()
         shutil.rmtree(tmp_path / "data")
         async with asyncio.timeout(5):
-            [failed] = await told.get()
+            [failed] = await events.get()
         assert isinstance(failed, DiskFailed) and "someone removed it" in failed.reason
         disk.close()
         storage.close()
@@ -156,7 +156,7 @@ def test_closing_performs_what_is_queued():
     asyncio.run(run())
 
 
-def test_who_writes_a_snapshot_rests_twice_as_long_as_it_works():
+def test_writing_a_snapshot_pauses_twice_as_long_as_it_works():
     class Closing(threading.Event):
         def wait(self, timeout=None):
             rests.append(timeout)
@@ -164,14 +164,14 @@ def test_who_writes_a_snapshot_rests_twice_as_long_as_it_works():
 
     rests, worked = [], [0.0]
     closing = Closing()
-    pace = Pace(closing, lambda: worked[0])
+    pace = SnapshotThrottle(closing, lambda: worked[0])
     for work in (0.0004, 0.0004, 0.0004, 0.004, 3.0):
         worked[0] += work
-        pace.rest()
+        pace.pause()
     assert rests == pytest.approx([0.0024, 0.008, 0.05])
     closing.set()
-    with pytest.raises(SnapshotAbandoned, match="closing"):
-        pace.rest()
+    with pytest.raises(SnapshotAbandonedError, match="stopping"):
+        pace.pause()
 
 
 def test_a_snapshot_is_written_beside_the_log():
@@ -192,7 +192,7 @@ def test_a_snapshot_is_written_beside_the_log():
     asyncio.run(run())
 
 
-def test_closing_abandons_a_snapshot_in_the_making():
+def test_closing_abandons_an_unfinished_snapshot():
     async def run():
         async with Bench() as bench:
 
@@ -207,7 +207,7 @@ def test_closing_abandons_a_snapshot_in_the_making():
     asyncio.run(run())
 
 
-def test_a_defect_of_a_snapshot_is_told(caplog):
+def test_an_error_in_a_snapshot_is_reported(caplog):
     async def run():
         async with Bench() as bench:
             bench.disk.submit([snapshot(iter([b"one", 2]))])
@@ -219,12 +219,12 @@ def test_a_defect_of_a_snapshot_is_told(caplog):
     assert any(record.exc_info for record in caplog.records)
 
 
-def test_a_defect_of_the_storage_is_a_failed_disk_and_nothing_more_is_done(caplog):
+def test_an_error_in_the_storage_is_a_failed_disk(caplog):
     async def run():
         async with Bench() as bench:
             bench.disk.submit([append(7)])  # not the next one
             await bench.wait_for(DiskFailed)
-            assert bench.results[0].reason.startswith("internal error: BrokenInvariant: ")
+            assert bench.results[0].reason.startswith("internal error: InvariantError: ")
             bench.disk.submit([append(0), Survey()])
             bench.disk.close()
             assert bench.storage.end_offset == 0 and len(bench.results) == 1
@@ -234,7 +234,7 @@ def test_a_defect_of_the_storage_is_a_failed_disk_and_nothing_more_is_done(caplo
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_who_is_cancelled_while_the_disk_works_sees_it_end(times):
+def test_a_cancelled_caller_waits_for_the_end_of_the_work(times):
     began, may_end = threading.Event(), threading.Event()
     ended = []
 
@@ -244,7 +244,7 @@ def test_who_is_cancelled_while_the_disk_works_sees_it_end(times):
         ended.append(True)
 
     async def run():
-        waiting = asyncio.ensure_future(off_the_loop(work))
+        waiting = asyncio.ensure_future(run_in_thread(work))
         try:
             await asyncio.to_thread(began.wait)
             for _ in range(times):

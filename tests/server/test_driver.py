@@ -1,17 +1,17 @@
-"""The driver's timer: a node is stepped when it asked to be."""
+"""The driver: timers and idle peers."""
 
 import asyncio
 
 from quorate.base.ids import Address, ReplicaKey, Uuid
-from quorate.node.controller import NodeEffects
-from quorate.node.replica import Replica
+from quorate.node.controller_node import NodeEffects
 from quorate.raft.inputs import Shutdown
 from quorate.raft.messages import FetchRequest
 from quorate.raft.ready import Send
 from quorate.raft.values import RaftConfig
+from quorate.replica.replica import Replica
 from quorate.server.driver import Driver
-from quorate.server.limits import Limits
-from quorate.sim.machine import KeyValueMachine
+from quorate.server.limits import ConnectionLimits
+from quorate.sim.world.state_machine import KeyValueMachine
 from quorate.storage.memory import MemoryStorage
 
 FAR_MS, NEAR_MS = 3_600_000, 5
@@ -37,13 +37,13 @@ class Sleeper:
         return NodeEffects(wake_at_ms=now.monotonic_ms + delay)
 
 
-def test_a_nearer_deadline_replaces_a_later_one():
-    async def story():
+def test_an_earlier_deadline_replaces_a_later_one():
+    async def scenario():
         storage = MemoryStorage()
         storage.open()
         node = Sleeper()
         loop = asyncio.get_running_loop()
-        driver = Driver(node, storage, loop, Limits(), 10, lambda fault: None)
+        driver = Driver(node, storage, loop, ConnectionLimits(), 10, lambda fault: None)
         driver.start()
         while not node.steps:
             await asyncio.sleep(0)
@@ -52,11 +52,11 @@ def test_a_nearer_deadline_replaces_a_later_one():
         await driver.close()
         assert node.steps == [0, 1, 0]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 class Caller(Sleeper):
-    """Asks a peer when it is told to go, under whatever id."""
+    """A node that sends a request to a given peer id."""
 
     def __init__(self, address):
         super().__init__()
@@ -70,8 +70,8 @@ class Caller(Sleeper):
         return effects
 
 
-def test_who_is_not_asked_any_more_is_forgotten():
-    """Whoever asks to become a voter chooses the id under which it is asked."""
+def test_idle_peers_are_closed():
+    """An AddRaftVoter request chooses the id of the peer, so peers must not accumulate."""
     closed = asyncio.Event()
 
     async def serve(reader, writer):
@@ -79,13 +79,15 @@ def test_who_is_not_asked_any_more_is_forgotten():
             pass
         closed.set()
 
-    async def story():
+    async def scenario():
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         storage = MemoryStorage()
         storage.open()
         node = Caller(Address(*server.sockets[0].getsockname()[:2]))
         loop = asyncio.get_running_loop()
-        driver = Driver(node, storage, loop, Limits(max_idle_ms=300), 10, lambda fault: None)
+        driver = Driver(
+            node, storage, loop, ConnectionLimits(max_idle_ms=300), 10, lambda fault: None
+        )
         driver.start()
         driver.post(Shutdown(0))
         async with asyncio.timeout(20):
@@ -97,4 +99,4 @@ def test_who_is_not_asked_any_more_is_forgotten():
         await driver.close()
         server.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

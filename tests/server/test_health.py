@@ -1,4 +1,4 @@
-"""When a node calls itself healthy and ready, and which reason it gives when it is not."""
+"""When a node is healthy and ready, and the reasons when it is not."""
 
 import json
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from quorate.server.metric_table import state_of
 
 @dataclass
 class FakeDriver:
-    """What a driver says of itself."""
+    """The state of a driver."""
 
     fault: str | None = None
     leaving: bool = False
@@ -44,12 +44,12 @@ class Watched:
         self.drivers[node_id] = FakeDriver()
         self.healths[node_id] = Health(self.drivers[node_id], controller.replica, meters)
 
-    def unready(self, node):
-        return self.healths[node.node_id].unready()
+    def unready_reason(self, node):
+        return self.healths[node.node_id].unready_reason()
 
     @property
     def is_whole(self):
-        return all(self.unready(node) is None for node in self.world.alive)
+        return all(self.unready_reason(node) is None for node in self.world.alive)
 
     def leader_and_followers(self):
         leader = self.world.active
@@ -68,17 +68,17 @@ def facts(page):
     return int(page.status), json.loads(page.body)
 
 
-def test_nobody_is_ready_before_there_is_a_leader():
+def test_no_node_is_ready_without_a_leader():
     watched = Watched()
     watched.world.run(2)
     for node in watched.world.alive:
-        assert watched.unready(node) == "no leader is known in epoch 0"
-        status, told = facts(watched.healths[node.node_id].ready_page())
-        assert (status, told["ready"], told["leader"]) == (503, False, -1)
+        assert watched.unready_reason(node) == "no leader is known in epoch 0"
+        status, page = facts(watched.healths[node.node_id].ready_page())
+        assert (status, page["ready"], page["leader"]) == (503, False, -1)
         assert facts(watched.healths[node.node_id].health_page())[0] == 200
 
 
-def test_all_of_a_working_quorum_are_ready_and_stay_so(watched):
+def test_all_nodes_of_a_working_quorum_stay_ready(watched):
     for _ in range(60):
         watched.world.run(50)
         assert watched.is_whole
@@ -96,15 +96,15 @@ def test_all_of_a_working_quorum_are_ready_and_stay_so(watched):
         )
 
 
-def test_a_lone_voter_is_ready_by_itself():
+def test_a_single_voter_is_ready():
     watched = Watched(node_ids=(1,))
     node = watched.world.nodes[1]
-    watched.world.run_until(lambda: watched.unready(node) is None)
+    watched.world.run_until(lambda: watched.unready_reason(node) is None)
     watched.world.run(10_000)
-    assert watched.unready(node) is None
+    assert watched.unready_reason(node) is None
 
 
-def test_an_observer_is_called_one_as_in_the_metrics():
+def test_the_role_of_an_observer_is_that_of_the_metrics():
     watched = Watched(node_ids=(1, 2, 3, 4))
     for node in watched.world.nodes.values():
         node.config = replace(node.config, static_voters=node.config.static_voters[:3])
@@ -112,9 +112,9 @@ def test_an_observer_is_called_one_as_in_the_metrics():
         watched.world.start(node.node_id)
         watched.watch(node.node_id)
     observer, health = watched.world.nodes[4], watched.healths[4]
-    watched.world.run_until(lambda: watched.unready(observer) is None)
-    told = facts(health.ready_page())[1]
-    assert told["role"] == state_of(observer.core) == "observer"
+    watched.world.run_until(lambda: watched.unready_reason(observer) is None)
+    page = facts(health.ready_page())[1]
+    assert page["role"] == state_of(observer.core) == "observer"
 
 
 def test_a_follower_that_is_cut_off_is_not_ready_within_the_fetch_timeout(watched):
@@ -122,8 +122,8 @@ def test_a_follower_that_is_cut_off_is_not_ready_within_the_fetch_timeout(watche
     _, (one, other) = watched.leader_and_followers()
     world.cut = {one.node_id}
     world.run(2200)
-    assert watched.unready(one) is not None
-    assert watched.unready(other) is None
+    assert watched.unready_reason(one) is not None
+    assert watched.unready_reason(other) is None
 
 
 def test_a_leader_without_a_majority_is_not_ready(watched):
@@ -132,7 +132,7 @@ def test_a_leader_without_a_majority_is_not_ready(watched):
     world.cut = {leader.node_id}
     # Check quorum: 1.5 times the fetch timeout of 2 s.
     world.run(3100)
-    assert watched.unready(leader) is not None
+    assert watched.unready_reason(leader) is not None
     assert facts(watched.healths[leader.node_id].health_page())[0] == 200
 
 
@@ -140,9 +140,9 @@ def test_a_silent_network_is_noticed_without_a_step(watched):
     """A frozen process wakes: the clock has gone on, but no step has been taken yet."""
     leader, followers = watched.leader_and_followers()
     watched.world.now_ms += 60_000
-    assert watched.unready(leader) == "leads, but a majority of the voters does not fetch"
+    assert watched.unready_reason(leader) == "leads, but a majority of the voters does not fetch"
     for node in followers:
-        assert watched.unready(node) == f"leader {leader.node_id} does not answer fetches"
+        assert watched.unready_reason(node) == f"leader {leader.node_id} does not answer fetches"
 
 
 def test_a_node_that_comes_back_is_ready_only_when_it_has_caught_up(watched):
@@ -152,29 +152,29 @@ def test_a_node_that_comes_back_is_ready_only_when_it_has_caught_up(watched):
     world.run(3000)
     one = world.start(one.node_id)
     watched.watch(one.node_id)
-    assert watched.unready(one) is not None
-    world.run_until(lambda: watched.unready(one) is None)
+    assert watched.unready_reason(one) is not None
+    world.run_until(lambda: watched.unready_reason(one) is None)
     assert one.controller.replica.applied.offset >= one.core.known_committed > 0
 
 
-def test_what_the_leader_has_committed_counts_not_only_what_arrived(watched):
+def test_readiness_counts_what_the_leader_has_committed(watched):
     _, (one, _) = watched.leader_and_followers()
-    role = one.core._state.role
+    role = one.core.state.role
     role.leader_high_watermark = one.core.log_end.offset + 100
-    assert watched.unready(one) is None, "it had caught up a moment ago"
+    assert watched.unready_reason(one) is None, "it had caught up a moment ago"
     role.fetch_deadline += 5000
     watched.world.now_ms += 2001
     applied = one.controller.replica.applied.offset
-    assert watched.unready(one) == (
-        f"applied up to offset {applied} of {one.core.known_committed} that are committed"
+    assert watched.unready_reason(one) == (
+        f"applied up to offset {applied} of {one.core.known_committed} (the committed end offset)"
     )
 
 
-def test_a_node_that_leaves_is_healthy_but_not_ready(watched):
+def test_a_node_that_shuts_down_is_healthy_but_not_ready(watched):
     leader, _ = watched.leader_and_followers()
     watched.drivers[leader.node_id].leaving = True
-    assert watched.unready(leader) == "it is leaving the quorum"
-    assert watched.healths[leader.node_id].ill() is None
+    assert watched.unready_reason(leader) == "it is shutting down"
+    assert watched.healths[leader.node_id].unhealthy_reason() is None
 
 
 @pytest.mark.parametrize(
@@ -185,11 +185,11 @@ def test_a_node_that_leaves_is_healthy_but_not_ready(watched):
         ({"disk_busy_s": float("inf")}, "the disk has not answered for more than 30 s"),
     ],
 )
-def test_a_failed_or_hanging_disk_is_an_illness(watched, change, reason):
+def test_a_failed_or_hanging_disk_is_unhealthy(watched, change, reason):
     leader, _ = watched.leader_and_followers()
     for name, value in change.items():
         setattr(watched.drivers[leader.node_id], name, value)
     health = watched.healths[leader.node_id]
-    assert (health.ill(), health.unready()) == (reason, reason)
-    status, told = facts(health.health_page())
-    assert (status, told["healthy"], told["reason"]) == (503, False, reason)
+    assert (health.unhealthy_reason(), health.unready_reason()) == (reason, reason)
+    status, page = facts(health.health_page())
+    assert (status, page["healthy"], page["reason"]) == (503, False, reason)

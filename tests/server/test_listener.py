@@ -1,4 +1,4 @@
-"""Connections that ask us: order, limits, garbage, silence."""
+"""Inbound connections: order of responses, limits, garbage and idle clients."""
 
 import asyncio
 import logging
@@ -8,10 +8,10 @@ import socket
 import pytest
 
 from quorate.base.errors import QuorateError
-from quorate.node.config import load_config
+from quorate.config.node_config import load_config
 from quorate.server.app import limits
-from quorate.server.limits import Limits
-from quorate.server.listener import MOST_A_TURN, Acceptor
+from quorate.server.limits import ConnectionLimits
+from quorate.server.listener import MAX_REQUESTS_PER_STEP, Acceptor
 
 
 class Server:
@@ -22,7 +22,7 @@ class Server:
         self.slots = []
         self.frames = []
         self.room = room
-        self.limits = limits or Limits()
+        self.limits = limits or ConnectionLimits()
 
     async def __aenter__(self):
         loop = asyncio.get_running_loop()
@@ -45,7 +45,7 @@ class Server:
     def answer(self, index, data):
         self.slots[index].data = data
         self.slots[index].connection.flush()
-        self.acceptor.next_turn()
+        self.acceptor.resume_throttled()
 
     async def connect(self):
         return await asyncio.open_connection("127.0.0.1", self.port)
@@ -65,7 +65,7 @@ async def is_closed(reader):
         return await reader.read() == b""
 
 
-def test_answers_leave_in_the_order_of_their_requests():
+def test_responses_keep_the_order_of_their_requests():
     async def run():
         async with Server() as server:
             reader, writer = await server.connect()
@@ -80,7 +80,7 @@ def test_answers_leave_in_the_order_of_their_requests():
     asyncio.run(run())
 
 
-def test_one_connection_waits_for_its_answers_another_does_not():
+def test_one_connection_does_not_wait_for_anothers_responses():
     async def run():
         async with Server() as server:
             _, first = await server.connect()
@@ -97,7 +97,7 @@ def test_one_connection_waits_for_its_answers_another_does_not():
     asyncio.run(run())
 
 
-def test_requests_cut_anywhere_arrive_whole():
+def test_requests_split_at_any_byte_arrive_complete():
     async def run():
         async with Server() as server:
             _, writer = await server.connect()
@@ -120,7 +120,7 @@ def test_requests_cut_anywhere_arrive_whole():
         (frame(b"bad"), "no request"),
     ],
 )
-def test_garbage_closes_the_connection_with_a_line_in_the_log(data, why, caplog):
+def test_garbage_closes_the_connection_and_is_logged(data, why, caplog):
     async def run():
         async with Server() as server:
             reader, writer = await server.connect()
@@ -130,8 +130,8 @@ def test_garbage_closes_the_connection_with_a_line_in_the_log(data, why, caplog)
 
     with caplog.at_level(logging.WARNING, "quorate"):
         asyncio.run(run())
-    told = "\n".join(caplog.messages)
-    assert why in told and "127.0.0.1" in told
+    messages = "\n".join(caplog.messages)
+    assert why in messages and "127.0.0.1" in messages
 
 
 def test_a_flood_of_garbage_does_not_flood_the_log(caplog):
@@ -147,12 +147,14 @@ def test_a_flood_of_garbage_does_not_flood_the_log(caplog):
         asyncio.run(run())
     *lines, last = caplog.messages
     assert len(lines) == 10 and all("127.0.0.1" in line for line in lines)
-    assert last == "Closed a connection for what came over it (30 more times within a minute)"
+    assert (
+        last == "Closed a connection because of an invalid request (30 more times within a minute)"
+    )
 
 
 def test_a_flood_beyond_the_connections_of_a_host_does_not_flood_the_log(caplog):
     async def run():
-        async with Server(Limits(max_connections_per_ip=1)) as server:
+        async with Server(ConnectionLimits(max_connections_per_ip=1)) as server:
             _, first = await server.connect()
             for _ in range(15):
                 reader, writer = await server.connect()
@@ -177,9 +179,9 @@ def test_a_burst_of_connections_is_held_while_the_loop_is_busy():
     asyncio.run(run())
 
 
-def test_who_takes_no_answer_and_is_silent_is_closed_too():
+def test_an_idle_client_that_reads_no_response_is_closed():
     async def run():
-        async with Server(Limits(max_idle_ms=100)) as server:
+        async with Server(ConnectionLimits(max_idle_ms=100)) as server:
             _, writer = await server.connect()
             writer.write(frame(b"much"))
             await server.wait_for(1)
@@ -191,9 +193,9 @@ def test_who_takes_no_answer_and_is_silent_is_closed_too():
     asyncio.run(run())
 
 
-def test_half_a_frame_and_silence_is_closed_when_idle_for_too_long():
+def test_an_incomplete_frame_is_closed_when_idle():
     async def run():
-        async with Server(Limits(max_idle_ms=100)) as server:
+        async with Server(ConnectionLimits(max_idle_ms=100)) as server:
             reader, writer = await server.connect()
             writer.write(frame(b"half of it")[:6])
             assert await is_closed(reader)
@@ -203,8 +205,10 @@ def test_half_a_frame_and_silence_is_closed_when_idle_for_too_long():
 
 
 ONE_CONNECTION = {
-    "of all": Limits(max_connections=1),
-    "of an address": Limits(max_connections_per_ip=0, max_connections_by_ip={"127.0.0.1": 1}),
+    "of all": ConnectionLimits(max_connections=1),
+    "of an address": ConnectionLimits(
+        max_connections_per_ip=0, max_connections_by_ip={"127.0.0.1": 1}
+    ),
 }
 
 
@@ -229,9 +233,9 @@ async def until(condition):
             await asyncio.sleep(0.001)
 
 
-def test_a_host_whose_connections_are_closed_may_come_again():
+def test_closed_connections_do_not_count_for_a_host():
     async def run():
-        async with Server(Limits(max_connections_per_ip=1)) as server:
+        async with Server(ConnectionLimits(max_connections_per_ip=1)) as server:
             for count in range(1, 4):
                 _, writer = await server.connect()
                 writer.write(frame(b"served"))
@@ -242,9 +246,9 @@ def test_a_host_whose_connections_are_closed_may_come_again():
     asyncio.run(run())
 
 
-def test_one_connection_of_a_host_that_is_closed_makes_room_for_one():
+def test_one_closed_connection_admits_one_of_the_same_host():
     async def run():
-        async with Server(Limits(max_connections_per_ip=2)) as server:
+        async with Server(ConnectionLimits(max_connections_per_ip=2)) as server:
             _, kept = await server.connect()
             _, gone = await server.connect()
             await until(lambda: server.acceptor.connection_count == 2)
@@ -261,9 +265,9 @@ def test_one_connection_of_a_host_that_is_closed_makes_room_for_one():
     asyncio.run(run())
 
 
-def test_connections_that_would_take_the_nodes_own_files_are_closed(caplog):
+def test_connections_beyond_the_file_limit_are_closed(caplog):
     async def run():
-        async with Server(Limits(fitting_connections=1)) as server:
+        async with Server(ConnectionLimits(max_descriptor_connections=1)) as server:
             _, first = await server.connect()
             reader, second = await server.connect()
             assert await is_closed(reader)
@@ -272,13 +276,15 @@ def test_connections_that_would_take_the_nodes_own_files_are_closed(caplog):
 
     with caplog.at_level(logging.WARNING, "quorate"):
         asyncio.run(run())
-    assert "1 are open, and the node's own files need the rest" in caplog.text
+    assert "1 are open, and the node needs the other file" in caplog.text
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="a machine without IPv6")
 def test_an_ipv4_client_of_a_socket_for_both_is_named_as_ipv4(caplog):
     async def run():
-        async with Server(Limits(max_connections_per_ip=0), family=socket.AF_INET6) as server:
+        async with Server(
+            ConnectionLimits(max_connections_per_ip=0), family=socket.AF_INET6
+        ) as server:
             reader, writer = await server.connect()
             assert await is_closed(reader)
             writer.close()
@@ -288,7 +294,7 @@ def test_an_ipv4_client_of_a_socket_for_both_is_named_as_ipv4(caplog):
     assert "Refused the connection from 127.0.0.1:" in caplog.text
 
 
-def test_a_client_that_never_reads_its_answers_is_not_read_either():
+def test_a_client_that_never_reads_is_throttled():
     async def run():
         async with Server() as server:
             reader, writer = await server.connect()
@@ -312,11 +318,11 @@ def test_a_client_that_never_reads_its_answers_is_not_read_either():
     asyncio.run(run())
 
 
-def test_who_takes_no_answers_is_closed_before_they_fill_the_memory(caplog):
+def test_unread_responses_close_the_largest_connection(caplog):
     answer = frame(bytes(1 << 20))
 
     async def run():
-        async with Server(Limits(max_unsent_bytes=8 << 20)) as server:
+        async with Server(ConnectionLimits(max_unsent_bytes=8 << 20)) as server:
             asks, modest = await server.connect()
             modest.write(frame(b"modest"))
             await server.wait_for(1)
@@ -326,7 +332,7 @@ def test_who_takes_no_answers_is_closed_before_they_fill_the_memory(caplog):
             for index in range(2, 41):  # the first one's answer is the last to come
                 await server.wait_for(index + 1)
                 server.answer(index, answer)
-                if "of which" in caplog.text:
+                if "are unsent" in caplog.text:
                     break
             assert index < 20
             server.answer(0, frame(b"x"))
@@ -336,15 +342,15 @@ def test_who_takes_no_answers_is_closed_before_they_fill_the_memory(caplog):
 
     with caplog.at_level(logging.WARNING, "quorate"):
         asyncio.run(run())
-    assert "it does not take its answers, of which" in caplog.text
+    assert "the client does not read its responses, " in caplog.text
 
 
-def test_who_was_closed_for_what_it_does_not_take_counts_no_more(caplog):
+def test_a_connection_closed_for_unread_responses_counts_no_more(caplog):
     """In one turn of the loop: the next to be closed is another one."""
     answer = frame(bytes(4 << 20))
 
     async def run():
-        async with Server(Limits(max_unsent_bytes=10 << 20)) as server:
+        async with Server(ConnectionLimits(max_unsent_bytes=10 << 20)) as server:
             greedy = [(await server.connect())[1] for _ in range(4)]
             for number, writer in enumerate(greedy, 1):
                 writer.write(frame(b"one") + frame(b"two"))
@@ -362,7 +368,7 @@ def test_who_was_closed_for_what_it_does_not_take_counts_no_more(caplog):
     assert len(closed) == len(set(closed)) == 2
 
 
-def test_without_room_nothing_is_read_until_there_is_room():
+def test_a_full_queue_throttles_all_connections():
     async def run():
         full = True
         async with Server(room=lambda: not full) as server:
@@ -373,16 +379,16 @@ def test_without_room_nothing_is_read_until_there_is_room():
                     await asyncio.sleep(0.001)
             assert server.frames == []
             full = False
-            server.acceptor.next_turn()
+            server.acceptor.resume_throttled()
             await server.wait_for(1)
             writer.close()
 
     asyncio.run(run())
 
 
-def test_who_waits_for_room_has_its_turn_while_others_flood():
+def test_throttled_connections_take_turns_during_a_flood():
     """Room for two requests a step, and three connections that always want more: the fourth, a
-    follower's, comes soon, and nobody is forgotten."""
+    follower's, comes soon, and no connection is forgotten."""
 
     async def run():
         taken = 0
@@ -397,9 +403,9 @@ def test_who_waits_for_room_has_its_turn_while_others_flood():
             steps = 0
             while len(server.frames) < 121:
                 taken = len(server.frames)
-                server.acceptor.next_turn()
+                server.acceptor.resume_throttled()
                 steps += 1
-                assert steps < 200, "somebody is never read again"
+                assert steps < 200, "a connection is never read again"
             assert server.frames.index(b"a fetch") < 12
             first = [server.frames.index(b"%d" % number) for number in range(3)]
             assert max(first) < 12
@@ -409,7 +415,7 @@ def test_who_waits_for_room_has_its_turn_while_others_flood():
     asyncio.run(run())
 
 
-def test_one_connection_has_a_share_of_a_step():
+def test_one_connection_gets_a_limited_number_of_requests_per_step():
     """Kafka takes one request of a connection at a time; a few cost no more and are as fair."""
 
     async def run():
@@ -419,18 +425,18 @@ def test_one_connection_has_a_share_of_a_step():
             await server.wait_for(1)
             _, follower = await server.connect()
             follower.write(frame(b"a fetch"))
-            await server.wait_for(MOST_A_TURN + 1)
-            assert sorted(server.frames) == [b"a fetch"] + [b"again"] * MOST_A_TURN
+            await server.wait_for(MAX_REQUESTS_PER_STEP + 1)
+            assert sorted(server.frames) == [b"a fetch"] + [b"again"] * MAX_REQUESTS_PER_STEP
             for turn in range(2, 5):
-                server.acceptor.next_turn()
-                assert len(server.frames) == 1 + turn * MOST_A_TURN
+                server.acceptor.resume_throttled()
+                assert len(server.frames) == 1 + turn * MAX_REQUESTS_PER_STEP
             greedy.close()
             follower.close()
 
     asyncio.run(run())
 
 
-def test_only_what_brokers_forward_over_is_closed_when_they_must_look_anew():
+def test_only_forwarding_connections_are_closed_when_the_leader_changes():
     async def run():
         async with Server() as server:
             gone, broker = await server.connect()
@@ -451,14 +457,14 @@ def test_only_what_brokers_forward_over_is_closed_when_they_must_look_anew():
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_requests_that_wait_take_no_memory_without_bound_and_peers_go_on(full, caplog):
+def test_held_requests_are_bounded_and_peers_continue(full, caplog):
     """Each may be as large as it is; all together may not, and the largest is given up."""
     limit, request = 8 << 20, frame(bytes((1 << 20) - 1))
     room = True
 
     async def run():
         nonlocal room
-        async with Server(Limits(max_incoming_bytes=limit), room=lambda: room) as server:
+        async with Server(ConnectionLimits(max_incoming_bytes=limit), room=lambda: room) as server:
             acceptor = server.acceptor
             asks, peer = await server.connect()
             peer.write(frame(b"a fetch")[:8])
@@ -477,7 +483,7 @@ def test_requests_that_wait_take_no_memory_without_bound_and_peers_go_on(full, c
             if full:
                 await until(lambda: acceptor.incoming == 8 * len(request[4:]) + 7)
                 room = True
-                acceptor.next_turn()
+                acceptor.resume_throttled()
             await server.wait_for(9 if full else 1)
             server.answer(server.frames.index(b"a fetch"), b"records")
             assert await asks.readexactly(7) == b"records"
@@ -491,32 +497,34 @@ def test_requests_that_wait_take_no_memory_without_bound_and_peers_go_on(full, c
         asyncio.run(run())
     assert len(caplog.messages) == 4
     for line in caplog.messages:
-        assert re.search(r"from 127.0.0.1:\d+ on CONTROLLER: \d+ bytes of requests wait", line)
+        assert re.search(
+            r"from 127.0.0.1:\d+ on CONTROLLER: \d+ bytes of requests are incomplete", line
+        )
 
 
 @pytest.mark.parametrize(
     ("queued", "largest", "limit"),
     [(-1, 100 << 20, 256 << 20), (-1, 1 << 30, 1 << 30), (5000, 4000, 5000)],
 )
-def test_the_bound_on_waiting_requests_is_kafkas_key_and_no_less_than_a_request(
+def test_the_limit_on_held_requests_is_kafkas_key_and_at_least_one_request(
     queued, largest, limit, tmp_path
 ):
     text = f"queued.max.request.bytes={queued}\nsocket.request.max.bytes={largest}\n"
     assert limits(config(tmp_path, text)).max_incoming_bytes == limit
 
 
-def test_bounds_for_hosts_are_bounds_for_their_addresses(tmp_path):
+def test_limits_for_hosts_apply_to_their_addresses(tmp_path):
     key = "max.connections.per.ip.overrides"
     found = limits(config(tmp_path, f"{key}=127.0.0.1:5 , 0:0::1:6\n"))
     assert found.max_connections_by_ip == {"127.0.0.1": 5, "::1": 6}
     with pytest.raises(QuorateError, match=f"{key} names the host a..b: [^\\[]*$"):
         limits(config(tmp_path, f"{key}=a..b:5\n"))
     for text in (":5", "127.0.0.1:6, :5"):
-        with pytest.raises(QuorateError, match=f"{key} has a bound without a host: "):
+        with pytest.raises(QuorateError, match=f"{key} has a limit without a host: "):
             limits(config(tmp_path, f"{key}={text}\n"))
 
 
-def test_a_bound_for_a_host_holds_for_each_of_its_addresses(tmp_path, monkeypatch):
+def test_a_limit_for_a_host_applies_to_each_of_its_addresses(tmp_path, monkeypatch):
     def resolve(host, port):
         ips = {"many": ("10.0.0.1", "10.0.0.2", "fd00::1"), "one": ("10.0.0.2",)}[host]
         return [(None, None, 6, "", (ip, 0)) for ip in ips for _ in range(2)]

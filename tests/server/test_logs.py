@@ -1,4 +1,4 @@
-"""Log lines: how grave a note is, and what is left out when the same is said again and again."""
+"""Log lines: levels of notes, escapes, and the limit on repeated lines."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ import pytest
 
 from quorate.base.notes import Fault, Warn
 from quorate.server import logs
-from quorate.server.logs import Sparing, level_of
+from quorate.server.logs import RateLimitedLog, level_of
 
 
 class FakeLoop:
@@ -38,7 +38,7 @@ def test_the_level_of_a_note(note, level):
     assert level_of(note) == level
 
 
-def test_an_operator_who_wants_warnings_gets_no_news(capsys):
+def test_the_level_warning_hides_information(capsys):
     kept = logs.LOG.handlers[:], logs.LOG.level, logs.LOG.propagate
     try:
         logs.configure(1, level="WARNING")
@@ -47,13 +47,13 @@ def test_an_operator_who_wants_warnings_gets_no_news(capsys):
     finally:
         logs.LOG.handlers[:], logs.LOG.level, logs.LOG.propagate = kept
         logging.getLogger("asyncio").handlers.clear()
-    told = capsys.readouterr().err
-    assert "WARNING node 1: repaired" in told and "ERROR node 1: broken" in told
-    assert "news" not in told
+    logged = capsys.readouterr().err
+    assert "WARNING node 1: repaired" in logged and "ERROR node 1: broken" in logged
+    assert "news" not in logged
 
 
 @pytest.mark.parametrize("style", ["human", "json"])
-def test_what_a_peer_says_looks_like_no_line_of_the_log(capsys, style):
+def test_text_from_a_peer_cannot_forge_a_log_line(capsys, style):
     kept = logs.LOG.handlers[:], logs.LOG.level, logs.LOG.propagate
     try:
         logs.configure(1, style)
@@ -61,14 +61,14 @@ def test_what_a_peer_says_looks_like_no_line_of_the_log(capsys, style):
     finally:
         logs.LOG.handlers[:], logs.LOG.level, logs.LOG.propagate = kept
         logging.getLogger("asyncio").handlers.clear()
-    told = capsys.readouterr().err
-    assert not any(line.startswith("2026-11-24 ERROR") for line in told.splitlines())
-    assert not {"\x1b", "\r"} & set(told) and told.count("forged") == 1
+    logged = capsys.readouterr().err
+    assert not any(line.startswith("2026-11-24 ERROR") for line in logged.splitlines())
+    assert not {"\x1b", "\r"} & set(logged) and logged.count("forged") == 1
 
 
-def test_a_note_repeated_again_and_again_is_counted(caplog):
+def test_a_repeated_note_is_counted(caplog):
     loop = FakeLoop()
-    sparing = Sparing(loop, 3)
+    sparing = RateLimitedLog(loop, 3)
     with caplog.at_level(logging.INFO, "quorate"):
         for _ in range(50):
             sparing.log(logging.WARNING, "leader 2 errs", "leader 2 errs")
@@ -82,8 +82,8 @@ def test_a_note_repeated_again_and_again_is_counted(caplog):
     assert caplog.messages[5:] == ["leader 2 errs"]
 
 
-def test_many_different_notes_are_not_kept_for_ever():
-    sparing = Sparing(FakeLoop(), 1)
+def test_the_number_of_remembered_notes_is_bounded():
+    sparing = RateLimitedLog(FakeLoop(), 1)
     for number in range(100_000):
         sparing.log(logging.DEBUG, f"note {number}", "x")
     assert len(sparing._seen) <= 1001

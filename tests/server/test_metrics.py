@@ -1,4 +1,4 @@
-"""What is measured, read from whole controllers in memory, under the names in the docs."""
+"""Metrics of whole controllers in memory, under the documented names."""
 
 import math
 import re
@@ -10,17 +10,23 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from conformance.marker import kafka_scenario
 from node.world import World
 from quorate.base.ids import OffsetAndEpoch
-from quorate.node.jobs import SnapshotFailed, SnapshotWritten
+from quorate.replica.disk_jobs import SnapshotFailed, SnapshotWritten
 from quorate.server.meters import Histogram, Meters, Windowed
-from quorate.server.metric_table import DEFINITIONS, STATES
+from quorate.server.metric_table import STATES
+from quorate.server.metrics import ALL_METRICS as DEFINITIONS
 from quorate.server.metrics import MetricsPage, NodeCollector
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
 RAFT = "kafka_server_raft_metrics_"
 CONTROLLER = "kafka_controller_kafka_controller_"
-LEADERS_ONLY = {RAFT + "number_of_observers", RAFT + "uncommitted_voter_change"}
+LEADERS_ONLY = {
+    "kafka_controller_kafka_controller_time_since_last_heartbeat_received_ms",
+    RAFT + "number_of_observers",
+    RAFT + "uncommitted_voter_change",
+}
 
 
 class Callers:
@@ -88,15 +94,16 @@ def row(definition):
     return f"| `{definition.name}` | {kind} | {kafka} | {definition.help} |"
 
 
-def test_the_table_in_the_docs_is_that_of_the_registry():
+def test_the_table_in_the_docs_is_current():
     table = PAGE.read_text().partition("## Table\n")[2].partition("\n\n`process_*`")[0]
     assert table.split("\n")[3:] == [row(definition) for definition in DEFINITIONS]
 
 
+@kafka_scenario("KafkaRaftClientTest", "metrics")
 def test_a_leader_shows_every_metric_and_a_follower_all_but_the_leaders(measured):
     world = measured.world
-    measured.meters[world.active.node_id].asked(1, 1)
-    measured.meters[world.active.node_id].answered(1)
+    measured.meters[world.active.node_id].request_received(1, 1)
+    measured.meters[world.active.node_id].request_answered(1)
     kinds = {d.name.removesuffix("_total"): d.kind for d in DEFINITIONS}
 
     def shown(node):
@@ -114,7 +121,7 @@ def snake(name):
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda d: d.name)
-def test_names_come_from_kafkas(definition):
+def test_names_are_derived_from_kafkas(definition):
     if not definition.source:
         assert definition.name.startswith("quorate_")
         return
@@ -125,7 +132,7 @@ def test_names_come_from_kafkas(definition):
     assert definition.name == derived
 
 
-def test_who_asks_for_openmetrics_gets_it(measured):
+def test_openmetrics_is_negotiated(measured):
     page = measured.pages[1]({"accept": "application/openmetrics-text; version=1.0.0"})
     assert page.content_type.startswith("application/openmetrics-text")
     names = {family.name for family in parse_openmetrics(page.body.decode())}
@@ -139,23 +146,23 @@ def test_a_node_without_the_listener_does_not_load_prometheus():
 
 
 # -- values ------------------------------------------------------------------------------------
-def test_all_agree_on_what_the_quorum_is(measured):
+def test_all_nodes_agree_on_the_quorum(measured):
     world = measured.world
     leader = world.active
     for node in world.alive:
-        told = measured.raft(node)
-        assert told["current_leader"] == leader.node_id
-        assert told["current_epoch"] == leader.core.epoch
-        assert told["log_end_offset"] == node.core.log_end.offset > 0
-        assert told["log_end_epoch"] == leader.core.epoch
-        assert told["high_watermark"] == node.core.high_watermark > 0
-        assert told["number_of_voters"] == 3
-        assert told["number_unknown_voter_connections"] == 0
-        assert told[CONTROLLER + "active_controller_count"] == (node is leader)
-        assert told["kafka_server_metadata_loader_current_metadata_version"] == 30
-        assert told["kafka_server_socket_server_metrics_connection_count"] == 5
-        assert told["kafka_network_socket_server_memory_pool_used"] == 300
-        assert told["kafka_network_socket_server_memory_pool_available"] == 700
+        metrics = measured.raft(node)
+        assert metrics["current_leader"] == leader.node_id
+        assert metrics["current_epoch"] == leader.core.epoch
+        assert metrics["log_end_offset"] == node.core.log_end.offset > 0
+        assert metrics["log_end_epoch"] == leader.core.epoch
+        assert metrics["high_watermark"] == node.core.high_watermark > 0
+        assert metrics["number_of_voters"] == 3
+        assert metrics["number_unknown_voter_connections"] == 0
+        assert metrics[CONTROLLER + "active_controller_count"] == (node is leader)
+        assert metrics["kafka_server_metadata_loader_current_metadata_version"] == 30
+        assert metrics["kafka_server_socket_server_metrics_connection_count"] == 5
+        assert metrics["kafka_network_socket_server_memory_pool_used"] == 300
+        assert metrics["kafka_network_socket_server_memory_pool_available"] == 700
     assert measured.raft(leader)["current_vote"] == leader.node_id
 
 
@@ -165,8 +172,8 @@ def test_the_state_is_one_of_kafkas(measured):
     other, lonely = followers(world)
 
     def state(node):
-        told = measured.scrape(node)
-        values = {name: told[RAFT + "current_state", name] for name in STATES}
+        metrics = measured.scrape(node)
+        values = {name: metrics[RAFT + "current_state", name] for name in STATES}
         assert sum(values.values()) == 1
         return max(values, key=values.get)
 
@@ -180,27 +187,27 @@ def test_records_are_counted_where_they_are_appended(measured):
     world = measured.world
     world.run_until(lambda: len({node.core.log_end for node in world.alive}) == 1)
     end = world.active.core.log_end.offset
-    told = measured.raft(world.active)
-    assert (told["append_records_total"], told["fetch_records_total"]) == (end, 0)
+    metrics = measured.raft(world.active)
+    assert (metrics["append_records_total"], metrics["fetch_records_total"]) == (end, 0)
     for node in followers(world):
-        told = measured.raft(node)
-        assert (told["append_records_total"], told["fetch_records_total"]) == (0, end)
+        metrics = measured.raft(node)
+        assert (metrics["append_records_total"], metrics["fetch_records_total"]) == (0, end)
 
 
 def test_commits_and_elections_are_timed(measured):
     world = measured.world
-    told = measured.raft(world.active)
+    metrics = measured.raft(world.active)
     # A millisecond each way, and one for the disk's answer; the first one waits for the followers.
-    assert 1 <= told["commit_latency_avg"] <= 4
-    assert told["commit_latency_avg"] <= told["commit_latency_max"] <= 10
-    assert 0 < told["election_latency_avg"] <= told["election_latency_max"] < 3000
-    assert told["quorate_commit_seconds_count"] > 0
+    assert 1 <= metrics["commit_latency_avg"] <= 4
+    assert metrics["commit_latency_avg"] <= metrics["commit_latency_max"] <= 10
+    assert 0 < metrics["election_latency_avg"] <= metrics["election_latency_max"] < 3000
+    assert metrics["quorate_commit_seconds_count"] > 0
     other = measured.raft(followers(world)[0])
     assert math.isnan(other["commit_latency_avg"])
     assert other["quorate_commit_seconds_count"] == 0
 
 
-def test_latencies_of_long_ago_are_forgotten(measured):
+def test_old_latencies_leave_the_window(measured):
     world = measured.world
     leader = world.active
     assert not math.isnan(measured.raft(leader)["election_latency_max"])
@@ -208,7 +215,7 @@ def test_latencies_of_long_ago_are_forgotten(measured):
     assert math.isnan(measured.raft(leader)["election_latency_max"])
 
 
-def test_a_new_leader_is_noticed(measured):
+def test_a_new_leader_is_counted(measured):
     world = measured.world
     old = world.active
     before = measured.raft(followers(world)[0])[CONTROLLER + "new_active_controllers_total"]
@@ -216,8 +223,8 @@ def test_a_new_leader_is_noticed(measured):
     world.run_until(lambda: world.active not in (None, old))
     world.run(100)
     for node in (n for n in world.alive if n is not old):
-        told = measured.raft(node)[CONTROLLER + "new_active_controllers_total"]
-        assert told == before + 1
+        metrics = measured.raft(node)[CONTROLLER + "new_active_controllers_total"]
+        assert metrics == before + 1
 
 
 def test_snapshots_and_their_failures_are_counted(measured):
@@ -226,32 +233,32 @@ def test_snapshots_and_their_failures_are_counted(measured):
     meters.stepped([SnapshotWritten(OffsetAndEpoch(3, 1), 777)], effects)
     meters.stepped([SnapshotFailed(OffsetAndEpoch(3, 1), "disk full")], effects)
     world.now_ms += 1500
-    told = measured.raft(world.nodes[1])
-    assert told["kafka_server_snapshot_emitter_latest_snapshot_generated_bytes"] == 777
-    assert told["kafka_server_snapshot_emitter_latest_snapshot_generated_age_ms"] == 1500
-    assert told[CONTROLLER + "metadata_error_total"] == 1
+    metrics = measured.raft(world.nodes[1])
+    assert metrics["kafka_server_snapshot_emitter_latest_snapshot_generated_bytes"] == 777
+    assert metrics["kafka_server_snapshot_emitter_latest_snapshot_generated_age_ms"] == 1500
+    assert metrics[CONTROLLER + "metadata_error_total"] == 1
 
 
 def test_requests_are_counted_and_timed_by_api(measured):
     meters = measured.meters[1]
-    meters.asked(1, 1)
+    meters.request_received(1, 1)
     measured.world.now_ms += 40
-    meters.asked(2, 1)
-    meters.asked(3, 55)
-    meters.answered(1)
-    meters.dropped(2)
-    told = measured.scrape(measured.world.nodes[1])
+    meters.request_received(2, 1)
+    meters.request_received(3, 55)
+    meters.request_answered(1)
+    meters.request_dropped(2)
+    metrics = measured.scrape(measured.world.nodes[1])
     name = "kafka_network_request_metrics_"
-    assert told[name + "requests_total", "Fetch"] == 2
-    assert told[name + "requests_total", "DescribeQuorum"] == 1
-    assert told[name + "total_time_ms_count", "Fetch"] == 1
-    assert told[name + "total_time_ms_sum", "Fetch"] == pytest.approx(40)
-    assert told[name + "total_time_ms_bucket", "25.0", "Fetch"] == 0
-    assert told[name + "total_time_ms_bucket", "50.0", "Fetch"] == 1
+    assert metrics[name + "requests_total", "Fetch"] == 2
+    assert metrics[name + "requests_total", "DescribeQuorum"] == 1
+    assert metrics[name + "total_time_ms_count", "Fetch"] == 1
+    assert metrics[name + "total_time_ms_sum", "Fetch"] == pytest.approx(40)
+    assert metrics[name + "total_time_ms_bucket", "25.0", "Fetch"] == 0
+    assert metrics[name + "total_time_ms_bucket", "50.0", "Fetch"] == 1
 
 
 # -- instruments -------------------------------------------------------------------------------
-def test_a_window_forgets_in_two_steps():
+def test_a_window_has_two_samples():
     window = Windowed()
     assert math.isnan(window.average(0)) and math.isnan(window.maximum(0))
     window.record(10, 100)

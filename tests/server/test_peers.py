@@ -12,9 +12,9 @@ import pytest
 import uvloop
 
 from quorate.base.ids import Address
-from quorate.raft.inputs import Failure
-from quorate.server.link import Ask
-from quorate.server.logs import Sparing
+from quorate.raft.inputs import SendFailure
+from quorate.server.logs import RateLimitedLog
+from quorate.server.peer_connection import PeerRequest
 from quorate.server.peers import Peer
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
@@ -27,7 +27,7 @@ from quorate.wire.messages import (
 )
 from server.hosts import name_of, silent_host
 
-VERSIONS = {18: (0, 4), 55: (0, 2), 80: (0, 1)}
+VERSIONS = {18: (0, 5), 55: (0, 2), 80: (0, 1)}
 
 
 class Other:
@@ -50,7 +50,7 @@ class Other:
         await self.die()
 
     async def die(self):
-        """As a killed process: the port and all connections go at once."""
+        """Like a killed process: close the port and all connections at once."""
         self.server.close()
         for writer in self._writers:
             writer.transport.abort()
@@ -98,15 +98,15 @@ class Asker:
         self.lost = asyncio.Event()
         loop = asyncio.get_running_loop()
         unreachable = set() if unreachable is None else unreachable
-        log = Sparing(loop, 3)
+        log = RateLimitedLog(loop, 3)
         self.peer = Peer(
             loop, address, "raft-client-7", self.lost.set, log, unreachable, **settings
         )
 
     def ask(self, message=None, timeout_ms=5000, key=55):
         message = message or DescribeQuorumRequest()
-        self.peer.ask(
-            Ask(
+        self.peer.send(
+            PeerRequest(
                 key,
                 lambda version: message,
                 self.outcomes.put_nowait,
@@ -120,25 +120,25 @@ class Asker:
             return await self.outcomes.get()
 
 
-def test_a_handshake_then_the_newest_common_version():
+def test_a_handshake_selects_the_newest_common_version():
     async def run():
-        async with Other({18: (0, 4), 55: (0, 1)}) as other:
+        async with Other({18: (0, 5), 55: (0, 1)}) as other:
             asker = Asker(other.address)
             asker.ask()
             assert (await asker.outcome()).error_code == 3
-            assert other.seen == [(18, 4, "raft-client-7"), (55, 1, "raft-client-7")]
+            assert other.seen == [(18, 5, "raft-client-7"), (55, 1, "raft-client-7")]
             asker.peer.close()
 
     asyncio.run(run())
 
 
-def test_a_peer_that_knows_only_older_handshakes():
+def test_the_handshake_falls_back_to_older_versions():
     async def run():
         async with Other({18: (0, 2), 55: (0, 0)}) as other:
             asker = Asker(other.address)
             asker.ask()
             assert (await asker.outcome()).error_code == 3
-            assert [version for key, version, _ in other.seen if key == 18] == [4, 2]
+            assert [version for key, version, _ in other.seen if key == 18] == [5, 2]
             asker.peer.close()
 
     asyncio.run(run())
@@ -158,16 +158,16 @@ def test_a_handshake_of_megabytes_is_not_decoded(caplog):
         async with Flooding() as other:
             asker = Asker(other.address)
             asker.ask(timeout_ms=500)
-            assert await asker.outcome() in (Failure.DISCONNECTED, Failure.TIMED_OUT)
+            assert await asker.outcome() in (SendFailure.DISCONNECTED, SendFailure.TIMED_OUT)
             assert [key for key, _, _ in other.seen if key != 18] == []
             asker.peer.close()
 
     asyncio.run(run())
-    assert "an answer to ApiVersions has 65536 bytes at most" in caplog.text
+    assert "a response to ApiVersions has 65536 bytes at most" in caplog.text
 
 
-def test_an_answer_that_cannot_be_used_is_a_failure_at_once():
-    """Of damaged records, say. It was neither, and the next Fetch waited for the timeout."""
+def test_an_invalid_response_is_a_failure_at_once():
+    """Regression: after damaged records, for example, the next Fetch waited for the timeout."""
 
     def answered(message):
         raise WireError("the fetched records are damaged")
@@ -176,8 +176,10 @@ def test_an_answer_that_cannot_be_used_is_a_failure_at_once():
         async with Other() as other:
             asker = Asker(other.address)
             failed = asker.outcomes.put_nowait
-            asker.peer.ask(Ask(55, lambda _: DescribeQuorumRequest(), answered, failed, 60_000))
-            assert await asker.outcome() == Failure.DISCONNECTED
+            asker.peer.send(
+                PeerRequest(55, lambda _: DescribeQuorumRequest(), answered, failed, 60_000)
+            )
+            assert await asker.outcome() == SendFailure.DISCONNECTED
             asker.peer.close()
 
     asyncio.run(run())
@@ -200,42 +202,42 @@ def test_one_connection_serves_many_requests():
 @pytest.mark.parametrize(
     ("versions", "message", "key"),
     [
-        ({18: (0, 4)}, DescribeQuorumRequest(), 55),
-        ({18: (0, 4), 55: (7, 9)}, DescribeQuorumRequest(), 55),
-        ({18: (0, 4), 80: (0, 0)}, AddRaftVoterRequest(ack_when_committed=False), 80),
+        ({18: (0, 5)}, DescribeQuorumRequest(), 55),
+        ({18: (0, 5), 55: (7, 9)}, DescribeQuorumRequest(), 55),
+        ({18: (0, 5), 80: (0, 0)}, AddRaftVoterRequest(ack_when_committed=False), 80),
     ],
 )
-def test_what_the_peer_does_not_speak_is_told(versions, message, key):
+def test_an_unsupported_request_is_a_failure(versions, message, key):
     async def run():
         async with Other(versions) as other:
             asker = Asker(other.address)
             asker.ask(message, key=key)
-            assert await asker.outcome() is Failure.UNSUPPORTED_VERSION
+            assert await asker.outcome() is SendFailure.UNSUPPORTED_VERSION
             asker.peer.close()
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize("silent", [18, 55])
-def test_silence_ends_with_the_request_timeout(silent):
+def test_a_silent_peer_ends_with_the_request_timeout(silent):
     async def run():
         async with Other(silent={silent}) as other:
             asker = Asker(other.address)
             asker.ask(timeout_ms=50)
-            assert await asker.outcome() is Failure.TIMED_OUT
+            assert await asker.outcome() is SendFailure.TIMED_OUT
             assert not asker.lost.is_set()
             asker.peer.close()
 
     asyncio.run(run())
 
 
-def test_nobody_listens():
+def test_a_refused_connection_is_a_failure():
     async def run():
         async with Other() as other:
             pass
         asker = Asker(other.address)
         asker.ask()
-        assert await asker.outcome() is Failure.DISCONNECTED
+        assert await asker.outcome() is SendFailure.DISCONNECTED
         assert not asker.lost.is_set()
         asker.peer.close()
 
@@ -248,12 +250,12 @@ def test_nobody_listens():
     ids=["empty label", "long label", "NUL", "root"],
 )
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_a_host_name_that_is_none_fails_each_time_and_is_told_once(host, loop, caplog):
+def test_an_invalid_host_name_fails_each_time_and_is_logged_once(host, loop, caplog):
     async def run():
         asker = Asker(Address(host, 9))
         for _ in range(2):
             asker.ask()
-            assert await asker.outcome() is Failure.DISCONNECTED
+            assert await asker.outcome() is SendFailure.DISCONNECTED
         assert not asker.lost.is_set()
         asker.peer.close()
 
@@ -262,41 +264,44 @@ def test_a_host_name_that_is_none_fails_each_time_and_is_told_once(host, loop, c
     assert len(caplog.records) <= 1
 
 
-def test_a_port_that_is_none_is_told(caplog):
+def test_an_invalid_port_is_logged(caplog):
     async def run():
         asker = Asker(Address("127.0.0.1", 70_000))
         asker.ask()
-        assert await asker.outcome() is Failure.DISCONNECTED
+        assert await asker.outcome() is SendFailure.DISCONNECTED
         asker.peer.close()
 
     with caplog.at_level(logging.WARNING, "quorate"):
         asyncio.run(run())
-    assert "Cannot connect to 127.0.0.1:70000, which is no address" in caplog.text
+    assert "Cannot connect to 127.0.0.1:70000, which is not a valid address" in caplog.text
 
 
-def test_who_cannot_be_reached_is_told_once_and_that_it_can_be_again(caplog):
+def test_an_unreachable_peer_is_logged_once_until_it_is_back(caplog):
     async def run():
         async with Other() as other:
             address = other.address
         asker = Asker(address)
         for _ in range(3):
             asker.ask()
-            assert await asker.outcome() is Failure.DISCONNECTED
+            assert await asker.outcome() is SendFailure.DISCONNECTED
         asker.ask()
         async with Other(port=address.port):
-            while await asker.outcome() is Failure.DISCONNECTED:
+            while await asker.outcome() is SendFailure.DISCONNECTED:
                 asker.ask()
             asker.peer.close()
 
     with caplog.at_level(logging.INFO, "quorate"):
         asyncio.run(run())
-    told = [record.getMessage() for record in caplog.records if record.name == "quorate"]
-    assert [text.split(" 127.0.0.1:")[0] for text in told] == ["Cannot connect to", "Connected to"]
-    assert told[0].endswith(": Connection refused")
+    logged = [record.getMessage() for record in caplog.records if record.name == "quorate"]
+    assert [text.split(" 127.0.0.1:")[0] for text in logged] == [
+        "Cannot connect to",
+        "Connected to",
+    ]
+    assert logged[0].endswith(": Connection refused")
 
 
 @pytest.mark.parametrize("silent", [55, 18], ids=["request", "handshake"])
-def test_who_does_not_answer_in_time_is_told_once_and_that_it_does_again(silent, caplog):
+def test_a_peer_that_times_out_is_logged_once_until_it_is_back(silent, caplog):
     """Also one that was frozen before the connection was made: the system accepts for it."""
 
     async def run():
@@ -304,7 +309,7 @@ def test_who_does_not_answer_in_time_is_told_once_and_that_it_does_again(silent,
             asker = Asker(other.address)
             for _ in range(1 if silent == 55 else 3):
                 asker.ask(timeout_ms=50)
-                assert await asker.outcome() is Failure.TIMED_OUT
+                assert await asker.outcome() is SendFailure.TIMED_OUT
             other.silent.clear()
             asker.ask()
             assert isinstance(await asker.outcome(), DescribeQuorumResponse)
@@ -313,12 +318,12 @@ def test_who_does_not_answer_in_time_is_told_once_and_that_it_does_again(silent,
 
     with caplog.at_level(logging.INFO, "quorate"):
         address = asyncio.run(run())
-    told = [record.getMessage() for record in caplog.records if record.name == "quorate"]
-    silence = f"No answer of {address} in time: closed the connection"
-    assert told == [silence, f"Connected to {address}"]
+    logged = [record.getMessage() for record in caplog.records if record.name == "quorate"]
+    silence = f"No response from {address} in time: closed the connection"
+    assert logged == [silence, f"Connected to {address}"]
 
 
-def test_two_connections_to_one_address_tell_of_it_once(caplog):
+def test_two_connections_to_one_address_log_it_once(caplog):
     """A node asks another as its leader, as a bootstrap server, and to register."""
 
     async def run():
@@ -329,20 +334,20 @@ def test_two_connections_to_one_address_tell_of_it_once(caplog):
         for asker in askers:
             asker.ask()
         for asker in askers:
-            assert await asker.outcome() is Failure.DISCONNECTED
+            assert await asker.outcome() is SendFailure.DISCONNECTED
             asker.peer.close()  # idle for long: nothing is known anew
         again = Asker(address, unreachable)
         again.ask()
-        assert await again.outcome() is Failure.DISCONNECTED
+        assert await again.outcome() is SendFailure.DISCONNECTED
         again.peer.close()
 
     with caplog.at_level(logging.INFO, "quorate"):
         asyncio.run(run())
-    (told,) = (record.getMessage() for record in caplog.records if record.name == "quorate")
-    assert told.startswith("Cannot connect to")
+    (logged,) = (record.getMessage() for record in caplog.records if record.name == "quorate")
+    assert logged.startswith("Cannot connect to")
 
 
-def test_who_was_not_asked_for_long_and_owes_nothing_is_idle():
+def test_a_peer_without_recent_or_pending_requests_is_idle():
     async def run():
         loop = asyncio.get_running_loop()
         async with Other(silent={55}) as other:
@@ -351,7 +356,7 @@ def test_who_was_not_asked_for_long_and_owes_nothing_is_idle():
             began = loop.time()
             asker.ask(timeout_ms=100)
             assert not asker.peer.is_idle(loop.time() + 1)
-            assert await asker.outcome() is Failure.TIMED_OUT
+            assert await asker.outcome() is SendFailure.TIMED_OUT
             assert asker.peer.is_idle(loop.time() + 1)
             assert not asker.peer.is_idle(began)
             asker.peer.close()
@@ -359,7 +364,7 @@ def test_who_was_not_asked_for_long_and_owes_nothing_is_idle():
     asyncio.run(run())
 
 
-def test_a_killed_peer_is_told_to_be_lost_without_a_new_request():
+def test_a_killed_peer_is_reported_as_lost_without_a_new_request():
     async def run():
         async with Other() as other:
             asker = Asker(other.address)
@@ -375,7 +380,7 @@ def test_a_killed_peer_is_told_to_be_lost_without_a_new_request():
     asyncio.run(run())
 
 
-def test_a_dying_peer_that_still_accepts_is_found_out():
+def test_a_dying_peer_that_still_accepts_is_reported_as_lost():
     class Dying(Other):
         dying = False
 
@@ -402,7 +407,7 @@ def test_a_dying_peer_that_still_accepts_is_found_out():
     asyncio.run(run())
 
 
-def test_a_peer_that_hangs_up_but_lives_is_not_lost():
+def test_a_live_peer_that_closes_its_connection_is_not_lost():
     async def run():
         async with Other(silent={80}) as other:
             asker = Asker(other.address)
@@ -413,7 +418,7 @@ def test_a_peer_that_hangs_up_but_lives_is_not_lost():
                 while other.seen[-1][0] != 80:
                     await asyncio.sleep(0.001)
             other.hang_up()
-            assert await asker.outcome() is Failure.DISCONNECTED
+            assert await asker.outcome() is SendFailure.DISCONNECTED
             asker.ask()
             assert (await asker.outcome()).error_code == 3
             assert not asker.lost.is_set() and other.connections == 2
@@ -423,7 +428,7 @@ def test_a_peer_that_hangs_up_but_lives_is_not_lost():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2, and what a full backlog does")
-def test_a_silent_address_of_a_name_does_not_keep_from_its_others(monkeypatch):
+def test_a_silent_address_of_a_name_does_not_block_the_others(monkeypatch):
     async def run():
         async with Other() as other:
             port = other.address.port
@@ -439,7 +444,7 @@ def test_a_silent_address_of_a_name_does_not_keep_from_its_others(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2, and what a full backlog does")
 @pytest.mark.parametrize("live", [True, False])
-def test_a_name_is_lost_where_nobody_listens_at_any_of_its_addresses(monkeypatch, live):
+def test_a_name_is_lost_when_all_addresses_refuse(monkeypatch, live):
     async def run():
         async with Other() as other:
             port = other.address.port
@@ -462,9 +467,7 @@ def test_a_name_is_lost_where_nobody_listens_at_any_of_its_addresses(monkeypatch
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_names_that_nobody_answers_for_keep_neither_other_names_nor_the_end_waiting(
-    monkeypatch, loop
-):
+def test_an_unresolvable_name_delays_neither_other_names_nor_the_end(monkeypatch, loop):
     answered = threading.Event()
     real = socket.getaddrinfo
 
@@ -479,7 +482,7 @@ def test_names_that_nobody_answers_for_keep_neither_other_names_nor_the_end_wait
             silent = [Asker(Address("silent.test", port)) for port in range(50)]
             for asker in silent:
                 asker.ask(timeout_ms=10)
-                assert await asker.outcome() is Failure.TIMED_OUT
+                assert await asker.outcome() is SendFailure.TIMED_OUT
             asker = Asker(Address("localhost", other.address.port))
             asker.ask()
             assert (await asker.outcome()).error_code == 3
@@ -496,7 +499,7 @@ def test_names_that_nobody_answers_for_keep_neither_other_names_nor_the_end_wait
         answered.set()
 
 
-def test_a_name_that_has_no_address_is_told_once_each_time_it_loses_it(monkeypatch, caplog):
+def test_a_name_without_an_address_is_logged_once_each_time(monkeypatch, caplog):
     real = socket.getaddrinfo
     known = set()
 
@@ -524,7 +527,7 @@ def test_a_name_that_has_no_address_is_told_once_each_time_it_loses_it(monkeypat
     assert "Cannot connect to moved.test:" in lines[0] and "not known" in lines[0]
 
 
-def test_a_name_is_looked_up_once_at_a_time(monkeypatch):
+def test_a_name_has_one_lookup_at_a_time(monkeypatch):
     answered = threading.Event()
     asked = []
 
@@ -537,11 +540,11 @@ def test_a_name_is_looked_up_once_at_a_time(monkeypatch):
         asker = Asker(Address("silent.test", 9), connect_timeout_s=0.05)
         for _ in range(5):
             asker.ask(timeout_ms=50)
-            assert await asker.outcome() is Failure.TIMED_OUT
+            assert await asker.outcome() is SendFailure.TIMED_OUT
         assert asked == ["silent.test"]
         answered.set()
         asker.ask()
-        assert await asker.outcome() is Failure.DISCONNECTED
+        assert await asker.outcome() is SendFailure.DISCONNECTED
         asker.peer.close()
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
@@ -552,10 +555,10 @@ def test_a_name_is_looked_up_once_at_a_time(monkeypatch):
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_a_connection_that_ends_before_it_is_looked_at_is_made_anew(loop, monkeypatch):
+def test_a_connection_that_ends_at_once_is_reopened(loop, monkeypatch):
     """The other side may hang up between the loop's turn that connects and the one that asks."""
 
-    async def story():
+    async def scenario():
         async with Other() as other:
             asker = Asker(other.address)
             connect = asyncio.get_running_loop().create_connection
@@ -570,15 +573,15 @@ def test_a_connection_that_ends_before_it_is_looked_at_is_made_anew(loop, monkey
 
                 patch.setattr(type(asker.peer._loop), "create_connection", connect_and_lose)
                 asker.ask()
-                assert await asker.outcome() == Failure.DISCONNECTED
+                assert await asker.outcome() == SendFailure.DISCONNECTED
             asker.ask()
             assert isinstance(await asker.outcome(), DescribeQuorumResponse)
 
     with asyncio.Runner(loop_factory=loop) as runner:
-        runner.run(story())
+        runner.run(scenario())
 
 
-def test_garbage_instead_of_an_answer():
+def test_a_garbage_response_closes_the_connection():
     class Garbler(Other):
         def answer(self, request, writer):
             if request.api_key == 18:
@@ -590,14 +593,14 @@ def test_garbage_instead_of_an_answer():
         async with Garbler() as other:
             asker = Asker(other.address)
             asker.ask()
-            assert await asker.outcome() is Failure.DISCONNECTED
+            assert await asker.outcome() is SendFailure.DISCONNECTED
             asker.peer.close()
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b""])
-def test_what_is_no_node_is_asked_ever_less_often_and_told_of_sparingly(answer, caplog):
+def test_an_address_without_a_node_is_retried_with_backoff_and_rarely_logged(answer, caplog):
     class NoNode(Other):
         async def serve(self, reader, writer):
             self.connections += 1
@@ -611,7 +614,7 @@ def test_what_is_no_node_is_asked_ever_less_often_and_told_of_sparingly(answer, 
                 async with asyncio.timeout(1):
                     while True:
                         asker.ask()
-                        assert await asker.outcome() is Failure.DISCONNECTED
+                        assert await asker.outcome() is SendFailure.DISCONNECTED
             assert 3 <= other.connections <= 7
             asker.peer.close()
 
@@ -620,12 +623,12 @@ def test_what_is_no_node_is_asked_ever_less_often_and_told_of_sparingly(answer, 
     assert len(caplog.records) == (3 if answer else 0)
 
 
-def test_closing_fails_what_waits():
+def test_closing_fails_pending_requests():
     async def run():
         async with Other(silent={55}) as other:
             asker = Asker(other.address)
             asker.ask()
             asker.peer.close()
-            assert await asker.outcome() is Failure.DISCONNECTED
+            assert await asker.outcome() is SendFailure.DISCONNECTED
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""Ports for nodes that a command starts itself."""
+"""Free ports for nodes that a command starts."""
 
 import socket
 
@@ -20,8 +20,8 @@ def _few(monkeypatch):
         yield
 
 
-def test_a_port_that_somebody_listens_on_is_not_free():
-    with pytest.raises(QuorateError, match="found no 1 free ports between"):
+def test_a_port_in_use_is_not_free():
+    with pytest.raises(QuorateError, match="there are no 1 free ports between"):
         free_ports(1)
 
 
@@ -31,7 +31,7 @@ def test_no_port_is_given_twice(monkeypatch):
     assert len(set(given)) == 10
 
 
-def test_where_nobody_may_listen_it_says_why(monkeypatch):
+def test_a_failure_to_listen_has_a_reason(monkeypatch):
     monkeypatch.setattr(ports, "LOOPBACK", "192.0.2.1")  # TEST-NET: no machine has it
     with pytest.raises(QuorateError, match=r"cannot listen on 192\.0\.2\.1: Cannot assign"):
         free_ports(1)

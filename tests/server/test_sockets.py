@@ -1,12 +1,12 @@
-"""Where a node listens."""
+"""The listening sockets of a node."""
 
 import contextlib
 import socket
 
 import pytest
 
-from quorate.node.config import load_config
-from quorate.server.sockets import CannotListen, bind
+from quorate.config.node_config import load_config
+from quorate.server.sockets import ListenError, bind
 
 
 @contextlib.contextmanager
@@ -40,13 +40,29 @@ def answers(host, port):
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="a machine without IPv6")
 @pytest.mark.parametrize("everywhere", ["", "0.0.0.0", "[::]"])
-def test_everywhere_is_ipv4_and_ipv6(tmp_path, everywhere):
+def test_all_interfaces_means_ipv4_and_ipv6(tmp_path, everywhere):
     with bound(tmp_path, f"CONTROLLER://{everywhere}:0") as port:
         assert answers("127.0.0.1", port)
         assert answers("::1", port)
 
 
-def test_one_address_is_that_one_alone(tmp_path):
+def test_the_description_names_the_bound_and_the_advertised_address(tmp_path):
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        "node.id=1\nprocess.roles=controller\ncontroller.listener.names=CONTROLLER\n"
+        f"controller.quorum.bootstrap.servers=localhost:1\nlog.dirs={tmp_path}\n"
+        "listeners=CONTROLLER://127.0.0.1:0\nadvertised.listeners=CONTROLLER://c1.example:9093\n"
+    )
+    found = bind(load_config(str(properties)))
+    try:
+        said = found.description()
+        bound = f"CONTROLLER://127.0.0.1:{found.sockets['CONTROLLER'].getsockname()[1]}"
+    finally:
+        found.close()
+    assert said == f"{bound} (advertised as c1.example:9093)"
+
+
+def test_a_single_address_is_bound_alone(tmp_path):
     with bound(tmp_path, "CONTROLLER://127.0.0.1:0") as port:
         assert answers("127.0.0.1", port)
         assert not answers("127.0.0.2", port)
@@ -55,7 +71,7 @@ def test_one_address_is_that_one_alone(tmp_path):
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="a machine without IPv6")
-def test_a_name_with_addresses_of_both_kinds_is_its_ipv4_as_for_java(tmp_path, monkeypatch):
+def test_a_name_with_both_kinds_of_addresses_uses_ipv4_as_in_java(tmp_path, monkeypatch):
     """`localhost` is both on most machines, and the resolver names ::1 first."""
     real = socket.getaddrinfo
 
@@ -75,14 +91,14 @@ def test_a_machine_without_ipv6_listens_on_ipv4(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("other", ["127.0.0.1", "0.0.0.0"])
-def test_everywhere_is_refused_where_somebody_listens_on_one(tmp_path, other):
+def test_all_interfaces_are_refused_when_one_is_in_use(tmp_path, other):
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind((other, 0))
         taken.listen()
         port = taken.getsockname()[1]
         words = rf"Cannot listen on 0\.0\.0\.0:{port} \(CONTROLLER\): the port is in use"
-        with pytest.raises(CannotListen, match=words), bound(tmp_path, f"CONTROLLER://:{port}"):
+        with pytest.raises(ListenError, match=words), bound(tmp_path, f"CONTROLLER://:{port}"):
             pass
 
 
@@ -93,7 +109,7 @@ def test_the_buffers_of_sockets_are_as_configured(tmp_path):
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (30_000, 60_000)
 
 
-def test_an_ipv6_address_that_is_not_here_is_named_with_brackets(tmp_path):
+def test_a_foreign_ipv6_address_is_named_with_brackets(tmp_path):
     words = r"Cannot listen on \[2001:db8::1\]:\d+ \(CONTROLLER\): "
-    with pytest.raises(CannotListen, match=words), bound(tmp_path, "CONTROLLER://[2001:db8::1]:0"):
+    with pytest.raises(ListenError, match=words), bound(tmp_path, "CONTROLLER://[2001:db8::1]:0"):
         pass

@@ -1,4 +1,4 @@
-"""The small HTTP server: what Prometheus, probes and curl say to it, and what nobody should."""
+"""The minimal HTTP server: requests of Prometheus, probes and curl, and invalid ones."""
 
 import asyncio
 import http.client
@@ -11,7 +11,7 @@ from quorate.server.web import MAX_HEAD_BYTES, Page, WebServer
 
 
 class Site:
-    """A server with a page that tells the headers, one that breaks and one that is large."""
+    """A server with a page that shows the headers, one that breaks and one that is large."""
 
     def __init__(self, **options):
         self.options = options
@@ -81,7 +81,7 @@ async def test_a_page_comes_with_its_length(site):
 
 
 @run
-async def test_a_head_comes_without_the_body(site):
+async def test_head_has_no_body(site):
     answer = await site.exchange(get("/hello", LAST, method="HEAD"))
     assert b"Content-Length: 6" in answer and answer.endswith(b"\r\n\r\n")
 
@@ -106,13 +106,13 @@ async def test_a_request_may_come_byte_by_byte(site):
 
 
 @run
-async def test_http_1_0_gets_one_answer(site):
+async def test_http_1_0_gets_one_response(site):
     answer = await site.exchange(get("/hello", version="1.0") + get("/hello", version="1.0"))
     assert answer.count(b"200 OK") == 1
 
 
 @run
-async def test_what_a_standard_client_says_is_understood(site):
+async def test_a_standard_client_is_served(site):
     def ask():
         client = http.client.HTTPConnection("127.0.0.1", site.port, timeout=5)
         answers = []
@@ -127,7 +127,7 @@ async def test_what_a_standard_client_says_is_understood(site):
 
 
 @run
-async def test_a_reader_that_is_slow_gets_everything(site):
+async def test_a_slow_reader_gets_everything(site):
     reader, writer = await site.connect()
     writer.write(get("/large") * 3 + get("/hello", LAST))
     async with asyncio.timeout(10):
@@ -155,7 +155,7 @@ async def test_a_reader_that_is_slow_gets_everything(site):
         (get("/broken", LAST), 500),
     ],
 )
-def test_what_cannot_be_served_is_said_and_the_connection_ends(request_bytes, status):
+def test_an_invalid_request_gets_an_error_and_closes_the_connection(request_bytes, status):
     async def main():
         async with Site() as site:
             answer = await site.exchange(request_bytes)
@@ -175,7 +175,7 @@ async def is_cut_off(reader):
         return True
 
 
-def test_a_client_that_says_nothing_is_cut_off():
+def test_a_silent_client_is_closed():
     async def main():
         async with Site(idle_s=0.1) as site:
             reader, writer = await site.connect()
@@ -186,7 +186,7 @@ def test_a_client_that_says_nothing_is_cut_off():
     asyncio.run(main())
 
 
-def test_a_client_that_never_ends_its_request_is_cut_off():
+def test_an_endless_request_is_closed():
     async def main():
         async with Site(idle_s=0.1) as site:
             reader, writer = await site.connect()
@@ -201,7 +201,7 @@ def test_a_client_that_never_ends_its_request_is_cut_off():
     asyncio.run(main())
 
 
-def test_idle_connections_make_room_for_who_comes():
+def test_a_new_connection_replaces_an_idle_one():
     """64 connections with half a request each kept every probe out for a minute."""
 
     async def main():
@@ -220,7 +220,7 @@ def test_idle_connections_make_room_for_who_comes():
     asyncio.run(main())
 
 
-def test_who_was_answered_longest_ago_makes_room():
+def test_the_least_recently_active_connection_is_closed():
     async def main():
         async with Site(max_connections=2) as site:
             first, asks = await site.connect()

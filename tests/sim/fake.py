@@ -1,6 +1,6 @@
 """A world made by hand: nodes that do and say what a test wants, watched by the real checks.
 
-The deeds here are those of a quorum without faults; a test does the one wrong thing itself.
+The fault events here are those of a quorum without faults; a test does the one wrong thing itself.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from typing import Any
 
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch, encode_control_batch
-from quorate.node.jobs import AppendBatches, Installed, Write
-from quorate.node.machine import Now
-from quorate.node.replica import Answer, Effects
 from quorate.raft.inputs import Received, Resign
 from quorate.raft.log_index import LogIndex
 from quorate.raft.messages import (
@@ -36,16 +33,19 @@ from quorate.raft.values import (
     ElectionState,
     KRaftVersion,
     LeaderChange,
-    Limits,
+    RaftLimits,
     RecoveredLog,
     Voter,
     Voters,
 )
 from quorate.raft.voters import VoterSet
-from quorate.sim.checks.elections import may_run
-from quorate.sim.checks.watch import Checks
-from quorate.sim.observe import Observer
-from quorate.sim.plan import Plan
+from quorate.replica.disk_jobs import AppendBatches, Installed, Write
+from quorate.replica.replica import Answer, Effects
+from quorate.replica.state_machine import Now
+from quorate.sim.checks.all_checks import Checks
+from quorate.sim.checks.elections import is_electable
+from quorate.sim.plan.plan import Plan
+from quorate.sim.world.observer import Observer
 from quorate.storage.api import AppendedBatch, Recovered
 
 DIRECTORIES = {node_id: Uuid(bytes(15) + bytes([node_id])) for node_id in range(1, 9)}
@@ -68,7 +68,9 @@ class State(SimpleNamespace):
     @property
     def electable(self) -> bool:
         return (
-            may_run(self.node.fake.checks.twins[self.node.id]) if self.said is None else self.said
+            is_electable(self.node.fake.checks.models[self.node.id])
+            if self.said is None
+            else self.said
         )
 
     @electable.setter
@@ -83,7 +85,7 @@ class Node:
         self.fake = fake
         self.id = node_id
         self.directory_id = DIRECTORIES[node_id]
-        self.life = 0
+        self.incarnation = 0
         self.foreign: str | None = None
         self.batches: list[AppendedBatch] = []
         self.files: list[str] = []
@@ -129,10 +131,10 @@ class Node:
     def epoch(self) -> int:
         return self.state.election.epoch
 
-    # -- life ---------------------------------------------------------------------------------
+    # -- incarnations -------------------------------------------------------------------------
     def start(self) -> None:
         """On everything that `batches` and `disk_election` hold."""
-        self.life += 1
+        self.incarnation += 1
         ids = tuple(self.fake.first)
         control = VoterSet(voters(*ids))
         self.state = State(
@@ -155,7 +157,7 @@ class Node:
                 max_kraft_version=1,
                 auto_join=False,
                 can_be_voter=True,
-                limits=Limits(),
+                limits=RaftLimits(),
             ),
             leader_id=-1,
             log=SimpleNamespace(
@@ -163,11 +165,16 @@ class Node:
                 snapshots=[self.snapshot],
                 validate=lambda offset, epoch: self.index.validate(offset, epoch),
                 border_at_or_before=lambda offset: self.index.border_at_or_before(offset),
-                _known_from=self.start_offset,
+                known_from=self.start_offset,
             ),
-            durable=SimpleNamespace(election=False, log=True),
+            durable=SimpleNamespace(election_is_durable=False, log_is_durable=True),
             requests=SimpleNamespace(
-                _by_node={}, _by_correlation={}, _backoff={}, bootstrap=(), gone=set(), resets=0
+                by_node={},
+                by_correlation={},
+                backoff_until={},
+                bootstrap=(),
+                unreachable=set(),
+                resets=0,
             ),
             installing=None,
             shutdown_deadline=None,
@@ -177,24 +184,25 @@ class Node:
                 state=ControlState(1, control.voters), static_voters=VoterSet(())
             ),
         )
-        self.core = SimpleNamespace(_state=self.state)
+        self.core = SimpleNamespace(state=self.state)
         self.machine = SimpleNamespace(trail=[], values={}, led=None, newest=None)
         tail = SimpleNamespace(start_offset=0)
         self.replica = SimpleNamespace(
             leading_epoch=None,
             applied=self.snapshot,
-            _tail=tail,
-            _reads=SimpleNamespace(replies=[], given={}),
+            tail=tail,
+            reads=SimpleNamespace(replies=[], given={}),
             config=self.state.config,
-            _policy=SimpleNamespace(
+            policy=SimpleNamespace(
                 clean_interval_ms=60_000,
                 max_bytes=1000,
                 max_interval_ms=0,
                 retention_bytes=-1,
                 retention_ms=-1,
             ),
-            _applier=SimpleNamespace(bytes_applied=0, loading=None, is_inside_a_batch=False),
+            applier=SimpleNamespace(bytes_applied=0, loading=None, is_inside_a_batch=False),
             step=lambda *_: Effects(),
+            machine=SimpleNamespace(freeze=lambda: ()),
         )
         log = RecoveredLog(
             self.start_offset,
@@ -207,15 +215,15 @@ class Node:
         self.fake.watch("started", self, Recovered(log, self.disk_election))
 
     def step(self, happened: Sequence[object] = (), **effects: Any) -> None:
-        """It does not sleep, stops when its time is up, and resigns when it is told to, unless it
+        """It does not sleep, stops when its time is up, and resigns when it is asked to, unless it
         says so."""
         if isinstance(self.state.role, Resigned) and not happened and "notes" not in effects:
             happened = [Resign(self.state.election.epoch)]
         if effects.get("stopped"):
-            self.fake.checks.goodbyes._until.setdefault(self.id, 0)
+            self.fake.checks.epoch_notifications._until.setdefault(self.id, 0)
         effects.setdefault("wake_at_ms", self.state.now)
         if not self.hangs:
-            self.fake.checks.stalls.began(self.fake.checks.twins[self.id])
+            self.fake.checks.disk_stalls.process_started(self.fake.checks.models[self.id])
         self.fake.watch("stepped", self, happened, Effects(**effects))
         self.machine.trail.clear()
 
@@ -227,7 +235,7 @@ class Node:
         self.disk_election = self.state.election
         self.fake.watch("durable", self, self.seq)
 
-    # -- deeds --------------------------------------------------------------------------------
+    # -- fault events --------------------------------------------------------------------------------
     def save(self, epoch: int, leader: int = -1, voted: int | None = None) -> None:
         """In the same epoch a vote is kept."""
         old = self.state.election
@@ -246,7 +254,7 @@ class Node:
         return AppendedBatch(self.end, self.end + len(values or (b"",)) - 1, epoch, data)
 
     def control(self, *records: ControlRecord) -> AppendedBatch:
-        """Voters come and go because somebody has asked for it."""
+        """Voters are added and removed by a request."""
         for record in records:
             if isinstance(record, Voters):
                 self._be_asked_for(record.voters)
@@ -255,22 +263,22 @@ class Node:
 
     def _be_asked_for(self, new: tuple[Voter, ...]) -> None:
         checks = self.fake.checks
-        twin = checks.twins[self.id]
+        model = checks.models[self.id]
         requests: list[Any] = [
             RemoveVoterRequest(None, voter.key)
-            for voter in twin.voters
+            for voter in model.voters
             if voter.key.id not in {other.key.id for other in new}
         ]
         for voter in new:
             key, at = voter.key, voter.listeners
-            if key.id not in {other.key.id for other in twin.voters}:
+            if key.id not in {other.key.id for other in model.voters}:
                 requests.append(AddVoterRequest(None, key, at))
-            elif voter not in twin.voters:
+            elif voter not in model.voters:
                 low, high = voter.min_kraft_version, voter.max_kraft_version
                 requests.append(UpdateVoterRequest(None, self.epoch, key, at, low, high))
         for request in requests:
             self.replies += 1
-            checks.changes.asked(twin, self.replies, request, self.state)
+            checks.voter_changes.request_received(model, self.replies, request, self.state)
 
     def truncate(self, end: int) -> None:
         while self.batches and self.batches[-1].last_offset >= end:
@@ -290,7 +298,7 @@ class Node:
 
     def apply(self, end: int, history: int = 0, digest: int = 0) -> None:
         known = self.fake.checks.history.committed_at.get(end)
-        self.replica._applier.bytes_applied += 0 if known is None else len(known.data)
+        self.replica.applier.bytes_applied += 0 if known is None else len(known.data)
         self.replica.applied = OffsetAndEpoch(end, self.epoch)
         self.machine.trail.append((end, history, digest))
         self.step()
@@ -307,7 +315,7 @@ class Node:
         """What it is to send, its disk is asked for first: that may take its time."""
         self.replies += 1
         if isinstance(request, FetchRequest | FetchSnapshotRequest):
-            self.replica._reads.replies.append(SimpleNamespace(reply_to=self.replies))
+            self.replica.reads.replies.append(SimpleNamespace(reply_to=self.replies))
         self.step([Received(self.replies, request)])
         return self.replies
 

@@ -1,6 +1,6 @@
-"""Bugs that others had, planted into the real code for the length of a test.
+"""Published bugs of other projects, planted into the real code for one test.
 
-Each one is a function of pytest's MonkeyPatch and puts back a mistake that was once published.
+Each function takes pytest's MonkeyPatch and puts one bug in.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import pytest
 from quorate.base.check import check
 from quorate.base.errors import ErrorCode, QuorateError
 from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, Listeners, OffsetAndEpoch, ReplicaKey
+from quorate.controller import activation
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.result import Result
 from quorate.formats import files
-from quorate.node import applier
-from quorate.node.applier import BOOTSTRAP, Applier
-from quorate.node.machine import Entry, Now
 from quorate.node.metadata_machine import MetadataMachine
 from quorate.raft import (
     core,
@@ -24,26 +25,29 @@ from quorate.raft import (
     epochs,
     following,
     leading,
-    moves,
     reconfig,
     roles,
     state,
+    transitions,
 )
-from quorate.raft.durable import Durable
+from quorate.raft.durable import DurabilityTracker
 from quorate.raft.inputs import Propose
 from quorate.raft.log_index import Diverging, LogIndex
 from quorate.raft.outbox import Outbox
-from quorate.raft.progress import Progress
+from quorate.raft.progress import ProgressTracker
 from quorate.raft.ready import Reply, SaveElection
 from quorate.raft.roles import Ballot, Follower, Leader, Resigned, Unattached
-from quorate.raft.state import State
+from quorate.raft.state import RaftState
 from quorate.raft.values import ElectionState, Voter
 from quorate.raft.voters import VoterSet
+from quorate.replica import applier
+from quorate.replica.applier import BOOTSTRAP, Applier
+from quorate.replica.state_machine import CommittedBatch, Now
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-# -- durable before audible ------------------------------------------------------------------------
+# -- durable before sent ------------------------------------------------------------------------
 def speak_before_durable(patch: pytest.MonkeyPatch) -> None:
     def reply(self: Outbox, reply_to: int, response: object) -> None:
         self.replies.append(Reply(reply_to, response))  # type: ignore[arg-type]
@@ -52,26 +56,26 @@ def speak_before_durable(patch: pytest.MonkeyPatch) -> None:
 
 
 def ask_before_durable(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Durable, "election", property(lambda self: True))
+    patch.setattr(DurabilityTracker, "election_is_durable", property(lambda self: True))
 
 
 def fetch_before_durable(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Durable, "log", property(lambda self: True))
+    patch.setattr(DurabilityTracker, "log_is_durable", property(lambda self: True))
 
 
 def count_before_durable(patch: pytest.MonkeyPatch) -> None:
-    def appended(self: Durable, end_offset: int, now_ms: int) -> None:
+    def appended(self: DurabilityTracker, end_offset: int, now_ms: int) -> None:
         self.log_seq = self.next_seq
         self.end_offset = end_offset
 
-    patch.setattr(Durable, "appended", appended)
+    patch.setattr(DurabilityTracker, "appended", appended)
 
 
 def count_the_leader_at_once(patch: pytest.MonkeyPatch) -> None:
-    """PySyncObj 84: the leader holds what it has appended, whatever its disk says."""
+    """PySyncObj 84: a leader counts its own records before its disk has them."""
     true_after = leading.after_append
 
-    def after_append(s: State, role: Leader) -> None:
+    def after_append(s: RaftState, role: Leader) -> None:
         role.progress.own.end_offset = s.log.end_offset
         role.recount = True
         true_after(s, role)
@@ -80,20 +84,20 @@ def count_the_leader_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def remember_the_commit_index(patch: pytest.MonkeyPatch) -> None:
-    """PySyncObj 197: the commit index survives a crash, whatever became of the log."""
+    """PySyncObj 197: the commit index survives a crash that the log does not survive."""
     stored: dict[int, int] = {}
-    true_init, true_commit = State.__init__, State.commit
+    true_init, true_commit = RaftState.__init__, RaftState.commit
 
-    def init(self: State, *args: object) -> None:
+    def init(self: RaftState, *args: object) -> None:
         true_init(self, *args)  # type: ignore[arg-type]
         self.high_watermark = max(self.high_watermark, stored.get(self.me.id, -1))
 
-    def commit(self: State, offset: int) -> None:
+    def commit(self: RaftState, offset: int) -> None:
         true_commit(self, offset)
         stored[self.me.id] = self.high_watermark
 
-    patch.setattr(State, "__init__", init)
-    patch.setattr(State, "commit", commit)
+    patch.setattr(RaftState, "__init__", init)
+    patch.setattr(RaftState, "commit", commit)
 
 
 # -- elections -------------------------------------------------------------------------------------
@@ -112,49 +116,49 @@ def vote_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_epoch_and_vote(patch: pytest.MonkeyPatch) -> None:
-    """PySyncObj 84, 202: whoever restarts begins in epoch 0."""
-    true_init = State.__init__
+    """PySyncObj 84, 202: a restarted replica begins in epoch 0."""
+    true_init = RaftState.__init__
 
-    def init(self: State, config: object, saved: object, log: object, random: object) -> None:
+    def init(self: RaftState, config: object, saved: object, log: object, random: object) -> None:
         true_init(self, config, None, log, random)  # type: ignore[arg-type]
 
-    patch.setattr(State, "__init__", init)
+    patch.setattr(RaftState, "__init__", init)
 
 
 def lead_again_after_a_restart(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-10527."""
-    true_start = moves.start
+    """KAFKA-10527: a restarted leader goes on to lead its epoch."""
+    true_start = transitions.start
 
-    def start(s: State) -> None:
+    def start(s: RaftState) -> None:
         true_start(s)
         if isinstance(s.role, Resigned):
-            progress = Progress(s.me, s.voters)
+            progress = ProgressTracker(s.me, s.voters)
             progress.own.end_offset = s.durable.end_offset
             s.role = Leader(s.log.end_offset, progress, s.now + 3000, s.now)
 
-    patch.setattr(moves, "start", start)
+    patch.setattr(transitions, "start", start)
 
 
 def forget_having_led(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-10661."""
-    true_start = moves.start
+    """KAFKA-10661: a restarted leader votes again in its own epoch."""
+    true_start = transitions.start
 
-    def start(s: State) -> None:
+    def start(s: RaftState) -> None:
         true_start(s)
         if isinstance(s.role, Resigned):
             s.election = ElectionState(s.epoch)
             s.role = Unattached(s.election_timeout())
 
-    patch.setattr(moves, "start", start)
+    patch.setattr(transitions, "start", start)
 
 
 def never_check_the_quorum(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-15489."""
-    patch.setattr(moves, "CHECK_QUORUM_FACTOR", 1e6)
+    """KAFKA-15489: a leader that no majority fetches from does not resign."""
+    patch.setattr(transitions, "CHECK_QUORUM_FACTOR", 1e6)
 
 
 def save_votes_without_directory(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-16526."""
+    """KAFKA-16526: a vote is stored without the directory id."""
 
     def save(saved: ElectionState, *rest: object) -> SaveElection:
         voted = saved.voted and ReplicaKey(saved.voted.id)
@@ -164,8 +168,8 @@ def save_votes_without_directory(patch: pytest.MonkeyPatch) -> None:
 
 
 def write_votes_without_directory(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-16526, in the file: data_version 1 as if it were 0."""
-    true_uuid = files.uuid_to_text
+    """KAFKA-16526, in the file: data_version 1 has no directory id."""
+    true_uuid = files.uuid_to_text  # type: ignore[attr-defined]
     patch.setattr(files, "uuid_to_text", lambda value: true_uuid(ZERO_UUID))
 
 
@@ -174,15 +178,15 @@ def win_without_votes(patch: pytest.MonkeyPatch) -> None:
 
 
 def observers_run(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-19354, 19605: a voter's timer in an observer."""
-    patch.setattr(State, "electable", property(lambda self: len(self.voters) > 0))
+    """KAFKA-19354, 19605: an observer has a voter's timers."""
+    patch.setattr(RaftState, "electable", property(lambda self: len(self.voters) > 0))
 
 
 def ask_the_others_for_ever(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-19354: an observer whose fetch timer once ran out asks its leader no more."""
+    """KAFKA-19354: an observer whose fetch timer expired no longer fetches from its leader."""
     true_fetch = following._fetch_from_best
 
-    def fetch(s: State, role: Follower) -> None:
+    def fetch(s: RaftState, role: Follower) -> None:
         if not s.electable and s.now >= role.fetch_deadline:
             following._fetch_from_any(s)
         else:
@@ -192,56 +196,58 @@ def ask_the_others_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_rest_after_the_fetch_timeout(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-19605: an observer wakes for a timer that ran out, and nothing starts it anew."""
+    """KAFKA-19605: an observer wakes again and again for an expired timer."""
     true_poll = following.poll_follower
 
-    def poll(s: State, role: Follower) -> int:
+    def poll(s: RaftState, role: Follower) -> int:
         return min(true_poll(s, role), role.fetch_deadline)
 
     patch.setattr(following, "poll_follower", poll)
 
 
 def follow_no_wider_endpoints(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-16927: wider endpoints were a move, and no legal one."""
-    fewer = {move: why for move, why in roles.LEGAL_MOVES.items() if move != (Follower, Follower)}
-    patch.setattr(state, "LEGAL_MOVES", fewer)
-    true_learn = epochs.learn
+    """KAFKA-16927: more endpoints of the leader cause an illegal transition."""
+    fewer = {
+        move: why for move, why in roles.LEGAL_TRANSITIONS.items() if move != (Follower, Follower)
+    }
+    patch.setattr(state, "LEGAL_TRANSITIONS", fewer)
+    true_learn = epochs.maybe_transition
 
-    def learn(s: State, leader: LeaderAndEpoch, given: Listeners) -> bool:
+    def learn(s: RaftState, leader: LeaderAndEpoch, given: Listeners) -> bool:
         if leader == s.leader_and_epoch and len(given) > len(s.leader_endpoints):
-            moves.become_follower(s, leader.epoch, leader.leader_id, given)
+            transitions.become_follower(s, leader.epoch, leader.leader_id, given)
         return true_learn(s, leader, given)
 
-    patch.setattr(epochs, "learn", learn)
+    patch.setattr(epochs, "maybe_transition", learn)
 
 
 def follow_itself(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-18379."""
-    true_learn = epochs.learn
+    """KAFKA-18379: a resigned leader follows itself."""
+    true_learn = epochs.maybe_transition
 
-    def learn(s: State, leader: object, given: object) -> bool:
+    def learn(s: RaftState, leader: object, given: object) -> bool:
         epoch, leader_id = leader.epoch, leader.leader_id  # type: ignore[attr-defined]
         if epoch == s.epoch and leader_id == s.me.id and isinstance(s.role, Resigned):
-            moves.become_follower(s, epoch, leader_id, s.config.listeners)
+            transitions.become_follower(s, epoch, leader_id, s.config.listeners)
             return True
         return true_learn(s, leader, given)  # type: ignore[arg-type]
 
-    patch.setattr(epochs, "learn", learn)
+    patch.setattr(epochs, "maybe_transition", learn)
 
 
-def tell_resigned_leaders_that_they_lead(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-17333."""
-    patch.setattr(State, "visible_leader", property(lambda self: self.leader_and_epoch))
+def report_resigned_leaders_as_leaders(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-17333: a resigned leader is reported as the leader."""
+    patch.setattr(RaftState, "visible_leader", property(lambda self: self.leader_and_epoch))
 
 
 def keep_leading_without_a_disk(patch: pytest.MonkeyPatch) -> None:
-    """PySyncObj 164: nobody hears that the leader's disk failed."""
-    patch.setattr(core, "_say_goodbye", lambda s, role: None)
+    """PySyncObj 164: a leader whose disk failed sends no EndQuorumEpoch."""
+    patch.setattr(core, "_send_end_quorum_epoch", lambda s, role: None)
 
 
 # -- replication -----------------------------------------------------------------------------------
 def take_any_place_for_valid(patch: pytest.MonkeyPatch) -> None:
-    """Krabka, first of the lessons of others: no look at the last fetched epoch."""
+    """Krabka: the leader ignores the last fetched epoch."""
     true_validate = LogIndex.validate
 
     def validate(self: LogIndex, offset: int, epoch: int) -> object:
@@ -254,7 +260,7 @@ def take_any_place_for_valid(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_any_length_for_valid(patch: pytest.MonkeyPatch) -> None:
-    """No look at where the last fetched epoch ends: what was cut off is never cut."""
+    """The leader ignores where the last fetched epoch ends: a longer log is never truncated."""
     true_validate = LogIndex.validate
 
     def validate(self: LogIndex, offset: int, epoch: int) -> object:
@@ -267,34 +273,34 @@ def take_any_length_for_valid(patch: pytest.MonkeyPatch) -> None:
 
 
 def commit_what_any_epoch_left(patch: pytest.MonkeyPatch) -> None:
-    """Raft, figure 8: copies of an older epoch's record are counted."""
-    true_count = leading.count
+    """Raft, figure 8: records of an older epoch are committed by counting replicas."""
+    true_count = leading.maybe_update_high_watermark
 
-    def count(s: State, role: Leader) -> bool:
+    def count(s: RaftState, role: Leader) -> bool:
         start, role.epoch_start = role.epoch_start, -1
         try:
             return true_count(s, role)
         finally:
             role.epoch_start = start
 
-    patch.setattr(leading, "count", count)
+    patch.setattr(leading, "maybe_update_high_watermark", count)
 
 
 def take_batches_of_any_epoch(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-18723."""
+    """KAFKA-18723: a follower appends batches of any epoch."""
 
-    def append(s: State, response: object) -> bool:
+    def append(s: RaftState, response: object) -> bool:
         for batch in response.batches:  # type: ignore[attr-defined]
-            moves.append_batch(s, batch)
+            transitions.append_batch(s, batch)
         return True
 
     patch.setattr(following, "_append", append)
 
 
 def let_the_high_watermark_fall(patch: pytest.MonkeyPatch) -> None:
-    """PySyncObj 166: the follower takes what its leader says."""
+    """PySyncObj 166: a follower takes a lower high watermark from its leader."""
 
-    def follow(s: State, leaders: int) -> None:
+    def follow(s: RaftState, leaders: int) -> None:
         offset = min(s.log.end_offset, leaders)
         if offset != s.high_watermark:
             s.high_watermark = s.out.high_watermark = offset
@@ -303,23 +309,23 @@ def let_the_high_watermark_fall(patch: pytest.MonkeyPatch) -> None:
 
 
 def let_the_leaders_high_watermark_fall(patch: pytest.MonkeyPatch) -> None:
-    """PySyncObj 167: a lower match index sets it back."""
+    """PySyncObj 167: a lower match index lowers the leader's high watermark."""
 
-    def count(s: State, role: Leader) -> bool:
+    def count(s: RaftState, role: Leader) -> bool:
         offset = role.progress.majority_end()
         if offset <= role.epoch_start or offset == role.high_watermark:
             return False
         role.high_watermark = s.high_watermark = s.out.high_watermark = offset
         return True
 
-    patch.setattr(leading, "count", count)
+    patch.setattr(leading, "maybe_update_high_watermark", count)
 
 
 def propose_without_limit(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-14204."""
+    """KAFKA-14204: a leader appends batches of any size."""
     true_propose = leading.on_propose
 
-    def on_propose(s: State, event: Propose) -> None:
+    def on_propose(s: RaftState, event: Propose) -> None:
         true_propose(s, replace(event, size=min(event.size, 1)))
 
     patch.setattr(leading, "on_propose", on_propose)
@@ -327,32 +333,32 @@ def propose_without_limit(patch: pytest.MonkeyPatch) -> None:
 
 # -- voter changes ---------------------------------------------------------------------------------
 def count_the_leader_always(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-16530."""
+    """KAFKA-16530: a leader that is no voter counts itself in the majority."""
 
-    def majority_end(self: Progress) -> int:
+    def majority_end(self: ProgressTracker) -> int:
         others = [row.end_offset for row in self.voters.values() if row is not self.own]
         ends = sorted([self.own.end_offset, *others], reverse=True)
         return ends[len(ends) // 2]
 
-    patch.setattr(Progress, "majority_end", majority_end)
+    patch.setattr(ProgressTracker, "majority_end", majority_end)
 
 
 def change_before_a_commit(patch: pytest.MonkeyPatch) -> None:
-    """Ongaro 2015: no look at what is committed in the leader's own epoch."""
+    """Ongaro 2015: a leader changes voters before it has committed a record of its own epoch."""
 
-    def busy(s: State, role: Leader, verb: str) -> tuple[ErrorCode, str] | None:
+    def busy(s: RaftState, role: Leader, verb: str) -> tuple[ErrorCode, str] | None:
         return (ErrorCode.REQUEST_TIMED_OUT, "busy") if role.change is not None else None
 
-    patch.setattr(reconfig, "_busy", busy)
+    patch.setattr(reconfig, "_change_blocked", busy)
 
 
 def change_twice_at_once(patch: pytest.MonkeyPatch) -> None:
-    """No look at whether another change is under way."""
-    patch.setattr(reconfig, "_busy", lambda s, role, verb: None)
+    """A leader starts a voter change while another one is pending."""
+    patch.setattr(reconfig, "_change_blocked", lambda s, role, verb: None)
 
 
 def remove_two_for_one(patch: pytest.MonkeyPatch) -> None:
-    """The voter with the highest id goes too."""
+    """RemoveRaftVoter also removes the voter with the highest id."""
     true_remove = VoterSet.remove
 
     def remove(self: VoterSet, key: ReplicaKey) -> VoterSet | None:
@@ -363,7 +369,7 @@ def remove_two_for_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def add_voters_without_address(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-17604."""
+    """KAFKA-17604: an added voter has no endpoints."""
     true_add = VoterSet.add
 
     def add(self: VoterSet, voter: Voter) -> VoterSet | None:
@@ -373,10 +379,10 @@ def add_voters_without_address(patch: pytest.MonkeyPatch) -> None:
 
 
 def crash_when_the_leader_is_removed(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-17608, as far as the core could have it."""
+    """KAFKA-17608, in the form that the core can have."""
     true_moved = reconfig.high_watermark_moved
 
-    def moved(s: State, role: Leader) -> None:
+    def moved(s: RaftState, role: Leader) -> None:
         true_moved(s, role)
         check(s.is_voter, "nothing to go back to")
 
@@ -384,8 +390,10 @@ def crash_when_the_leader_is_removed(patch: pytest.MonkeyPatch) -> None:
 
 
 def go_back_to_the_last_batch(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-17608: having given up leadership, the state machine goes back to the last committed
-    offset, and has kept no state of it where that was a control batch."""
+    """KAFKA-17608: after a resignation the state machine reverts to the last committed offset.
+
+    It has kept no state of that offset where the last committed batch is a control batch.
+    """
     led: set[int] = set()
     gave_up: set[int] = set()
     true_lead, true_follow = MetadataMachine.lead, MetadataMachine.follow
@@ -401,7 +409,7 @@ def go_back_to_the_last_batch(patch: pytest.MonkeyPatch) -> None:
             gave_up.add(id(self))
         true_follow(self, leader_id, epoch)
 
-    def apply(self: MetadataMachine, entry: Entry) -> int:
+    def apply(self: MetadataMachine, entry: CommittedBatch) -> int:
         if id(self) in gave_up and not entry.values:
             raise QuorateError(f"no in-memory snapshot of offset {entry.last_offset}")
         gave_up.discard(id(self))
@@ -413,10 +421,10 @@ def go_back_to_the_last_batch(patch: pytest.MonkeyPatch) -> None:
 
 
 def join_unasked(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-19850: whether it is configured or not."""
-    true_request = following.voter_request
+    """KAFKA-19850: an observer joins although auto join is not configured."""
+    true_request = following.voter_request  # type: ignore[attr-defined]
 
-    def request(s: State, role: Follower) -> object:
+    def request(s: RaftState, role: Follower) -> object:
         s.config = replace(s.config, auto_join=True)
         return true_request(s, role)
 
@@ -424,11 +432,11 @@ def join_unasked(patch: pytest.MonkeyPatch) -> None:
 
 
 def join_at_once(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-19850: without waiting for the end of a period."""
+    """KAFKA-19850: an observer joins at once, without waiting for the update period."""
     true_poll = following.poll_follower
     asked: list[Follower] = []
 
-    def poll(s: State, role: Follower) -> int:
+    def poll(s: RaftState, role: Follower) -> int:
         if not s.is_voter and not any(role is other for other in asked):
             asked.append(role)
             role.update_deadline = s.now
@@ -438,13 +446,13 @@ def join_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_update_voters(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-20427: who has moved tells nobody."""
+    """KAFKA-20427: a voter with new endpoints sends no UpdateRaftVoter."""
     patch.setattr(following, "voter_request", lambda s, role: None)
 
 
 # -- state machine and snapshots -------------------------------------------------------------------
 def go_on_after_a_record_that_cannot_be_applied(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-14203: best effort, log the error and go on."""
+    """KAFKA-14203: a record that cannot be applied is skipped."""
     true_apply = Applier._apply
 
     def apply(self: Applier, view: object) -> bool:
@@ -457,7 +465,7 @@ def go_on_after_a_record_that_cannot_be_applied(patch: pytest.MonkeyPatch) -> No
 
 
 def snapshot_inside_a_transaction(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-14203, as this project first read it."""
+    """KAFKA-14203: a snapshot is written inside a transaction."""
 
     def freeze(self: MetadataMachine) -> list[bytes]:
         return []
@@ -466,25 +474,28 @@ def snapshot_inside_a_transaction(patch: pytest.MonkeyPatch) -> None:
 
 
 def snapshot_inside_a_batch(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-17713."""
+    """KAFKA-17713: a snapshot ends inside a batch."""
     patch.setattr(LogIndex, "is_border", lambda self, offset: True)
 
 
 def write_the_bootstrap_records_once(patch: pytest.MonkeyPatch) -> None:
-    """KAFKA-20839: what was proposed counts as written."""
-    true_activation = MetadataMachine._activation
+    """KAFKA-20839: proposed bootstrap records count as written."""
+    true_operation = activation.ACTIVATION
     done: set[int] = set()
 
-    def activation(self: MetadataMachine) -> list[object]:
-        found = [] if id(self) in done else true_activation(self)
-        done.add(id(self))
-        return list(found)
+    def decide(head: Head, bootstrap: activation.Bootstrap, context: Context) -> Result[None]:
+        if id(head) in done:
+            return Result((), None)
+        done.add(id(head))
+        decided = true_operation.decide(head, bootstrap, context)
+        assert isinstance(decided, Result)
+        return decided
 
-    patch.setattr(MetadataMachine, "_activation", activation)
+    patch.setattr(activation, "ACTIVATION", replace(true_operation, decide=decide))
 
 
 def lose_the_applied_index(patch: pytest.MonkeyPatch) -> None:
-    """etcd 13766: the state is kept, the index up to which it was applied is not."""
+    """etcd 13766: a restart keeps the applied state and loses the applied index."""
     true_end = Applier._end_load
 
     def end_load(self: Applier, snapshot_id: OffsetAndEpoch) -> None:

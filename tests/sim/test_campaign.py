@@ -18,8 +18,11 @@ from pyarrow import parquet
 
 from interop.process import wait_for
 from quorate.cli.main import run
-from quorate.sim import campaign as module
-from quorate.sim.campaign import (
+from quorate.sim.coverage.coverage_points import ALL_COVERAGE_POINTS
+from quorate.sim.plan.draw import draw
+from quorate.sim.plan.plan import FORMAT
+from quorate.sim.run import campaign as module
+from quorate.sim.run.campaign import (
     COUNTS,
     Campaign,
     CampaignError,
@@ -27,27 +30,24 @@ from quorate.sim.campaign import (
     seeds_of_day,
     watched,
 )
-from quorate.sim.draw import draw
-from quorate.sim.many import Lost
-from quorate.sim.marks import ALL_MARKS
-from quorate.sim.plan import FORMAT
-from quorate.sim.run import Failure, Outcome, run_seed
-from quorate.sim.version import code_version, source_digest
+from quorate.sim.run.pool import WorkerLostError
+from quorate.sim.run.run import Failure, WorldOutcome, run_seed
+from quorate.sim.run.version import code_version, source_digest
 
 SEED = 3
 """A small world."""
 
 
-def pretend(seed: int, failure: Failure | None = None, **marks: int) -> Outcome:
-    return Outcome(seed, draw(seed), 100, 9000, "ab" * 16, failure, 0.5, 70, marks)
+def pretend(seed: int, failure: Failure | None = None, **coverage: int) -> WorldOutcome:
+    return WorldOutcome(seed, draw(seed), 100, 9000, "ab" * 16, failure, 0.5, 70, coverage)
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Worlds are only pretended: seed 13 fails, and every seed meets two marks."""
+    """Worlds are only pretended: seed 13 fails, and every seed meets two coverage points."""
     seeds: list[int] = []
 
-    def worlds(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
+    def worlds(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[WorldOutcome]:
         for seed in wanted:
             seeds.append(seed)
             failure = Failure("liveness", "nobody leads", 9000, 100) if seed == 13 else None
@@ -70,7 +70,7 @@ def test_a_real_seed_is_a_row(tmp_path: Path) -> None:
     assert outcome.trace_hash == again.trace_hash
     (row,) = rows(tmp_path / "out")
     assert row.pop("seconds") == outcome.seconds
-    assert dict(row.pop("marks")) == again.marks and again.marks["everything healed"] == 1  # type: ignore[call-overload]
+    assert dict(row.pop("marks")) == again.coverage and again.coverage["everything healed"] == 1  # type: ignore[call-overload]
     assert row == {
         "seed": SEED,
         "version": code_version(),
@@ -78,7 +78,7 @@ def test_a_real_seed_is_a_row(tmp_path: Path) -> None:
         "plan_format": FORMAT,
         "events": again.events,
         "simulated_ms": again.simulated_ms,
-        "healing_ms": again.healing_ms,
+        "healing_ms": again.liveness_ms,
         "trace_hash": again.trace_hash,
         "failure_check": None,
         "failure_message": None,
@@ -104,9 +104,9 @@ def test_a_campaign_goes_on_where_it_ended(asked: list[int], tmp_path: Path) -> 
     assert [row["seed"] for row in found] == list(range(8, 20))
     total = second.total
     assert (total.worlds, total.events, total.simulated_ms) == (12, 1200, 108_000)
-    assert total.marks == {"a log was cleaned": sum(range(8, 20)), "everything healed": 12}
+    assert total.coverage == {"a log was cleaned": sum(range(8, 20)), "everything healed": 12}
     assert total.failures == [(13, "liveness", "nobody leads")]
-    assert len(total.cold) == len(ALL_MARKS) - 2
+    assert len(total.not_reached) == len(ALL_COVERAGE_POINTS) - 2
     assert Campaign(tmp_path, resume=True).total == total
 
 
@@ -132,7 +132,7 @@ LONG = """
 import os
 import sys
 from quorate.cli.main import run
-from quorate.sim import campaign
+from quorate.sim.run import campaign
 if __name__ == "__main__":
     campaign.ROWS = 8
     os._exit(run(["sim", "campaign", "--seeds", "0..100000", "--jobs", "2", "--out", sys.argv[1]]))
@@ -159,7 +159,7 @@ def long_campaign(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]
 
 
 @pytest.mark.slow
-def test_a_campaign_that_is_told_to_end_writes_what_is_done(
+def test_a_campaign_that_is_stopped_writes_what_is_done(
     long_campaign: tuple[subprocess.Popen[str], Path],
 ) -> None:
     campaign, out = long_campaign
@@ -182,7 +182,7 @@ def test_no_process_is_left_when_a_campaign_is_killed(
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_is_told_and_nothing_else(
+def test_a_process_that_is_killed_is_reported_and_nothing_else(
     long_campaign: tuple[subprocess.Popen[str], Path],
 ) -> None:
     """There was a warning of Python's, too, of what the pool had left behind."""
@@ -204,12 +204,12 @@ def test_a_process_that_is_killed_is_told_and_nothing_else(
 def test_a_process_that_is_ended_from_outside_loses_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ends(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
+    def ends(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[WorldOutcome]:
         yield pretend(3)
-        raise Lost("a process that ran worlds was ended from outside")
+        raise WorkerLostError("a process that ran worlds was ended from outside")
 
     monkeypatch.setattr(module, "run_seeds", ends)
-    with pytest.raises(Lost, match=r"ended from outside; .* go on with --resume"):
+    with pytest.raises(WorkerLostError, match=r"ended from outside; .* go on with --resume"):
         list(Campaign(tmp_path).run(range(3, 9), 1))
     assert [row["seed"] for row in rows(tmp_path)] == [3]
 
@@ -217,7 +217,7 @@ def test_a_process_that_is_ended_from_outside_loses_no_rows(
 def test_a_failure_in_the_middle_loses_no_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
+    def breaks(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[WorldOutcome]:
         yield pretend(3)
         raise KeyboardInterrupt
 
@@ -247,13 +247,13 @@ def test_results_of_other_code_are_not_gone_on_with(
 def test_a_campaign_with_a_planted_bug_finds_it_and_mixes_with_no_sound_one(tmp_path: Path) -> None:
     words = ["sim", "campaign", "--seeds", "0..2", "--jobs", "2", "--out", str(tmp_path)]
     ran = subprocess.run(
-        [sys.executable, "-m", "quorate", *words, "--plant", "half-is-a-majority"],
+        [sys.executable, "-m", "quorate", *words, "--plant", "mutants:half-is-a-majority"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert ran.returncode == 1
-    assert "  quorate sim shrink 0 --plant half-is-a-majority" in ran.stdout.splitlines()
+    assert "  quorate sim shrink 0 --plant mutants:half-is-a-majority" in ran.stdout.splitlines()
     assert {row["failure_check"] for row in rows(tmp_path)} == {"durable majority"}
     assert {row["version"] for row in rows(tmp_path)} == {f"{code_version()}.half-is-a-majority"}
     with pytest.raises(CampaignError, match=r"was made by version .*begin in another directory"):
@@ -339,15 +339,18 @@ def test_a_row_that_no_world_writes_is_refused(asked: list[int], tmp_path: Path,
 
 
 # -- the command ---------------------------------------------------------------------------------
-def test_the_command_names_failures_and_cold_marks(
+def test_the_command_names_failures_and_missed_coverage_points(
     asked: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "out")
     assert run(["sim", "campaign", "--seeds", "12..15", "--out", out]) == 1
     said = capsys.readouterr().out
-    assert "3 worlds, 300 events" in said and "cold: fault: kill" in said
+    assert "3 worlds, 300 events" in said and "not reached: fault: kill" in said
     assert "seed 13 failed: liveness: nobody leads\n  quorate sim shrink 13" in said
-    assert f"2 of {len(ALL_MARKS)} marks are warm" in said and "everything healed" not in said
+    assert (
+        f"2 of {len(ALL_COVERAGE_POINTS)} coverage points were reached" in said
+        and "everything healed" not in said
+    )
 
     assert run(["sim", "campaign", "--seeds", "12..15", "--out", out]) == 2
     assert "--resume goes on with them" in capsys.readouterr().err
@@ -359,22 +362,22 @@ def test_the_command_names_failures_and_cold_marks(
     assert facts["marks"]["everything healed"] == 4 and "fault: kill" in facts["cold"]
 
 
-def test_a_campaign_with_all_marks_warm_is_clean(
+def test_a_campaign_that_reaches_all_coverage_points_is_clean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def worlds(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
-        yield pretend(1, None, **dict.fromkeys(ALL_MARKS, 1))
+    def worlds(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[WorldOutcome]:
+        yield pretend(1, None, **dict.fromkeys(ALL_COVERAGE_POINTS, 1))
 
     monkeypatch.setattr(module, "run_seeds", worlds)
     assert run(["sim", "campaign", "--seeds", "1", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    assert "no promise was broken" in said and "cold" not in said
+    assert "all checks passed" in said and "not reached" not in said
 
 
 def test_many_failures_end_a_campaign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def worlds(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[Outcome]:
+    def worlds(wanted: range, jobs: int, watch: object, bug: str | None) -> Iterator[WorldOutcome]:
         for seed in wanted:
             yield pretend(seed, Failure("liveness", "nobody leads", 9000, 100))
 
@@ -427,7 +430,7 @@ def test_the_columns_are_those_of_the_manual() -> None:
         assert f"| `{name}` |" in manual
 
 
-def test_a_full_disk_is_told_with_the_part_that_was_lost(
+def test_a_full_disk_is_reported_with_the_part_that_was_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(table: object, where: Path, **_: object) -> None:

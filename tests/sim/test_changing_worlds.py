@@ -1,4 +1,4 @@
-"""Worlds of plan format 7: two listeners, newer software, adds that nobody waits for, snapshots
+"""Worlds of plan format 7: two listeners, newer software, adds that no node waits for, snapshots
 that take time by their size."""
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections.abc import Sequence
 import pytest
 
 from quorate.base.errors import ErrorCode
-from quorate.node.replica import Effects, Input
 from quorate.raft.inputs import Received
 from quorate.raft.messages import AddVoterRequest, AddVoterResponse
-from quorate.sim.marks import Marks
-from quorate.sim.observe import Observer
-from quorate.sim.plan import LEADER, MISTAKES, ClientPlan, Deed, DiskPlan, Plan
-from quorate.sim.process import Process
-from quorate.sim.run import checked, run_plan
-from quorate.sim.world import World
+from quorate.replica.replica import Effects, Input
+from quorate.sim.coverage.coverage import Coverage
+from quorate.sim.plan.plan import INVALID_REQUESTS, LEADER, ClientPlan, DiskPlan, FaultEvent, Plan
+from quorate.sim.run.run import checked, run_plan
+from quorate.sim.world.observable import SimulatedNode
+from quorate.sim.world.observer import Observer
+from quorate.sim.world.world import World
 
 pytestmark = pytest.mark.interpreted
 
@@ -29,63 +29,69 @@ class Looks(Observer):
         leader = world.leader()
         assert leader is not None
         self.voters = {voter.key.id: voter for voter in leader.core.voters.voters or ()}
-        self.processes = world.processes
+        self.processes = world.nodes
 
 
 def run(plan: Plan) -> tuple[Looks, Counter[str]]:
-    looks, marks = Looks(), Marks()
-    outcome = run_plan(plan, [*checked(), looks, marks])
+    looks, coverage = Looks(), Coverage()
+    outcome = run_plan(plan, [*checked(), looks, coverage])
     assert outcome.failure is None, outcome.failure
-    return looks, marks.marks
+    return looks, coverage.coverage
 
 
 @pytest.mark.parametrize(("kind", "moved"), [("move", True), ("move-outside", False)])
 def test_all_listeners_of_a_voter_that_moved_are_known(kind: str, moved: bool) -> None:
-    deeds = (Deed(4000, kind, (2, 100)),)
-    plan = Plan(seed=5, listeners=2, thorough=True, duration_ms=9000, deeds=deeds)
-    looks, marks = run(plan)
+    fault_events = (FaultEvent(4000, kind, (2, 100)),)
+    plan = Plan(seed=5, listeners=2, thorough=True, duration_ms=9000, fault_events=fault_events)
+    looks, coverage = run(plan)
     at = [(end.name, end.port) for end in looks.voters[2].listeners]
     assert at == [("CONTROLLER", 9102 if moved else 9002), ("EXTERNAL", 19102)]
-    assert (marks["an update was due only because of a second listener"] > 0) is not moved
+    assert (coverage["an update was due only because of a second listener"] > 0) is not moved
 
 
 def test_a_static_quorum_learns_of_the_second_listeners() -> None:
-    deeds = (Deed(500, "insist", (40, 100)),)
-    looks, _ = run(Plan(seed=5, static=True, listeners=2, duration_ms=9000, deeds=deeds))
+    fault_events = (FaultEvent(500, "insist", (40, 100)),)
+    looks, _ = run(
+        Plan(seed=5, static=True, listeners=2, duration_ms=9000, fault_events=fault_events)
+    )
     assert {len(voter.listeners) for voter in looks.voters.values()} == {2}
 
 
-def test_who_was_added_in_part_tells_the_rest() -> None:
-    how = MISTAKES.index("add-in-part")
-    deeds = (Deed(4000, "err", (4, how)),)
-    plan = Plan(seed=5, observers=1, listeners=2, thorough=True, duration_ms=9000, deeds=deeds)
-    looks, marks = run(plan)
+def test_who_was_added_in_part_reports_the_rest() -> None:
+    how = INVALID_REQUESTS.index("add-in-part")
+    fault_events = (FaultEvent(4000, "err", (4, how)),)
+    plan = Plan(
+        seed=5, observers=1, listeners=2, thorough=True, duration_ms=9000, fault_events=fault_events
+    )
+    looks, coverage = run(plan)
     assert len(looks.voters[4].listeners) == 2
-    assert marks["an update was due only because of a second listener"]
+    assert coverage["an update was due only because of a second listener"]
 
 
 @pytest.mark.parametrize("mask", ["old", "young"])
 def test_newer_software_knows_both_versions(mask: str) -> None:
     """An old voter is what the upgrade waits for."""
-    deeds = (Deed(500, "insist", (90, 100)), Deed(4000, "renew", (2, 300)))
+    fault_events = (FaultEvent(500, "insist", (90, 100)), FaultEvent(4000, "renew", (2, 300)))
     static = {"static": True} if mask == "old" else {}
     plan = Plan(
         seed=5,
         thorough=True,
         duration_ms=9500,
-        deeds=deeds,
+        fault_events=fault_events,
         **{mask: 4, **static},  # type: ignore[arg-type]
     )
-    looks, marks = run(plan)
+    looks, coverage = run(plan)
     known = looks.voters[2]
     assert (known.min_kraft_version, known.max_kraft_version) == (0, 1)
-    told = marks["an update was due only because a voter's software knew more"]
-    assert (told > 0) is (mask == "young")
+    count = coverage["an update was due only because a voter's software knew more"]
+    assert (count > 0) is (mask == "young")
 
 
 def test_who_is_down_comes_back_with_newer_software() -> None:
-    deeds = (Deed(3000, "kill", (2, 2000)), Deed(3500, "renew", (2, 100)))
-    looks, _ = run(Plan(seed=5, young=4, thorough=True, duration_ms=7000, deeds=deeds))
+    fault_events = (FaultEvent(3000, "kill", (2, 2000)), FaultEvent(3500, "renew", (2, 100)))
+    looks, _ = run(
+        Plan(seed=5, young=4, thorough=True, duration_ms=7000, fault_events=fault_events)
+    )
     assert looks.voters[2].min_kraft_version == 0
 
 
@@ -96,15 +102,15 @@ class Answers(Observer):
         self.asked: dict[int, bool] = {}
         self.early: list[tuple[bool, bool]] = []
 
-    def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
+    def stepped(self, process: SimulatedNode, happened: Sequence[Input], effects: Effects) -> None:
         for item in happened:
             if isinstance(item, Received) and isinstance(item.request, AddVoterRequest):
                 self.asked[item.reply_to] = item.request.ack_when_committed
         for answer in effects.answers:
-            told = answer.response
-            if isinstance(told, AddVoterResponse) and told.error is ErrorCode.NONE:
+            response = answer.response
+            if isinstance(response, AddVoterResponse) and response.error is ErrorCode.NONE:
                 core = process.core
-                offset = core._state.controls.voters_offset
+                offset = core.state.controls.voters_offset
                 assert offset is not None
                 self.early.append((self.asked[answer.reply_to], offset >= core.high_watermark))
 
@@ -112,22 +118,22 @@ class Answers(Observer):
 @pytest.mark.parametrize(("kind", "waits"), [("add", True), ("add-unacked", False)])
 def test_an_operator_that_does_not_wait_is_answered_at_the_append(kind: str, waits: bool) -> None:
     answers = Answers()
-    plan = Plan(seed=5, observers=1, duration_ms=9000, deeds=(Deed(4000, kind, (4,)),))
+    plan = Plan(seed=5, observers=1, duration_ms=9000, fault_events=(FaultEvent(4000, kind, (4,)),))
     assert run_plan(plan, [*checked(), answers]).failure is None
     assert answers.early == [(waits, not waits)]
 
 
 def test_a_snapshot_takes_time_by_its_size() -> None:
     """Node 3 is behind a cleaned log: its install outlasts the fetch timeout of 2 s."""
-    deeds = (
-        Deed(2000, "kill", (3, 5000)),
-        Deed(5000, "snapshot", (LEADER,)),
-        Deed(6500, "clean", (LEADER,)),
+    fault_events = (
+        FaultEvent(2000, "kill", (3, 5000)),
+        FaultEvent(5000, "snapshot", (LEADER,)),
+        FaultEvent(6500, "clean", (LEADER,)),
     )
     disk = DiskPlan(byte_us=8000, snapshot_bytes=300, retention_bytes=500, clean_ms=1000)
     clients = ClientPlan(count=3, think_ms=20)
-    plan = Plan(seed=5, duration_ms=20_000, disk=disk, clients=clients, deeds=deeds)
-    _, marks = run(plan)
-    assert marks["fault: an install outlasts the fetch timeout"]
-    _, marks = run(Plan(seed=5, duration_ms=20_000, clients=clients, deeds=deeds))
-    assert not marks["fault: an install outlasts the fetch timeout"]
+    plan = Plan(seed=5, duration_ms=20_000, disk=disk, clients=clients, fault_events=fault_events)
+    _, coverage = run(plan)
+    assert coverage["fault: an install outlasts the fetch timeout"]
+    _, coverage = run(Plan(seed=5, duration_ms=20_000, clients=clients, fault_events=fault_events))
+    assert not coverage["fault: an install outlasts the fetch timeout"]

@@ -11,9 +11,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.batch import encode_batch
-from quorate.node.jobs import AppendBatches, Installed, WriteSnapshot
-from quorate.node.replica import Committed
-from quorate.raft.inputs import Failure, SendFailed
+from quorate.raft.inputs import SendFailed, SendFailure
 from quorate.raft.messages import (
     AddVoterRequest,
     AddVoterResponse,
@@ -24,27 +22,29 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.progress import Progress
+from quorate.raft.progress import ProgressTracker
 from quorate.raft.ready import InstallSnapshot
 from quorate.raft.roles import NEVER, Follower, Leader, Resigned
 from quorate.raft.values import ControlState, ElectionState, KRaftVersion, LeaderChange, Voters
 from quorate.raft.voters import VoterSet
-from quorate.sim.observe import Violation
+from quorate.replica.disk_jobs import AppendBatches, Installed, WriteSnapshot
+from quorate.replica.replica import Committed
+from quorate.sim.world.observer import ViolationError
 from quorate.storage.api import AppendedBatch
 from sim.fake import Fake, Node, key, voters
 
 pytestmark = pytest.mark.interpreted
 
 RAW = re.compile(
-    r"\bb['\"]|\b(ReplicaKey|Voter|ElectionState|ControlState|Reign|LeaderAndEpoch|Committed)\("
+    r"\bb['\"]|\b(ReplicaKey|Voter|ElectionState|ControlState|Leadership|LeaderAndEpoch|Committed)\("
 )
 """What no person can read, or compare with what logs and tools say."""
-A_LEADER = Leader(0, Progress(key(1), VoterSet(voters(1))), NEVER, NEVER)
+A_LEADER = Leader(0, ProgressTracker(key(1), VoterSet(voters(1))), NEVER, NEVER)
 
 
 @contextmanager
 def broken(check: str, words: str = "") -> Iterator[None]:
-    with pytest.raises(Violation) as found:
+    with pytest.raises(ViolationError) as found:
         yield
     assert found.value.check == check, found.value
     assert words in found.value.message
@@ -82,12 +82,12 @@ def test_two_leaders_in_an_epoch() -> None:
         three.persist()
 
 
-def test_a_leader_in_two_lives() -> None:
+def test_a_leader_in_two_incarnations() -> None:
     _, leader = a_quorum()
     leader.start()
     leader.state.election = ElectionState(1, 1)
     leader.write()
-    with broken("one leader acts", "life 1"):
+    with broken("only the leader acts", "incarnation 1"):
         leader.append(leader.made())
 
 
@@ -121,7 +121,7 @@ def test_a_vote_of_another_directory_does_not_count() -> None:
         one.persist()
 
 
-def test_a_leader_that_nobody_elected() -> None:
+def test_a_leader_that_no_node_elected() -> None:
     fake, _ = a_quorum()
     with broken("election safety", "takes node 3"):
         fake[2].save(2, 3)
@@ -138,7 +138,7 @@ def test_a_vote_forgotten_over_a_restart() -> None:
     fake, _ = a_quorum()
     fake[3].grant(2, 5)
     fake[3].disk_election = ElectionState(5)
-    with broken("durable means durable"):
+    with broken("durable state survives a restart"):
         fake[3].start()
 
 
@@ -154,13 +154,13 @@ def test_a_candidate_without_pre_votes() -> None:
         fake[2].save(2, -1, 2)
 
 
-@pytest.mark.parametrize("failure", Failure)
-def test_a_candidate_of_a_peer_that_knows_no_pre_votes(failure: Failure) -> None:
-    """What the replica says of it is no excuse: only what it was told is."""
+@pytest.mark.parametrize("failure", SendFailure)
+def test_a_candidate_of_a_peer_that_knows_no_pre_votes(failure: SendFailure) -> None:
+    """What the replica says of it is no excuse: only what it received is."""
     fake, _ = a_quorum()
     fake[2].state.election = ElectionState(2, -1, key(2))
     failed = SendFailed(1, failure)
-    if failure is Failure.UNSUPPORTED_VERSION:
+    if failure is SendFailure.UNSUPPORTED_VERSION:
         fake[2].step([failed], notes=["epoch 2: candidate (1 knows no pre-vote)"])
         return
     with broken("pre-vote", "granted it a pre-vote"):
@@ -169,7 +169,7 @@ def test_a_candidate_of_a_peer_that_knows_no_pre_votes(failure: Failure) -> None
 
 def test_an_observer_that_runs() -> None:
     fake = Fake(4, (1, 2, 3))
-    with broken("observers do not run"):
+    with broken("observers do not start elections"):
         fake[4].save(1, -1, 4)
 
 
@@ -198,9 +198,12 @@ def a_removal_arrives(electable: bool | None, *, committed: bool = False) -> Non
 def test_who_is_removed_may_run_until_that_is_known_to_be_committed() -> None:
     a_removal_arrives(None)
     a_removal_arrives(None, committed=True)
-    with broken("who may run knows it", "node 3 (life 1) may run, and never would; the voters {1-"):
+    with broken(
+        "election eligibility",
+        "node 3 (incarnation 1) is electable, but never starts an election; the voters {1-",
+    ):
         a_removal_arrives(False)
-    with broken("who may run knows it", "may not run for leader, and would"):
+    with broken("election eligibility", "is not electable, but would start an election"):
         a_removal_arrives(True, committed=True)
 
 
@@ -208,16 +211,16 @@ def test_who_is_removed_may_run_until_that_is_known_to_be_committed() -> None:
 def test_a_voter_or_an_observer_that_takes_itself_for_the_other(node_id: int) -> None:
     fake = Fake(4, (1, 2, 3))
     fake[node_id].state.electable = node_id == 4
-    with broken("who may run knows it"):
+    with broken("election eligibility"):
         fake[node_id].step()
 
 
 def test_another_directory_of_a_voter_may_not_run() -> None:
     """Votes are counted by node id."""
     fake, _ = a_quorum()
-    twin = fake.checks.twins[3]
-    twin.key = ReplicaKey(3, key(4).directory_id)
-    with broken("who may run knows it", "may not run for leader, and would"):
+    model = fake.checks.models[3]
+    model.key = ReplicaKey(3, key(4).directory_id)
+    with broken("election eligibility", "is not electable, but would start an election"):
         fake[3].state.electable = True
         fake[3].step()
 
@@ -324,19 +327,19 @@ def test_a_batch_in_two_places() -> None:
 
 def test_a_batch_written_before_its_epoch() -> None:
     fake, leader = a_quorum()
-    with broken("durable before audible", "before that epoch"):
+    with broken("durable before sent", "before that epoch"):
         fake[3].append(*leader.batches)
 
 
 def test_a_follower_that_makes_batches() -> None:
     fake, _ = a_quorum()
-    with broken("one leader acts", "the leader of that epoch is node 1"):
+    with broken("only the leader acts", "the leader of that epoch is node 1"):
         fake[2].append(fake[2].made())
 
 
 def test_a_follower_that_cuts_what_is_committed() -> None:
     fake, _ = a_quorum()
-    with broken("committed prefix", "cuts off"):
+    with broken("committed prefix", "truncates"):
         fake[2].truncate(0)
 
 
@@ -351,7 +354,7 @@ def test_a_snapshot_in_the_place_of_a_longer_log() -> None:
 def test_a_disk_that_loses_what_was_durable() -> None:
     fake, _ = a_quorum()
     fake[2].batches.clear()
-    with broken("durable means durable"):
+    with broken("durable state survives a restart"):
         fake[2].start()
 
 
@@ -381,12 +384,12 @@ def test_what_was_not_durable_may_be_lost() -> None:
 def test_recovery_that_makes_up_batches() -> None:
     fake, _ = a_quorum()
     fake[3].batches.append(AppendedBatch(0, 0, 1, encode_batch(0, 7, 0, [b"never written"])))
-    with broken("log matching", "nobody made"):
+    with broken("log matching", "no leader appended"):
         fake[3].start()
 
 
-# -- promises ----------------------------------------------------------------------------------
-AUDIBLE = "durable before audible"
+# -- checks ------------------------------------------------------------------------------------
+AUDIBLE = "durable before sent"
 
 
 def test_a_fetch_acknowledges_what_is_not_durable() -> None:
@@ -409,14 +412,14 @@ def test_a_fetch_names_another_epoch_than_the_log_has() -> None:
 def test_a_request_in_an_epoch_that_is_not_durable() -> None:
     fake, _ = a_quorum()
     fake[2].save(2)
-    with broken(AUDIBLE, "speaks in epoch 2"):
+    with broken(AUDIBLE, "sends in epoch 2"):
         fake[2].fetch()
 
 
 def test_an_answer_in_an_epoch_that_is_not_durable() -> None:
     fake, _ = a_quorum()
     fake[2].save(2)
-    with broken(AUDIBLE, "speaks in epoch 2"):
+    with broken(AUDIBLE, "sends in epoch 2"):
         fake[2].answer(FetchResponse(ErrorCode.NONE, LeaderAndEpoch(-1, 2)))
 
 
@@ -460,7 +463,7 @@ def test_a_leader_that_speaks_before_its_election_is_durable() -> None:
     one.save(1, -1, 1)
     one.persist()
     one.save(1, 1)
-    with broken(AUDIBLE, "speaks as leader"):
+    with broken(AUDIBLE, "sends as leader"):
         one.ask(BeginQuorumEpochRequest(None, None, LeaderAndEpoch(1, 1)))
 
 
@@ -468,13 +471,13 @@ def test_a_fetch_answered_in_the_name_of_a_leader_that_it_is_not() -> None:
     """In an epoch that it knows, which another leads."""
     fake, leader = a_quorum()
     fake.replicate(leader, 3)
-    with broken(AUDIBLE, "speaks as leader"):
+    with broken(AUDIBLE, "sends as leader"):
         fake[3].answer(FetchResponse(ErrorCode.NONE, LeaderAndEpoch(3, 1)))
 
 
 def test_one_that_speaks_for_another_leader() -> None:
     fake, _ = a_quorum()
-    with broken("one leader acts", "another leader"):
+    with broken("only the leader acts", "another leader"):
         fake[2].ask(BeginQuorumEpochRequest(None, None, LeaderAndEpoch(1, 1)))
 
 
@@ -551,25 +554,25 @@ def test_a_follower_that_commits_by_itself() -> None:
     leader.append(leader.made())
     leader.persist()
     fake.replicate(leader, 2, 3)
-    with broken("durable majority", "leads not in that epoch"):
+    with broken("durable majority", "does not lead that epoch"):
         fake[2].commit(4)
 
 
 def test_a_high_watermark_that_a_fetch_answer_makes_up() -> None:
     _, leader = a_quorum()
-    with broken("durable majority", "tells of the high watermark 9"):
+    with broken("durable majority", "sends the high watermark 9"):
         leader.answer(FetchResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), 9))
 
 
 def test_two_committed_logs() -> None:
-    """As if two quorums had worked side by side: node 3 alone was told to be one."""
+    """As if two quorums had worked side by side: node 3 alone was formatted as one."""
     fake, leader = a_quorum()
     history = fake.checks.history
     fake.replicate(leader, 3)
     other = fake.elect(3, 2, 2)
     fork = history.entries[(3, 2)]
     fake.replicate(leader, 2) if not fake[2].batches else None
-    history.reigns.pop(2)
+    history.leaderships.pop(2)
     leader.state.election = ElectionState(1, 1)
     leader.append(leader.made())
     leader.persist()
@@ -615,10 +618,10 @@ def test_a_machine_that_leads_before_it_has_applied_all() -> None:
     fake, leader = a_quorum()
     leader.replica.leading_epoch = 1
     leader.state.role = A_LEADER
-    with broken("one leader acts", "applied up to"):
+    with broken("only the leader acts", "applied up to"):
         leader.step()
     leader.replica.applied = OffsetAndEpoch(3, 1)
-    fake.checks.twins[1].leading = None
+    fake.checks.models[1].machine_epoch = None
     leader.step()
 
 
@@ -629,7 +632,7 @@ def test_a_machine_that_leads_after_its_leader_resigned() -> None:
     leader.state.role = A_LEADER
     leader.step()
     leader.state.role = Resigned(0, set())
-    with broken("one leader acts", "resigned, its machine leads epoch 1"):
+    with broken("only the leader acts", "resigned, its machine leads epoch 1"):
         leader.step()
 
 
@@ -638,7 +641,7 @@ def test_a_machine_that_leads_an_older_epoch() -> None:
     leader.save(2)
     leader.replica.leading_epoch = 1
     leader.state.role = A_LEADER
-    with broken("one leader acts", "in epoch 2 (no leader)"):
+    with broken("only the leader acts", "in epoch 2 (no leader)"):
         leader.step()
 
 
@@ -735,7 +738,7 @@ def test_a_snapshot_of_an_older_epoch_takes_the_place_of_what_is_committed_since
 def test_who_has_heard_of_the_later_epoch_cuts_off_nothing_of_it() -> None:
     _, node = lost_and_found()
     node.save(3, 1)
-    with broken("committed prefix", "cuts off"):
+    with broken("committed prefix", "truncates"):
         node.truncate(3)
 
 
@@ -789,7 +792,7 @@ def test_an_epoch_that_begins_without_leader_change() -> None:
     two.save(2, -1, 2)
     two.persist()
     two.save(2, 2)
-    with broken("one leader acts", "begins with None"):
+    with broken("only the leader acts", "begins with None"):
         two.append(two.made())
 
 
@@ -813,7 +816,7 @@ def test_a_leader_change_that_names_who_has_not_voted() -> None:
     two.persist()
     fake[3].grant(2, 2)
     two.save(2, 2)
-    with broken("a leader tells who has voted for it", "in epoch 2 nodes [1] have not"):
+    with broken("LeaderChange names granting voters", "in epoch 2 nodes [1] have not"):
         two.append(two.control(LeaderChange(2, (1, 2, 3), (1, 2, 3))))
 
 
@@ -856,7 +859,7 @@ def test_a_version_that_is_not_taken_back_with_the_log() -> None:
     """The voters are those of the bootstrap snapshot before and behind the record."""
     fake = Fake()
     leader = fake.elect(1, 1, 2, bare=True)
-    fake.checks.twins[1].own_version = 0
+    fake.checks.models[1].initial_kraft_version = 0
     leader.append(leader.control(KRaftVersion(1)))
     with broken("voter set", "has kraft.version 0 and the voters"):
         leader.truncate(1)
@@ -899,7 +902,7 @@ def test_a_commit_in_the_step_that_changes_the_voters(copies: int) -> None:
         leader.write(AppendBatches((change,)))
 
 
-# -- what clients are told ---------------------------------------------------------------------
+# -- responses to clients ---------------------------------------------------------------------
 ACKNOWLEDGED = "acknowledged means committed"
 
 
@@ -918,15 +921,15 @@ def test_a_voter_change_acknowledged_before_the_commit() -> None:
     with broken(ACKNOWLEDGED):
         leader.answer(AddVoterResponse(ErrorCode.NONE), reply_to)
     reply_to = leader.receive(AddVoterRequest(None, key(4), (), ack_when_committed=False))
-    with broken("acknowledged means done"):
+    with broken("acknowledged voter change is in the log"):
         leader.answer(AddVoterResponse(ErrorCode.NONE), reply_to)
 
 
-def test_a_machine_that_is_not_told_that_it_leads_no_more() -> None:
+def test_a_machine_that_does_not_learn_that_it_leads_no_more() -> None:
     _, leader = a_quorum()
     leader.machine.led = 1
     leader.step()  # it leads again, perhaps
-    with broken("one leader acts", "its machine goes on leading epoch 1"):
+    with broken("only the leader acts", "its machine still leads epoch 1"):
         leader.save(2)
     leader.machine.led = None
     leader.step()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.interpreted
 def test_a_log_that_begins_where_nothing_is_committed() -> None:
     fake, _ = a_quorum()
     fake[2].batches, fake[2].start_offset = [], 2
-    with broken("durable means durable", "its log starts at 2"):
+    with broken("durable state survives a restart", "its log starts at 2"):
         fake[2].start()
 
 
@@ -28,7 +28,7 @@ def test_a_log_that_ends_before_it_says() -> None:
     fake[2].start_offset = kept.last_offset + 2
     fake[2].snapshot = OffsetAndEpoch(0, 0)
     fake.checks.history.committed_at[fake[2].start_offset] = fake.checks.history.committed
-    with broken("durable means durable", "is the last of a log to 4"):
+    with broken("durable state survives a restart", "is the last of a log to 4"):
         fake[2].start()
 
 
@@ -45,13 +45,13 @@ def test_a_recovered_snapshot_that_the_log_does_not_reach() -> None:
 def test_a_vote_that_comes_back_without_the_disk_it_was_for(version: int) -> None:
     """quorum-state has no place for a directory id at kraft.version 0, and only there."""
     fake, _ = a_quorum()
-    fake.checks.twins[3].own_version = version
+    fake.checks.models[3].initial_kraft_version = version
     fake[3].state.election = ElectionState(5, -1, key(1))
     fake[3].write(SaveElection(fake[3].state.election, version))
     fake[3].persist()
     fake[3].disk_election = ElectionState(5, -1, ReplicaKey(1, ZERO_UUID))
     if version:
-        with broken("durable means durable", "vote for 1"):
+        with broken("durable state survives a restart", "vote for 1"):
             fake[3].start()
     else:
         fake[3].start()
@@ -68,7 +68,7 @@ def test_a_second_vote_that_only_the_disk_has() -> None:
 
 def test_a_vote_saved_at_a_version_that_does_not_rule() -> None:
     fake, _ = a_quorum()
-    with broken("a vote is kept as the version in force has it", "at kraft.version 0; in force"):
+    with broken("quorum-state version", "at kraft.version 0; in force"):
         fake[3].write(SaveElection(ElectionState(5, -1, key(1)), 0))
 
 
@@ -102,7 +102,7 @@ def test_a_log_that_is_cut_inside_a_batch() -> None:
 
 
 def test_a_leader_that_writes_over_its_own_log() -> None:
-    """Before its election is durable nobody sees the first batch, but both claim one place."""
+    """Before its election is durable no node sees the first batch, but both claim one place."""
     fake = Fake(1)
     one = fake[1]
     one.save(1, -1, 1)
@@ -119,7 +119,7 @@ def test_a_leader_that_writes_over_its_own_log() -> None:
 # -- voter sets --------------------------------------------------------------------------------
 def test_a_kraft_version_that_falls() -> None:
     _, leader = a_quorum()
-    with broken("single voter change", "kraft.version falls"):
+    with broken("single voter change", "kraft.version decreases"):
         leader.append(leader.control(KRaftVersion(0)))
 
 
@@ -149,5 +149,5 @@ def test_a_machine_that_leads_the_epoch_of_another() -> None:
     fake.elect(2, 2, 3)
     leader.replica.leading_epoch = 2
     leader.state.role = A_LEADER
-    with broken("one leader acts", "which is node 2's"):
+    with broken("only the leader acts", "which is of node 2"):
         leader.step()

@@ -1,4 +1,4 @@
-"""All listeners of a node are told, and what is told of them is taken; and what else came with plan
+"""A node reports all its listeners, and others adopt what is reported; and what else came with plan
 format 7."""
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import pytest
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, LeaderAndEpoch, Listener, Listeners, OffsetAndEpoch
-from quorate.node.jobs import AppendBatches, Installed, Written
-from quorate.node.replica import Effects
 from quorate.raft.inputs import Answered, Received
 from quorate.raft.messages import (
     AddVoterRequest,
@@ -27,41 +25,43 @@ from quorate.raft.ready import Send
 from quorate.raft.roles import NEVER, Follower, Leader, Resigned, Unattached
 from quorate.raft.values import ControlState, KRaftVersion, Voter, Voters
 from quorate.raft.voters import VoterSet
+from quorate.replica.disk_jobs import AppendBatches, Installed, Written
+from quorate.replica.replica import Effects
 from quorate.sim.checks.elections import check_installed
-from quorate.sim.process import LISTENER
+from quorate.sim.world.observable import LISTENER
 from sim.fake import Fake, Node, key, voters
 from sim.test_checks_core import A_LEADER, broken
-from sim.test_checks_duties import leading
+from sim.test_checks_leader_duties import leading
 
 pytestmark = pytest.mark.interpreted
 CONTROLLER = Listener(LISTENER, "host", 9093)
 OUTSIDE = Listener("EXTERNAL", "host", 9094)
 MOVED = Listener(LISTENER, "host", 9193)
 BOTH: Listeners = (CONTROLLER, OUTSIDE)
-TELLS = "a node tells all its listeners"
-TAKES = "a follower takes the endpoints of its leader"
-KNOWN = "a leader knows voters as they report themselves"
+ADVERTISED = "all listeners are advertised"
+ADOPTED = "follower adopts leader endpoints"
+KNOWN = "voter reports are stored"
 HERS = LeaderAndEpoch(1, 1)
 INSTALLED = Installed(1, OffsetAndEpoch(3, 1), ControlState(1, ()))
 SILENT = ["epoch 1: prospective (fetch timeout)"]
 
 
-# -- what is told of oneself ----------------------------------------------------------------------
+# -- what a node reports of itself ----------------------------------------------------------------------
 @pytest.mark.parametrize("kind", [AddVoterRequest, UpdateVoterRequest])
-def test_who_asks_for_its_own_place_tells_all(kind: Any) -> None:
+def test_who_asks_for_its_own_place_reports_all(kind: Any) -> None:
     fake, _ = leading()
     node = fake[4]
     node.state.config.listeners = BOTH
     more = (1,) if kind is UpdateVoterRequest else ()
 
-    def ask(told: Listeners) -> None:
-        node.ask(kind(None, *more, key(4), told, 0, 1))
+    def ask(reported: Listeners) -> None:
+        node.ask(kind(None, *more, key(4), reported, 0, 1))
 
     if kind is UpdateVoterRequest:
         node.save(1, 1)
         node.persist()
     ask(BOTH)
-    with broken(TELLS, "node 4"):
+    with broken(ADVERTISED, "node 4"):
         ask((CONTROLLER,))
 
 
@@ -70,7 +70,7 @@ def test_a_leader_that_answers_with_one_of_its_listeners() -> None:
     leader.state.config.listeners = BOTH
     leader.answer(VoteResponse(ErrorCode.NONE, HERS, False, BOTH))
     leader.answer(VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, -1), False))
-    with broken(TELLS, "answers VoteResponse"):
+    with broken(ADVERTISED, "answers VoteResponse"):
         leader.answer(VoteResponse(ErrorCode.NONE, HERS, False, (CONTROLLER,)))
 
 
@@ -82,7 +82,7 @@ def test_who_leads_no_more_may_not_say_where_it_listens() -> None:
     leader.state.role = Unattached(0)
     leader.answer(VoteResponse(ErrorCode.NONE, HERS, False))
     leader.state.role = Resigned(9_999, set(), ())
-    with broken(TELLS):
+    with broken(ADVERTISED):
         leader.answer(VoteResponse(ErrorCode.NONE, HERS, False))
 
 
@@ -97,7 +97,7 @@ def following(known: Listeners) -> Node:
 
 
 @pytest.mark.parametrize(
-    ("known", "told", "fine"),
+    ("known", "reported", "fine"),
     [
         (BOTH, BOTH, True),
         ((CONTROLLER,), BOTH, False),
@@ -106,19 +106,21 @@ def following(known: Listeners) -> Node:
         ((CONTROLLER,), (OUTSIDE, OUTSIDE), True),
     ],
 )
-def test_what_begin_tells(known: Listeners, told: Listeners, fine: bool) -> None:
+def test_the_endpoints_of_begin_quorum_epoch(
+    known: Listeners, reported: Listeners, fine: bool
+) -> None:
     """It is taken when it is more, and has a listener by which the leader can be asked."""
-    request = BeginQuorumEpochRequest(None, key(2), HERS, told)
+    request = BeginQuorumEpochRequest(None, key(2), HERS, reported)
     node = following(known)
     if fine:
         node.step([Received(7, request)])
     else:
-        with broken(TAKES, "node 1, which it follows, listens at"):
+        with broken(ADOPTED, "its leader, node 1, listens at"):
             node.step([Received(7, request)])
 
 
 @pytest.mark.parametrize(
-    ("known", "told", "fine"),
+    ("known", "reported", "fine"),
     [
         (BOTH, BOTH, True),
         (BOTH, (CONTROLLER,), True),
@@ -127,9 +129,9 @@ def test_what_begin_tells(known: Listeners, told: Listeners, fine: bool) -> None
         ((CONTROLLER,), (OUTSIDE,), True),
     ],
 )
-def test_what_the_leader_answers(known: Listeners, told: Listeners, fine: bool) -> None:
+def test_what_the_leader_answers(known: Listeners, reported: Listeners, fine: bool) -> None:
     """All of it, when it names a listener by which it can be asked."""
-    response = FetchResponse(ErrorCode.NONE, HERS, 3, 0, leader_endpoints=told)
+    response = FetchResponse(ErrorCode.NONE, HERS, 3, 0, leader_endpoints=reported)
     node = following(known)
     node.state.config.retry_backoff_ms = 0
     fetches(node, 7)
@@ -139,7 +141,7 @@ def test_what_the_leader_answers(known: Listeners, told: Listeners, fine: bool) 
         fetches(node, 8)
         node.step([Answered(8, response)])
     else:
-        with broken(TAKES):
+        with broken(ADOPTED):
             node.step([Answered(7, response)])
 
 
@@ -149,7 +151,7 @@ def fetches(node: Node, correlation: int) -> None:
 
 
 @pytest.mark.parametrize("gone", ["another", "time", "forgotten"])
-def test_an_answer_for_which_nobody_waits_any_more_is_not_owed_to_be_taken(gone: str) -> None:
+def test_an_answer_for_which_no_node_waits_any_more_is_not_owed_to_be_taken(gone: str) -> None:
     """It came when its time was up: seed 9708215."""
     response = FetchResponse(ErrorCode.NONE, HERS, 3, 0, leader_endpoints=BOTH)
     node = following((CONTROLLER,))
@@ -161,18 +163,18 @@ def test_an_answer_for_which_nobody_waits_any_more_is_not_owed_to_be_taken(gone:
     node.step([Answered(7, response)])
 
 
-def test_another_leader_or_another_cluster_tells_nothing_that_counts() -> None:
+def test_what_another_leader_or_cluster_reports_does_not_count() -> None:
     node = following((CONTROLLER,))
     other = LeaderAndEpoch(3, 1)
     node.step([Answered(7, FetchResponse(ErrorCode.NONE, other, 3, 0, leader_endpoints=BOTH))])
     node.step([Received(7, BeginQuorumEpochRequest(None, key(2), other, BOTH))])
-    node.state.durable.election = False
+    node.state.durable.election_is_durable = False
     node.step([Received(8, BeginQuorumEpochRequest("another", key(2), HERS, BOTH))])
 
 
 # -- what a leader knows, and writes --------------------------------------------------------------
 def static(*reports: Listeners) -> Node:
-    """A leader at kraft.version 0 that voter 2 has told of itself."""
+    """A leader at kraft.version 0 to which voter 2 has reported itself."""
     fake = Fake(3)
     leader = fake[1]
     fake.elect(1, 1, 2, 3, bare=True)
@@ -182,7 +184,7 @@ def static(*reports: Listeners) -> Node:
     return leader
 
 
-def told(leader: Node, known: Listeners) -> None:
+def reported(leader: Node, known: Listeners) -> None:
     """It answers the first report, and takes the voter to listen there."""
     role = Leader(0, A_LEADER.progress, NEVER, NEVER)
     role.volatile_voters = VoterSet((Voter(key(2), known, 0, 1),))
@@ -191,9 +193,9 @@ def told(leader: Node, known: Listeners) -> None:
 
 
 def test_a_report_of_which_a_part_is_known() -> None:
-    told(static(BOTH), BOTH)
-    with broken(KNOWN, "was told"):
-        told(static(BOTH), (CONTROLLER,))
+    reported(static(BOTH), BOTH)
+    with broken(KNOWN, "and stores"):
+        reported(static(BOTH), (CONTROLLER,))
 
 
 def upgrade(leader: Node, *voter: Voter) -> None:
@@ -211,23 +213,23 @@ def test_an_upgrade_writes_what_voters_reported(listeners: Listeners) -> None:
     if listeners == BOTH:
         upgrade(leader, one, Voter(key(2), listeners, 0, 1), three)
     else:
-        with broken(KNOWN, "it was told"):
+        with broken(KNOWN, "reported to it was"):
             upgrade(leader, one, Voter(key(2), listeners, 0, 1), three)
 
 
 def test_a_leader_writes_itself_as_it_is() -> None:
     fake = Fake(3)
-    fake.checks.changes._able[key(1)] = (BOTH, (0, 1))
+    fake.checks.voter_changes._able[key(1)] = (BOTH, (0, 1))
     with broken(KNOWN, "CONTROLLER=host:9093 and EXTERNAL=host:9094"):
         fake.elect(1, 1, 2, 3)
 
 
-# -- an add that nobody waits for -----------------------------------------------------------------
+# -- an add that no node waits for -----------------------------------------------------------------
 NEW = AddVoterRequest(None, key(4), BOTH, ack_when_committed=False)
 
 
 def adds(leader: Node) -> None:
-    """It writes the new voter, whose versions it was told."""
+    """It writes the new voter, whose versions were reported to it."""
     leader._be_asked_for = lambda new: None  # type: ignore[method-assign]
     wider = (*voters(1, 2, 3), Voter(key(4), BOTH, 0, 1))
     leader.state.controls.state = ControlState(1, wider)
@@ -243,41 +245,41 @@ def test_an_add_that_waits_for_nothing_is_answered_when_it_is_written(waits: boo
     if waits:
         adds(leader)
     else:
-        leader.state.durable.election = True
-        with broken("an add that nobody waits for is answered when it is written"):
+        leader.state.durable.election_is_durable = True
+        with broken("AddVoter without ackWhenCommitted is answered at append"):
             adds(leader)
 
 
 def test_an_add_that_waits_for_nothing_is_not_answered_before() -> None:
     _, leader = leading()
     reply_to = leader.receive(NEW)
-    with broken("acknowledged means done", "has not written it"):
+    with broken("acknowledged voter change is in the log", "has not appended it"):
         leader.answer(AddVoterResponse(ErrorCode.NONE), reply_to)
 
 
 @pytest.mark.parametrize("asked_first", [True, False])
 def test_software_that_changes_while_a_voter_is_added(asked_first: bool) -> None:
-    """The range that is written may be of the life that was asked, or of any later one."""
+    """The written range may be of the incarnation that was asked, or of any later one."""
     fake, leader = leading()
-    node, able = fake[4], fake.checks.changes._able
+    node, able = fake[4], fake.checks.voter_changes._able
     able[key(4)] = BOTH, (1, 1)
     if asked_first:
         leader.receive(replace(NEW, ack_when_committed=True))
     node.state.config.listeners = BOTH
-    fake.checks.changes.began(fake.checks.twins[4], node.state.config)
+    fake.checks.voter_changes.process_started(fake.checks.models[4], node.state.config)
     if asked_first:
         adds(leader)
         return
     able[key(4)] = BOTH, (1, 1)
     leader.receive(replace(NEW, ack_when_committed=True))
-    with broken("voter range", "can run (1, 1)"):
+    with broken("voter range", "supports (1, 1)"):
         adds(leader)
 
 
 # -- an install that takes long -------------------------------------------------------------------
 @pytest.mark.parametrize("deadline", [1999, 2000])
 def test_an_install_is_no_silence_of_the_leader(deadline: int) -> None:
-    check = "who has installed a snapshot waits for its leader"
+    check = "fetch timeout restarts after a snapshot install"
     node = following(BOTH)
     node.state.role = Follower(BOTH, deadline, 0)
     if deadline == 2000:
@@ -285,10 +287,10 @@ def test_an_install_is_no_silence_of_the_leader(deadline: int) -> None:
         node.state.role = Unattached(0)
         with broken(check):
             check_installed(
-                node.fake.checks.twins[2], [INSTALLED], Effects(notes=SILENT), node.state
+                node.fake.checks.models[2], [INSTALLED], Effects(notes=SILENT), node.state
             )
     else:
-        with broken(check, "node 2 (life 1) has installed a snapshot of epoch 1"):
+        with broken(check, "node 2 (incarnation 1) has installed a snapshot of epoch 1"):
             node.install(OffsetAndEpoch(3, 1))
 
 
@@ -299,11 +301,11 @@ def test_an_install_is_no_silence_of_the_leader(deadline: int) -> None:
 def test_an_install_is_judged_with_what_else_the_disk_says(
     more: Any, over: bool, fine: bool
 ) -> None:
-    """A message of the same step may have been a goodbye; who ends waits for nobody."""
+    """A message of the same step may have been an EndQuorumEpoch; a node that stops waits for no node."""
     node = following(BOTH)
-    twin, effects = node.fake.checks.twins[2], Effects(notes=SILENT, stopped=over)
+    model, effects = node.fake.checks.models[2], Effects(notes=SILENT, stopped=over)
     if fine:
-        check_installed(twin, [INSTALLED, more], effects, node.state)
+        check_installed(model, [INSTALLED, more], effects, node.state)
     else:
-        with broken("who has installed a snapshot waits for its leader"):
-            check_installed(twin, [INSTALLED, more], effects, node.state)
+        with broken("fetch timeout restarts after a snapshot install"):
+            check_installed(model, [INSTALLED, more], effects, node.state)

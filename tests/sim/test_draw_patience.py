@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.sim.draw import draw
-from quorate.sim.run import run_seed
+from quorate.sim.plan.draw import draw
+from quorate.sim.run.run import run_seed
 
 
 def test_timeouts_leave_time_for_an_answer() -> None:

@@ -1,4 +1,4 @@
-"""Exhaustive in the small: exact counts, bugs found and told, no state taken for another."""
+"""Exhaustive in the small: exact counts, bugs found and reported, no state taken for another."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from effort import one_in
 from quorate.base.ids import OffsetAndEpoch
 from quorate.cli.main import run as quorate
 from quorate.raft.values import Batch, Voters
-from quorate.sim.explore.canon import START
-from quorate.sim.explore.laws import Broken, History, Laws
-from quorate.sim.explore.replica import Local
-from quorate.sim.explore.retell import commands, retell
+from quorate.sim.explore.canonical_form import START
+from quorate.sim.explore.invariants import HistoryVariables, InvariantViolationError, StepInvariants
+from quorate.sim.explore.local_state import LocalState
 from quorate.sim.explore.search import Search
-from quorate.sim.explore.setups import SETUPS
-from quorate.sim.explore.space import Action, Budget, Setup, Space
-from quorate.sim.story.file import tell
-from quorate.sim.story.names import voter
-from quorate.sim.story.script import Script
+from quorate.sim.explore.setups import SETUPS, Budget, Setup
+from quorate.sim.explore.space import Action, Space
+from quorate.sim.explore.to_scenario import commands, violation_scenario
+from quorate.sim.scenario.file import run_scenario
+from quorate.sim.scenario.names import voter
+from quorate.sim.scenario.script import Script
 from sim import planted
 
 ALONE = Setup(voters=(1,), budget=Budget(leaps=2, crashes=1, proposals=2))
@@ -45,7 +45,7 @@ PAIR = Setup(voters=(1, 2), led=True, budget=Budget(leaps=0, crashes=1, proposal
         ("joining", 99, 42_068, 118_750, 2_201),
     ],
 )
-def test_every_law_holds_in_every_state(
+def test_every_invariant_holds_in_every_state(
     setup: str, depth: int, states: int, events: int, replicas: int
 ) -> None:
     """The numbers are exact: a change of the core that makes other states shows here.
@@ -87,12 +87,12 @@ def test_every_process_finds_the_same_states() -> None:
 
 # -- nothing is taken for another --------------------------------------------------------------
 @pytest.mark.parametrize("name", one_in(3, SETUPS))
-def test_any_way_leads_where_the_story_of_it_leads(name: str) -> None:
-    """The story's cores live on from event to event, are never frozen and met again under another
+def test_any_order_leads_where_its_scenario_leads(name: str) -> None:
+    """The scenario's cores live on from event to event, are never frozen and met again under another
     past: were two replicas wrongly taken for the same, a way through both would part from it."""
     random = Random(name)
     setup = SETUPS[name]
-    plenty = Budget(leaps=6, rests=2, crashes=3, fails=2, losses=2, proposals=3, changes=2)
+    plenty = Budget(leaps=6, backoffs=2, crashes=3, fails=2, losses=2, proposals=3, changes=2)
     space = Space(replace(setup, budget=plenty, epochs=9))
     for _ in range(12):
         path: list[Action] = []
@@ -109,7 +109,7 @@ def test_any_way_leads_where_the_story_of_it_leads(name: str) -> None:
             _same(space.local(state, node), script)
 
 
-def _same(local: Local, script: Script) -> None:
+def _same(local: LocalState, script: Script) -> None:
     node = script.cluster.nodes[local.node]
     assert tuple(node.durable.batches) == local.disk
     assert node.durable.election == local.election
@@ -129,8 +129,8 @@ def _same(local: Local, script: Script) -> None:
 # -- bugs --------------------------------------------------------------------------------------
 QUIET = Budget(leaps=0)
 BUGS = [
-    (planted.speak_before_durable, Setup(budget=Budget(leaps=1)), "epochs durable before audible"),
-    (planted.ask_before_durable, Setup(budget=Budget(leaps=1)), "epochs durable before audible"),
+    (planted.speak_before_durable, Setup(budget=Budget(leaps=1)), "epoch durable before sent"),
+    (planted.ask_before_durable, Setup(budget=Budget(leaps=1)), "epoch durable before sent"),
     (planted.fetch_before_durable, Setup(led=True), "log durable before acknowledged"),
     (
         planted.count_before_durable,
@@ -156,7 +156,7 @@ BUGS = [
     (
         planted.vote_twice,
         Setup(voters=(1, 2), budget=Budget(leaps=2)),
-        "votes durable before audible",
+        "vote durable before sent",
     ),
     (
         planted.change_twice_at_once,
@@ -172,28 +172,30 @@ BUGS = [
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize(("plant", "setup", "law"), BUGS, ids=[bug[0].__name__ for bug in BUGS])
-def test_a_planted_bug_is_found_and_its_story_replays_it(
-    plant: planted.Plant, setup: Setup, law: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("plant", "setup", "invariant"), BUGS, ids=[bug[0].__name__ for bug in BUGS]
+)
+def test_a_planted_bug_is_found_and_its_scenario_replays_it(
+    plant: planted.Plant, setup: Setup, invariant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the bug the story goes as told; without, another way, and no law breaks."""
+    """With the bug the scenario plays as written; without it differs, and no invariant breaks."""
     with monkeypatch.context() as patch:
         plant(patch)
         result = Search(setup).run(9)
-        assert result.violation is not None and result.violation.law == law
-        story = retell(result)
-        assert f"# Found by exploration. {law}:" in story
-        assert not tell(story, "story").differences
-    assert tell(story, "story").differences
+        assert result.violation is not None and result.violation.invariant == invariant
+        scenario = violation_scenario(result)
+        assert f"# Found by exploration. {invariant}:" in scenario
+        assert not run_scenario(scenario, "scenario").differences
+    assert run_scenario(scenario, "scenario").differences
     assert Search(setup).run(len(result.levels)).violation is None
 
 
-# -- every law, by itself ----------------------------------------------------------------------
+# -- every invariant, by itself ----------------------------------------------------------------------
 def entry(offset: int, epoch: int, payload: str = "x") -> Batch:
     return Batch(offset, offset, epoch, 1, (), payload)
 
 
-def replica(node: int, log: tuple[Batch, ...] = (), **changes: object) -> Local:
+def replica(node: int, log: tuple[Batch, ...] = (), **changes: object) -> LocalState:
     fields: dict[str, object] = {
         "id": node,
         "node": node,
@@ -205,51 +207,55 @@ def replica(node: int, log: tuple[Batch, ...] = (), **changes: object) -> Local:
         "pending": (),
         "role": "follower",
         "epoch": 2,
-        "spoken": True,
+        "election_is_durable": True,
         "voters": tuple(voter(i).key for i in (1, 2, 3)),
     }
-    return Local(**(fields | changes))  # type: ignore[arg-type]
+    return LocalState(**(fields | changes))  # type: ignore[arg-type]
 
 
 A, B, C = entry(0, 1, "a"), entry(1, 1, "b"), entry(1, 1, "c")
 ELECTED = {"role": "leader"}
 CASES = {
-    "election safety": (replica(1, (A,), **ELECTED), (), History(((2, 3),), (A,))),
-    "leader completeness": (replica(1, (A,), **ELECTED), (), History((), (A, B))),
-    "log matching": (replica(1, (A, B)), (replica(2, (A, C)),), History()),
-    "committed prefix": (replica(1, (A, C), high_watermark=2), (), History((), (A, B))),
+    "election safety": (replica(1, (A,), **ELECTED), (), HistoryVariables(((2, 3),), (A,))),
+    "leader completeness": (replica(1, (A,), **ELECTED), (), HistoryVariables((), (A, B))),
+    "log matching": (replica(1, (A, B)), (replica(2, (A, C)),), HistoryVariables()),
+    "committed prefix": (replica(1, (A, C), high_watermark=2), (), HistoryVariables((), (A, B))),
     "committed on a durable majority": (
         replica(1, (A, B), high_watermark=2, **ELECTED),
         (replica(2, (A, B), disk=(A,)), replica(3, (A,))),
-        History(((2, 1),), (A,)),
+        HistoryVariables(((2, 1),), (A,)),
     ),
 }
 
 
-@pytest.mark.parametrize("law", CASES)
-def test_a_law_can_be_broken(law: str) -> None:
-    after, others, past = CASES[law]
-    role = "leader" if law == "committed on a durable majority" else "candidate"
-    before = replica(1, (), role=role, spoken=True)
-    with pytest.raises(Broken) as caught:
-        Laws().check(before, after, [after, *others], past)
-    assert caught.value.law == law
+@pytest.mark.parametrize("invariant", CASES)
+def test_an_invariant_can_be_broken(invariant: str) -> None:
+    after, others, past = CASES[invariant]
+    role = "leader" if invariant == "committed on a durable majority" else "candidate"
+    before = replica(1, (), role=role, election_is_durable=True)
+    with pytest.raises(InvariantViolationError) as caught:
+        StepInvariants().check(before, after, [after, *others], past)
+    assert caught.value.invariant == invariant
 
 
 def test_a_later_leader_must_have_what_an_older_one_commits() -> None:
-    """Two leaders know of each other's epochs only by chance: the law knows both."""
+    """Two leaders know of each other's epochs only by chance: the invariant covers both."""
     before = replica(1, (A, B), role="leader", epoch=1, high_watermark=1)
     after = replica(1, (A, B), role="leader", epoch=1, high_watermark=2)
     newer = replica(2, (A,), role="leader", disk=(A, B))
-    with pytest.raises(Broken, match="leader completeness"):
-        Laws().check(before, after, [after, newer, replica(3)], History(((1, 1), (2, 2)), (A,)))
+    with pytest.raises(InvariantViolationError, match="leader completeness"):
+        StepInvariants().check(
+            before, after, [after, newer, replica(3)], HistoryVariables(((1, 1), (2, 2)), (A,))
+        )
 
 
 def test_an_unchanged_voter_set_is_no_change() -> None:
     again = Batch(1, 1, 1, 0, (Voters(tuple(voter(i) for i in (1, 2, 3))),))
     first = Batch(0, 0, 1, 0, again.control)
-    history = Laws().check(replica(1), replica(1, (first, again)), [replica(1)], History())
-    assert history == History()
+    history = StepInvariants().check(
+        replica(1), replica(1, (first, again)), [replica(1)], HistoryVariables()
+    )
+    assert history == HistoryVariables()
 
 
 # -- the command -------------------------------------------------------------------------------
@@ -257,7 +263,7 @@ def test_the_command_shows_levels_and_how_it_ends(capsys: pytest.CaptureFixture[
     assert quorate(["sim", "explore", "joining", "--depth", "3", "--leaps", "0"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in out[:4]] == [["depth", str(i)] for i in range(4)]
-    assert "as deep as 3 events" in out[-1]
+    assert "up to 3 events" in out[-1]
     everything = ["sim", "explore", "joining", "--depth", "99", "--leaps", "0", "--changes", "0"]
     assert quorate([*everything, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -266,13 +272,13 @@ def test_the_command_shows_levels_and_how_it_ends(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.interpreted
-def test_the_command_tells_a_broken_law_as_a_story(
+def test_the_command_prints_a_broken_invariant_as_a_scenario(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planted.ask_before_durable(monkeypatch)
     file = tmp_path / "broken.txt"
     assert quorate(["sim", "explore", "election", "--out", str(file)]) == 1
-    assert "BROKEN: epochs durable before audible" in capsys.readouterr().out
+    assert "VIOLATED: epoch durable before sent" in capsys.readouterr().out
     assert quorate(["sim", "scenario", str(file)]) == 0
     assert quorate(["sim", "explore", "election"]) == 1
     assert file.read_text() in capsys.readouterr().out

@@ -1,6 +1,6 @@
-"""Published bugs of KRaft and Raft, each as a story, which the bug itself, planted, spoils.
+"""Published bugs of KRaft and Raft, each as a scenario that the planted bug changes.
 
-docs/known-bugs.md tells them one by one; what no story can show is in test_known_bugs_of_nodes.py.
+docs/known-bugs.md describes them; what no scenario can show is in test_known_bugs_of_nodes.py.
 Worlds that `quorate sim shrink` has made small are kept beside them.
 """
 
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from quorate.sim.story.file import read_story, tell
-from quorate.sim.story.worlds import is_world
+from quorate.sim.scenario.file import read_scenario, run_scenario
+from quorate.sim.scenario.worlds import is_world
 from sim import planted
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -22,16 +22,16 @@ TABLE = Path(__file__).parent.parent.parent / "docs" / "known-bugs.md"
 
 
 class Known(NamedTuple):
-    """A story, the bug, and what is first seen of it: a line more (+) or a line less (-)."""
+    """A scenario, the bug, and what is first seen of it: a line more (+) or a line less (-)."""
 
-    story: str
+    scenario: str
     plant: planted.Plant
     seen: str
     place: Path = SCRIPTS
 
     @property
     def path(self) -> Path:
-        return self.place / f"{self.story}.txt"
+        return self.place / f"{self.scenario}.txt"
 
 
 KNOWN = [
@@ -42,7 +42,7 @@ KNOWN = [
     Known("kafka_16526", planted.save_votes_without_directory, "+ 3: epoch 1: vote of 2' granted"),
     Known("kafka_16530", planted.count_the_leader_always, "+ 1: high watermark 4"),
     Known("kafka_16927", planted.follow_no_wider_endpoints, "+ 2: FAULTED broken invariant: illeg"),
-    Known("kafka_17333", planted.tell_resigned_leaders_that_they_lead, "+ 1 was told leader 1"),
+    Known("kafka_17333", planted.report_resigned_leaders_as_leaders, "+ 1 reported leader 1"),
     Known("kafka_17604", planted.add_voters_without_address, "- 4: epoch 1: pre-vote of 2 refused"),
     Known("kafka_17608", planted.crash_when_the_leader_is_removed, "+ 1: FAULTED"),
     Known(
@@ -67,34 +67,38 @@ KNOWN = [
     Known("pysyncobj_202", planted.forget_epoch_and_vote, "- 2: epoch 6: starts as unattached"),
     Known("krabka_unknown_epoch", planted.take_any_place_for_valid, "- 2: truncated to 3"),
 ]
-STORIES = sorted(SCRIPTS.glob("*.txt"))
+SCENARIOS = sorted(SCRIPTS.glob("*.txt"))
 
 
-@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
-def test_story(path: Path) -> None:
-    written = read_story(path)
-    told = tell(written, path.name)
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_scenario(path: Path) -> None:
+    written = read_scenario(path)
+    played = run_scenario(written, path.name)
     if os.environ.get("QUORATE_REWRITE"):
-        path.write_text(told.text)
-    assert not told.differences
-    assert told.text == written
+        path.write_text(played.text)
+    assert not played.differences
+    assert played.text == written
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known.story}-{known.plant.__name__}")
-def test_the_bug_itself_spoils_the_story(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = read_story(known.path)
-    assert not tell(text, known.story).differences
+@pytest.mark.parametrize(
+    "known", KNOWN, ids=lambda known: f"{known.scenario}-{known.plant.__name__}"
+)
+def test_the_planted_bug_changes_the_scenario(
+    known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = read_scenario(known.path)
+    assert not run_scenario(text, known.scenario).differences
     known.plant(monkeypatch)
-    first = tell(text, known.story).differences[0]
+    first = run_scenario(text, known.scenario).differences[0]
     more = [f"+ {line}" for line in first.found if line not in first.written]
     less = [f"- {line}" for line in first.written if line not in first.found]
     assert any(line.startswith(known.seen) for line in more + less), (more, less)
 
 
-def test_every_story_is_held_against_its_bug_and_told_in_the_table() -> None:
-    stories = {path for path in STORIES if not is_world(read_story(path))}
-    assert {known.path for known in KNOWN} >= stories
+def test_every_scenario_has_its_planted_bug_and_a_row_of_the_table() -> None:
+    scenarios = {path for path in SCENARIOS if not is_world(read_scenario(path))}
+    assert {known.path for known in KNOWN} >= scenarios
     table = TABLE.read_text()
     for known in KNOWN:
-        assert f"{known.path.parent.parent.name}/scripts/{known.story}.txt" in table
+        assert f"{known.path.parent.parent.name}/scripts/{known.scenario}.txt" in table

@@ -13,28 +13,31 @@ import pytest
 
 from node.world import World
 from quorate.base.errors import QuorateError
-from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, OffsetAndEpoch, Uuid
+from quorate.base.ids import ZERO_UUID, LeaderAndEpoch, OffsetAndEpoch
+from quorate.controller import activation
+from quorate.controller.context import Context, ControllerConfig
+from quorate.controller.liveness import Liveness
 from quorate.formats.records import (
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     NoOpRecord,
-    decode_record,
     encode_record,
 )
-from quorate.node.disk import Disk, write_snapshot
-from quorate.node.jobs import Job, Result, WriteSnapshot
-from quorate.node.machine import Entry, Now
-from quorate.node.metadata_machine import Bootstrap, MetadataMachine, Registrant
-from quorate.node.replica import Committed, Replica, Submit
-from quorate.node.snapshots import SnapshotPolicy
+from quorate.node.metadata_machine import MetadataMachine
 from quorate.raft import inputs
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.raft.values import Batch, ControlState, ElectionState, RaftConfig
-from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
+from quorate.replica.disk_jobs import Job, Result, WriteSnapshot
+from quorate.replica.disk_worker import DiskWriter, write_snapshot
+from quorate.replica.replica import Committed, Replica, Submit
+from quorate.replica.snapshot_policy import SnapshotPolicy
+from quorate.replica.state_machine import CommittedBatch, Now
+from quorate.sim.scenario.names import CLUSTER_ID, directory, key, listeners, voter
 from quorate.storage.api import StorageError
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.messages import RemoveRaftVoterRequest, UpdateFeaturesRequest
+from quorate.wire.schema import Message
 from raft.conformance.world import SET, add, committed, versions
 from raft.single import END, EPOCH, Single, begin, fetched, leader, vote
 from sim import planted
@@ -70,7 +73,7 @@ class Notebook:
     def end_load(self) -> None:
         """The lines are whole."""
 
-    def apply(self, entry: Entry) -> int:
+    def apply(self, entry: CommittedBatch) -> int:
         if b"unreadable" in entry.values:
             raise QuorateError(f"offset {entry.base_offset}: cannot be read")
         self.lines += entry.values
@@ -104,7 +107,7 @@ class Alone:
         )
         policy = SnapshotPolicy(max_bytes=200)
         self.replica = Replica(config, storage.open(), self.machine, lambda: 0.5, policy)
-        self.disk = Disk(storage)
+        self.disk = DiskWriter(storage)
         self.committed: list[int] = []
         self.faulted: str | None = None
         self.run()
@@ -151,13 +154,13 @@ def no_snapshot_after_a_record_that_could_not_be_applied() -> None:
 
 
 def machine() -> MetadataMachine:
-    return MetadataMachine(Registrant(1, Uuid(bytes(16)), listeners(1)), Bootstrap())
+    return MetadataMachine()
 
 
 def feed(node: MetadataMachine, offset: int, *records: object) -> int:
     """Apply these records as one committed batch; the next offset."""
     values = [encode_record(record, 0) for record in records]  # type: ignore[arg-type]
-    node.apply(Entry(offset, offset + len(values) - 1, 1, 1, values))
+    node.apply(CommittedBatch(offset, offset + len(values) - 1, 1, 1, values))
     return offset + len(values)
 
 
@@ -211,7 +214,7 @@ def _crashed_at(step: int) -> bool:
     node = Alone(storage)
     count = 0
 
-    def watch(deed: str, name: str) -> None:
+    def watch(fault_event: str, name: str) -> None:
         nonlocal count
         count += 1
         if count > step:
@@ -233,7 +236,7 @@ def _crashed_at(step: int) -> bool:
 def an_observer_of_a_silent_leader_rests() -> None:
     """KAFKA-19605: the fetch timer of an observer, once over, was waited for again and again with
     no time in between. It must sleep from one request to the next: stepped whenever it asks to be,
-    it asks one peer at a time and takes few steps a second, however long nobody answers."""
+    it asks one peer at a time and takes few steps a second, however long no node answers."""
     single = Single(4, bootstrap_servers=(("seed", 1), ("seed", 2)))
     single.ask(begin())
     before, steps = len(single.sends), 0
@@ -250,7 +253,7 @@ def an_observer_of_a_silent_leader_rests() -> None:
 
 @against(planted.add_voters_without_address)
 def voters_that_were_added_are_described_with_their_endpoints() -> None:
-    """KAFKA-17604: DescribeQuorum had no endpoints of voters that were added. It must tell them
+    """KAFKA-17604: DescribeQuorum had no endpoints of voters that were added. It must report them
     from the moment that the new voter set rules."""
     single = committed()
     single.ask(add())
@@ -299,18 +302,25 @@ def bootstrap_records_that_were_lost_are_written_again() -> None:
     """KAFKA-20839: a controller wrote the bootstrap records, lost its leadership before they were
     committed, led again and took the log for one that has them: metadata.version stayed at the
     minimum for ever. What is committed must decide, and nothing else."""
-    node, control = machine(), ControlState(0, ())
+    node = machine()
+
+    def activate() -> list[Message]:
+        context = Context(
+            ControllerConfig(1, "world"), ControlState(0, ()), 0, Random(1), Liveness(9_000)
+        )
+        result = activation.ACTIVATION.decide(node.head, activation.Bootstrap(), context)
+        assert isinstance(result, activation.Result)  # type: ignore[attr-defined]
+        return list(result.records)
+
     for epoch in (1, 3):
         node.lead(epoch, Now(0, 0))
-        first = [
-            decode_record(value)[0] for batch in node.poll(Now(0, 0), control) for value in batch
-        ]
+        first = activate()
         assert [r.feature_level for r in first if isinstance(r, FeatureLevelRecord)] == [30]
+        node.head.apply(first, [encode_record(record, 0) for record in first])
         node.follow(2, epoch + 1)
     feed(node, 0, *first)
     node.lead(5, Now(0, 0))
-    left = [decode_record(value)[0] for batch in node.poll(Now(0, 0), control) for value in batch]
-    assert not any(isinstance(record, FeatureLevelRecord) for record in left)
+    assert not any(isinstance(record, FeatureLevelRecord) for record in activate())
 
 
 @against(planted.go_back_to_the_last_batch)
@@ -358,6 +368,6 @@ def test_the_bug_itself_is_seen(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> No
         scenario()
 
 
-def test_the_table_tells_every_scenario() -> None:
+def test_the_table_has_every_scenario() -> None:
     table = TABLE.read_text()
     assert all(f"`{scenario.__name__}`" in table for scenario, _ in BUGS)

@@ -1,4 +1,4 @@
-"""Planted bugs that a drawn world hardly ever meets: a kept world does, at once."""
+"""Mutants that the world of a seed hardly ever finds: a kept world finds each at once."""
 
 from __future__ import annotations
 
@@ -13,33 +13,27 @@ SCRIPTS = Path(__file__).parent / "scripts"
 PLAY = """\
 import sys
 from pathlib import Path
-from quorate.sim.mutants.hunt import find
-from quorate.sim.mutants.plant import plant
-plant(find(sys.argv[1]))
-from quorate.sim.story.file import read_story
-from quorate.sim.story.worlds import parse_world
-from quorate.sim.run import checked, run_plan
-failure = run_plan(parse_world(read_story(Path(sys.argv[2])), sys.argv[2]).plan, checked()).failure
+import mutants
+mutants.plant(sys.argv[1])
+from quorate.sim.scenario.file import read_scenario
+from quorate.sim.scenario.worlds import parse_world
+from quorate.sim.run.run import checked, run_plan
+failure = run_plan(parse_world(read_scenario(Path(sys.argv[2])), sys.argv[2]).plan, checked()).failure
 print(failure and failure.check)
 """
 FOUND = [
-    ("version-kept-on-truncation", "world_upgrade_cut_off", "voter set"),
+    ("kraft-version-kept-on-truncation", "world_upgrade_cut_off", "voter set"),
     (
-        "snapshot-of-a-later-version",
+        "snapshot-of-a-later-kraft-version",
         "world_snapshot_where_an_upgrade_begins",
         "snapshot of what is committed",
     ),
-    ("voters-forgotten-one-too-far", "world_snapshot_where_a_removal_begins", "voter set"),
-    ("cache-counts-as-medium", "world_power_cut_behind_a_kill", "durable means durable"),
-    ("busy-disk-hangs", "world_record_for_a_busy_disk", "a leader needs its disk"),
+    ("voter-set-compacted-too-far", "world_snapshot_where_a_removal_begins", "voter set"),
+    ("recovered-log-not-synced", "world_power_cut_behind_a_kill", "recovery"),
+    ("busy-disk-counts-as-hanging", "world_record_for_a_busy_disk", "disk stall ends leadership"),
     (
-        "snapshot-unverified-as-it-is-loaded",
+        "snapshot-unverified-on-load",
         "world_snapshot_rots_once_it_is_verified",
-        "applied state",
-    ),
-    (
-        "place-unchecked-as-it-is-read",
-        "world_base_offset_rots_once_it_is_verified",
         "applied state",
     ),
 ]

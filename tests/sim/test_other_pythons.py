@@ -8,17 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import immutables
 import pytest
 
 import quorate
-from quorate.sim.run import run_seed
+from quorate.sim.run.run import run_seed
 
 MINORS = (11, 12, 13)
 SEEDS = (3, 17, 31)
 PRINT = f"""
 import sys
 sys.dont_write_bytecode = True
-from quorate.sim.run import run_seed
+from quorate.sim.run.run import run_seed
 for seed in {SEEDS}:
     print(run_seed(seed).trace_hash)
 """
@@ -39,7 +40,7 @@ def iscsi(data, initial=0):
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
     return ~crc & 0xFFFFFFFF
 """
-"""Stands in for the one package that a world needs, which is compiled for this Python alone."""
+"""Stands in for a package that a world needs, which is compiled for this Python alone."""
 
 
 def interpreter(minor: int) -> str | None:
@@ -49,12 +50,19 @@ def interpreter(minor: int) -> str | None:
         shutil.which(f"python3.{minor}"),
         *map(str, sorted(kept.glob(f"3.{minor}.*/bin/python"))),
     ]
-    tell = "import sys; print(sys.version_info[1])"
+    script = "import sys; print(sys.version_info[1])"
     for path in filter(None, known):
-        ran = subprocess.run([path, "-c", tell], capture_output=True, text=True, check=False)
+        ran = subprocess.run([path, "-c", script], capture_output=True, text=True, check=False)
         if ran.stdout.strip() == str(minor):
             return path
     return None
+
+
+def copy_python_form_of_immutables(folder: Path) -> None:
+    """The package falls back to its own Python code where its compiled part is missing."""
+    (package,) = immutables.__path__
+    compiled = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(package, folder / "immutables", ignore=compiled)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +78,7 @@ def test_the_same_traces_in_another_python(minor: int, expected: list[str], tmp_
         pytest.skip(f"there is no python3.{minor} on the PATH, nor one of pyenv's")
     (tmp_path / "fastcrc").mkdir()
     (tmp_path / "fastcrc" / "crc32.py").write_text(CRC)
+    copy_python_form_of_immutables(tmp_path)
     package = Path(quorate.__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{package}"}
     ran = subprocess.run(

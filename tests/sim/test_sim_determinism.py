@@ -1,4 +1,4 @@
-"""One seed decides everything: whoever runs it, in whatever process, sees the same happen."""
+"""One seed determines the whole run, in every process."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ import sys
 
 import pytest
 
-from quorate.sim.draw import draw
-from quorate.sim.observe import Observer
-from quorate.sim.plan import LEADER, Deed, Plan
-from quorate.sim.run import checked, run_plan, run_seed
-from quorate.sim.text import TraceText
+from quorate.sim.plan.draw import draw
+from quorate.sim.plan.draw_controllers import CONTROLLERS
+from quorate.sim.plan.plan import LEADER, FaultEvent, Plan
+from quorate.sim.render.text import TraceText
+from quorate.sim.run.run import checked, run_plan, run_seed
+from quorate.sim.world.observer import Observer
 
 SEEDS = (3, 17, 31)
-PRINT = "from quorate.sim.run import run_seed\nfor s in %r: print(run_seed(s).trace_hash)"
+DRAWN = (*((seed, None) for seed in SEEDS), (2, CONTROLLERS))
+PRINT = (
+    "from quorate.sim.run.run import run_seed\nfor s, f in %r: print(run_seed(s, (), f).trace_hash)"
+)
 
 
 def hashes_elsewhere(**environment: str) -> list[str]:
     ran = subprocess.run(
-        [sys.executable, "-c", PRINT % (SEEDS,)],
+        [sys.executable, "-c", PRINT % (DRAWN,)],
         env=os.environ | environment,
         capture_output=True,
         text=True,
@@ -36,7 +40,8 @@ def hashes_elsewhere(**environment: str) -> list[str]:
     ids=["another hash seed", "no compiled parts"],
 )
 def test_the_same_trace_in_another_process(environment: dict[str, str]) -> None:
-    assert hashes_elsewhere(**environment) == [run_seed(seed).trace_hash for seed in SEEDS]
+    here = [run_seed(seed, (), family).trace_hash for seed, family in DRAWN]
+    assert hashes_elsewhere(**environment) == here
 
 
 def test_who_looks_on_changes_nothing() -> None:
@@ -59,24 +64,24 @@ class Faults(Observer):
         self.seen.append((kind, details))
 
 
-def test_a_deed_that_is_left_out_leaves_the_luck_of_the_others() -> None:
+def test_without_one_fault_event_the_others_draw_the_same() -> None:
     """So that a plan can be made smaller without becoming another one."""
-    deeds = (
-        Deed(2500, "jump", (1, 1000)),
-        Deed(3000, "power", (LEADER, 500)),
-        Deed(6000, "rot", (LEADER, 500)),
+    fault_events = (
+        FaultEvent(2500, "jump", (1, 1000)),
+        FaultEvent(3000, "power", (LEADER, 500)),
+        FaultEvent(6000, "rot", (LEADER, 500)),
     )
-    told = []
-    for kept in (deeds, deeds[1:]):
+    seen_faults = []
+    for kept in (fault_events, fault_events[1:]):
         faults = Faults()
-        run_plan(Plan(seed=9, duration_ms=8000, deeds=kept), [faults])
-        told.append([seen for seen in faults.seen if seen[0] != "jump"])
-    assert told[0] == told[1]
-    assert any(kind == "spoiled" for kind, _ in told[0])
+        run_plan(Plan(seed=9, duration_ms=8000, fault_events=kept), [faults])
+        seen_faults.append([seen for seen in faults.seen if seen[0] != "jump"])
+    assert seen_faults[0] == seen_faults[1]
+    assert any(kind == "spoiled" for kind, _ in seen_faults[0])
 
 
 def test_a_plan_that_was_written_down_runs_as_its_seed() -> None:
-    from quorate.sim.plan_text import parse_plan, plan_text
+    from quorate.sim.plan.text import parse_plan, plan_text
 
     plan = parse_plan(plan_text(draw(SEEDS[1])))
     assert run_plan(plan).trace_hash == run_seed(SEEDS[1]).trace_hash

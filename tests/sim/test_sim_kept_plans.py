@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from effort import one_in
-from quorate.sim.plan_text import parse_plan
-from quorate.sim.run import checked, run_plan
+from quorate.sim.plan.text import parse_plan
+from quorate.sim.run.run import checked, run_plan
 
 PLANS = sorted((Path(__file__).parent / "plans").glob("*.plan"))
 

@@ -9,12 +9,20 @@ from hashlib import blake2b
 
 import pytest
 
-from quorate.sim import draw as module
-from quorate.sim.chance import Chance
-from quorate.sim.draw import draw
-from quorate.sim.draw_changing import since_format_7
-from quorate.sim.plan import DEEDS, OPERATIONS, ClockPlan, Deed, Plan, PlanError, TimingPlan
-from quorate.sim.plan_text import parse_plan, plan_text
+from quorate.sim.plan import draw as module
+from quorate.sim.plan.draw import draw
+from quorate.sim.plan.draw_membership import since_format_7
+from quorate.sim.plan.plan import (
+    FAULT_EVENTS,
+    OPERATIONS,
+    ClockPlan,
+    FaultEvent,
+    Plan,
+    PlanError,
+    TimingPlan,
+)
+from quorate.sim.plan.text import parse_plan, plan_text
+from quorate.sim.prng import Prng
 
 SEEDS = range(300)
 
@@ -48,10 +56,10 @@ def test_what_format_6_adds_leaves_the_rest_as_it_was(monkeypatch: pytest.Monkey
     assert hash_without(6, "listeners 1", "disk.byte_us 0") == "973f8daaf226cb23"
 
 
-def test_every_rare_deed_is_drawn_within_the_world() -> None:
+def test_every_rare_fault_event_is_drawn_within_the_world() -> None:
     for seed in SEEDS:
         plan = draw(seed)
-        assert all(deed.at_ms < plan.duration_ms for deed in plan.deeds), seed
+        assert all(fault_event.at_ms < plan.duration_ms for fault_event in plan.fault_events), seed
 
 
 def test_text_says_all_of_a_plan() -> None:
@@ -79,7 +87,7 @@ def test_a_plan_that_was_cut_off_anywhere_is_refused() -> None:
             parse_plan(text[:length])
 
 
-def test_a_plan_of_format_5_has_its_end_and_no_deed_behind_it() -> None:
+def test_a_plan_of_format_5_has_its_end_and_no_fault_event_behind_it() -> None:
     """It is one of today, which has nothing that it did not name."""
     assert parse_plan("format 5\nseed 7\nend\n") == Plan(seed=7)
     with pytest.raises(PlanError, match="line 2: the plan is cut off here"):
@@ -119,12 +127,12 @@ def test_the_tail_of_format_2_was_another_one() -> None:
 
 def test_operations_of_a_disk_have_names() -> None:
     plan = parse_plan("at 7 crash-inside node=leader what=roll step=3")
-    assert plan.deeds == (Deed(7, "crash-inside", (0, OPERATIONS.index("roll"), 3)),)
-    assert str(plan.deeds[0]) == "at 7 crash-inside node=leader what=roll step=3"
+    assert plan.fault_events == (FaultEvent(7, "crash-inside", (0, OPERATIONS.index("roll"), 3)),)
+    assert str(plan.fault_events[0]) == "at 7 crash-inside node=leader what=roll step=3"
 
 
-def test_one_world_in_four_has_the_deeds_of_eight() -> None:
-    counts = sorted(len(draw(seed).deeds) for seed in SEEDS)
+def test_one_world_in_four_has_the_fault_events_of_eight() -> None:
+    counts = sorted(len(draw(seed).fault_events) for seed in SEEDS)
     quarter = len(SEEDS) // 4
     assert sum(counts[-quarter:]) > sum(counts[:-quarter])
     assert 25 < counts[-quarter // 2] < 160 and counts[len(SEEDS) // 2] < 25
@@ -132,12 +140,12 @@ def test_one_world_in_four_has_the_deeds_of_eight() -> None:
 
 def test_a_node_named_twice_is_one_node() -> None:
     plan = parse_plan("at 7 partition nodes=2,2 for_ms=9")
-    assert plan.deeds == (Deed(7, "partition", (4, 9)),)
+    assert plan.fault_events == (FaultEvent(7, "partition", (4, 9)),)
 
 
-def test_every_kind_of_deed_is_drawn() -> None:
-    drawn = {deed.kind for seed in SEEDS for deed in draw(seed).deeds}
-    assert drawn == set(DEEDS)
+def test_every_kind_of_fault_event_is_drawn() -> None:
+    drawn = {fault_event.kind for seed in SEEDS for fault_event in draw(seed).fault_events}
+    assert drawn == set(FAULT_EVENTS)
 
 
 def test_settings_left_out_have_their_defaults() -> None:
@@ -145,8 +153,8 @@ def test_settings_left_out_have_their_defaults() -> None:
         "# a small world\nvoters 1\n\nat 100 kill node=leader down_ms=5 # now\n"
         "at 7 partition nodes=0,1 for_ms=9\n"
     )
-    deeds = (Deed(100, "kill", (0, 5)), Deed(7, "partition", (3, 9)))
-    assert plan == Plan(voters=1, deeds=deeds)
+    fault_events = (FaultEvent(100, "kill", (0, 5)), FaultEvent(7, "partition", (3, 9)))
+    assert plan == Plan(voters=1, fault_events=fault_events)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +182,8 @@ def test_settings_left_out_have_their_defaults() -> None:
         ("at 5 partition nodes= for_ms=3", "'' is no number"),
         ("voters 8", "1 to 7 voters"),
         ("young 2,3\nold 1,2\nvoters 3", "line 2: node 2 is old and young"),
-        ("at 5 explode node=1", "no deed 'explode'"),
-        ("at 5", "a deed is"),
+        ("at 5 explode node=1", "no fault event 'explode'"),
+        ("at 5", "a fault event is"),
         ("at soon kill node=1 down_ms=5", "'soon' is no number"),
         ("at 5 kill node=1", "'kill' takes node= down_ms="),
         ("at 5 kill down_ms=5 node=1", "'kill' takes node= down_ms="),
@@ -218,29 +226,29 @@ def test_what_cannot_be_read_is_named(text: str, says: str) -> None:
 
 
 # -- chance --------------------------------------------------------------------------------------
-def test_streams_of_luck_do_not_know_each_other() -> None:
-    one, other = Chance(1, "link", 1, 2), Chance(1, "link", 2, 1)
+def test_streams_of_the_prng_are_independent() -> None:
+    one, other = Prng(1, "link", 1, 2), Prng(1, "link", 2, 1)
     assert [one.random() for _ in range(3)] != [other.random() for _ in range(3)]
-    again = Chance(1, "link", 1, 2)
-    one = Chance(1, "link", 1, 2)
+    again = Prng(1, "link", 1, 2)
+    one = Prng(1, "link", 1, 2)
     for _ in range(100):
         other.random()
     assert [one.below(1000) for _ in range(5)] == [again.below(1000) for _ in range(5)]
 
 
-def test_luck_keeps_to_its_bounds() -> None:
-    luck = Chance(3, "bounds")
-    assert {luck.between(2, 4) for _ in range(200)} == {2, 3, 4}
-    assert {luck.skewed(0, 2) for _ in range(500)} == {0, 1, 2}
-    assert {luck.pick("ab") for _ in range(50)} == {"a", "b"}
-    assert sorted(luck.shuffled(range(9))) == list(range(9))
-    assert not luck.happens(0.0) and luck.happens(1.0)
-    assert len(luck.bytes(16)) == 16
+def test_the_prng_keeps_to_its_bounds() -> None:
+    rng = Prng(3, "bounds")
+    assert {rng.between(2, 4) for _ in range(200)} == {2, 3, 4}
+    assert {rng.skewed(0, 2) for _ in range(500)} == {0, 1, 2}
+    assert {rng.pick("ab") for _ in range(50)} == {"a", "b"}
+    assert sorted(rng.shuffled(range(9))) == list(range(9))
+    assert not rng.happens(0.0) and rng.happens(1.0)
+    assert len(rng.bytes(16)) == 16
 
 
 def test_the_swarm_knows_no_other_chance() -> None:
     """In another process with another hash seed the same plan is drawn."""
-    code = "from quorate.sim.plan_text import plan_text; from quorate.sim.draw import draw\n"
+    code = "from quorate.sim.plan.text import plan_text; from quorate.sim.plan.draw import draw\n"
     code += "print(plan_text(draw(77)), end='')"
     ran = subprocess.run(
         [sys.executable, "-c", code],

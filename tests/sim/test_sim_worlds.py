@@ -9,20 +9,21 @@ from dataclasses import replace
 import pytest
 
 from effort import one_in
-from quorate.node.replica import Effects, Input
-from quorate.sim.observe import ClientOp, Observer
-from quorate.sim.plan import (
-    DEEDS,
+from quorate.replica.replica import Effects, Input
+from quorate.sim.plan.plan import (
+    FAULT_EVENTS,
     LEADER,
     ClientPlan,
-    Deed,
     DiskPlan,
+    FaultEvent,
     NetworkPlan,
     Plan,
     TimingPlan,
 )
-from quorate.sim.process import Process
-from quorate.sim.run import Outcome, checked, run_plan, run_seed
+from quorate.sim.run.run import WorldOutcome, checked, run_plan, run_seed
+from quorate.sim.world.client_op import ClientOp
+from quorate.sim.world.observable import SimulatedNode
+from quorate.sim.world.observer import Observer
 from quorate.storage.api import Recovered
 
 BUSY = ClientPlan(count=3, think_ms=60)
@@ -38,24 +39,24 @@ class Diary(Observer):
         self.refusals: list[str] = []
         self.answers: list[ClientOp] = []
 
-    def started(self, process: Process, recovered: Recovered) -> None:
+    def started(self, process: SimulatedNode, recovered: Recovered) -> None:
         self.count["started"] += 1
         self.notes += recovered.notes
 
-    def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
+    def stepped(self, process: SimulatedNode, happened: Sequence[Input], effects: Effects) -> None:
         self.count.update(type(item).__name__ for item in happened)
         self.notes += effects.notes
 
-    def refused(self, process: Process, reason: str) -> None:
+    def refused(self, process: SimulatedNode, reason: str) -> None:
         self.refusals.append(reason)
 
-    def crashed(self, process: Process) -> None:
+    def crashed(self, process: SimulatedNode) -> None:
         self.count["crashed"] += 1
 
-    def wiped(self, process: Process) -> None:
+    def wiped(self, process: SimulatedNode) -> None:
         self.count["wiped"] += 1
 
-    def restored(self, process: Process) -> None:
+    def restored(self, process: SimulatedNode) -> None:
         self.count["restored"] += 1
 
     def fault(self, kind: str, details: tuple[object, ...]) -> None:
@@ -68,7 +69,7 @@ class Diary(Observer):
         return any(text in note for note in self.notes)
 
 
-def live(plan: Plan) -> tuple[Outcome, Diary]:
+def live(plan: Plan) -> tuple[WorldOutcome, Diary]:
     """Run it with all checks; nothing may fail."""
     diary = Diary()
     outcome = run_plan(plan, [*checked(), diary])
@@ -76,14 +77,14 @@ def live(plan: Plan) -> tuple[Outcome, Diary]:
     return outcome, diary
 
 
-def world(*deeds: Deed, **changes: object) -> Plan:
-    plan = Plan(seed=5, duration_ms=9000, clients=BUSY, disk=SMALL, deeds=deeds)
+def world(*fault_events: FaultEvent, **changes: object) -> Plan:
+    plan = Plan(seed=5, duration_ms=9000, clients=BUSY, disk=SMALL, fault_events=fault_events)
     return replace(plan, **changes)  # type: ignore[arg-type]
 
 
 def test_a_quiet_world_elects_commits_and_answers() -> None:
     outcome, diary = live(world())
-    assert outcome.simulated_ms >= 9000 and outcome.healing_ms < 5000
+    assert outcome.simulated_ms >= 9000 and outcome.liveness_ms < 5000
     assert len(diary.answers) > 100 and all(op.outcome == "ok" for op in diary.answers)
     assert diary.count["crashed"] == 0
     assert diary.says("Wrote snapshot")
@@ -91,93 +92,97 @@ def test_a_quiet_world_elects_commits_and_answers() -> None:
 
 @pytest.mark.parametrize("voters", one_in(3, range(1, 8)))
 def test_worlds_of_every_size(voters: int) -> None:
-    deed = Deed(4000, "power", (LEADER, 1500))
-    _, diary = live(world(deed, voters=voters, observers=1))
+    fault_event = FaultEvent(4000, "power", (LEADER, 1500))
+    _, diary = live(world(fault_event, voters=voters, observers=1))
     assert diary.count["crashed"] == 1 and diary.answers
 
 
 CRASHES = [
-    Deed(4000, "kill", (LEADER, 700)),
-    Deed(4000, "power", (LEADER, 700)),
-    Deed(4000, "power-reorder", (1, 700)),
-    Deed(4000, "stop", (LEADER, 700)),
-    Deed(4000, "blackout", (0b1110, 900)),
-    Deed(4000, "fail-disk", (LEADER, 2, 700)),
-    Deed(4000, "crash-disk", (LEADER, 2, 700)),
-    Deed(4000, "crash-recovery", (2, 1, 700)),
-    Deed(4000, "crash-inside", (LEADER, 1, 2)),
-    Deed(4000, "full-disk", (LEADER, 900)),
-    Deed(4000, "rot", (2, 700)),
-    Deed(4000, "misdirect", (2, 700)),
-    Deed(4000, "blackout-reorder", (0b1110, 900)),
-    Deed(4000, "misplace", (2, 0, 700)),
-    Deed(4000, "misplace", (2, 512, 700)),
-    Deed(4000, "rot-epoch", (2, 700)),
-    Deed(4000, "lose-segment", (2, 700)),
-    Deed(4000, "lose-log", (2, 700)),
-    Deed(4000, "lose-snapshot", (2, 700)),
-    Deed(4000, "lose-vote", (2, 700)),
-    Deed(4000, "lose-epochs", (2, 700)),
-    Deed(4000, "wipe", (2, 700)),
-    Deed(4000, "replace", (2, 700)),
-    Deed(4000, "old-copy", (2, 1500, 700)),
-    Deed(4000, "move", (2, 700)),
-    Deed(4000, "move-outside", (2, 700)),
-    Deed(4000, "renew", (2, 700)),
+    FaultEvent(4000, "kill", (LEADER, 700)),
+    FaultEvent(4000, "power", (LEADER, 700)),
+    FaultEvent(4000, "power-reorder", (1, 700)),
+    FaultEvent(4000, "stop", (LEADER, 700)),
+    FaultEvent(4000, "blackout", (0b1110, 900)),
+    FaultEvent(4000, "fail-disk", (LEADER, 2, 700)),
+    FaultEvent(4000, "crash-disk", (LEADER, 2, 700)),
+    FaultEvent(4000, "crash-recovery", (2, 1, 700)),
+    FaultEvent(4000, "crash-inside", (LEADER, 1, 2)),
+    FaultEvent(4000, "full-disk", (LEADER, 900)),
+    FaultEvent(4000, "rot", (2, 700)),
+    FaultEvent(4000, "misdirect", (2, 700)),
+    FaultEvent(4000, "blackout-reorder", (0b1110, 900)),
+    FaultEvent(4000, "misplace", (2, 0, 700)),
+    FaultEvent(4000, "misplace", (2, 512, 700)),
+    FaultEvent(4000, "rot-epoch", (2, 700)),
+    FaultEvent(4000, "lose-segment", (2, 700)),
+    FaultEvent(4000, "lose-log", (2, 700)),
+    FaultEvent(4000, "lose-snapshot", (2, 700)),
+    FaultEvent(4000, "lose-vote", (2, 700)),
+    FaultEvent(4000, "lose-epochs", (2, 700)),
+    FaultEvent(4000, "wipe", (2, 700)),
+    FaultEvent(4000, "replace", (2, 700)),
+    FaultEvent(4000, "old-copy", (2, 1500, 700)),
+    FaultEvent(4000, "move", (2, 700)),
+    FaultEvent(4000, "move-outside", (2, 700)),
+    FaultEvent(4000, "renew", (2, 700)),
 ]
 
 
-@pytest.mark.parametrize("deed", one_in(5, CRASHES), ids=lambda deed: deed.kind)
-def test_what_ends_a_process(deed: Deed) -> None:
-    _, diary = live(world(deed))
+@pytest.mark.parametrize(
+    "fault_event", one_in(5, CRASHES), ids=lambda fault_event: fault_event.kind
+)
+def test_what_ends_a_process(fault_event: FaultEvent) -> None:
+    _, diary = live(world(fault_event))
     assert diary.count["crashed"] >= 1
     assert diary.count["started"] >= 4
 
 
 TROUBLES = [
-    Deed(4000, "pause", (LEADER, 4000)),
-    Deed(4000, "slow-cpu", (LEADER, 50_000, 2000)),
-    Deed(4000, "jump", (LEADER, 10**9)),
-    Deed(4000, "slow-disk", (LEADER, 1500, 3000)),
-    Deed(4000, "rot-live", (2,)),
-    Deed(4000, "partition", (0b0110, 3000)),
-    Deed(4000, "partition-one-way", (0b0010, 3000)),
-    Deed(4000, "isolate", (LEADER, 4000)),
-    Deed(4000, "mute", (LEADER, 4000)),
-    Deed(4000, "deafen", (LEADER, 4000)),
-    Deed(4000, "churn", (LEADER, 20, 300, 6)),
-    Deed(4000, "fork", (LEADER, 0, 20, 3, 4000)),
-    Deed(4000, "bridge", (3, 0b0010, 3000)),
-    Deed(4000, "flap", (0b0010, 400, 6)),
-    Deed(4000, "cut", (1, 2, 3000)),
-    Deed(4000, "slow-link", (1, 2, 1000, 3000)),
-    Deed(4000, "reset", (LEADER,)),
-    Deed(4000, "stranger", (2, 1, 100, 20)),
-    Deed(4000, "add", (4,)),
-    Deed(4000, "add-unacked", (4,)),
-    Deed(4000, "remove", (LEADER,)),
-    Deed(4000, "alter", (0b11100,)),
-    Deed(4000, "snapshot", (LEADER,)),
-    Deed(6000, "clean", (LEADER,)),
-    Deed(4000, "resign", (LEADER,)),
-    Deed(4000, "err", (2, 0)),
+    FaultEvent(4000, "pause", (LEADER, 4000)),
+    FaultEvent(4000, "slow-cpu", (LEADER, 50_000, 2000)),
+    FaultEvent(4000, "jump", (LEADER, 10**9)),
+    FaultEvent(4000, "slow-disk", (LEADER, 1500, 3000)),
+    FaultEvent(4000, "rot-live", (2,)),
+    FaultEvent(4000, "partition", (0b0110, 3000)),
+    FaultEvent(4000, "partition-one-way", (0b0010, 3000)),
+    FaultEvent(4000, "isolate", (LEADER, 4000)),
+    FaultEvent(4000, "mute", (LEADER, 4000)),
+    FaultEvent(4000, "deafen", (LEADER, 4000)),
+    FaultEvent(4000, "churn", (LEADER, 20, 300, 6)),
+    FaultEvent(4000, "fork", (LEADER, 0, 20, 3, 4000)),
+    FaultEvent(4000, "bridge", (3, 0b0010, 3000)),
+    FaultEvent(4000, "flap", (0b0010, 400, 6)),
+    FaultEvent(4000, "cut", (1, 2, 3000)),
+    FaultEvent(4000, "slow-link", (1, 2, 1000, 3000)),
+    FaultEvent(4000, "reset", (LEADER,)),
+    FaultEvent(4000, "stranger", (2, 1, 100, 20)),
+    FaultEvent(4000, "add", (4,)),
+    FaultEvent(4000, "add-unacked", (4,)),
+    FaultEvent(4000, "remove", (LEADER,)),
+    FaultEvent(4000, "alter", (0b11100,)),
+    FaultEvent(4000, "snapshot", (LEADER,)),
+    FaultEvent(6000, "clean", (LEADER,)),
+    FaultEvent(4000, "resign", (LEADER,)),
+    FaultEvent(4000, "err", (2, 0)),
 ]
 
 
-@pytest.mark.parametrize("deed", one_in(6, TROUBLES), ids=lambda deed: deed.kind)
-def test_what_troubles_a_quorum(deed: Deed) -> None:
-    _, diary = live(world(deed, observers=1))
-    assert diary.count[deed.kind] >= 1
+@pytest.mark.parametrize(
+    "fault_event", one_in(6, TROUBLES), ids=lambda fault_event: fault_event.kind
+)
+def test_what_troubles_a_quorum(fault_event: FaultEvent) -> None:
+    _, diary = live(world(fault_event, observers=1))
+    assert diary.count[fault_event.kind] >= 1
     assert diary.answers
 
 
-def test_every_deed_is_told_here() -> None:
-    told = {deed.kind for deed in (*CRASHES, *TROUBLES)}
-    assert told | {"upgrade", "insist"} == set(DEEDS)
+def test_every_fault_event_occurs_here() -> None:
+    kinds = {fault_event.kind for fault_event in (*CRASHES, *TROUBLES)}
+    assert kinds | {"upgrade", "insist"} == set(FAULT_EVENTS)
 
 
-class Lives(Observer):
-    """When the processes of one node began and ended, ms, and which lives those were."""
+class Incarnations(Observer):
+    """When the processes of one node began and ended, ms, and their incarnations."""
 
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
@@ -185,35 +190,41 @@ class Lives(Observer):
         self.ended_ms: list[int] = []
         self.numbers: list[int] = []
 
-    def started(self, process: Process, recovered: Recovered) -> None:
+    def started(self, process: SimulatedNode, recovered: Recovered) -> None:
         if process.id == self._node_id:
-            self.began_ms.append(process.world.now_us // 1000)
-            self.numbers.append(process.life)
+            self.began_ms.append(process.world.now_us // 1000)  # type: ignore[attr-defined]
+            self.numbers.append(process.incarnation)
 
-    def crashed(self, process: Process) -> None:
+    def crashed(self, process: SimulatedNode) -> None:
         if process.id == self._node_id:
-            self.ended_ms.append(process.world.now_us // 1000)
+            self.ended_ms.append(process.world.now_us // 1000)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("down_ms", [20, 3000])
 @pytest.mark.parametrize("kind", ["fail-disk", "crash-disk"])
 def test_a_disk_that_fails_keeps_its_node_down_for_so_long(kind: str, down_ms: int) -> None:
-    lives = Lives(1)
-    run_plan(world(Deed(3000, kind, (1, 1, down_ms)), Deed(8000, "kill", (1, 50))), [lives])
-    failed_ms, killed_ms = lives.ended_ms
-    assert lives.began_ms == [0, failed_ms + down_ms, killed_ms + 50]
-    assert lives.numbers == [1, 2, 3]
+    seen = Incarnations(1)
+    run_plan(
+        world(FaultEvent(3000, kind, (1, 1, down_ms)), FaultEvent(8000, "kill", (1, 50))), [seen]
+    )
+    failed_ms, killed_ms = seen.ended_ms
+    assert seen.began_ms == [0, failed_ms + down_ms, killed_ms + 50]
+    assert seen.numbers == [1, 2, 3]
 
 
-def test_a_start_that_fails_is_no_life() -> None:
-    lives = Lives(1)
-    run_plan(world(Deed(3000, "crash-recovery", (1, 1, 100))), [lives])
-    assert (lives.numbers, len(lives.ended_ms)) == ([1, 2], 1)
+def test_a_failed_start_is_no_incarnation() -> None:
+    seen = Incarnations(1)
+    run_plan(world(FaultEvent(3000, "crash-recovery", (1, 1, 100))), [seen])
+    assert (seen.numbers, len(seen.ended_ms)) == ([1, 2], 1)
 
 
 def test_a_static_quorum_becomes_dynamic_and_changes_its_voters() -> None:
-    deeds = (Deed(4000, "upgrade"), Deed(5000, "add", (4,)), Deed(7000, "remove", (1,)))
-    _, diary = live(world(*deeds, static=True, observers=1))
+    fault_events = (
+        FaultEvent(4000, "upgrade"),
+        FaultEvent(5000, "add", (4,)),
+        FaultEvent(7000, "remove", (1,)),
+    )
+    _, diary = live(world(*fault_events, static=True, observers=1))
     assert diary.count["upgraded"] == 1
     assert diary.says("voters {2-") and diary.count["asked"] >= 2
 
@@ -221,26 +232,26 @@ def test_a_static_quorum_becomes_dynamic_and_changes_its_voters() -> None:
 @pytest.mark.parametrize(("times", "is_done"), [(1, 0), (50, 1)])
 def test_an_operator_insists_until_the_upgrade_is_done(times: int, is_done: int) -> None:
     """From before anybody leads; once it is done nothing more is asked."""
-    _, diary = live(world(Deed(100, "insist", (times, 200)), static=True))
+    _, diary = live(world(FaultEvent(100, "insist", (times, 200)), static=True))
     assert diary.count["upgraded"] == is_done
 
 
 def test_a_static_voter_whose_disk_is_spoiled_stays_away() -> None:
-    _, diary = live(world(Deed(4000, "rot", (2, 700)), static=True))
+    _, diary = live(world(FaultEvent(4000, "rot", (2, 700)), static=True))
     assert diary.count["wiped"] == 0
     assert diary.count["spoiled"] == 1
 
 
 def test_no_majority_is_ever_spoiled() -> None:
-    deeds = [Deed(3000 + 10 * i, "rot", (1 + i % 3, 500)) for i in range(9)]
-    _, diary = live(world(*deeds))
+    fault_events = [FaultEvent(3000 + 10 * i, "rot", (1 + i % 3, 500)) for i in range(9)]
+    _, diary = live(world(*fault_events))
     assert diary.count["spoiled"] >= 1 and diary.count["not spoiled"] >= 1
 
 
 def test_rot_is_found_and_the_disk_replaced() -> None:
     found = Counter[str]()
     for seed in range(6):
-        _, diary = live(world(Deed(5000, "rot", (2, 300)), seed=seed))
+        _, diary = live(world(FaultEvent(5000, "rot", (2, 300)), seed=seed))
         found["refused"] += len(diary.refusals)
         found["wiped"] += diary.count["wiped"]
         assert all("node-2/" in reason and "; " in reason for reason in diary.refusals), (
@@ -249,11 +260,11 @@ def test_rot_is_found_and_the_disk_replaced() -> None:
     assert found["refused"] >= 2 and found["wiped"] == found["refused"]
 
 
-def test_an_old_copy_is_only_put_back_where_nobody_needs_more() -> None:
-    _, diary = live(world(Deed(2000, "old-copy", (2, 1500, 500)), duration_ms=20_000))
+def test_an_old_copy_is_only_put_back_where_no_node_needs_more() -> None:
+    _, diary = live(world(FaultEvent(2000, "old-copy", (2, 1500, 500)), duration_ms=20_000))
     assert diary.count["restored"] + diary.count["not restored"] == 1
     quiet = world(
-        Deed(2000, "old-copy", (2, 1500, 500)), clients=ClientPlan(count=1, think_ms=2000)
+        FaultEvent(2000, "old-copy", (2, 1500, 500)), clients=ClientPlan(count=1, think_ms=2000)
     )
     _, diary = live(quiet)
     assert diary.count["restored"] == 1
@@ -278,7 +289,7 @@ def test_observers_join_by_themselves() -> None:
 
 def test_a_client_that_gives_up_never_knows() -> None:
     clients = ClientPlan(count=4, think_ms=20, timeout_ms=100, give_up=1.0)
-    _, diary = live(world(Deed(3000, "isolate", (LEADER, 5000)), clients=clients))
+    _, diary = live(world(FaultEvent(3000, "isolate", (LEADER, 5000)), clients=clients))
     assert {op.outcome for op in diary.answers} == {"ok", "unknown"}
 
 
@@ -290,11 +301,13 @@ def test_worlds_drawn_from_seeds(first: int) -> None:
         assert outcome.failure is None, (seed, outcome.failure)
 
 
-def test_a_leader_that_nobody_asks_writes_now_and_then() -> None:
+def test_a_leader_that_no_node_asks_writes_now_and_then() -> None:
     ends: dict[int, int] = {}
 
     class Ends(Observer):
-        def stepped(self, process: Process, happened: Sequence[Input], effects: Effects) -> None:
+        def stepped(
+            self, process: SimulatedNode, happened: Sequence[Input], effects: Effects
+        ) -> None:
             ends[process.id] = process.core.high_watermark
 
     quiet = world(clients=ClientPlan(count=0), duration_ms=6000)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.checks.watch import Checks
-from quorate.sim.plan import ClientPlan, Deed, Plan
-from quorate.sim.run import run_plan
+from quorate.sim.checks.all_checks import Checks
+from quorate.sim.plan.plan import ClientPlan, FaultEvent, Plan
+from quorate.sim.run.run import run_plan
 
 
 @pytest.mark.parametrize("kind", ["crash-disk", "fail-disk"])
 def test_the_disk_fails_while_it_is_closed(kind: str) -> None:
-    deeds = (Deed(3000, kind, (1, 1, 500)), Deed(3001, "stop", (1, 500)))
-    plan = Plan(voters=1, clients=ClientPlan(count=0), deeds=deeds)
+    fault_events = (FaultEvent(3000, kind, (1, 1, 500)), FaultEvent(3001, "stop", (1, 500)))
+    plan = Plan(voters=1, clients=ClientPlan(count=0), fault_events=fault_events)
     assert run_plan(plan, [Checks()]).failure is None

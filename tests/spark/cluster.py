@@ -49,7 +49,7 @@ _CONF: Final = {
     "spark.ui.port": "0",
     "spark.ui.liveUpdate.period": "0",
 }
-"""The page of the driver tells which executor has tasks; a lost one is given up quickly."""
+"""The page of the driver shows which executor has tasks; a lost one is given up quickly."""
 
 
 class _Daemon:
@@ -73,7 +73,7 @@ class _Daemon:
                 command, stdout=log, stderr=log, env=environment, cwd=home, start_new_session=True
             )
 
-    def told(self, pattern: re.Pattern[str]) -> str:
+    def logged(self, pattern: re.Pattern[str]) -> str:
         """What the log says in the group of this pattern, as soon as it does."""
 
         def look() -> re.Match[str] | None:
@@ -84,7 +84,7 @@ class _Daemon:
 
     def page(self) -> Any:
         """What its page says, as JSON."""
-        return _get(f"http://{HOST}:{self.told(_PAGE)}/json/")
+        return _get(f"http://{HOST}:{self.logged(_PAGE)}/json/")
 
     def signal(self, number: int) -> None:
         """To it and all that it started, executors among them."""
@@ -108,7 +108,7 @@ class Cluster:
             home / "master", "master.Master", *("--port", "0", "--webui-port", "0")
         )
         try:
-            self.url = self._master.told(_MASTER)
+            self.url = self._master.logged(_MASTER)
             for _ in range(workers):
                 self.start_worker()
             self.wait_until_whole()
@@ -174,7 +174,7 @@ class Driver:
         """What a job gives, although a worker is killed while tasks run on it and `when` is true.
 
         Another worker comes in its place at once. AssertionError when there was no such moment;
-        a job that changes nothing may be tried more often: its last task may just have told that
+        a job that changes nothing may be tried more often: its last task may just have reported that
         it was done.
         """
         failed = self._failed_tasks()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from quorate.spark.audit import audit
 from quorate.spark.history.job import history
 from quorate.spark.history.timetravel import state_at
-from quorate.spark.jobs.compact import compact
-from quorate.spark.jobs.follow import follow
+from quorate.spark.jobs.compact import compact_warehouse
+from quorate.spark.jobs.follow import follow_clusters
 from quorate.spark.report.job import report
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.warehouse import open_store
@@ -26,7 +26,7 @@ def take(spark: SparkSession, path: str, home: str) -> bool:
 
 def join_files(spark: SparkSession, home: str) -> tuple[int, int]:
     """Compact: files joined, files written."""
-    done = compact(spark, home, least_files=2, keep_hours=0)
+    done = compact_warehouse(spark, home, least_files=2, keep_hours=0)
     return done.joined, done.written
 
 
@@ -58,4 +58,4 @@ def page(spark: SparkSession, home: str, out: str) -> str:
 def tail(spark: SparkSession, path: str, home: str) -> int:
     """Follow directories up to their end; the micro-batches."""
     options = {"path": path, "upTo": "end", "maxOffsetsPerTrigger": "8000"}
-    return follow(spark, options, home).batches
+    return follow_clusters(spark, options, home).batches

@@ -78,17 +78,17 @@ def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-Told = tuple[int, str, str]
+CommandResult = tuple[int, str, str]
 
 
 @pytest.fixture
 def pipeline(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Callable[..., Told]:
+) -> Callable[..., CommandResult]:
     """Runs `quorate pipeline ...` on the shared session: (exit code, stdout, stderr)."""
     monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Shared(spark))
 
-    def run(*arguments: object) -> Told:
+    def run(*arguments: object) -> CommandResult:
         capfd.readouterr()
         code = main.run(["pipeline", *map(str, arguments)])
         out, err = capfd.readouterr()

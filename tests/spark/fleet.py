@@ -46,7 +46,7 @@ _FOUND = {}
 
 
 def warehouses(spark, folders):
-    """Both, and what the last job told; states are cut into slices, more and more of them."""
+    """Both, and what the last job reported; states are cut into slices, more and more of them."""
     if not _FOUND:
         home = folders.mktemp("warehouses")
         with patch.object(state, "SLICE_ROWS", 32):

@@ -15,8 +15,8 @@ DATA = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*? payload: (.*)")
 CONTROL = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .*?headerKeys: \[\] (\w+):? (.*)")
 
 
-def told_by_kafka(text: str) -> list[dict[str, Any]]:
-    """The rows that a dump's lines tell of."""
+def dumped_by_kafka(text: str) -> list[dict[str, Any]]:
+    """The rows of a dump's lines."""
     rows: list[dict[str, Any]] = []
     head: dict[str, Any] = {}
     for line in text.splitlines():

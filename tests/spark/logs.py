@@ -13,7 +13,7 @@ from quorate.formats.meta_properties import MetaProperties, encode_meta_properti
 from quorate.formats.records import FenceBrokerRecord, NoOpRecord, TopicRecord, encode_record
 from quorate.formats.snapshot import encode_snapshot
 from quorate.raft.values import ControlState, LeaderChange
-from quorate.spark.decode.batches import Decoder, chunks
+from quorate.spark.decode.batches import Decoder, decoded_batches
 from quorate.spark.decode.rows import Origin
 from quorate.spark.files.scan import runs
 
@@ -85,4 +85,4 @@ def rows_of(
     decoder = Decoder(**words) if columns is None else Decoder(tuple(columns), **words)
     found = runs(lambda position, size: data[position : position + size], len(data))
     origin = Origin("cluster-a", 1, "a.log", 0)
-    return [row for batch in chunks(decoder, origin, found) for row in batch.to_pylist()]
+    return [row for batch in decoded_batches(decoder, origin, found) for row in batch.to_pylist()]

@@ -27,7 +27,7 @@ VOTERS = (1, 2, 3)
 
 
 def copy_of(folder: str, home: Path) -> Path:
-    """A sample cluster of its own, without the texts beside the logs."""
+    """A copy of a sample cluster, without the dumps beside the logs."""
     return Path(
         shutil.copytree(DATA / folder, home / folder, ignore=shutil.ignore_patterns("*.dump.txt"))
     )
@@ -54,12 +54,12 @@ def replaced(data: bytes, offset: int, make: Callable[..., bytes]) -> tuple[byte
 
 
 def verdicts(*paths: Path, **words: object) -> dict[int, tuple[str, list]]:
-    """By node: its state, and (check, severity, file, position, offset) of what was found."""
+    """By node: its state, and (check, severity, file, position) of its findings."""
     report = audit_here([str(path) for path in paths], **words)
-    return told(report)
+    return by_node(report)
 
 
-def told(report: Report) -> dict[int, tuple[str, list]]:
+def by_node(report: Report) -> dict[int, tuple[str, list]]:
     return {
         one.node_id: (
             one.state,

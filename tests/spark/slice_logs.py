@@ -12,15 +12,14 @@ from quorate.formats import records as r
 from quorate.formats.json_text import to_json
 from quorate.metadata.image import Image
 from quorate.metadata.replay import ReplayError, replay
-from quorate.spark.tables.bronze import Place
-from quorate.spark.tables.files import DataFile, read_file
+from quorate.spark.tables.files import DataFile, WriteTarget, read_file
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.rewind import cut_versions, slice_errands
+from quorate.spark.tables.rewind import cut_versions, slice_tasks
 from quorate.spark.tables.secrets import shown_record
-from quorate.spark.tables.slices import TOPIC_CONFIGS, Slice, Step
-from quorate.spark.tables.store import Stored
-from quorate.spark.tables.versions import CLOSED, CURRENT, SlicePlace, in_slice, slice_of
+from quorate.spark.tables.slices import TOPIC_CONFIGS, SliceStep, StateSlice
+from quorate.spark.tables.store import StoredFile
+from quorate.spark.tables.versions import CLOSED, CURRENT, SliceTarget, in_slice, slice_of
 
 CLUSTER = "cluster-a"
 
@@ -38,12 +37,12 @@ def fitting(records: Iterable[Any]) -> list[tuple[Any, Image]]:
     return found
 
 
-def steps(offset: int, record: Any, name: str | None) -> list[tuple[str, Step]]:
+def steps(offset: int, record: Any, name: str | None) -> list[tuple[str, SliceStep]]:
     """A record as (group, step) for each slice that must hear it; group None means all."""
     version = type(record).schema.versions[1]
     kind = type(record).__name__
     text = shown_record(kind, to_json(record, version))
-    step = Step(offset, 1000 * offset, offset, 1, 1000 * offset, kind, text, None)
+    step = SliceStep(offset, 1000 * offset, offset, 1, 1000 * offset, kind, text, None)
     out = [(group_of(record), step)]
     if isinstance(record, r.RemoveTopicRecord):
         out.append((f"topic/{name}", step._replace(type=TOPIC_CONFIGS, topic_name=name)))
@@ -78,7 +77,9 @@ class Slices:
         self.others: list[DataFile] = []
         self.slices = 1
 
-    def feed(self, routed: Sequence[tuple[str | None, Step]], slices: int | None = None) -> None:
+    def feed(
+        self, routed: Sequence[tuple[str | None, SliceStep]], slices: int | None = None
+    ) -> None:
         """One run over these steps."""
         self.run += 1
         old, self.slices = self.slices, slices or self.slices
@@ -93,7 +94,7 @@ class Slices:
                     if not path.startswith(CURRENT) or f"-{self.run:08d}-" in path
                 }
 
-    def _run_slice(self, number: int, old: int, mine: list[Step]) -> None:
+    def _run_slice(self, number: int, old: int, mine: list[SliceStep]) -> None:
         files = {
             kind: path
             for kind, paths in self.live.items()
@@ -102,11 +103,13 @@ class Slices:
             and slice == number % old
             and f"-{self.run:08d}-" not in path
         }
-        cut = self.slices != old
-        place = SlicePlace(self.root, self.run, False, CLUSTER, number, self.slices, files, cut)
-        work = Slice(place)
-        if cut:
-            work.feed(Step(-1, 0, -1, -1, 0, "!reslice", None, None))
+        resliced = self.slices != old
+        place = SliceTarget(
+            self.root, self.run, False, CLUSTER, number, self.slices, files, resliced
+        )
+        work = StateSlice(place)
+        if resliced:
+            work.feed(SliceStep(-1, 0, -1, -1, 0, "!reslice", None, None))
         for step in mine:
             work.feed(step)
         for kind, path in list(work.replaced()):
@@ -120,17 +123,17 @@ class Slices:
     def rewind(self, end: int) -> None:
         """Let the state end at an offset."""
         self.run += 1
-        place = Place(self.root, self.run, False)
+        place = WriteTarget(self.root, self.run, False)
         for kind, files in self.live.items():
-            stored = [Stored(path, 0, {}, {}) for path in files]
+            stored = [StoredFile(path, 0, {}, {}) for path in files]
             closed = [file for file in stored if file.path.startswith(CLOSED)]
             current = [file for file in stored if file.path.startswith(CURRENT)]
             self.live[kind] = {}
-            for errand in slice_errands(kind, closed, current, self.slices):
-                found = pa.concat_tables(read_file(self.root, kind, path) for path in errand.paths)
-                mine = in_slice(KINDS[kind], found, errand.slice, self.slices)
-                for file in cut_versions(errand, mine, CLUSTER, end, place)["files"]:
-                    self.live[kind][file["path"]] = errand.slice
+            for task in slice_tasks(kind, closed, current, self.slices):
+                found = pa.concat_tables(read_file(self.root, kind, path) for path in task.paths)
+                mine = in_slice(KINDS[kind], found, task.slice, self.slices)
+                for file in cut_versions(task, mine, CLUSTER, end, place)["files"]:
+                    self.live[kind][file["path"]] = task.slice
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         files = self.live.get(table) or [f.path for f in self.others if f.table == table]
@@ -151,9 +154,9 @@ def thing(kind: Any, row: dict[str, Any]) -> tuple[Any, Any]:
     """(key, values) of a row of gold, as image_rows has them."""
     key = tuple(row[name] for name, _ in kind.keys)
     values = kind.from_values(key, tuple(row[name] for name, _ in kind.values))
-    told = kind.to_values(values)
-    return key, told[:1] if kind.name == "scram" else told
+    contents = kind.to_values(values)
+    return key, contents[:1] if kind.name == "scram" else contents
 
 
-def told(image: Image) -> dict[str, dict[Any, Any]]:
+def contents(image: Image) -> dict[str, dict[Any, Any]]:
     return image_rows(image)

@@ -132,10 +132,10 @@ def caught_up(stream: Stream, quorum: Quorum, most: int | None = None) -> int:
     return stream.end(quorum.cluster_id)
 
 
-def assert_lost_offsets_are_told(rows: list[dict[str, Any]], start: int, end: int) -> None:
-    """Every offset of [start, end) came once or is told to be lost, and a snapshot stands for it.
+def assert_lost_offsets_are_reported(rows: list[dict[str, Any]], start: int, end: int) -> None:
+    """Every offset of [start, end) came once or is reported as lost, and a snapshot stands for it.
 
-    A log that is cleaned again and again may be so between a plan and its reading: then it is told
+    A log that is cleaned again and again may be so between a plan and its reading: then it is reported
     twice, of two parts.
     """
     at, stood_for, lost = start, start, start
@@ -143,9 +143,9 @@ def assert_lost_offsets_are_told(rows: list[dict[str, Any]], start: int, end: in
         if row["kind"] == "snapshot":
             stood_for = row["snapshot_offset"]
         elif row["problem"] is not None:
-            told = re.search(r"the offsets (\d+) to (\d+) were deleted", row["problem"])
-            assert told and int(told[1]) == at, f"at {at}: {row['problem']}"
-            at = lost = int(told[2]) + 1
+            deleted = re.search(r"the offsets (\d+) to (\d+) were deleted", row["problem"])
+            assert deleted and int(deleted[1]) == at, f"at {at}: {row['problem']}"
+            at = lost = int(deleted[2]) + 1
         else:
             assert row["offset"] == at and stood_for >= lost
             at += 1
@@ -168,7 +168,7 @@ def goes_on_after_cleaning(
     stream: Stream, quorum: Quorum, node: Node, end: int
 ) -> list[dict[str, Any]]:
     """`node` drops all that `stream` has read, up to `end` (exclusive); the stream is started anew,
-    tells the lost offsets and goes on from a snapshot. Returns its new rows."""
+    reports the lost offsets and goes on from a snapshot. Returns its new rows."""
     kept = len(stream.rows)
 
     def cleaned() -> bool:
@@ -179,6 +179,6 @@ def goes_on_after_cleaning(
     stream.restart()
     caught_up(stream, quorum)
     new = stream.rows[kept:]
-    assert_lost_offsets_are_told(new, end, stream.end(quorum.cluster_id))
+    assert_lost_offsets_are_reported(new, end, stream.end(quorum.cluster_id))
     assert min(whole_snapshots(new)) > end
     return new

@@ -1,4 +1,4 @@
-"""The audit of what Kafka wrote: verdicts on the sample clusters, and on single flipped bytes."""
+"""The audit of logs that Kafka wrote: the sample clusters, unchanged and with flipped bytes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from metadata.samples import DATA
+from metadata.samples import DATA, OUTSIDE
 from quorate.formats.batch import iter_batches
-from quorate.spark.audit import FirstDamage, audit, audit_here
+from quorate.spark.audit import FirstDamageError, audit, audit_here
 from quorate.spark.files.paths import SourceError
 from spark.fleet import DYNAMIC, STATIC
 from spark.replica_dirs import FIRST, LOG, copy_of, flip, log_of, verdicts
@@ -28,7 +28,7 @@ COMMITTED = {
 
 
 @pytest.mark.parametrize("folder", sorted(COMMITTED.keys() - {"d-divergent"}))
-def test_all_is_well_where_it_was(folder):
+def test_undamaged_samples_are_sound(folder):
     report = audit_here([str(DATA / folder)])
     (cluster,) = report.clusters
     assert [(one.node_id, one.findings) for one in cluster.replicas if one.findings] == []
@@ -74,7 +74,7 @@ def test_copies_of_different_days_are_audited_together():
     ]
 
 
-def test_too_few_voters_leave_open_what_is_committed():
+def test_with_too_few_voters_the_committed_end_is_unknown():
     (cluster,) = audit_here([str(DATA / "f-static-v0" / "node1")]).clusters
     assert cluster.committed_end is None
     assert cluster.replicas[0].state == "sound"
@@ -100,15 +100,15 @@ def test_a_single_segment_is_audited_by_itself():
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "message"),
     [
         ("nothing/there", "there is no such file"),
         ("a-first/node1/meta.properties", "not the name of a segment"),
         ("a-first/node1/no*", "no path matches"),
     ],
 )
-def test_what_is_no_log_is_said(path, says):
-    with pytest.raises(SourceError, match=says):
+def test_a_path_without_a_metadata_log_is_refused(path, message):
+    with pytest.raises(SourceError, match=message):
         audit_here([str(DATA / path)])
 
 
@@ -137,14 +137,20 @@ def test_a_log_of_an_unknown_cluster_beside_known_ones_is_not_left_out(tmp_path)
     assert alone.cluster_id == "unknown"
 
 
-def test_logs_of_unknown_clusters_are_not_held_against_each_other(tmp_path):
+def test_a_log_of_kafka_3_3_whose_bootstrap_records_precede_its_leader_is_sound():
+    replicas = audit_here([str(OUTSIDE / "compose-a")]).replicas
+    assert [(one.node_id, one.end) for one in replicas] == [(1, 14), (2, 14), (3, 14)]
+    assert {found.check for one in replicas for found in one.findings} == {"quorum-state"}
+
+
+def test_logs_of_unknown_clusters_are_not_compared(tmp_path):
     """One has lost its meta.properties, that of another is damaged; they are of two clusters."""
     for folder in ("f-static-v0", "a-first"):
         copy_of(folder, tmp_path)
     (tmp_path / "f-static-v0/node2/meta.properties").unlink()
     (tmp_path / "a-first/node2/meta.properties").write_text("node.id=x\n")
     found = [one for one in audit_here([str(tmp_path)]).replicas if one.findings]
-    checks = [(one.node_id, [told.check for told in one.findings]) for one in found]
+    checks = [(one.node_id, [found.check for found in one.findings]) for one in found]
     assert checks == [(-1, ["meta.properties"])] * 2
     assert len({one.cluster_id for one in found}) == 2
 
@@ -153,7 +159,7 @@ def test_fail_fast_names_the_first_damage(tmp_path):
     cluster = copy_of("f-static-v0", tmp_path)
     file = log_of(cluster, 2)
     file.write_bytes(flip(file.read_bytes(), 1000))
-    with pytest.raises(FirstDamage, match=rf"node2/{LOG}/{FIRST}: at byte \d+: checksum"):
+    with pytest.raises(FirstDamageError, match=rf"node2/{LOG}/{FIRST}: at byte \d+: checksum"):
         audit_here([str(cluster)], fail_fast=True)
 
 
@@ -177,7 +183,7 @@ def copies(tmp_path_factory):
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(choice=st.data())
-def test_whatever_byte_is_flipped_that_file_is_named_and_no_other_replica(copies, choice):
+def test_a_flipped_byte_blames_its_file_and_no_other_replica(copies, choice):
     cluster, sound = copies[choice.draw(st.sampled_from(SAMPLES))]
     files = sorted(
         file for file in cluster.glob(f"*/{LOG}/*") if file.suffix in (".log", ".checkpoint")
@@ -201,7 +207,7 @@ def test_whatever_byte_is_flipped_that_file_is_named_and_no_other_replica(copies
 
 
 @pytest.mark.slow
-def test_spark_says_the_same(spark, tmp_path):
+def test_spark_gives_the_same_report(spark, tmp_path):
     cluster = copy_of("e-truncated", tmp_path)
     file = log_of(cluster, 3)
     file.write_bytes(flip(file.read_bytes(), 15_000))
@@ -215,5 +221,5 @@ def test_spark_names_the_file_that_fails(spark, tmp_path):
     cluster = copy_of("f-static-v0", tmp_path)
     file = log_of(cluster, 2)
     file.write_bytes(flip(file.read_bytes(), 1000))
-    with pytest.raises(FirstDamage, match=rf"^\S+node2/{LOG}/{FIRST}: at byte \d+: checksum"):
+    with pytest.raises(FirstDamageError, match=rf"^\S+node2/{LOG}/{FIRST}: at byte \d+: checksum"):
         audit(spark, [str(cluster)], fail_fast=True)

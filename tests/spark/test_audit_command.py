@@ -35,8 +35,8 @@ class Nothing:
 def audit(monkeypatch, capfd):
     """Runs `quorate pipeline audit ...` in this process: (exit code, stdout, stderr)."""
 
-    def here(spark, paths, *, tell, **words):
-        tell("auditing")
+    def here(spark, paths, *, notify, **words):
+        notify("auditing")
         return audit_here(paths, **words)
 
     monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Nothing())
@@ -51,14 +51,14 @@ def audit(monkeypatch, capfd):
     return run
 
 
-def test_all_is_well(audit):
+def test_sound_replicas_are_exit_code_0(audit):
     code, out, err = audit(DATA / "e-truncated")
     assert (code, err) == (0, "")
     assert "committed up to offset 363, epoch 6" in out
-    assert out.endswith("all is well\n")
+    assert out.endswith("all replicas are sound\n")
 
 
-def test_an_uncommitted_tail_is_told_and_is_no_failure(audit):
+def test_an_uncommitted_tail_is_reported_and_is_no_failure(audit):
     code, out, _ = audit(DATA / "d-divergent")
     assert code == 0
     assert "node 4: uncommitted-tail (offsets 228 to 317)" in out
@@ -70,24 +70,22 @@ def test_damage_is_exit_code_1(audit, tmp_path):
     cluster = copy_of("f-static-v0", tmp_path)
     change(log_of(cluster, 2), lambda old: flip(old, 1000))
     code, out, _ = audit(cluster, "--json", "--out", tmp_path / "out")
-    told = json.loads(out)
-    assert (code, told["ok"]) == (1, False)
-    assert told == json.loads((tmp_path / "out" / "report.json").read_text())
-    assert [one["cluster_id"] for one in told["clusters"]] == [STATIC]
-    states = {one["node_id"]: one["state"] for one in told["clusters"][0]["replicas"]}
+    report = json.loads(out)
+    assert (code, report["ok"]) == (1, False)
+    assert report == json.loads((tmp_path / "out" / "report.json").read_text())
+    assert [one["cluster_id"] for one in report["clusters"]] == [STATIC]
+    states = {one["node_id"]: one["state"] for one in report["clusters"][0]["replicas"]}
     assert states == {1: "sound", 2: "damaged", 3: "sound", 11: "sound"}
 
 
 @pytest.mark.parametrize(
-    ("first", "told"),
+    ("first", "line"),
     [
         (0, "nothing is known to be committed: from offset 0 on the replicas contradict"),
         (3, "committed up to offset 3, epoch 1; from offset 3 on the replicas contradict"),
     ],
 )
-def test_what_is_committed_is_told_up_to_where_replicas_contradict_each_other(
-    audit, tmp_path, first, told
-):
+def test_the_committed_end_is_not_above_the_first_contradiction(audit, tmp_path, first, line):
     logs = [encode_batch(n, 1, START_MS, [NO_OP]) for n in range(first)]
     logs[:1] = batches(()) if first else []
     for node in (1, 2):
@@ -96,7 +94,7 @@ def test_what_is_committed_is_told_up_to_where_replicas_contradict_each_other(
             other = encode_batch(first, 1, START_MS + node, [NO_OP])
         log_directory(tmp_path / f"node{node}", {0: b"".join([*logs, other])}, node=node)
     code, out, _ = audit(tmp_path)
-    assert code == 1 and f"cluster cluster-a: {told} each other\n" in out
+    assert code == 1 and f"cluster cluster-a: {line} each other\n" in out
 
 
 @pytest.mark.parametrize("name", ["node2.tar", "node2.tar.gz", "node2.zip"])
@@ -111,7 +109,7 @@ def test_an_archive_that_is_cut_off_has_a_verdict_and_the_others_are_audited(aud
     assert (code, err) == (1, "")
     assert f"unknown node: damaged (no log) {archive}" in out
     assert f"damage (archive): {archive} is not a sound archive: " in out
-    assert f"[{archive}, byte 3000]. Nothing is known of what stands behind that. Copy" in out
+    assert f"[{archive}, byte 3000]. What follows in the archive was not audited. Copy" in out
     assert "committed up to offset 363, epoch 6" in out
     kept = not name.endswith("tar")  # the log's beginning stands before the cut
     begun = re.search(rf"damaged \(offsets 0 to \d\d\) {archive}!__cluster_metadata-0", out)
@@ -136,18 +134,18 @@ def test_a_side_file_that_cannot_be_unpacked_is_damage_of_its_replica(audit, tmp
     change(archive, lambda old: old.replace(before[names[0]], before[names[0]].swapcase(), 1))
     code, out, err = audit(cluster)
     assert (code, err) == (1, "")
-    assert f"damage (quorum-state): {archive}!{names[0]}: all could be unpacked, but not" in out
+    assert f"damage (quorum-state): {archive}!{names[0]}: all bytes could be unpacked, but" in out
     assert "1 damaged" in out and "node 1: sound" in out
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "message"),
     [("missing", "no such file or directory"), ("a-first/node1/meta.properties", "not the name")],
 )
-def test_a_wrong_path_is_exit_code_2(audit, path, says):
+def test_a_wrong_path_is_exit_code_2(audit, path, message):
     code, out, err = audit(DATA / path)
     assert (code, out) == (2, "")
-    assert says in err
+    assert message in err
     assert "Traceback" not in err
 
 

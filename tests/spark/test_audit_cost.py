@@ -1,4 +1,4 @@
-"""What a verdict costs: years of elections may not make it slow."""
+"""The cost of a verdict grows linearly with the number of elections."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from quorate.base.ids import ReplicaKey
-from quorate.spark.audit.judge import Evidence, judge
-from quorate.spark.audit.model import Control, Replica, SegmentFacts, Span, Spot
+from quorate.spark.audit.model import ControlRecord, EpochRange, ReplicaFiles, SegmentFacts, Spot
+from quorate.spark.audit.verdict import ClusterFacts, verdict_on
 
 LENGTH = 10
 """Offsets of an epoch."""
@@ -19,7 +19,8 @@ VOTERS = tuple(ReplicaKey(number) for number in (1, 2, 3))
 
 
 def lines_run(run: Callable[[], Any]) -> int:
-    """The lines of Python that it executes: its work, whatever else the machine does."""
+    """The lines of Python that a call executes: a measure that the load of the machine does not
+    change."""
     count = 0
 
     def line(_frame: FrameType, event: str, _argument: object) -> Any:
@@ -40,24 +41,25 @@ def segment(path: str, epochs: int, voters: tuple[ReplicaKey, ...] | None) -> Se
     """A log with so many elections; with voters it has their set in it."""
     starts = [(epoch, (epoch - 1) * LENGTH) for epoch in range(1, epochs + 1)]
     controls = [
-        Control(Spot(path, 0, start, start, epoch), 1, (1, 2, 3), (1, 2)) for epoch, start in starts
+        ControlRecord(Spot(path, 0, start, start, epoch), 1, (1, 2, 3), (1, 2))
+        for epoch, start in starts
     ]
     if voters is not None:
-        controls.insert(1, Control(Spot(path, 0, 1, 1, 1), voters=voters))
+        controls.insert(1, ControlRecord(Spot(path, 0, 1, 1, 1), voters=voters))
     return SegmentFacts(
         *(path, 0, path, epochs * LENGTH, None, True),
-        tuple(Span(epoch, start, start + LENGTH) for epoch, start in starts),
+        tuple(EpochRange(epoch, start, start + LENGTH) for epoch, start in starts),
         tuple(controls),
         (),
     )
 
 
 @pytest.mark.parametrize("voters", [VOTERS, None], ids=["voters in the log", "static quorum"])
-def test_a_verdict_costs_as_much_as_there_are_elections(voters):
-    def evidence(epochs: int) -> Evidence:
-        replicas = [Replica("c", number, f"node{number}") for number in (1, 2, 3)]
-        return Evidence(replicas, [segment(one.path, epochs, voters) for one in replicas])
+def test_the_cost_of_a_verdict_is_linear_in_elections(voters):
+    def evidence(epochs: int) -> ClusterFacts:
+        replicas = [ReplicaFiles("c", number, f"node{number}") for number in (1, 2, 3)]
+        return ClusterFacts(replicas, [segment(one.path, epochs, voters) for one in replicas])
 
     few, many = evidence(50), evidence(400)
-    assert judge(many).committed_end == 400 * LENGTH
-    assert lines_run(lambda: judge(many)) < 10 * lines_run(lambda: judge(few))
+    assert verdict_on(many).committed_end == 400 * LENGTH
+    assert lines_run(lambda: verdict_on(many)) < 10 * lines_run(lambda: verdict_on(few))

@@ -1,4 +1,4 @@
-"""Damage planted one by one: each is found, in its file and at its byte, and nobody else blamed."""
+"""Each kind of damage is found in its file and at its byte, and no other replica is blamed."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def cluster(tmp_path):
 
 
 def only(cluster, node, state):
-    """What was found of this node; all others must be sound."""
+    """The findings of this node; all others must be sound."""
     found = verdicts(cluster)
     was, findings = found.pop(node)
     assert was == state
-    assert {one: told for one, told in found.items() if told != ("sound", [])} == {}
+    assert {one: other for one, other in found.items() if other != ("sound", [])} == {}
     return findings
 
 
@@ -103,7 +103,7 @@ def test_another_batch_at_an_offset(cluster):
     assert only(cluster, 2, "unsafe") == [("log-matching", "violation", str(file), position)]
 
 
-def test_with_two_replicas_nobody_can_say_which_batch_is_right(cluster):
+def test_of_two_replicas_neither_batch_is_trusted(cluster):
     file = log_of(cluster, 2)
 
     def other(old):
@@ -113,7 +113,7 @@ def test_with_two_replicas_nobody_can_say_which_batch_is_right(cluster):
     file.write_bytes(changed)
     found = verdicts(cluster / "node2", cluster / "node3")
     assert {state for state, _ in found.values()} == {"unsafe"}
-    assert {check for _, told in found.values() for check, *_ in told} == {"log-matching"}
+    assert {check for _, findings in found.values() for check, *_ in findings} == {"log-matching"}
 
 
 def test_two_leaders_in_an_epoch(cluster):
@@ -157,18 +157,18 @@ def test_quorum_state_that_is_missing_is_a_warning(cluster):
     assert only(cluster, 2, "warning") == [("quorum-state", "warning", str(file), None)]
 
 
-STRANGE = uuid_to_text(key(9).directory_id)
+UNKNOWN_DIRECTORY = uuid_to_text(key(9).directory_id)
 FIRST_VOTER = "tuwZoPj8RKSvtSAiMxxe7w"
 """Of node 1, which was a voter and is none any more."""
 
 
 @pytest.mark.parametrize("voted", [3, 9])
-def test_a_vote_for_nobody_that_was_ever_a_voter(cluster, voted):
+def test_a_vote_for_a_candidate_that_was_never_a_voter(cluster, voted):
     file = cluster / "node2" / LOG / "quorum-state"
-    set_quorum_state(file, votedId=voted, votedDirectoryId=STRANGE)
+    set_quorum_state(file, votedId=voted, votedDirectoryId=UNKNOWN_DIRECTORY)
     assert only(cluster, 2, "warning") == [("quorum-state", "warning", str(file), None)]
     (found,) = audit_here([str(cluster)]).findings
-    assert f"a vote of epoch 6 for {voted}-{STRANGE}" in found.what
+    assert f"a vote of epoch 6 for {voted}-{UNKNOWN_DIRECTORY}" in found.what
 
 
 @pytest.mark.parametrize(
@@ -176,17 +176,17 @@ def test_a_vote_for_nobody_that_was_ever_a_voter(cluster, voted):
     [
         {"votedId": 1, "votedDirectoryId": FIRST_VOTER},
         {"votedId": 3, "votedDirectoryId": uuid_to_text(ZERO_UUID)},
-        {"leaderId": -1, "leaderEpoch": 7, "votedId": 9, "votedDirectoryId": STRANGE},
+        {"leaderId": -1, "leaderEpoch": 7, "votedId": 9, "votedDirectoryId": UNKNOWN_DIRECTORY},
     ],
-    ids=["a voter of before", "no directory id", "an epoch that no log tells of"],
+    ids=["a voter of before", "no directory id", "an epoch that no log has"],
 )
-def test_a_vote_of_which_the_logs_cannot_tell_is_no_matter(cluster, fields):
+def test_a_vote_that_the_logs_cannot_check_is_no_finding(cluster, fields):
     set_quorum_state(cluster / "node2" / LOG / "quorum-state", **fields)
     assert audit_here([str(cluster)]).findings == ()
 
 
-def test_a_vote_is_not_doubted_where_the_voters_of_its_time_are_not_known(tmp_path):
-    """The log was cleaned since, and the snapshot knows only the voters of later."""
+def test_a_vote_is_not_checked_where_the_voters_of_its_epoch_are_unknown(tmp_path):
+    """The log begins later, and the snapshot has the voters of a later epoch only."""
     late = {5: [data(5, 2, 3)]}
     later = ControlState(1, voters(2, 3).voters)
     state = b"".join(encode_snapshot(OffsetAndEpoch(7, 2), later, START_MS, [], START_MS))
@@ -222,7 +222,7 @@ def state_at(end, epoch):
 
 
 def cleaned(home, epochs, ends):
-    """What cleaning left of a log, with snapshots of these ends."""
+    """A log whose start has moved, with snapshots of these ends."""
     snapshots = {end: state_at(*end) for end in ends}
     return replica(home, 1, CLEANED, epoch=3, snapshots=snapshots, epochs=epochs)
 
@@ -247,7 +247,7 @@ def cleaned(home, epochs, ends):
         *("where an epoch begins", "the third", "in the third", "at the end"),
     ],
 )
-def test_epochs_begin_where_a_cleaned_log_does(tmp_path, epochs, ends):
+def test_leader_epochs_begin_at_the_log_start(tmp_path, epochs, ends):
     """Kafka lets a log begin where its oldest snapshot ends, and deletes whole segments only."""
     cleaned(tmp_path, epochs, ends)
     assert verdicts(tmp_path) == {1: ("sound", [])}
@@ -272,7 +272,7 @@ def test_epochs_begin_where_a_cleaned_log_does(tmp_path, epochs, ends):
         "the second epoch before the log",
     ],
 )
-def test_epochs_that_no_cleaning_leaves(tmp_path, epochs, ends):
+def test_leader_epochs_that_moving_the_log_start_cannot_leave(tmp_path, epochs, ends):
     found = cleaned(tmp_path, epochs, ends) / "leader-epoch-checkpoint"
     checks = [one for one in verdicts(tmp_path)[1][1] if one[0] == "epochs"]
     assert checks == [("epochs", "damage", str(found), None)]
@@ -289,7 +289,7 @@ def test_a_snapshot_that_differs_from_its_log(cluster):
     assert "topics: 1 more" in found.what
 
 
-def test_a_snapshot_without_its_own_log_is_held_against_the_others(cluster):
+def test_a_snapshot_without_its_own_log_is_compared_with_the_others(cluster):
     """Node 4 began with this snapshot: it has no log before it."""
     file = cluster / "node4" / LOG / "00000000000000000228-0000000003.checkpoint"
     id_ = OffsetAndEpoch(228, 3)
@@ -344,12 +344,12 @@ def test_three_sound_segments(tmp_path):
 
 
 def test_a_missing_segment(tmp_path):
-    found = three(tmp_path, segments={0: FIRST_SEGMENT, 10: THIRD_SEGMENT})
-    first, third = found / FIRST, found / "00000000000000000010.log"
+    folder = three(tmp_path, segments={0: FIRST_SEGMENT, 10: THIRD_SEGMENT})
+    first, third = folder / FIRST, folder / "00000000000000000010.log"
     size = first.stat().st_size
     assert only(tmp_path, 3, "damaged") == [("batch-chain", "damage", str(first), size)]
-    (told,) = audit_here([str(tmp_path)]).findings
-    assert "the offsets 5 to 9 are missing" in told.what
+    (found,) = audit_here([str(tmp_path)]).findings
+    assert "the offsets 5 to 9 are missing" in found.what
     assert third.exists()
 
 
@@ -369,7 +369,7 @@ def test_epochs_that_go_back(tmp_path):
 
 
 def test_a_damaged_epoch_in_a_last_batch_that_nothing_follows(tmp_path):
-    """A checksum does not cover the epoch: only the others tell that this was no election."""
+    """A checksum does not cover the epoch: only the other replicas show that it is damaged."""
     log = [elected(0, 1, 1), data(1, 1, 4), elected(5, 2, 2)]
     for node in (1, 2):
         replica(tmp_path, node, {0: log}, epoch=2, leader=2, epochs=[(1, 0), (2, 5)])
@@ -410,7 +410,7 @@ def test_an_election_without_a_majority_or_the_leader_itself(tmp_path, change):
 
 
 def test_a_snapshot_of_what_the_majority_never_had(tmp_path):
-    """Snapshots are committed by definition: here something that was acknowledged is lost."""
+    """A snapshot covers committed records only: here acknowledged records are lost."""
     common = [elected(0, 1, 1), data(1, 1, 4)]
     for node in (2, 3):
         log = [*common, elected(5, 2, 2), data(6, 2, 3)]
@@ -421,11 +421,11 @@ def test_a_snapshot_of_what_the_majority_never_had(tmp_path):
         encode_snapshot(OffsetAndEpoch(8, 1), ControlState(0, None), START_MS, values_, START_MS)
     )
     found = replica(tmp_path, 1, {0: odd}, epoch=1, snapshots={(8, 1): snapshot})
-    told = verdicts(tmp_path)
+    found_of = verdicts(tmp_path)
     lost = ("committed", "violation", str(found / FIRST), sum(map(len, common)))
-    assert told[1][0] == "unsafe"
-    assert lost in told[1][1]
-    assert told[2] == told[3] == ("sound", [])
+    assert found_of[1][0] == "unsafe"
+    assert lost in found_of[1][1]
+    assert found_of[2] == found_of[3] == ("sound", [])
 
 
 def test_a_tail_without_such_a_snapshot_is_harmless(tmp_path):
@@ -442,7 +442,7 @@ def test_a_tail_without_such_a_snapshot_is_harmless(tmp_path):
     "content",
     [encode_partition_metadata(Uuid(bytes(15) + b"\x07")), b"version: 0", b""],
 )
-def test_a_log_of_another_topic_by_its_own_word(cluster, content):
+def test_partition_metadata_of_another_topic_is_damage(cluster, content):
     file = log_of(cluster, 2).parent / PARTITION_METADATA
     file.write_bytes(content)
     assert only(cluster, 2, "damaged") == [("topic-id", "damage", str(file), None)]
@@ -457,7 +457,7 @@ def test_a_bootstrap_checkpoint_that_was_cut(cluster, left):
 
 @pytest.mark.parametrize(("theirs", "known"), [(1, (6, None)), (2, (1, 1))])
 def test_two_clusters_under_one_id(tmp_path, theirs, known):
-    """Nobody can say which is right where none has a majority; no tail is harmless in any case."""
+    """Without a majority neither is trusted; in no case a tail is called harmless."""
     one = batches((1, 3, 2))
     other = [*batches((1, 4), epoch=1), *batches((2,), base=6, epoch=3)]
     other[1:2] = [encode_batch(1, 1, START_MS, [NO_OP])]
@@ -469,5 +469,5 @@ def test_two_clusters_under_one_id(tmp_path, theirs, known):
     (found,) = report.clusters
     assert (found.committed_end, found.contradicted_from) == known
     tails = [one for one in report.findings if one.check == "divergent-tail"]
-    assert tails and not any("Nothing is to be done" in one.advice for one in tails)
+    assert tails and not any("No action is needed" in one.advice for one in tails)
     assert not report.ok

@@ -1,4 +1,4 @@
-"""Node ids and directory ids: a node is one directory, a voter is the one of the voter set."""
+"""Node ids and directory ids: a node is one directory, a voter that of the voter set."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from quorate.formats.files import QuorumState
 from quorate.formats.meta_properties import decode_meta_properties, encode_meta_properties
 from quorate.raft.values import ElectionState
 from quorate.spark.audit import audit_here
-from quorate.spark.audit.identity import judge_identities
-from quorate.spark.audit.model import Replica
+from quorate.spark.audit.identity import check_identities
+from quorate.spark.audit.model import ReplicaFiles
 from spark.logs import START_MS
 from spark.replica_dirs import copy_of, key
 
 
 def of(node, directory, path):
-    return Replica("c", node, path, None if directory is None else key(directory).directory_id)
+    return ReplicaFiles("c", node, path, None if directory is None else key(directory).directory_id)
 
 
 def checks(*replicas, voters=(), states=None):
-    found = judge_identities(replicas, voters, states or {})
+    found = check_identities(replicas, voters, states or {})
     return [(path, one.check, one.severity) for path, one in found]
 
 
-def test_two_directories_of_one_node_are_told_in_both():
+def test_two_directories_of_one_node_are_reported_for_both():
     assert checks(of(2, 2, "a"), of(2, 3, "b"), of(3, 4, "c")) == [
         ("a", "node-id", "warning"),
         ("b", "node-id", "warning"),
@@ -39,18 +39,18 @@ def test_copies_of_one_directory_are_no_contradiction(directories):
     assert checks(of(2, one, "a"), of(2, other, "b")) == []
 
 
-def test_nodes_that_are_not_known_are_not_one():
+def test_nodes_without_a_known_id_are_not_the_same_node():
     assert checks(of(-1, 2, "a"), of(-1, 3, "b")) == []
 
 
-def test_a_voter_of_another_directory_counts_as_none():
+def test_a_node_with_another_directory_id_is_no_voter():
     assert checks(of(2, 3, "a"), of(5, 5, "b"), voters=(key(1), key(2))) == [
         ("a", "directory-id", "warning")
     ]
 
 
 @pytest.mark.parametrize("voters", [(), (key(3),), (key(2),), (ReplicaKey(2, ZERO_UUID),)])
-def test_a_voter_is_known_by_its_directory_where_that_is_known(voters):
+def test_an_unknown_directory_id_matches_any_voter(voters):
     assert checks(of(2, 2, "a"), of(2, None, "b"), voters=voters) == []
 
 
@@ -59,7 +59,7 @@ def voted(epoch, candidate):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "told"),
+    ("first", "second", "count"),
     [
         (voted(7, key(1)), voted(7, key(3)), 2),
         (voted(7, key(1)), voted(7, key(1)), 0),
@@ -67,9 +67,9 @@ def voted(epoch, candidate):
         (voted(7, key(1)), voted(8, key(3)), 0),
     ],
 )
-def test_a_node_votes_once_an_epoch(first, second, told):
+def test_a_node_votes_once_an_epoch(first, second, count):
     found = checks(of(2, 2, "a"), of(2, 2, "b"), states={"a": first, "b": second})
-    assert found == [("a", "one-vote", "violation"), ("b", "one-vote", "violation")][:told]
+    assert found == [("a", "one-vote", "violation"), ("b", "one-vote", "violation")][:count]
 
 
 def with_meta(cluster, node, **fields):
@@ -82,10 +82,10 @@ def test_a_controller_that_was_started_with_the_node_id_of_another(tmp_path):
     cluster = copy_of("e-truncated", tmp_path)
     with_meta(cluster, 3, node_id=2)
     report = audit_here([str(cluster)])
-    told = {
-        (one.path.split("/")[-2], found.check) for one in report.replicas for found in one.findings
+    found = {
+        (one.path.split("/")[-2], each.check) for one in report.replicas for each in one.findings
     }
-    assert told == {("node2", "node-id"), ("node3", "node-id"), ("node3", "directory-id")}
+    assert found == {("node2", "node-id"), ("node3", "node-id"), ("node3", "directory-id")}
     assert report.ok, "nothing shows that both ran at once"
 
 

@@ -1,4 +1,4 @@
-"""A log that is gone, or whose end is: what stands beside it tells, and is not to be deleted."""
+"""A log that is missing, or has lost its end: the side files show it, and must be kept."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def found_of(cluster, node):
 
 
 def only(cluster, node):
-    """The one thing that is wrong with a node, which must be for want of its log."""
+    """The state and the only finding of a node; its advice must not delete the evidence."""
     one = found_of(cluster, node)
     (found,) = one.findings
-    assert "elete" not in found.advice, "what tells of the loss must stay"
+    assert "elete" not in found.advice, "the evidence of the loss must stay"
     return one.state, found
 
 
@@ -90,7 +90,7 @@ def test_snapshots_that_were_copied_alone_are_no_loss(cluster):
     assert {severity for _, severity in checks} == {"warning"}
 
 
-def test_a_directory_that_no_node_has_used_misses_nothing(tmp_path):
+def test_a_formatted_directory_that_was_never_used_is_sound(tmp_path):
     cluster = copy_of("d-divergent", tmp_path)
     folder = cluster / "node1" / LOG
     without(folder, "*.log", "*1.checkpoint", "*3.checkpoint", "quorum-state", "leader-epoch*")
@@ -110,7 +110,7 @@ def test_an_emptied_log(cluster):
 
 @pytest.mark.parametrize("gone", ["leader-epoch-checkpoint", "quorum-state"])
 def test_an_end_that_is_cut_off_at_a_batch(cluster, gone):
-    """Either file tells alone."""
+    """Each of the two files is evidence enough."""
     file = cut(cluster, 3, 307)
     (cluster / "node3" / LOG / gone).unlink()
     one = found_of(cluster, 3)
@@ -137,17 +137,19 @@ def test_a_replica_that_is_behind_is_sound(cluster, node):
 
 
 def cut_to_330(cluster, *nodes):
-    """As from a disk image of before: the snapshots behind that are not there either."""
+    """As from an older disk image, which has no later snapshots either."""
     for node in nodes:
         cut(cluster, node, 330)
         without(cluster / f"node{node}" / LOG, "00000000000000000342-*")
 
 
 def lost_by_voters(cluster):
-    found = audit_here([str(cluster)])
-    assert found.ok, "they may have been copied before the brokers were"
+    report = audit_here([str(cluster)])
+    assert report.ok, "they may have been copied before the brokers were"
     return {
-        one.node_id: [told.check for told in one.findings] for one in found.replicas if one.findings
+        one.node_id: [found.check for found in one.findings]
+        for one in report.replicas
+        if one.findings
     }
 
 
@@ -173,7 +175,7 @@ def test_a_minority_that_is_behind_a_snapshot_is_sound(tmp_path):
     assert lost_by_voters(cluster) == {}, "node 3 may have them"
 
 
-def test_a_follower_that_has_heard_of_a_later_epoch_only_is_sound(tmp_path):
+def test_a_follower_that_only_knows_of_a_later_epoch_is_sound(tmp_path):
     log = [elected(0, 1, 1), data(1, 1, 4)]
     replica(tmp_path, 1, {0: [*log, elected(5, 2, 1)]}, epoch=2, epochs=[(1, 0), (2, 5)])
     for node in (2, 3):
@@ -181,7 +183,7 @@ def test_a_follower_that_has_heard_of_a_later_epoch_only_is_sound(tmp_path):
     assert {state for state, _ in verdicts(tmp_path).values()} == {"sound"}
 
 
-def test_epochs_that_the_quorum_gave_up_are_no_loss(tmp_path):
+def test_epochs_of_a_truncated_tail_are_no_loss(tmp_path):
     """A follower that cut off its uncommitted tail just before it was stopped."""
     log = [elected(0, 1, 1), data(1, 1, 4)]
     for node in (1, 2):
@@ -192,7 +194,7 @@ def test_epochs_that_the_quorum_gave_up_are_no_loss(tmp_path):
     assert (check, severity) == ("epochs", "warning")
 
 
-def test_an_election_of_which_nobody_has_a_record_is_a_warning(cluster):
+def test_an_election_without_any_record_is_a_warning(cluster):
     """A leader that died before it wrote anything, or whose whole epoch is lost."""
     set_quorum_state(cluster / "node2" / LOG / "quorum-state", leaderId=2, leaderEpoch=9)
     state, found = only(cluster, 2)

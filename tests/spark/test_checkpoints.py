@@ -1,4 +1,4 @@
-"""Which checkpoint a job goes on with that follows clusters into a warehouse."""
+"""The choice of the checkpoint that a stream continues."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from quorate.spark.jobs.checkpoints import (
     places_in,
     reached,
 )
-from quorate.spark.jobs.follow import follow
+from quorate.spark.jobs.follow import follow_clusters
 from quorate.spark.tables.delta import DeltaStore
-from quorate.spark.tables.store import ConcurrentRun
-from quorate.spark.tables.summary import again_while_overtaken
+from quorate.spark.tables.store import ConcurrentRunError
+from quorate.spark.tables.summary import retry_while_overtaken
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, STATIC, rows_of
 
@@ -53,11 +53,11 @@ def test_a_checkpoint_is_of_no_other_cluster(known, clusters, name):
         ({"of-us": ["us"]}, ["eu"], 1, "of-eu"),
     ],
 )
-def test_a_silent_cluster_may_be_any_of_a_checkpoint(known, clusters, silent, name):
+def test_a_silent_cluster_matches_any_of_a_checkpoint(known, clusters, silent, name):
     assert chosen(known, clusters, silent) == name
 
 
-def test_any_cluster_id_makes_a_name():
+def test_any_cluster_id_gives_a_name():
     name = chosen({}, ["../../etc", "a b"])
     assert "/" not in name
     assert " " not in name
@@ -74,7 +74,7 @@ def test_any_cluster_id_makes_a_name():
         ("", {}),
     ],
 )
-def test_spark_tells_which_clusters_a_checkpoint_is_of(text, places):
+def test_the_clusters_of_a_checkpoint_are_read_from_its_offsets(text, places):
     assert places_in(text) == places
 
 
@@ -99,52 +99,52 @@ def test_checkpoints_of_earlier_releases_are_found(tmp_path):
     assert checkpoint_for(store, ["asia"]) == f"{CHECKPOINT}/of-asia"
 
 
-def test_a_run_that_another_job_overtook_is_done_again():
+def test_a_run_is_repeated_when_another_job_commits_first():
     tries = []
 
     def run():
         tries.append(1)
         if len(tries) < 3:
-            raise ConcurrentRun("another run was quicker")
+            raise ConcurrentRunError("another run was quicker")
 
-    told = []
-    again_while_overtaken(run, told.append)
-    assert (len(tries), len(told)) == (3, 2)
+    summaries = []
+    retry_while_overtaken(run, summaries.append)
+    assert (len(tries), len(summaries)) == (3, 2)
 
     def never():
         tries.append(1)
-        raise ConcurrentRun("another run was quicker")
+        raise ConcurrentRunError("another run was quicker")
 
     tries.clear()
-    with pytest.raises(ConcurrentRun):
-        again_while_overtaken(never, told.append)
+    with pytest.raises(ConcurrentRunError):
+        retry_while_overtaken(never, summaries.append)
     assert 3 < len(tries) < 100
 
 
-def test_clusters_are_followed_into_one_warehouse_one_after_the_other(spark, tmp_path, monkeypatch):
+def test_one_warehouse_follows_clusters_one_after_the_other(spark, tmp_path, monkeypatch):
     """Each goes on where it was; a run that another job overtook is done again, and what it had
     taken before that is counted.
     """
-    house = str(tmp_path / "house")
+    warehouse = str(tmp_path / "warehouse")
     overtaken = []
     commit = DeltaStore.commit
 
     def once_overtaken(store, plan):
         if plan.job == "state" and not overtaken:
             overtaken.append(1)
-            raise ConcurrentRun("another run was quicker")
+            raise ConcurrentRunError("another run was quicker")
         commit(store, plan)
 
     monkeypatch.setattr(DeltaStore, "commit", once_overtaken)
 
     def taken(folder):
-        told = follow(spark, {"path": str(DATA / folder)}, house)
-        return told.records, told.events
+        summary = follow_clusters(spark, {"path": str(DATA / folder)}, warehouse)
+        return summary.records, summary.events
 
     events = dict.fromkeys((DYNAMIC, STATIC), 0)
     counted = [taken("d-divergent"), taken("g-upgraded-v1")]
     assert overtaken
-    store = open_store(house)
+    store = open_store(warehouse)
     for row in rows_of(store, "changes"):
         events[row["cluster_id"]] += 1
     assert counted == [(332, events[DYNAMIC]), (60, events[STATIC])]

@@ -1,4 +1,4 @@
-"""How the package comes to executors whose Python does not have it."""
+"""How executors without quorate in their Python get the package."""
 
 from __future__ import annotations
 

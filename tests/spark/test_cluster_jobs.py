@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from quorate.spark.audit import audit_here
-from quorate.spark.generate import Fleet, generate
+from quorate.spark.generate import FleetSpec, generate
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.warehouse import open_store
 from spark import cluster_jobs as jobs
@@ -21,7 +21,7 @@ from spark.fleet import rows_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.xdist_group("spark-cluster")]
 
-FLEET = Fleet(clusters=2, records=6_000, replicas=3, topics=20, segment_bytes=100_000)
+FLEET = FleetSpec(clusters=2, records=6_000, replicas=3, topics=20, segment_bytes=100_000)
 TABLES = ("log", "snapshots", "quarantine", "changes", *KINDS, "epochs", "clusters")
 
 
@@ -69,8 +69,8 @@ def written(home: Path, table: str) -> set[Path]:
     return set(home.glob(f"*/{table}/**/*.parquet"))
 
 
-def told(store, table, *left_out):
-    """Every row, without what tells which run wrote it and which copy of the log it came from."""
+def contents(store, table, *left_out):
+    """Every row, without the columns that say which run wrote it and which copy of the log it came from."""
     left_out = {"run", "file", *left_out}
     return sorted(
         json.dumps({k: v for k, v in row.items() if k not in left_out}, default=str)
@@ -80,8 +80,8 @@ def told(store, table, *left_out):
 
 def test_ingest(disturbed, whole, logs, driver):
     for table in TABLES:
-        assert told(disturbed, table) == told(whole, table), table
-    assert len(told(whole, "log")) == FLEET.clusters * FLEET.records
+        assert contents(disturbed, table) == contents(whole, table), table
+    assert len(contents(whole, "log")) == FLEET.clusters * FLEET.records
     assert [row["reason"] for row in rows_of(whole, "quarantine")] == ["damaged"]
     last = disturbed.last_run()
     again = driver.submit(jobs.take, str(logs / "all"), disturbed.root)
@@ -120,7 +120,7 @@ def test_compact(driver, disturbed, whole):
     )
     assert joined > fresh > 0
     for table in TABLES:
-        assert told(disturbed, table) == told(whole, table), table
+        assert contents(disturbed, table) == contents(whole, table), table
 
 
 def test_stream(driver, logs, whole, tmp_path):
@@ -132,6 +132,6 @@ def test_stream(driver, logs, whole, tmp_path):
     assert batches > 1
     store = open_store(str(home))
     for table in ("log", "changes", *KINDS, "epochs"):
-        assert told(store, table, "position", "node_id") == told(
+        assert contents(store, table, "position", "node_id") == contents(
             whole, table, "position", "node_id"
         ), table

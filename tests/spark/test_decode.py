@@ -1,4 +1,4 @@
-"""Rows are what Kafka's own dump says of the same bytes."""
+"""Decoded rows equal Kafka's own dump of the same bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from quorate.spark.decode import rows as rows_module
 from quorate.spark.decode.columns import COLUMNS, DECODED
 from quorate.spark.decode.facts import facts
 from quorate.spark.decode.walk import can_walk
-from spark.kafka_dump import told_by_kafka
+from spark.kafka_dump import dumped_by_kafka
 from spark.logs import NO_OP, START_MS, batches, fence, rows_of, topic
 
 EARLIEST = datetime(1, 1, 3, tzinfo=UTC)
@@ -39,7 +39,7 @@ LATEST = datetime(9999, 12, 29, 23, 59, 59, 999000, tzinfo=UTC)
 
 @pytest.mark.parametrize("path", one_in(3, DUMPED_FILES), ids=short)
 def test_every_row_of_every_sample_is_as_kafka_dumps_it(path):
-    kafkas = told_by_kafka(dump_of(path).read_text())
+    kafkas = dumped_by_kafka(dump_of(path).read_text())
     ours = rows_of(path.read_bytes())
     # the nodes ran on between copy and dump: one of both may end a batch of one record earlier
     assert abs(len(ours) - len(kafkas)) <= 1
@@ -56,7 +56,7 @@ def test_every_sample_is_read_without_a_problem(path):
 
 
 @given(st.lists(records(), min_size=1, max_size=20))
-def test_every_record_of_every_version_is_told_as_the_codec_tells_it(found):
+def test_every_record_of_every_version_decodes_as_with_the_codec(found):
     values = [encode_record(record, version) for record, version in found]
     rows = rows_of(encode_batch(0, 3, START_MS, values), keep_raw=True)
     for row, (record, version), value in zip(rows, found, values, strict=True):
@@ -117,7 +117,7 @@ PLAIN = [
 
 @settings(max_examples=examples(300))
 @given(st.data())
-def test_damaged_records_among_many_of_their_kind_are_told_as_the_codec_tells_them(data):
+def test_damaged_records_in_a_large_group_decode_as_with_the_codec(data):
     cls, version = data.draw(st.sampled_from(PLAIN))
     values = [
         encode_record(record, version)
@@ -215,7 +215,7 @@ def test_a_damaged_record_is_a_problem_of_its_row_alone(value: bytes, says: str)
     assert (before["problem"], after["problem"], after["topic_name"]) == (None, None, "topic-2")
 
 
-def test_an_unknown_control_record_is_told():
+def test_an_unknown_control_record_is_reported():
     data = encode_keyed_batch(0, 1, START_MS, [(b"\0\0\0\x63", b"x"), (b"\0\0\0\0", b"x")])
     one, two = rows_of(data)
     assert (one["type"], one["raw"]) == ("unknown-control-99", b"x")

@@ -1,4 +1,4 @@
-"""The notebook in examples/ runs from top to bottom and answers what it says it does."""
+"""The notebook in examples/ runs from top to bottom, and prints its answers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def test_the_notebook_runs_and_answers(spark, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(importlib.import_module("quorate.spark"), "session", lambda *_: spark)
     monkeypatch.setattr(sys, "argv", [str(EXAMPLE), str(tmp_path)])
     runpy.run_path(str(EXAMPLE), run_name="__main__")
-    told = capsys.readouterr().out
-    assert "GE6zr551RxiE7UFxeHzOVQ: 338 records" in told
-    assert re.search(r"GE6zr551RxiE7UFxeHzOVQ\|2026-11-21 06:14:26.603\|3 +\|1 +\|2 ", told)
-    assert "leader left the ISR" in told
-    assert "the committed log has offset 307 from epoch 6, not 4" in told
+    out = capsys.readouterr().out
+    assert "GE6zr551RxiE7UFxeHzOVQ: 338 records" in out
+    assert re.search(r"GE6zr551RxiE7UFxeHzOVQ\|2026-11-21 06:14:26.603\|3 +\|1 +\|2 ", out)
+    assert "leader left the ISR" in out
+    assert "the committed log has offset 307 from epoch 6, not 4" in out
     picture = ElementTree.parse(tmp_path / "leaders.svg").getroot()
     assert picture.tag.endswith("svg") and len(picture.findall(".//{*}rect")) > 10
 

@@ -1,4 +1,4 @@
-"""Generated logs are such as a quorum writes."""
+"""Generated logs can be replayed, and depend on the arguments only."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from click.testing import CliRunner
 
 from quorate.formats.batch import iter_batches
 from quorate.metadata.loader import Loader, log_batch
-from quorate.spark.generate import Cluster, Fleet, generate, main
+from quorate.spark.generate import FleetSpec, GeneratedCluster, generate, main
 from spark.logs import rows_of
 
 
-def test_a_generated_log_can_be_replayed_and_ends_where_it_should():
-    data = b"".join(data for data, _ in Cluster(7, 0, 6, 20).batches(20_000))
+def test_a_generated_log_can_be_replayed_to_its_end():
+    data = b"".join(data for data, _ in GeneratedCluster(7, 0, 6, 20).batches(20_000))
     loader = Loader()
     for view in iter_batches(data):
         loader.feed(log_batch(view))
@@ -32,13 +32,13 @@ def test_a_generated_log_can_be_replayed_and_ends_where_it_should():
 
 
 @pytest.mark.parametrize("records", [3, 4, 5, 30, 1000])
-def test_there_are_as_many_records_as_were_asked_for(records: int):
-    batches = [data for data, _ in Cluster(1, 0, 4, 5).batches(records)]
+def test_the_number_of_records_is_exact(records: int):
+    batches = [data for data, _ in GeneratedCluster(1, 0, 4, 5).batches(records)]
     assert sum(view.count for view in iter_batches(b"".join(batches))) == records
 
 
-def test_the_seed_alone_makes_the_bytes(tmp_path: Path):
-    fleet = Fleet(clusters=3, records=2000, seed=5, replicas=2, segment_bytes=20_000)
+def test_the_arguments_determine_the_bytes(tmp_path: Path):
+    fleet = FleetSpec(clusters=3, records=2000, seed=5, replicas=2, segment_bytes=20_000)
     one = generate(tmp_path / "one", fleet)
     assert generate(tmp_path / "two", fleet, jobs=2) == one
     files = sorted(path for path in (tmp_path / "one").rglob("*") if path.is_file())
@@ -53,14 +53,15 @@ def test_the_seed_alone_makes_the_bytes(tmp_path: Path):
     assert len(logs) > 6
 
 
-def test_another_seed_makes_another_cluster():
+def test_another_seed_gives_another_cluster():
     first, second = (
-        b"".join(data for data, _ in Cluster(seed, 0, 4, 5).batches(500)) for seed in (1, 2)
+        b"".join(data for data, _ in GeneratedCluster(seed, 0, 4, 5).batches(500))
+        for seed in (1, 2)
     )
     assert first != second
 
 
-def test_the_command_says_what_it_wrote(tmp_path: Path):
+def test_the_command_prints_what_it_wrote(tmp_path: Path):
     found = CliRunner().invoke(main, [str(tmp_path / "fleet"), "--records", "500"])
     assert found.exit_code == 0
     assert found.output.startswith("1 file, 500 records, ")

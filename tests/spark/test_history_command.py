@@ -1,4 +1,4 @@
-"""What `quorate pipeline history` prints: for people and for programs, wherever they are."""
+"""The output of `quorate pipeline history`: a table or JSON, in any time zone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.raft.values import LeaderChange
 from quorate.spark.history.job import history, json_rows
 from quorate.spark.history.views import NAMES, VIEWS, register_views
-from quorate.spark.session import active, beside
+from quorate.spark.session import active, isolated_session
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.warehouse import open_store
 from spark.logs import START_MS, log_directory, topic
@@ -26,7 +26,7 @@ BEGAN = "2027-01-15T08:00:00.000Z"
 
 @pytest.fixture(scope="module")
 def home(spark, tmp_path_factory):
-    """A warehouse with more rows than a person is shown."""
+    """A warehouse with more rows than a table shows."""
     folder = tmp_path_factory.mktemp("history")
     leader = encode_control_batch(0, 1, START_MS, [LeaderChange(1, (1,), (1,))])
     values = [topic(number) for number in range(TOPICS)]
@@ -43,7 +43,7 @@ def ask_anew(pipeline, home):
 @pytest.fixture(scope="module")
 def known(spark, home):
     """A session that has the views of the warehouse, and so has each that is made beside it."""
-    found = beside(spark)
+    found = isolated_session(spark)
     with active(found):
         return found, register_views(found, open_store(home))
 
@@ -58,7 +58,7 @@ def ask(ask_anew, known, monkeypatch):
 
 
 def strictly(text: str):
-    """JSON as the standard has it: Python takes Infinity and NaN too."""
+    """Strict JSON: Python accepts Infinity and NaN, too."""
 
     def refuse(word: str):
         raise AssertionError(f"{word} is no JSON")
@@ -66,7 +66,7 @@ def strictly(text: str):
     return json.loads(text, parse_constant=refuse)
 
 
-def test_programs_get_the_whole_answer_and_people_fifty_rows(ask_anew, request):
+def test_json_has_all_rows_and_a_table_fifty(ask_anew, request):
     code, out, err = ask_anew("log", "--json")
     assert (code, len(strictly(out)), err) == (0, RECORDS, "")
     ask = request.getfixturevalue("ask")
@@ -81,7 +81,7 @@ def test_programs_get_the_whole_answer_and_people_fifty_rows(ask_anew, request):
     assert (code, strictly(out), err) == (0, [], "")
 
 
-def test_times_are_utc_and_say_so_wherever_the_machine_is(ask, in_berlin):
+def test_times_are_utc_in_any_time_zone(ask, in_berlin):
     question = ("SELECT time, array(time) AS many, date(time) AS day FROM log WHERE offset = 0",)
     row = {"time": BEGAN, "many": [BEGAN], "day": "2027-01-15"}
     assert strictly(ask(*question, "--json")[1]) == [row]
@@ -92,13 +92,13 @@ def test_times_are_utc_and_say_so_wherever_the_machine_is(ask, in_berlin):
     assert [(one["offset"], one["time"]) for one in found] == [(0, BEGAN)]
     state = ("topics", "--at", "2027-01-15T09:00:00Z", "--cluster", "cluster-a", "--limit", "1")
     code, out, err = ask(*state, "--json")
-    assert code == 0 and "the log at hand ends at 2027-01-15T08:00:00.001Z: this is" in err
+    assert code == 0 and "the ingested log ends at 2027-01-15T08:00:00.001Z: this is" in err
     assert strictly(out)[0]["topic_name"].startswith("topic-")
     own = ("--conf", "spark.sql.session.timeZone=America/New_York")
     assert strictly(ask(*question, "--json", *own)[1]) == [row]
 
 
-def test_json_is_json(ask):
+def test_json_is_strict(ask):
     sql = (
         "SELECT double('Infinity') AS a, float('NaN') AS b, X'00ff' AS bytes, 1.50 AS price, "
         "9007199254740993 AS big, map('at', timestamp'2026-01-02 03:04:05') AS map, 'ü\"\n' AS t, "
@@ -125,13 +125,13 @@ def test_json_is_json(ask):
 def test_the_list_of_questions_is_json_too(monkeypatch, capsys):
     monkeypatch.setattr(SESSIONS, "session", None)
     assert main.run(["pipeline", "history", "-w", "w", "--json"]) == 0
-    told = strictly(capsys.readouterr().out)
-    assert [one["name"] for one in told] == list(VIEWS)
-    assert told[0]["question"].startswith("Who led each partition")
+    views = strictly(capsys.readouterr().out)
+    assert [one["name"] for one in views] == list(VIEWS)
+    assert views[0]["question"].startswith("Who led each partition")
 
 
-def test_only_what_a_question_may_mean_is_made_known(spark, home):
-    store, own = open_store(home), beside(spark)
+def test_only_names_in_the_question_are_defined(spark, home):
+    store, own = open_store(home), isolated_session(spark)
     with active(own):
         assert register_views(own, store, "FROM `Log` WHERE topic = 'LOGS_NOW'") == ["log"]
         assert register_views(own, store, "SELECT 1") == []
@@ -142,7 +142,7 @@ def test_only_what_a_question_may_mean_is_made_known(spark, home):
         assert len(register_views(own, store, "FROM IDENTIFIER('lo' || 'g')")) == len(NAMES)
 
 
-def test_every_part_of_a_question_may_mean_a_table(ask_anew):
+def test_every_part_of_a_question_may_name_a_table(ask_anew):
     first = "offset = (SELECT min(offset) FROM log)"
     code, out, err = ask_anew(
         *("FROM VALUES (0), (1) AS t (offset)", "--where", first, "--json"),
@@ -152,12 +152,12 @@ def test_every_part_of_a_question_may_mean_a_table(ask_anew):
 
 
 REFUSED = [
-    ("DROP TABLE log", "'DROP TABLE log' is no question: only a query"),
-    ("CREATE TABLE x (a int)", "only a query"),
-    ("FROM log INSERT INTO quarantine SELECT *", "only a query"),
-    ("SET spark.sql.ansi.enabled=false", "only a query"),
-    ("SHOW TABLES", "only a query"),
-    ("CACHE TABLE log", "only a query"),
+    ("DROP TABLE log", "'DROP TABLE log' is no query: a query begins with"),
+    ("CREATE TABLE x (a int)", "a query begins with SELECT"),
+    ("FROM log INSERT INTO quarantine SELECT *", "a query begins with SELECT"),
+    ("SET spark.sql.ansi.enabled=false", "a query begins with SELECT"),
+    ("SHOW TABLES", "a query begins with SELECT"),
+    ("CACHE TABLE log", "a query begins with SELECT"),
     ("SELECT 1) UNION (SELECT 2", "Syntax error at or near ')'"),
 ]
 FAILING = [
@@ -167,18 +167,18 @@ FAILING = [
     ("SELECT (SELECT offset FROM log)", "[SCALAR_SUBQUERY_TOO_MANY_ROWS]"),
     ("SELECT raise_error('no')", "[USER_RAISED_EXCEPTION] no"),
 ]
-"""What goes wrong only while it is answered, in a table or as JSON."""
+"""Queries that fail during execution, in a table or as JSON."""
 
 
 @pytest.mark.parametrize(
-    ("question", "says", "form"),
+    ("question", "message", "form"),
     [(*one, ()) for one in REFUSED + FAILING] + [(*one, ("--json",)) for one in FAILING],
 )
-def test_what_is_no_good_question_is_exit_code_2(ask, tmp_path, monkeypatch, question, says, form):
+def test_an_invalid_question_is_exit_code_2(ask, tmp_path, monkeypatch, question, message, form):
     monkeypatch.chdir(tmp_path)
     code, out, err = ask(question, *form)
     assert (code, out) == (2, ""), err
-    assert says in err and len(err.splitlines()) == 1, err
+    assert message in err and len(err.splitlines()) == 1, err
     assert not list(Path(tmp_path).iterdir())
 
 
@@ -197,13 +197,13 @@ def test_queries_of_every_form_are_answered(ask, question):
     assert len(strictly(out)) in (1, RECORDS)
 
 
-def test_columns_of_one_name_are_kept_apart(ask):
+def test_two_columns_of_one_name_are_printed_or_refused(ask):
     code, out, _ = ask("SELECT 1 AS a, 2 AS a")
     assert code == 0 and [line.split() for line in out.splitlines()][2] == ["1", "2"]
     code, out, err = ask("SELECT 1 AS a, 2 AS a", "--json")
     assert (code, out) == (2, "") and "two columns are called 'a'" in err
 
 
-def test_a_program_in_python_gets_the_same_texts(spark, home):
+def test_json_rows_gives_the_same_text_in_python(spark, home):
     answer = history(spark, home, "SELECT time FROM log WHERE offset = 0")
     assert list(json_rows(answer)) == [f'{{"time":"{BEGAN}"}}']

@@ -1,4 +1,4 @@
-"""Which Java Spark is given."""
+"""Which Java Spark gets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.spark.java import JavaMissing, find_java_home, java_version, provided_java_home
+from quorate.spark.java import JavaMissingError, find_java_home, java_version, provided_java_home
 
 
 def fake_java(home: Path, says: str, code: int = 0) -> Path:
@@ -60,7 +60,7 @@ def test_the_java_of_pypi_is_the_last_resort(tmp_path: Path):
 def test_without_any_java_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("quorate.spark.java.provided_java_home", lambda environ: None)
     home = fake_java(tmp_path / "home", 'version "11.0.1"')
-    with pytest.raises(JavaMissing, match=r"home has Java 11\).*quorate\[spark\]"):
+    with pytest.raises(JavaMissingError, match=r"home has Java 11\).*quorate\[spark\]"):
         find_java_home({"JAVA_HOME": str(home), "PATH": ""})
 
 

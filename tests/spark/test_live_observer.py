@@ -1,4 +1,4 @@
-"""Whom a reader of a live quorum asks, and when it takes one for another; nodes are made up."""
+"""Which controllers the reader of a quorum asks, and when it calls a log foreign; with fake nodes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import Address, OffsetAndEpoch
 from quorate.client.connection import ConnectError
 from quorate.spark.stream import live_leader
-from quorate.spark.stream.live import Observer
+from quorate.spark.stream.live import LogFetcher
 from quorate.spark.stream.live_feed import LiveFeed
-from quorate.spark.stream.live_leader import Controllers, Diverged, Unreachable
+from quorate.spark.stream.live_leader import Controllers, LogDivergedError, UnreachableError
 from quorate.wire.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
 from quorate.wire.messages.fetch import FetchRequest, FetchResponse
 from quorate.wire.schema import Message
@@ -39,8 +39,8 @@ class Cluster:
     def controllers(self, *bootstrap: int, timeout_ms: int = 10_000) -> Controllers:
         return Controllers(tuple(map(address, bootstrap)), timeout_ms=timeout_ms)
 
-    def observer(self, *bootstrap: int) -> Observer:
-        return Observer(self.controllers(*bootstrap), monotonic=lambda: self.now)
+    def observer(self, *bootstrap: int) -> LogFetcher:
+        return LogFetcher(self.controllers(*bootstrap), monotonic=lambda: self.now)
 
     def feed(self, *bootstrap: int) -> LiveFeed:
         return LiveFeed(self.controllers(*bootstrap), lambda: self.now)
@@ -130,7 +130,7 @@ def test_controllers_are_asked_for_on_a_new_connection_though_the_cluster_is_nam
 ):
     cluster.registered |= {2}
     named = Controllers((address(1),), cluster_id="cluster-a", timeout_ms=10_000)
-    with Observer(named, monotonic=lambda: cluster.now) as observer:
+    with LogFetcher(named, monotonic=lambda: cluster.now) as observer:
         observer.fetch(0)
         gone(cluster, 1)
         cluster.belief[2] = (2, 2)
@@ -151,7 +151,7 @@ def test_controllers_that_are_gone_from_the_cluster_are_forgotten(cluster: Clust
         cluster.registered -= {3}
         cluster.now += 60
         observer.fetch(0)
-        assert dict(observer.told().known) == {1: address(1), 2: address(2)}
+        assert dict(observer.known_controllers().known) == {1: address(1), 2: address(2)}
 
 
 def test_a_task_knows_the_controllers_that_the_driver_knows(cluster: Cluster):
@@ -161,48 +161,50 @@ def test_a_task_knows_the_controllers_that_the_driver_knows(cluster: Cluster):
     (part,) = feed.parts(BEGIN, OffsetAndEpoch(10, 1), 100)
     gone(cluster, 1)
     cluster.belief[2] = (2, 2)
-    with Observer(part.controllers, part.leader, lambda: cluster.now) as observer:
+    with LogFetcher(part.controllers, part.leader, lambda: cluster.now) as observer:
         assert observer.fetch(0).leader_id == 2
 
 
-def test_a_quorum_that_began_anew_is_another_though_its_epochs_are_behind(cluster: Cluster):
+def test_a_quorum_formatted_again_is_foreign_although_its_epochs_are_older(cluster: Cluster):
     feed = cluster.feed(1)
-    with pytest.raises(Diverged, match=r"node:9001 leads cluster-a in epoch 1.*epoch 4") as told:
-        feed.look(OffsetAndEpoch(1416, 4), 10_000)
-    assert "new checkpoint" in str(told.value)
+    with pytest.raises(
+        LogDivergedError, match=r"node:9001 leads cluster-a in epoch 1.*epoch 4"
+    ) as raised:
+        feed.log_bounds(OffsetAndEpoch(1416, 4), 10_000)
+    assert "new checkpoint" in str(raised.value)
 
 
 def test_so_it_is_to_one_that_asks_now_and_then(cluster: Cluster):
     feed = cluster.feed(1)
     for _ in range(5):
-        with pytest.raises(Unreachable):
-            feed.look(OffsetAndEpoch(1416, 4), 0)
+        with pytest.raises(UnreachableError):
+            feed.log_bounds(OffsetAndEpoch(1416, 4), 0)
         cluster.now += 1
     cluster.now += 5
-    with pytest.raises(Diverged):
-        feed.look(OffsetAndEpoch(1416, 4), 0)
+    with pytest.raises(LogDivergedError):
+        feed.log_bounds(OffsetAndEpoch(1416, 4), 0)
 
 
-def test_a_deposed_leader_is_no_other_quorum_while_somebody_has_heard_of_its_successor(
+def test_a_deposed_leader_is_not_foreign_while_a_node_knows_its_successor(
     cluster: Cluster,
 ):
     cluster.belief |= {2: (NOBODY, 4)}
     feed = cluster.feed(1, 2)
-    with pytest.raises(Unreachable, match="node:9001 does not lead epoch 4"):
-        feed.look(OffsetAndEpoch(1416, 4), 10_000)
+    with pytest.raises(UnreachableError, match="node:9001 does not lead epoch 4"):
+        feed.log_bounds(OffsetAndEpoch(1416, 4), 10_000)
 
 
-def test_a_deposed_leader_that_steps_down_is_no_other_quorum(cluster: Cluster):
+def test_a_deposed_leader_that_steps_down_is_not_foreign(cluster: Cluster):
     feed = cluster.feed(1)
-    with pytest.raises(Unreachable):
-        feed.look(OffsetAndEpoch(1416, 4), 0)
+    with pytest.raises(UnreachableError):
+        feed.log_bounds(OffsetAndEpoch(1416, 4), 0)
     cluster.belief[1] = (NOBODY, 1)
     cluster.now += 60
-    with pytest.raises(Unreachable):
-        feed.look(OffsetAndEpoch(1416, 4), 0)
+    with pytest.raises(UnreachableError):
+        feed.log_bounds(OffsetAndEpoch(1416, 4), 0)
 
 
-def test_a_candidate_that_nobody_votes_for_deposes_no_leader(cluster: Cluster):
+def test_a_candidate_without_votes_deposes_no_leader(cluster: Cluster):
     """One that is cut off from the others counts its own epochs up."""
     cluster.belief |= {2: (NOBODY, 7)}
     with cluster.observer(2, 1) as observer:

@@ -1,4 +1,4 @@
-"""What a change costs follows the change: slices that it does not touch keep their files."""
+"""The cost of a change follows its size: slices that it does not touch keep their files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def shrink(number: int) -> bytes:
     return encode_record(record, 0)
 
 
-def test_only_the_slices_of_changed_topics_are_written_anew(spark, tmp_path, monkeypatch):
+def test_only_the_slices_of_changed_topics_are_rewritten(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(state, "SLICE_ROWS", SLICE_ROWS)
     home = str(tmp_path / "tables")
     values = births()

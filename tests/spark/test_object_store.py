@@ -22,7 +22,7 @@ from quorate.spark.source.options import parse_options
 from quorate.spark.source.plan import partitions
 from quorate.spark.source.read import read_partition
 from quorate.spark.tables.files import TableWriter, file_name, read_batches
-from quorate.spark.tables.store import ConcurrentRun, Plan
+from quorate.spark.tables.store import ConcurrentRunError, RunPlan
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, rows_of
 
@@ -69,13 +69,13 @@ def test_a_file_uri_is_the_local_path(tmp_path):
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
-        ("ftp://host/x", "'ftp' is no file system that is known: a local path, or a URI of file"),
+        ("ftp://host/x", "'ftp' is no known file system: give a local path, or a URI of file"),
         ("s3:///x", "s3:///x: a bucket must be named: s3://bucket/..."),
         ("mock://x/y", "mock://x/y: there is no such file or directory"),
         ("mock://x/*", "mock://x/*: no path matches this pattern"),
     ],
 )
-def test_what_cannot_be_reached_is_said(uri, message):
+def test_an_unreachable_store_is_reported(uri, message):
     with pytest.raises(SourceError) as raised:
         for path in expand(uri):
             list_files(path)
@@ -96,8 +96,8 @@ class Refusing:
 
 
 def test_refused_access_names_what_to_set(monkeypatch):
-    told = "When getting information for key 'x' in bucket 'b': AWS Error ACCESS_DENIED during "
-    refusing = Refusing(told + "HeadObject operation: No response body. (Request ID: 1)")
+    message = "When getting information for key 'x' in bucket 'b': AWS Error ACCESS_DENIED during "
+    refusing = Refusing(message + "HeadObject operation: No response body. (Request ID: 1)")
     monkeypatch.setattr(
         "quorate.spark.files.paths.file_system", lambda path: (refusing, "x", "s3://b/")
     )
@@ -108,7 +108,9 @@ def test_refused_access_names_what_to_set(monkeypatch):
 @pytest.fixture(scope="module")
 def s3():
     """A bucket `logs` with the sample, as a directory and in archives; an empty one, `tables`."""
-    from moto.server import ThreadedMotoServer  # a second, for whoever collects only
+    from moto.server import (
+        ThreadedMotoServer,  # a second, imported here because collection does not need it
+    )
 
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
@@ -151,12 +153,12 @@ def test_logs_are_read_from_s3(s3, scheme, path):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("s3://nowhere/x", "there is no such bucket, or these credentials do not show it"),
+        ("s3://nowhere/x", "there is no such bucket, or these credentials may not see it"),
         ("s3://logs/nothing", "s3://logs/nothing: there is no such file or directory"),
         ("s3://logs/fleet/*.tar", "no path matches this pattern"),
     ],
 )
-def test_what_is_not_in_s3_is_said(s3, path, message):
+def test_a_missing_object_or_bucket_is_reported(s3, path, message):
     with pytest.raises(SourceError) as raised:
         rows(path)
     assert message in str(raised.value)
@@ -170,11 +172,11 @@ def test_the_tables_of_a_warehouse_in_s3(s3):
     for run, epoch in ((store.next_run(), 1), (2, 2)):
         writer = TableWriter(home, "epochs", file_name("epochs", run))
         writer.add(("c", epoch, 10 * run, 10 * run + 10, 0, 0))
-        plan = Plan(run, "bronze")
+        plan = RunPlan(run, "bronze")
         plan.add(writer.close())
         store.commit(plan)
-    with pytest.raises(ConcurrentRun, match="s3://tables/small: another job has changed"):
-        rival.commit(Plan(2, "bronze"))
+    with pytest.raises(ConcurrentRunError, match="s3://tables/small: another job has changed"):
+        rival.commit(RunPlan(2, "bronze"))
     again = open_store(home)
     assert (again.last_run(), again.recover()) == (2, False)
     paths = [file.path for file in again.files("epochs")]
@@ -192,7 +194,7 @@ def test_the_tables_of_a_warehouse_in_s3(s3):
 def test_a_warehouse_in_s3(spark, s3, tmp_path):
     """From logs there to Delta tables there, read again by Spark though its Hadoop has no S3."""
     from quorate.spark.history.job import history
-    from quorate.spark.jobs.compact import compact
+    from quorate.spark.jobs.compact import compact_warehouse
     from quorate.spark.tables.ingest import ingest
 
     home = "s3://tables/warehouse"
@@ -206,12 +208,12 @@ def test_a_warehouse_in_s3(spark, s3, tmp_path):
         store, here = open_store(home), open_store(str(tmp_path / "here"))
         assert store.last_run() == here.last_run()
         for table in ("log", "changes", "partitions", "brokers", "clusters"):
-            told = [sorted(map(str, _plain(rows_of(one, table)))) for one in (store, here)]
-            assert told[0] == told[1], table
+            texts = [sorted(map(str, _plain(rows_of(one, table)))) for one in (store, here)]
+            assert texts[0] == texts[1], table
         question = f"SELECT count(*) AS n FROM partitions_now WHERE cluster_id = '{DYNAMIC}'"
         answers = [history(spark, one.root, question).first()[0] for one in (store, here)]
         assert answers[0] == answers[1] > 0
-        assert compact(spark, home, keep_hours=0).deleted >= 0
+        assert compact_warehouse(spark, home, keep_hours=0).deleted >= 0
     finally:
         for name in s3:
             spark.sparkContext.environment.pop(name)

@@ -67,7 +67,7 @@ def snapshot(*more):
 
 WHOLE = {0: [*HEAD, *TAIL]}
 CLEANED = {8: TAIL}
-"""Nothing of it tells what the snapshot should hold."""
+"""Nothing of it shows what the snapshot should hold."""
 
 
 def three(home, segments, *more):
@@ -80,7 +80,7 @@ def three(home, segments, *more):
 
 
 @pytest.mark.parametrize("segments", [WHOLE, CLEANED], ids=["beside its log", "alone"])
-def test_the_audit_names_them_and_calls_nobody_damaged(tmp_path, segments):
+def test_the_audit_names_them_and_reports_no_damage(tmp_path, segments):
     file = three(tmp_path, segments, *ORPHANS)
     report = audit_here([str(tmp_path)])
     assert report.ok
@@ -90,12 +90,12 @@ def test_the_audit_names_them_and_calls_nobody_damaged(tmp_path, segments):
     assert "docs/known-bugs.md" in found.advice
 
 
-def test_a_majority_that_has_them_blames_nobody_either(tmp_path):
+def test_a_majority_that_has_them_is_not_damaged_either(tmp_path):
     for node in (1, 2):
         replica(tmp_path, node, CLEANED, epoch=1, snapshots=snapshot(*ORPHANS))
     replica(tmp_path, 3, CLEANED, epoch=1, snapshots=snapshot())
-    told = verdicts(tmp_path)
-    assert [told[node][0] for node in (1, 2, 3)] == ["warning", "warning", "sound"]
+    found = verdicts(tmp_path)
+    assert [found[node][0] for node in (1, 2, 3)] == ["warning", "warning", "sound"]
 
 
 @pytest.mark.parametrize("segments", [WHOLE, CLEANED], ids=["beside its log", "alone"])
@@ -130,7 +130,7 @@ def test_another_value_than_the_log_has_is_damage(tmp_path):
     assert [one[:2] for one in found] == [("snapshot-replay", "damage")]
 
 
-def test_gold_is_the_same_with_them_and_silver_tells(spark, tmp_path):
+def test_gold_is_the_same_with_them_and_silver_has_them(spark, tmp_path):
     """A topic of that name that is created later has none of them."""
     stores = {}
     for name, more in {"with": ORPHANS, "without": []}.items():
@@ -140,13 +140,13 @@ def test_gold_is_the_same_with_them_and_silver_tells(spark, tmp_path):
     gold = [rows_of(store, "configs") for store in stores.values()]
     assert [(row["resource_name"], row["valid_from_offset"]) for row in gold[0]] == [("kept", 7)]
     assert gold[0] == gold[1]
-    told = [
+    reported = [
         (row["offset"], row["topic_name"], row["name"], row["cause"], json.loads(row["after"]))
         for row in rows_of(stores["with"], "changes")
         if row["event"] == "config left out"
     ]
     why = "the snapshot has no topic of this name"
-    assert sorted(told) == [
+    assert sorted(reported) == [
         (7, "gone", key, why, {"value": "1"}) for key in ("retention.ms", "segment.ms")
     ]
     assert rows_of(stores["with"], "quarantine") == []

@@ -1,4 +1,4 @@
-"""`quorate pipeline`: exit codes, JSON, clear messages; and a real job that is killed."""
+"""`quorate pipeline`: exit codes, JSON, clear messages, and a real job that is killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from interop.process import HOST, free_port, wait_for
 from quorate.cli import main
-from quorate.cli.pipeline_job import left_at_once
+from quorate.cli.pipeline.job import exit_on_signals
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.warehouse import open_store
@@ -32,9 +32,9 @@ def test_from_files_to_an_answer(pipeline, tmp_path):
     assert out.startswith("144 records and ") and f"{DYNAMIC}: 144 records" in out
     assert "ingest: taking records (bronze)" in err
     code, out, _ = pipeline("ingest", *places("a-first/node1"), "-w", home, "--json", "--quiet")
-    told = json.loads(out)
-    assert (code, told["records"], told["bad"]) == (0, 0, False)
-    assert told["clusters"][DYNAMIC]["applied_end_offset"] == 144
+    summary = json.loads(out)
+    assert (code, summary["records"], summary["bad"]) == (0, 0, False)
+    assert summary["clusters"][DYNAMIC]["applied_end_offset"] == 144
     sql = "SELECT topic_name, count(*) AS n FROM partitions_now GROUP BY topic_name"
     code, out, _ = pipeline("history", sql, "-w", home, "--json", "--order-by", "topic_name")
     rows = json.loads(out)
@@ -49,7 +49,7 @@ def test_from_files_to_an_answer(pipeline, tmp_path):
     )
     names = [row["topic_name"] for row in json.loads(out)]
     assert code == 0 and len(names) > 1 and names == sorted(names, reverse=True)
-    assert "the log at hand ends at 2026-" in err
+    assert "the ingested log ends at 2026-" in err
 
 
 def test_bad_input_is_exit_code_1_and_takes_the_good_part(pipeline, tmp_path):
@@ -85,7 +85,10 @@ def test_the_hint_of_an_answer_is_a_command_that_runs(pipeline, tmp_path):
         (["history", "topics", "-w", "w", "--limit", "-3"], "-3 is not in the range x>=0"),
         (["compact", "-w", "w"], "there is no warehouse here"),
         (["history", "topics", "-w", "w", "--at", "noon"], "--at noon: it must be an offset or"),
-        (["history", "t", "-w", "w", "--at", "2026-11-17T09:00:00"], "say the time zone too"),
+        (
+            ["history", "t", "-w", "w", "--at", "2026-11-17T09:00:00"],
+            "add the time zone, for example",
+        ),
         (["history", "t", "-w", "w", "--at", "2026-11-17"], "for example 2026-11-17T00:00:00Z\n"),
         (["compact", "-w", "w", "--conf", "x"], "--conf x: it must be NAME=VALUE"),
     ],
@@ -126,8 +129,12 @@ def test_files_are_joined_and_the_rows_stay(pipeline, tmp_path):
     code, out, _ = pipeline(
         *("compact", "-w", home, "--least-files", "2", "--keep-hours", "0", "--json")
     )
-    told = json.loads(out)
-    assert code == 0 and told["joined"] > told["written"] > 0 and told["deleted"] >= told["joined"]
+    summary = json.loads(out)
+    assert (
+        code == 0
+        and summary["joined"] > summary["written"] > 0
+        and summary["deleted"] >= summary["joined"]
+    )
     store = open_store(str(home))
     assert {table: sorted(map(str, rows_of(store, table))) for table in tables} == before
     assert len(store.files("log")) == 1 < files["log"]
@@ -159,18 +166,18 @@ def test_a_job_killed_without_warning_is_started_again(spark, tmp_path):
     ingest(spark, places("d-divergent"), whole)
     for table in ("log", "changes", "quarantine", *KINDS, "epochs"):
         rows = [rows_of(open_store(str(place)), table) for place in (home, whole)]
-        told = [sorted(str({**row, "run": 0}) for row in some) for some in rows]
-        assert told[0] == told[1], table
+        summary = [sorted(str({**row, "run": 0}) for row in some) for some in rows]
+        assert summary[0] == summary[1], table
 
 
 @pytest.mark.parametrize(
     ("number", "says"), [(signal.SIGINT, "interrupted: "), (signal.SIGTERM, "stopped: ")]
 )
-def test_a_signal_ends_a_job_whoever_has_taken_it_meanwhile(number, says):
+def test_a_signal_ends_a_job_although_a_library_has_replaced_the_handler(number, says):
     """PySpark takes that of Ctrl-C for its own when it starts."""
     program = (
-        "import signal; from quorate.cli.pipeline_job import left_at_once\n"
-        "with left_at_once(lambda: print('tidied', flush=True)) as arm:\n"
+        "import signal; from quorate.cli.pipeline.job import exit_on_signals\n"
+        "with exit_on_signals(lambda: print('tidied', flush=True)) as arm:\n"
         f"    signal.signal({number:d}, signal.SIG_IGN)\n"
         "    arm()\n"
         f"    signal.raise_signal({number:d})\n"
@@ -182,7 +189,7 @@ def test_a_signal_ends_a_job_whoever_has_taken_it_meanwhile(number, says):
 
 def test_the_signals_are_given_back():
     before = signal.getsignal(signal.SIGTERM)
-    with left_at_once(lambda: None):
+    with exit_on_signals(lambda: None):
         assert signal.getsignal(signal.SIGTERM) is not before
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -203,13 +210,13 @@ def test_a_signal_ends_a_job_quietly(tmp_path, moment, number):
     os.killpg(job.pid, number)
     rest = job.stderr.read()  # to the end of the JVM, too
     assert job.wait(30) == 128 + number
-    assert "what was under way counts for nothing" in rest
+    assert "unfinished work was not committed" in rest
     assert "Traceback" not in rest and "py4j" not in rest.lower(), rest
     assert "Exception" not in rest and "ERROR" not in rest, rest
 
 
 @pytest.mark.slow
-def test_a_stream_that_nobody_answers_ends_with_one_line(tmp_path):
+def test_a_stream_without_a_response_ends_with_one_line(tmp_path):
     command = [sys.executable, "-m", "quorate", "pipeline", "stream", "-b", f"{HOST}:{free_port()}"]
     command += ["-w", str(tmp_path / "home"), "--master", "local[1]", "--once", "--timeout", "1"]
     done = subprocess.run([*command, "--quiet"], capture_output=True, text=True, timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""Trees of files become partitions, and what is wrong with them is said; no Spark needed."""
+"""Trees of files become partitions, and problems are reported; no Spark needed."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from quorate.raft.values import LeaderChange
 from quorate.spark.audit.replicas import find_replicas
 from quorate.spark.decode.columns import COLUMNS, COMMENTS
 from quorate.spark.decode.typed import source_type
-from quorate.spark.files.archives import Shelf, members
+from quorate.spark.files.archives import FileReaders, archive_members
 from quorate.spark.files.paths import SourceError, list_files
 from quorate.spark.source.options import parse_options
-from quorate.spark.source.plan import Pieces, partitions
+from quorate.spark.source.plan import ReadPartition, partitions
 from quorate.spark.source.read import read_partition
 from quorate.spark.stream.options import parse_stream_options
-from quorate.spark.stream.tail_feed import passed_over
+from quorate.spark.stream.tail_feed import skipped_archives
 from spark.logs import NO_OP, START_MS, batches, end_offset, log_directory, snapshot, topic
 
 
-def plan(*paths: Path | str, filters=(), **options: str) -> list[Pieces]:
+def plan(*paths: Path | str, filters=(), **options: str) -> list[ReadPartition]:
     joined = '", "'.join(map(str, paths))
     return partitions(parse_options({"paths": f'["{joined}"]', **options}), filters)
 
 
 def read(*paths: Path | str, filters=(), **options: str) -> list[dict]:
     joined = '", "'.join(map(str, paths))
-    told = parse_options({"paths": f'["{joined}"]', **options})
+    parsed = parse_options({"paths": f'["{joined}"]', **options})
     return [
         row
-        for partition in partitions(told, filters)
-        for batch in read_partition(partition, told, filters)
+        for partition in partitions(parsed, filters)
+        for batch in read_partition(partition, parsed, filters)
         for row in batch.to_pylist()
     ]
 
@@ -62,7 +62,7 @@ def problems(rows: list[dict]) -> list[str]:
 
 @pytest.fixture
 def two_segments(tmp_path: Path) -> tuple[Path, int]:
-    """A log directory whose second segment begins at the offset told."""
+    """A log directory whose second segment begins at the given offset."""
     first = b"".join(batches())
     base = end_offset(first)
     second = b"".join(batches(base=base))
@@ -107,7 +107,11 @@ def test_ids_can_be_given(two_segments):
 def test_partitions_of_any_size_read_the_same(two_segments, size: int):
     home, _ = two_segments
     cut = plan(home, maxPartitionBytes=str(size))
-    assert all(piece.end - piece.start <= size for partition in cut for piece in partition.pieces)
+    assert all(
+        file_range.end - file_range.start <= size
+        for partition in cut
+        for file_range in partition.ranges
+    )
     assert read(home, maxPartitionBytes=str(size)) == read(home)
 
 
@@ -115,7 +119,7 @@ def test_small_files_share_a_partition():
     assert len(plan(DATA)) < 5
 
 
-def test_a_glob_passes_over_what_is_no_log(two_segments, tmp_path: Path):
+def test_a_glob_skips_paths_without_a_log(two_segments, tmp_path: Path):
     (tmp_path / "note.txt").write_text("hello")
     assert read(tmp_path / "n*") == read(two_segments[0])
     with pytest.raises(SourceError, match=r"note.txt: not the name of a segment"):
@@ -245,7 +249,7 @@ def test_of_a_garbled_member_what_can_be_unpacked_is_read(tmp_path: Path, how: i
     assert problem.startswith(
         (
             "cannot be unpacked from byte ",
-            "all could be unpacked, but not as it was packed: Bad CRC",
+            "all bytes could be unpacked, but differ from the packed ones: Bad CRC",
         )
     )
     good = [row for row in rows if row["problem"] is None]
@@ -265,9 +269,9 @@ def test_a_member_is_opened_once_however_long_it_is(tmp_path: Path, monkeypatch)
     monkeypatch.setattr(
         zipfile.ZipFile, "open", lambda self, *args: opened.append(args) or plain(self, *args)
     )
-    (file,) = members(list_files(str(tmp_path / "a.zip"))[1].popitem()[1]).values()
-    with Shelf() as shelf:
-        read_part = shelf.reader(file)
+    (file,) = archive_members(list_files(str(tmp_path / "a.zip"))[1].popitem()[1]).values()
+    with FileReaders() as readers:
+        read_part = readers.reader(file)
         parts = [read_part(at, 1000) for at in range(0, file.size, 1000)]
     assert b"".join(parts) == bytes(range(256)) * 256
     assert len(opened) == 1
@@ -292,7 +296,7 @@ def test_a_damaged_archive_is_named_and_the_others_are_read(
 
 
 @pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_of_a_member_with_a_wrong_checksum_all_whole_batches_are_kept(tmp_path: Path, how: int):
+def test_all_valid_batches_of_a_member_with_a_wrong_checksum_are_read(tmp_path: Path, how: int):
     archive = packed(DATA / "a-first/node1", tmp_path / "a.zip", how)
     sound = read(archive)
     with zipfile.ZipFile(archive) as opened:
@@ -300,10 +304,12 @@ def test_of_a_member_with_a_wrong_checksum_all_whole_batches_are_kept(tmp_path: 
     checksum = member.CRC.to_bytes(4, "little")
     archive.write_bytes(archive.read_bytes().replace(checksum, bytes(4)))
     rows = read(archive)
-    (told,) = (row for row in rows if row["problem"])
-    assert [row for row in rows if row is not told] == sound
-    assert told["problem"].startswith("all could be unpacked, but not as it was packed: Bad CRC")
-    assert told["position"] == member.file_size and told["file"].endswith("0.log")
+    (bad_row,) = (row for row in rows if row["problem"])
+    assert [row for row in rows if row is not bad_row] == sound
+    assert bad_row["problem"].startswith(
+        "all bytes could be unpacked, but differ from the packed ones: Bad CRC"
+    )
+    assert bad_row["position"] == member.file_size and bad_row["file"].endswith("0.log")
 
 
 def cut(data: bytes, at: int) -> bytes:
@@ -314,15 +320,17 @@ def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :]
 
 
-def test_a_wrong_checksum_of_a_whole_archive_is_told_and_all_is_kept(two_segments, tmp_path: Path):
+def test_a_wrong_checksum_of_an_archive_is_reported_and_all_batches_are_read(
+    two_segments, tmp_path: Path
+):
     archive = packed(two_segments[0], tmp_path / "a.tar.gz")
     sound = read(archive)
     data = archive.read_bytes()
     archive.write_bytes(flipped(data, len(data) - 8))
     rows = read(archive)
-    (told,) = (row for row in rows if row["problem"])
-    assert [row for row in rows if row is not told] == sound
-    assert "is not a sound archive: CRC check failed" in told["problem"]
+    (bad_row,) = (row for row in rows if row["problem"])
+    assert [row for row in rows if row is not bad_row] == sound
+    assert "is not a sound archive: CRC check failed" in bad_row["problem"]
 
 
 def garbled(data: bytes, at: int) -> bytes:
@@ -350,20 +358,20 @@ def test_of_a_damaged_tar_the_members_before_the_damage_are_kept(
     archive.write_bytes(damage(archive.read_bytes(), at))
     options = {"clusterId": "c", "nodeId": "1"}
     rows = read(tmp_path / "all", **options)
-    (told,) = (row for row in rows if row["problem"])
-    good = [row for row in rows if row is not told]
+    (bad_row,) = (row for row in rows if row["problem"])
+    good = [row for row in rows if row is not bad_row]
     assert [{**row, "file": None} for row in good] == [
         {**row, "file": None} for row in read(home, **options)
     ]
     assert {row["file"].partition("!")[0] for row in good} == {str(archive)}
-    assert told["problem"].startswith(f"{archive} is not a sound archive: ")
-    assert " (read to byte " in told["problem"]
+    assert bad_row["problem"].startswith(f"{archive} is not a sound archive: ")
+    assert " (read to byte " in bad_row["problem"]
     with pytest.raises(SourceError, match=f"{name} is not a sound archive"):
         read(tmp_path / "all", failFast="true", **options)
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
-def test_of_a_member_that_is_cut_off_the_whole_batches_are_kept(tmp_path: Path, name: str):
+def test_the_whole_batches_of_a_truncated_member_are_read(tmp_path: Path, name: str):
     log = DATA / "a-first/node1/__cluster_metadata-0/00000000000000000000.log"
     meta = DATA / "a-first/node1/meta.properties"
     archive = tmp_path / name
@@ -421,14 +429,17 @@ def test_of_a_zip_that_is_cut_off_all_before_that_is_kept(tmp_path: Path, how: i
     for at in (10, last + 20, (last + directory) // 2, directory, len(data) - 1):
         archive.write_bytes(data[:at])
         rows = read(archive)
-        (told,) = (row for row in rows if row["file"] == str(archive))
-        assert told["problem"].startswith(f"{archive} is not a sound archive: ")
+        (bad_row,) = (row for row in rows if row["file"] == str(archive))
+        assert bad_row["problem"].startswith(f"{archive} is not a sound archive: ")
         good = [row for row in rows if row["problem"] is None]
         assert good == sound[: len(good)]
         if at == 10 or (streamed and how == zipfile.ZIP_STORED):
             assert good == []  # no header says how long a member is
             continue
-        assert " its directory is lost: File is not a zip file (read to byte " in told["problem"]
+        assert (
+            " its central directory is lost: File is not a zip file (read to byte "
+            in bad_row["problem"]
+        )
         if at == last + 20:
             assert len(good) == first
         elif at < directory:
@@ -464,22 +475,21 @@ def test_the_good_part_of_an_archive_is_of_no_cluster_that_it_does_not_name(
     archive = packed(tmp_path / "b", tmp_path / name)
     data = archive.read_bytes()
     archive.write_bytes(data[: data.index(b"meta.properties") + 3])
-    (told,) = read(archive)
+    (bad_row,) = read(archive)
     assert (
-        "__cluster_metadata-0: what says of which cluster it is stands behind the"
-        in told["problem"]
+        "__cluster_metadata-0: the file that names its cluster is behind the" in bad_row["problem"]
     )
     assert len(read(archive, clusterId="b")) > 5
 
 
 def test_a_tree_with_many_ways_to_a_file_is_read_once(two_segments, tmp_path: Path):
-    """Two links a floor to the next one: 2^60 ways, and a link back up."""
+    """Two links a level to the next one: 2^60 ways, and a link back up."""
     home, _ = two_segments
     tree = tmp_path / "tree"
-    for floor in range(60):
-        (tree / f"{floor}").mkdir(parents=True)
+    for level in range(60):
+        (tree / f"{level}").mkdir(parents=True)
         for link in ("a", "b"):
-            (tree / f"{floor}" / link).symlink_to(tree / f"{floor + 1}")
+            (tree / f"{level}" / link).symlink_to(tree / f"{level + 1}")
     (tree / "0" / "up").symlink_to(tree)
     (tree / "60").symlink_to(home)
     rows = read(tree)
@@ -523,7 +533,7 @@ def archive_of(path: Path, files: dict[str, Path]) -> Path:
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
 @pytest.mark.parametrize("options", [{}, {"clusterId": "cluster-a"}])
-def test_an_archive_in_an_archive_is_told(two_segments, tmp_path: Path, name: str, options: Any):
+def test_a_nested_archive_is_reported(two_segments, tmp_path: Path, name: str, options: Any):
     home, _ = two_segments
     files = {f"n/{path.relative_to(home)}": path for path in home.rglob("*") if path.is_file()}
     inner = archive_of(tmp_path / "inner.tar", files)
@@ -531,7 +541,7 @@ def test_an_archive_in_an_archive_is_told(two_segments, tmp_path: Path, name: st
     rows = read(outer, **options)
     [problem] = problems(rows)
     assert f"{outer}!old/inner.tar: an archive in an archive" in problem
-    assert "unpack the outer one" in problem
+    assert "unpack the outer archive" in problem
     good = [row for row in rows if not row["problem"]]
     assert [row["record"] for row in good] == [row["record"] for row in read(home)]
     (found,) = [one for one in find_replicas([str(outer)]) if one.problem is not None]
@@ -555,7 +565,7 @@ def test_a_stream_passes_over_an_archive_in_an_archive(two_segments, tmp_path: P
     files = {f"n/{path.relative_to(home)}": path for path in home.rglob("*") if path.is_file()}
     inner = archive_of(tmp_path / "inner.tar", files)
     outer = archive_of(tmp_path / name, {**files, "inner.tar": inner})
-    [why] = passed_over(parse_stream_options({"path": str(outer)}))
+    [why] = skipped_archives(parse_stream_options({"path": str(outer)}))
     assert f"{outer}!inner.tar: an archive in an archive" in why
 
 
@@ -581,8 +591,8 @@ def test_two_asterisks_stand_for_any_depth(tmp_path: Path):
 # Filters
 
 
-def pieces_of(found: list[Pieces]) -> list:
-    return [piece for partition in found for piece in partition.pieces]
+def pieces_of(found: list[ReadPartition]) -> list:
+    return [file_range for partition in found for file_range in partition.ranges]
 
 
 @pytest.mark.parametrize(
@@ -694,7 +704,7 @@ def test_logs_of_unknown_clusters_are_not_put_together(tmp_path: Path):
     assert {row["cluster_id"] for row in read(tmp_path, clusterId="mine")} == {"mine"}
 
 
-def test_a_replica_of_another_cluster_under_the_same_id_is_told(tmp_path: Path):
+def test_a_foreign_replica_under_the_same_cluster_id_is_reported(tmp_path: Path):
     log_directory(tmp_path / "a", {0: b"".join(batches([5, 1]))}, node=1)
     other = batches([7])
     other[0] = encode_control_batch(0, 1, 5, [LeaderChange(9, (9,), (9,))])
@@ -720,20 +730,20 @@ def test_a_log_that_starts_above_zero_needs_its_snapshot(tmp_path: Path):
     log_directory(tmp_path / "a", {100: data})
     rows = read(tmp_path)
     (problem,) = problems(rows)
-    assert "the log starts at offset 100 and no snapshot of 100 or later stands beside" in problem
+    assert "the log starts at offset 100 and there is no snapshot of 100 or later" in problem
     assert len(rows) == 22
     log_directory(tmp_path / "b", {100: data}, {(100, 1): snapshot()}, node=2)
     assert problems(read(tmp_path / "b")) == []
 
 
-def test_a_missing_segment_is_told(tmp_path: Path):
+def test_a_missing_segment_is_reported(tmp_path: Path):
     first, third = b"".join(batches()), b"".join(batches(base=60))
     log_directory(tmp_path / "a", {0: first, 60: third})
     (problem,) = problems(read(tmp_path))
     assert problem == "the offsets 21 to 59 are missing: offset 60 comes next"
 
 
-def test_batches_out_of_order_are_told(tmp_path: Path):
+def test_batches_out_of_order_are_reported(tmp_path: Path):
     parts = batches()
     log_directory(tmp_path / "a", {0: b"".join([*parts[:3], *parts[4:]])})
     (row,) = [row for row in read(tmp_path) if row["problem"]]
@@ -744,14 +754,14 @@ def test_batches_out_of_order_are_told(tmp_path: Path):
     assert problem == "offset 1 comes next where 2 should: offsets go back"
 
 
-def test_a_snapshot_without_its_footer_is_told(tmp_path: Path):
+def test_a_snapshot_without_its_footer_is_reported(tmp_path: Path):
     whole = snapshot()
     log_directory(tmp_path / "a", {}, {(10, 1): whole, (20, 1): whole[:-70]})
     rows = read(tmp_path)
     assert [row["snapshot_offset"] for row in rows if row["problem"]] == [20, 20]
     torn, unfinished = problems(rows)
     assert "torn tail" in torn
-    assert unfinished == "the snapshot ends without its footer: not whole"
+    assert unfinished == "the snapshot ends without its footer: it is not whole"
 
 
 def test_fail_fast_stops_at_the_first_problem(tmp_path: Path):
@@ -779,7 +789,7 @@ def test_fail_fast_stops_at_a_record_from_the_future(tmp_path: Path):
         ({"maxPartitionBytes": "0"}, "maxPartitionBytes=0: must be a whole number of at least 1"),
         ({"nodeId": "one"}, "nodeId=one: must be a whole number"),
         ({"columns": "offset, typ"}, "there is no column 'typ'; there are cluster_id"),
-        ({"columns": "offset,type,Offset"}, "column offset is asked for 2 times"),
+        ({"columns": "offset,type,Offset"}, "column offset is named 2 times"),
         ({"view": "Topic"}, "view=Topic: there is no such record type, only "),
     ],
 )
@@ -807,16 +817,16 @@ def test_the_page_names_every_column_and_option():
     with pytest.raises(SourceError) as refused:
         parse_options({"path": "x", "none": ""})
     options = str(refused.value).partition("there are ")[2].split(", ")
-    told = ",".join(row[0] for row in others).replace("`", "")
-    assert {"path", *told.replace(" ", "").split(",")} == set(options)
+    names = ",".join(row[0] for row in others).replace("`", "")
+    assert {"path", *names.replace(" ", "").split(",")} == set(options)
 
 
 def test_a_path_must_be_given():
-    with pytest.raises(SourceError, match="no path was given"):
+    with pytest.raises(SourceError, match="no path is given"):
         parse_options({})
 
 
-def test_raw_bytes_come_on_demand(two_segments):
+def test_raw_bytes_are_returned_on_demand(two_segments):
     assert {row["raw"] for row in read(two_segments[0])} == {None}
     assert all(row["raw"] for row in read(two_segments[0], raw="true", kinds="log"))
 

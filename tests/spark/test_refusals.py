@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.pipeline_summary import cluster_lines
+from quorate.cli.pipeline.summary import cluster_lines
 from quorate.formats.batch import encode_batch, encode_control_batch
 from quorate.raft.values import LeaderChange
 from quorate.spark.files.paths import SourceError
@@ -23,7 +23,7 @@ from quorate.spark.source.options import parse_options
 from quorate.spark.source.plan import partitions
 from quorate.spark.source.read import read_partition
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.summary import ClusterSummary, Summary
+from quorate.spark.tables.summary import ClusterSummary, IngestSummary
 from quorate.spark.tables.warehouse import open_store
 from spark.logs import NO_OP, START_MS, end_offset, fence, log_directory, snapshot, topic
 
@@ -146,7 +146,9 @@ FLEET = [
     Bad("length", {0: flipped(SOUND, AT_TWO + 9)}, "damaged", AT_TWO, "damaged length", 7, 3),
     Bad("magic", {0: flipped(SOUND, AT_TWO + 16)}, "damaged", AT_TWO, "batch format", 7, 3),
     Bad("zeros", {0: bytes(999)}, "damaged", 0, "length 0", 0, None, stream=False),
-    Bad("headless", {6: THREE}, "damaged", 0, "starts at offset 6 and no snapshot", 4, None),
+    Bad(
+        "headless", {6: THREE}, "damaged", 0, "starts at offset 6 and there is no snapshot", 4, None
+    ),
     Bad("snapshot", {6: THREE}, "damaged", 83, "checksum", 4, None, {(6, 1): b""}),
     Bad(
         *("future-type", {0: LEADER + ONE + encode_batch(3, 1, START_MS, [UNKNOWN_TYPE, NO_OP])}),
@@ -220,12 +222,12 @@ def test_the_source_gives_the_good_rows_and_one_for_each_bad_piece(tmp_path, bad
         for batch in read_partition(part, options)
         for row in batch.to_pylist()
     ]
-    (told,) = [row for row in rows if row["problem"] and bad.says in row["problem"]]
-    assert told["position"] == bad.position and f"/{bad.name}/" in told["file"]
+    (reported,) = [row for row in rows if row["problem"] and bad.says in row["problem"]]
+    assert reported["position"] == bad.position and f"/{bad.name}/" in reported["file"]
     offsets = {row["offset"] for row in rows if row["kind"] == "log" and row["offset"] is not None}
     assert len(offsets) == bad.good
     if bad.reason == "unknown":
-        assert told["raw"] in (UNKNOWN_TYPE, UNKNOWN_VERSION) and told["offset"] == 3
+        assert reported["raw"] in (UNKNOWN_TYPE, UNKNOWN_VERSION) and reported["offset"] == 3
     failing = parse_options({"path": str(tmp_path), "failFast": "true"})
     with pytest.raises(SourceError, match=rf"/{bad.name}/.*{bad.says}"):
         for part in partitions(failing):
@@ -236,18 +238,18 @@ def test_ingest_takes_the_good_part_and_puts_the_bad_aside(spark, pipeline, flee
     archive = fleet / "cut.tar.gz"
     archive.write_bytes(b"\x1f\x8b\x08\0")
     code, out, err = pipeline("ingest", fleet, "-w", "tables", "--json", "--quiet")
-    told = json.loads(out)["clusters"]
+    reported = json.loads(out)["clusters"]
     assert code == 1 and not err
     aside = quarantine(spark, "tables")
     for bad in JOBS:
-        one = told[bad.name]
+        one = reported[bad.name]
         assert (one["records"], one["applied_end_offset"]) == (bad.good, bad.applied), bad.name
         assert f"byte {bad.position}" in one["examples"][bad.reason]
         assert_in_quarantine(bad, aside[bad.name])
     (cut,) = aside["unknown"]
     assert (cut.reason, cut.file, cut.position) == ("damaged", str(archive), 0)
-    assert f"{archive}, byte 0: {archive} is not a" in told["unknown"]["examples"]["damaged"]
-    # told again, but not put aside again
+    assert f"{archive}, byte 0: {archive} is not a" in reported["unknown"]["examples"]["damaged"]
+    # reported again, but not put aside again
     code, out, err = pipeline("ingest", fleet, "-w", "tables", "--fail-fast")
     assert code == 1 and not out and "nothing was taken" in err
     assert f"/torn/node1/__cluster_metadata-0/{0:020}.log, byte {AT_THREE}: damaged" in err
@@ -265,7 +267,7 @@ def test_a_stream_does_so_too_and_waits_only_where_a_log_may_still_be_written(
             assert bad.name not in aside
             assert f"/{bad.name}/node1/__cluster_metadata-0/{0:020}.log, byte {bad.position}" in out
         elif bad.name == "headless":
-            assert "nothing stands for them" in aside[bad.name][0].problem
+            assert "no snapshot replaces them" in aside[bad.name][0].problem
         else:
             assert_in_quarantine(bad, aside[bad.name])
             assert f"{bad.name}: {bad.good} records" in out
@@ -313,13 +315,13 @@ def test_a_record_that_does_not_fit_the_state_is_named(spark, pipeline, tmp_path
     assert code == 1 and "the state at 4" in out and "in quarantine: 1 misfit" in out
 
 
-def test_of_what_gives_no_log_only_the_problem_is_told():
+def test_input_without_a_log_gives_only_its_problem():
     damaged = ClusterSummary(quarantined={"damaged": 1}, examples={"damaged": "a.tar, byte 0: cut"})
-    assert cluster_lines(Summary("w", {"unknown": damaged})) == [
-        "  unknown: nothing could be taken",
+    assert cluster_lines(IngestSummary("w", {"unknown": damaged})) == [
+        "  unknown: nothing could be ingested",
         "    in quarantine: 1 damaged",
         "      damaged: a.tar, byte 0: cut",
     ]
     snapshot_alone = ClusterSummary(applied_end_offset=10)
-    (line,) = cluster_lines(Summary("w", {"a": snapshot_alone}))
+    (line,) = cluster_lines(IngestSummary("w", {"a": snapshot_alone}))
     assert line.endswith("the log ends at offset 0, the state at 10")

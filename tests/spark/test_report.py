@@ -1,4 +1,4 @@
-"""The HTML report: pictures by themselves, and the page of the sample clusters."""
+"""The HTML report: single pictures, and the page of the sample clusters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metadata.samples import DATA
-from quorate.base.whole import write_whole
+from quorate.base.atomic_write import write_atomically
 from quorate.spark.audit import audit_here
 from quorate.spark.history.views import register_views
 from quorate.spark.report import ReportError, report
 from quorate.spark.report import gather as gathering
-from quorate.spark.report.gather import COLUMNS, Cluster
+from quorate.spark.report.gather import COLUMNS, ClusterFigures
 from quorate.spark.report.page import page
 from quorate.spark.report.svg import LABELS, WIDTH, Bar, bands, colour, heat, lines
 from quorate.spark.tables.ingest import ingest
@@ -36,7 +36,7 @@ def rects(svg):
     ]
 
 
-def test_bars_stand_where_their_times_are():
+def test_bars_are_placed_by_their_times():
     bars = [Bar("a", 1_000_000, 1_500_000, "first", "red"), Bar("b", 1_500_000, 2_000_000, "", "")]
     half = (WIDTH - LABELS) / 2
     first, second = rects(bands(bars, SPAN))
@@ -52,7 +52,7 @@ def test_bars_never_leave_the_picture(start, end):
     assert found["x"] + found["width"] <= WIDTH + 1
 
 
-def test_more_is_darker():
+def test_a_larger_count_is_darker():
     svg = heat({("topics", 0): 1, ("topics", 5): 100}, COLUMNS, SPAN)
     few, many = (
         int(one.get("fill").split()[-1].rstrip("%)"))
@@ -69,28 +69,28 @@ def test_lines_step_up_to_the_largest_value():
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=40))
-def test_names_cannot_break_out(name):
+def test_names_are_escaped(name):
     svg = bands([Bar(name, *SPAN, name, "red")], SPAN)
     titles = [one.text or "" for one in ElementTree.fromstring(svg).iter("title")]
     assert titles == [name, name]
 
 
-def test_a_hostile_name_is_only_text():
-    one = Cluster("<script>alert(1)</script>", SPAN, churn={("<b>", 1): 2})
+def test_a_name_with_markup_is_escaped_on_the_page():
+    one = ClusterFigures("<script>alert(1)</script>", SPAN, churn={("<b>", 1): 2})
     assert "<script" not in page([one])
     assert "<b>" not in page([one])
 
 
-def test_a_page_is_there_as_a_whole_or_as_it_was(tmp_path, monkeypatch):
+def test_a_page_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     page, pipe = tmp_path / "page.html", tmp_path / "pipe"
-    write_whole(page, "first")
+    write_atomically(page, "first")
     (tmp_path / "link").symlink_to(page)
-    write_whole(tmp_path / "link", "second")
+    write_atomically(tmp_path / "link", "second")
     assert (page.read_text(), (tmp_path / "link").is_symlink()) == ("second", True)
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_whole(pipe, "told")
-    assert os.read(reader, 9) == b"told" and pipe.is_fifo()
+    write_atomically(pipe, "page")
+    assert os.read(reader, 9) == b"page" and pipe.is_fifo()
     os.close(reader)
 
     def full(path, *_, **__):
@@ -98,12 +98,12 @@ def test_a_page_is_there_as_a_whole_or_as_it_was(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space left"):
-        write_whole(page, "third")
+        write_atomically(page, "third")
     assert page.read_text() == "second"
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "link", "pipe"}
 
 
-def test_what_the_audit_found_is_told_of_clusters_without_pictures_too():
+def test_audit_findings_are_shown_for_clusters_without_pictures_too():
     spot = {"file": "/x/0.log", "position": 5, "offset": 7, "epoch": 1}
     found = {"what": "split brain at offset 7", "spot": spot, "advice": "Stop node 4."}
 
@@ -111,7 +111,9 @@ def test_what_the_audit_found_is_told_of_clusters_without_pictures_too():
         replica = {"node_id": 4, "state": state, "findings": list(findings)}
         return {"cluster_id": name, "committed_end": 3, "replicas": [replica]}
 
-    clusters = [Cluster(f"cluster-{n}", SPAN, problem="it waits", quarantined=n) for n in range(3)]
+    clusters = [
+        ClusterFigures(f"cluster-{n}", SPAN, problem="it waits", quarantined=n) for n in range(3)
+    ]
     clusters[0].churn = {("topics", 1): 3}
     audit = [verdict("cluster-1", "sound"), verdict("cluster-2", "unsafe", found)]
     text = page(clusters, {"clusters": audit})
@@ -125,24 +127,24 @@ def test_what_the_audit_found_is_told_of_clusters_without_pictures_too():
     assert "it waits; 2 in quarantine" in text
 
 
-def test_what_is_not_drawn_is_said_and_leaders_have_a_legend():
-    busy, quiet = Cluster("busy", SPAN, records=9), Cluster("quiet", SPAN, records=5)
+def test_missing_pictures_are_noted_and_leaders_have_a_legend():
+    busy, quiet = ClusterFigures("busy", SPAN, records=9), ClusterFigures("quiet", SPAN, records=5)
     turn = {"start": 1_000_000, "end": None, "leader_epoch": 1, "cause": None, "turns": 22}
     busy.churn = {("topics", 1): 3}
     busy.leaders = [
         {"topic_name": "a", "partition": 0, "leader": leader, **turn} for leader in (11, -1, 11)
     ]
     text = page([busy, quiet])
-    assert "Pictures are of 1 of the 2 clusters" in text
-    assert "Pictures are of" not in page([busy])
+    assert "1 of the 2 clusters have pictures" in text
+    assert "clusters have pictures" not in page([busy])
     legend = text.partition('<p class="legend">')[2].partition("</p>")[0]
     assert legend.count("broker 11") == legend.count("no leader") == legend.count(colour(11)) == 1
     assert "22 × a-0" in text
 
 
-def test_a_cluster_of_which_nothing_could_be_read_is_on_the_page():
+def test_an_unreadable_cluster_is_on_the_page():
     first = {"file": "/x/<0>.log", "position": 4, "problem": "no batch"}
-    bad = Cluster("bad", None, quarantined=3)
+    bad = ClusterFigures("bad", None, quarantined=3)
     bad.quarantine = [{"reason": "damaged", "rows": 3, "first": first}]
     text = page([bad])
     assert "3 in quarantine: 3 damaged" in text
@@ -151,7 +153,7 @@ def test_a_cluster_of_which_nothing_could_be_read_is_on_the_page():
 
 
 class Links(HTMLParser):
-    """Everything that a page would load, and whether its tags are balanced."""
+    """Collects what a page would load, and checks that its tags are balanced."""
 
     def __init__(self):
         super().__init__()
@@ -170,7 +172,7 @@ class Links(HTMLParser):
 
 
 @pytest.mark.slow
-def test_what_is_in_quarantine_is_counted_for_clusters_without_pictures_too(
+def test_quarantine_is_counted_for_clusters_without_pictures_too(
     spark, tmp_path_factory, monkeypatch
 ):
     store, _ = warehouses(spark, tmp_path_factory)["delta"]
@@ -235,8 +237,8 @@ def test_a_cluster_with_a_snapshot_alone_is_in_the_fleet(spark):
     assert (other["cluster_id"], other["records"], other["problem"]) == ("other", 0, None)
 
 
-def test_the_leaders_that_are_drawn_changed_most_often(spark):
-    """Not those that began the most epochs: an ISR that shrinks begins one, too."""
+def test_the_partitions_with_the_most_leader_changes_are_drawn(spark):
+    """Not those with the most epochs: a shrinking ISR begins one, too."""
     alone = spark.newSession()
     alone.sql("""
         SELECT 'c' AS cluster_id, concat('t', number) AS topic_id, 'orders' AS topic_name,
@@ -248,7 +250,7 @@ def test_the_leaders_that_are_drawn_changed_most_often(spark):
         CROSS JOIN (SELECT explode(sequence(0, 60)) AS place)
         WHERE number <> 0 OR place <= 22
     """).createOrReplaceTempView("leader_timeline")
-    rows = gathering._ask(alone, gathering._LEADERS, {"c": Cluster("c", SPAN)})
+    rows = gathering._ask(alone, gathering._LEADERS, {"c": ClusterFigures("c", SPAN)})
     turns = {row["partition"]: row["turns"] for row in rows}
     assert turns == {0: 22, **dict.fromkeys(range(2, 13), 6)}
     assert rows[0]["partition"] == 0, "the busiest is the first"
@@ -271,7 +273,7 @@ def test_a_cluster_whose_only_log_is_garbage_is_in_the_report(spark, tmp_path):
         assert "__cluster_metadata-0/00000000000000000000.log, byte 0: " in text
 
 
-def test_what_cannot_be_read_is_said(spark, tmp_path):
+def test_unreadable_input_is_refused(spark, tmp_path):
     with pytest.raises(WarehouseError, match="no warehouse here"):
         report(spark, str(tmp_path / "nothing"), str(tmp_path / "page.html"))
     (tmp_path / "wrong.json").write_text("[]")
@@ -281,7 +283,7 @@ def test_what_cannot_be_read_is_said(spark, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["plain", "it's", "back\\", "\\'", "a\\nb", "{0}"])
-def test_a_cluster_may_be_called_anything(spark, name):
+def test_a_cluster_id_may_be_any_text(spark, name):
     sql = "SELECT c FROM VALUES ('other') AS t(c) UNION ALL SELECT explode(array({clusters}))"
-    rows = gathering._ask(spark, sql, {name: Cluster(name, SPAN)})
+    rows = gathering._ask(spark, sql, {name: ClusterFigures(name, SPAN)})
     assert [row["c"] for row in rows] == ["other", name]

@@ -1,4 +1,4 @@
-"""Batches are found again behind damage, and every byte is told of once."""
+"""Valid batches are found behind damage, and each byte is reported once."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_batches_and_damage_cover_the_file_without_gap_or_overlap(data: bytes):
 
 @example(damaged(LOG, {EDGES[1]: 1}), [1])  # an offset that none reaches, under a right checksum
 @given(DAMAGES, st.lists(st.integers(1, len(LOG) - 1), max_size=6))
-def test_wherever_the_file_is_cut_into_ranges_the_whole_is_the_same(data: bytes, cuts: list[int]):
+def test_any_division_of_a_file_into_ranges_gives_the_same_batches(data: bytes, cuts: list[int]):
     edges = [0, *sorted({cut for cut in cuts if cut < len(data)}), len(data)]
     pieces = [item for start, end in itertools.pairwise(edges) for item in found(data, start, end)]
     assert places(pieces) == places(found(data))
 
 
-def test_a_flipped_byte_costs_its_batch_alone_and_says_where():
+def test_a_flipped_byte_damages_only_its_batch():
     data = damaged(LOG, {EDGES[3] + 70: 1})
     (damage,) = [item for item in found(data) if isinstance(item, Damage)]
     assert (damage.position, damage.size) == (EDGES[3], EDGES[4] - EDGES[3])
@@ -87,13 +87,13 @@ def test_a_damaged_length_is_passed_to_the_next_sound_batch():
     assert damage.view is None
 
 
-def test_a_torn_tail_is_told_as_one():
+def test_a_torn_tail_is_one_damage():
     data = LOG[:-10]
     assert found(data)[-1] == Damage(
         EDGES[-2],
         EDGES[-1] - EDGES[-2] - 10,
-        f"damaged length or torn tail: a batch of {EDGES[-1] - EDGES[-2]} bytes, of which "
-        f"{EDGES[-1] - EDGES[-2] - 10} are there (batch at byte {EDGES[-2]})",
+        f"damaged length or torn tail: a batch of {EDGES[-1] - EDGES[-2]} bytes, of which the "
+        f"file has {EDGES[-1] - EDGES[-2] - 10} (batch at byte {EDGES[-2]})",
     )
 
 

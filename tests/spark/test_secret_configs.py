@@ -1,4 +1,4 @@
-"""The values that Kafka hides are those that the tables do not keep."""
+"""The tables do not keep the values that Kafka hides."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 from interop.java import libs
 from quorate.formats.json_text import to_json
 from quorate.formats.records import ConfigRecord
-from quorate.spark.tables.configs import is_secret_config
-from quorate.spark.tables.secrets import shown_record
+from quorate.spark.tables.secrets import is_secret_config, shown_record
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 OF_PLUGINS = (
@@ -95,6 +94,6 @@ def test_kafka_hides_the_same():
 )
 def test_the_record_of_a_secret_config_is_kept_without_its_value(name, value, kept):
     record = ConfigRecord(resource_type=BROKER, resource_name="1", name=name, value=value)
-    told = json.loads(to_json(record, 0))
+    fields = json.loads(to_json(record, 0))
     shown = json.loads(shown_record("ConfigRecord", to_json(record, 0)))
-    assert shown == {**told, "value": kept}
+    assert shown == {**fields, "value": kept}

@@ -1,4 +1,4 @@
-"""Jobs on a session that somebody else made, and told otherwise than this package would."""
+"""Jobs on a session with other settings than those of this package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quorate.spark.frame import read_metadata
 from quorate.spark.history.job import _JSON, history, json_rows
 from quorate.spark.history.timetravel import state_at
 from quorate.spark.history.views import VIEWS, register_views
-from quorate.spark.jobs.follow import follow
+from quorate.spark.jobs.follow import follow_clusters
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.warehouse import open_store
@@ -110,8 +110,8 @@ def test_the_source_is_known_on_any_session(spark, tmp_path):
     found = read_metadata(own_session(spark), *places("e-truncated/node1"))
     assert found.count() > 100
     words = {"path": places("e-truncated/node1")[0], "upTo": "end"}
-    told = follow(own_session(spark), words, str(tmp_path / "followed"))
-    assert told.records > 100 and not told.bad
+    summary = follow_clusters(own_session(spark), words, str(tmp_path / "followed"))
+    assert summary.records > 100 and not summary.bad
 
 
 def test_who_did_it_is_the_same(spark, theirs, tmp_path):

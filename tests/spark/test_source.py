@@ -63,9 +63,9 @@ def test_filters_cut_partitions_and_keep_the_rows(spark, fleet: Path):
         ("kind = 'log' and type = 'LeaderChange'", True, 3),
         ("type = 'SnapshotFooter'", False, 1),
     ]:
-        told = read_metadata(spark, str(fleet), where=condition, **options)
-        assert told.count() == rows, condition
-        assert (partitions(told) < whole) == fewer, condition
+        found = read_metadata(spark, str(fleet), where=condition, **options)
+        assert found.count() == rows, condition
+        assert (partitions(found) < whole) == fewer, condition
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     chosen = read_metadata(spark, str(fleet), pushdown="true", **options).filter("offset < 3")
     assert (chosen.count(), partitions(chosen) < whole) == (9, True)
@@ -92,8 +92,8 @@ def test_an_instant_filters_as_spark_does(spark, fleet: Path):
     for compared, rows in (">=", 14), ("<", 7), ("=", 8):
         condition = f"timestamp {compared} '{at.isoformat()}'"
         assert frame.filter(condition).count() == rows
-        told = read_metadata(spark, str(fleet / "b"), kinds="log", where=condition)
-        assert told.count() == rows
+        found = read_metadata(spark, str(fleet / "b"), kinds="log", where=condition)
+        assert found.count() == rows
 
 
 def test_a_schema_names_the_columns_that_are_read(spark, fleet: Path):
@@ -112,7 +112,7 @@ def test_a_schema_names_the_columns_that_are_read(spark, fleet: Path):
         ("ofset bigint", "there is no column 'ofset'"),
         ("OFFSET bigint", "there is no column 'OFFSET': write offset"),
         ("offset bigint NOT NULL", "column offset is null in some rows: it cannot be NOT NULL"),
-        ("offset bigint, offset bigint", "column offset is asked for 2 times"),
+        ("offset bigint, offset bigint", "column offset is named 2 times"),
     ],
 )
 def test_a_wrong_schema_is_refused(spark, fleet: Path, schema: str, says: str):
@@ -123,11 +123,11 @@ def test_a_wrong_schema_is_refused(spark, fleet: Path, schema: str, says: str):
 
 def test_a_table_of_the_rows_describes_its_columns(spark, fleet: Path):
     spark.read.format(FORMAT).load(str(fleet)).createOrReplaceTempView("described")
-    told = {row["col_name"]: row["comment"] for row in spark.sql("DESCRIBE described").collect()}
-    assert told == COMMENTS
+    found = {row["col_name"]: row["comment"] for row in spark.sql("DESCRIBE described").collect()}
+    assert found == COMMENTS
 
 
-def test_errors_of_spark_are_told_without_their_traceback(spark, tmp_path: Path):
+def test_errors_of_spark_are_reported_without_a_traceback(spark, tmp_path: Path):
     with pytest.raises(PySparkException) as caught:
         spark.read.format(FORMAT).load(str(tmp_path / "nowhere")).count()
     assert reason(caught.value) == f"{tmp_path}/nowhere: there is no such file or directory"
@@ -135,7 +135,7 @@ def test_errors_of_spark_are_told_without_their_traceback(spark, tmp_path: Path)
         read_metadata(spark, str(tmp_path / "nowhere"))
 
 
-def test_what_went_wrong_in_a_task_is_told(spark):
+def test_the_error_of_a_task_is_reported(spark):
     def full(_batches):
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -1,4 +1,4 @@
-"""The live source against controllers of Kafka: what Kafka wrote and dumps, as leaders change."""
+"""The live source against Kafka controllers: what Kafka wrote and dumps, across leader changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from interop.checks import dump
 from interop.kafka import Quorum
 from interop.process import wait_for
 from interop.test_cleaning import SMALL, CleaningJava
-from quorate.spark.stream.live_leader import WrongQuorum
+from quorate.spark.stream.live_leader import WrongQuorumError
 from spark.streams import (
     Stream,
     alive,
@@ -34,7 +34,7 @@ def quorum(tmp_path_factory):
         yield quorum
 
 
-def test_every_record_that_kafka_commits_comes_once_under_kills_and_restarts(quorum):
+def test_each_record_that_kafka_commits_is_read_once_under_kills_and_restarts(quorum):
     chance = random.Random(5)
     stream = Stream(bootstrap=quorum.bootstrap, maxOffsetsPerPartition=9)
     for kill in (False, True, False, True):
@@ -64,14 +64,14 @@ def test_a_snapshot_takes_the_place_of_what_kafka_cleaned(tmp_path, monkeypatch)
         goes_on_after_cleaning(stream, quorum, node, end)
 
 
-def test_a_broker_is_no_controller(quorum):
+def test_a_broker_is_refused_as_a_controller(quorum):
     broker = alive(quorum).add_broker(11)
     asked = reader(bootstrap=broker.address, timeoutMs=60_000)
 
     def refused():
         try:
             asked.prepareForTriggerAvailableNow()
-        except WrongQuorum as error:
+        except WrongQuorumError as error:
             return str(error)
         return None
 

@@ -18,7 +18,7 @@ from interop.test_cleaning import SMALL, CleaningQuorate, segments
 from quorate.spark.files.paths import SourceError
 from quorate.spark.jobs.follow import _clusters
 from quorate.spark.stream.live_feed import LiveFeed
-from quorate.spark.stream.live_leader import Diverged, Unreachable, WrongQuorum
+from quorate.spark.stream.live_leader import LogDivergedError, UnreachableError, WrongQuorumError
 from quorate.spark.stream.options import parse_stream_options
 from spark.streams import (
     Stream,
@@ -62,14 +62,14 @@ def test_a_stream_gives_the_committed_log_and_then_what_comes(quorum):
     assert_rows_are_those_of_the_log(stream, quorum)
 
 
-def test_nobody_in_the_quorum_counts_the_reader(quorum):
+def test_the_quorum_does_not_count_the_reader(quorum):
     alive(quorum)
     caught_up(Stream(bootstrap=quorum.bootstrap), quorum)
     view = quorum.view()
     assert view.observers == {} and set(view.voters) == {1, 2, 3}
 
 
-def test_admission_takes_no_more_than_it_was_told(quorum):
+def test_admission_control_keeps_to_the_limit(quorum):
     alive(quorum).write(20)
     stream = Stream(bootstrap=quorum.bootstrap, maxOffsetsPerPartition=3)
     sizes = []
@@ -88,7 +88,7 @@ def test_parts_of_a_batch_are_cut_by_offset_and_read_alone(quorum):
     assert stream.plan()
     parts = stream.reader.partitions(*stream.planned)
     assert len(parts) >= 4
-    cut = [(part.start, part.end.offset) for part in parts]
+    cut = [(part.start, part.end.offset) for part in parts]  # type: ignore[attr-defined]
     assert all(one[1] == two[0] for one, two in pairwise(cut))
     stream.finish()
     assert_rows_are_those_of_the_log(stream, quorum)
@@ -128,7 +128,7 @@ def test_a_quorum_that_is_down_for_a_while_is_waited_for(quorum):
     assert_rows_are_those_of_the_log(stream, quorum)
 
 
-def test_one_silent_cluster_does_not_hold_up_the_others(quorum):
+def test_one_silent_cluster_does_not_delay_the_others(quorum):
     words = {
         "bootstrap.controllers.here": alive(quorum).bootstrap,
         "bootstrap.controllers.gone": f"127.0.0.1:{free_port()}",
@@ -155,7 +155,9 @@ def test_a_silent_cluster_is_waited_for_when_asked(quorum, once):
     caught_up(stream, quorum)
     assert_rows_are_those_of_the_log(stream, quorum)
     assert not stream.step()
-    with pytest.raises(Unreachable, match=r"controllers gone .*: no leader answered within 300 ms"):
+    with pytest.raises(
+        UnreachableError, match=r"controllers gone .*: no leader answered within 300 ms"
+    ):
         reader(**words | {"timeoutMs": 300}).prepareForTriggerAvailableNow()
 
 
@@ -192,13 +194,13 @@ def test_latest_begins_where_the_log_ends_now(quorum):
     assert stream.offset_list == list(range(begin, end))
 
 
-def test_a_log_that_diverged_from_what_was_read_is_an_error_that_says_so(quorum):
+def test_a_log_that_diverged_from_what_was_read_is_an_error(quorum):
     stream = Stream(bootstrap=quorum.bootstrap)
     caught_up(stream, alive(quorum))
     at = stream.offsets[quorum.cluster_id]
     stream.offsets = {quorum.cluster_id: {"offset": at["offset"] + 1000, "epoch": at["epoch"]}}
     stream.restart()
-    with pytest.raises(Diverged, match=f"come to offset {at['offset'] + 1000} with epoch"):
+    with pytest.raises(LogDivergedError, match=f"at offset {at['offset'] + 1000} with epoch"):
         stream.plan()
 
 
@@ -211,15 +213,15 @@ def test_a_checkpoint_of_another_cluster_is_refused(quorum):
 
 def test_a_wrong_cluster_id_is_refused(quorum):
     asked = reader(bootstrap=alive(quorum).bootstrap, clusterId="AAAAAAAAAAAAAAAAAAAAAA")
-    with pytest.raises(WrongQuorum, match="not of the cluster AAAAAAAAAAAAAAAAAAAAAA"):
+    with pytest.raises(WrongQuorumError, match="not of the cluster AAAAAAAAAAAAAAAAAAAAAA"):
         asked.prepareForTriggerAvailableNow()
 
 
-def test_when_nobody_answers_the_error_names_every_address():
+def test_without_an_answer_the_error_names_every_address():
     ports = free_port(), free_port()
     bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports)
     asked = reader(bootstrap=bootstrap, timeoutMs=300)
-    with pytest.raises(Unreachable) as caught:
+    with pytest.raises(UnreachableError) as caught:
         asked.prepareForTriggerAvailableNow()
     assert all(f"Cannot connect to 127.0.0.1:{port}" in str(caught.value) for port in ports)
     assert "within 300 ms" in str(caught.value)
@@ -233,7 +235,7 @@ def test_silence_ends_a_stream_after_its_timeout():
     def refused():
         try:
             assert not stream.step()
-        except Unreachable as error:
+        except UnreachableError as error:
             return error
         return None
 
@@ -250,7 +252,7 @@ def cleaning(tmp_path, monkeypatch):
         yield quorum
 
 
-def test_what_was_cleaned_away_is_replaced_by_the_snapshot_and_told(cleaning):
+def test_deleted_offsets_are_replaced_by_the_snapshot_and_reported(cleaning):
     (node,) = cleaning.controllers
     cleaning.write(5)
     stream = Stream(bootstrap=cleaning.bootstrap)
@@ -286,7 +288,7 @@ def clean_beyond(quorum, offset):
 
 @pytest.mark.parametrize("most", [None, 5])
 @pytest.mark.parametrize("begun", [False, True])
-def test_available_now_goes_on_when_the_log_is_cleaned_beyond_its_end(cleaning, begun, most):
+def test_available_now_continues_when_the_log_is_deleted_beyond_its_end(cleaning, begun, most):
     cleaning.write(30)
     stream = Stream(bootstrap=cleaning.bootstrap)
     stream.reader.prepareForTriggerAvailableNow()

@@ -1,4 +1,4 @@
-"""Of many clusters none waits for ever while others get all that a micro-batch may have."""
+"""maxOffsetsPerTrigger is shared fairly: no cluster waits for ever."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from random import Random
 
 import pytest
 
-from quorate.spark.stream.reader import shares
+from quorate.spark.stream.reader import share_offsets
 from spark.logs import batches, log_directory
 from spark.streams import Stream
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_a_share_is_no_more_than_there_is_and_all_together_no_more_than_wanted(seed: int):
+def test_a_share_never_exceeds_its_backlog_nor_all_shares_the_limit(seed: int):
     random = Random(seed)
     names = [f"c{n}" for n in range(random.randrange(1, 12))]
     bases = {name: random.randrange(50) for name in names}
     ends = {name: bases[name] + random.choice((0, 1, 2, 50, 10**6)) for name in names}
     most = random.randrange(1, 30)
-    found = shares(bases, ends, most)
+    found = share_offsets(bases, ends, most)
     assert all(bases[name] <= found[name] <= ends[name] for name in names)
     taken = sum(found[name] - bases[name] for name in names)
     behind = [name for name in names if ends[name] > bases[name]]
@@ -29,14 +29,18 @@ def test_a_share_is_no_more_than_there_is_and_all_together_no_more_than_wanted(s
 
 
 def test_what_is_there_is_shared_in_proportion():
-    found = shares({"a": 0, "b": 0}, {"a": 100, "b": 900}, 100)
+    found = share_offsets({"a": 0, "b": 0}, {"a": 100, "b": 900}, 100)
     assert 5 < found["a"] < 15 and 85 < found["b"] < 95
 
 
 def test_with_fewer_offsets_than_clusters_each_has_its_turn():
     ends = {"a": 5, "b": 5, "c": 5}
-    assert shares(dict.fromkeys(ends, 0), ends, 2) == {"a": 1, "b": 1, "c": 0}
-    assert shares(dict.fromkeys(ends, 0), ends, 1, ["c", "a", "b"]) == {"a": 0, "b": 0, "c": 1}
+    assert share_offsets(dict.fromkeys(ends, 0), ends, 2) == {"a": 1, "b": 1, "c": 0}
+    assert share_offsets(dict.fromkeys(ends, 0), ends, 1, ["c", "a", "b"]) == {
+        "a": 0,
+        "b": 0,
+        "c": 1,
+    }
 
 
 def test_none_starves_in_a_stream_whatever_stands_before_it(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Spark itself on the live source: checkpoints, triggers, a sink, and the job that fills tables."""
+"""Spark on the live source: checkpoints, triggers, a sink, and the job that fills the tables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from quorate.base.errors import QuorateError
 from quorate.cli import main
 from quorate.spark import reason
 from quorate.spark.data_source import FORMAT
-from quorate.spark.files.archives import FileGone
+from quorate.spark.files.archives import FileGoneError
 from quorate.spark.files.paths import SourceError
-from quorate.spark.jobs.follow import QueryFailed, failure, follow
-from quorate.spark.stream.live_leader import Diverged
+from quorate.spark.jobs.follow import QueryFailedError, failure, follow_clusters
+from quorate.spark.stream.live_leader import LogDivergedError
 from quorate.spark.tables.control import load_progress
-from quorate.spark.tables.store import CannotWrite
+from quorate.spark.tables.store import WarehouseWriteError
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, rows_of
 from spark.logs import batches, log_directory
@@ -100,9 +100,9 @@ def test_a_query_survives_restarts_and_a_killed_leader(spark, quorum, tmp_path):
 
 
 def _end(query, quorum) -> int:
-    told = query.lastProgress["sources"][0]["endOffset"]
-    told = json.loads(told) if isinstance(told, str) else told
-    return told.get(quorum.cluster_id, {"offset": 0})["offset"]
+    offsets = query.lastProgress["sources"][0]["endOffset"]
+    offsets = json.loads(offsets) if isinstance(offsets, str) else offsets
+    return offsets.get(quorum.cluster_id, {"offset": 0})["offset"]
 
 
 def test_a_query_without_controllers_ends_with_their_addresses(spark, tmp_path):
@@ -118,15 +118,15 @@ def test_a_query_without_controllers_ends_with_their_addresses(spark, tmp_path):
 def test_the_job_takes_every_committed_record_into_the_tables_once(spark, quorum, tmp_path):
     quorum.write(4)
     words = {"bootstrap.controllers": quorum.bootstrap}
-    first = follow(spark, words, str(tmp_path / "house"), table_format="parquet")
+    first = follow_clusters(spark, words, str(tmp_path / "warehouse"), table_format="parquet")
     assert first.records > 0 and not first.bad
     quorum.write(4)
-    second = follow(spark, words, str(tmp_path / "house"), table_format="parquet")
-    store = open_store(str(tmp_path / "house"), "parquet")
+    second = follow_clusters(spark, words, str(tmp_path / "warehouse"), table_format="parquet")
+    store = open_store(str(tmp_path / "warehouse"), "parquet")
     log = sorted(rows_of(store, "log"), key=lambda row: row["offset"])
-    told = second.clusters[quorum.cluster_id]
+    summary = second.clusters[quorum.cluster_id]
     assert [row["offset"] for row in log] == list(range(first.records + second.records))
-    assert told.log_end_offset == told.applied_end_offset == len(log)
+    assert summary.log_end_offset == summary.applied_end_offset == len(log)
     wanted = batch_rows(quorum.leader().data, len(log))
     for name in ("epoch", "type", "record"):
         assert [row[name] for row in log] == [row[name] for row in wanted]
@@ -152,53 +152,58 @@ def both(quorum, other) -> dict[str, str]:
     }
 
 
-def test_a_cluster_that_falls_silent_in_a_run_is_told(spark, quorum, other, tmp_path):
+def test_a_cluster_that_stops_answering_in_a_run_is_reported(spark, quorum, other, tmp_path):
     other.write(2)
     (node,) = other.controllers
 
-    def tell(text: str) -> None:
-        if text == "asking for what is committed":
+    def notify(text: str) -> None:
+        if text == "asking for the committed offsets":
             node.kill()
 
-    house = str(tmp_path / "house")
-    told = follow(spark, both(quorum, other), house, table_format="parquet", tell=tell)
-    (silent,) = told.silent
-    assert told.bad and told.records > 0
-    assert f"cluster {other.cluster_id} fell silent: taken up to offset 0 of" in silent
+    warehouse = str(tmp_path / "warehouse")
+    summary = follow_clusters(
+        spark, both(quorum, other), warehouse, table_format="parquet", notify=notify
+    )
+    (silent,) = summary.silent
+    assert summary.bad and summary.records > 0
+    assert f"cluster {other.cluster_id} stopped answering: ingested up to offset 0 of" in silent
     node.start()
     other.leader()
-    assert follow(spark, both(quorum, other), house, table_format="parquet").silent == []
+    assert (
+        follow_clusters(spark, both(quorum, other), warehouse, table_format="parquet").silent == []
+    )
 
 
-def test_a_cluster_is_told_to_be_silent_when_it_is_at_the_end_of_a_job(
-    spark, quorum, other, tmp_path
-):
+def test_a_cluster_that_is_silent_at_the_end_of_a_job_is_reported(spark, quorum, other, tmp_path):
     """Not one that has come in since the job began.
 
     What was planned of a cluster must be read, so it may fall silent only when all of it is taken.
     """
     other.write(2)
     (node,) = other.controllers
-    house = str(tmp_path / "house")
+    warehouse = str(tmp_path / "warehouse")
 
     def taken() -> int:
-        progress = load_progress(open_store(house, "parquet")).get(other.cluster_id)
+        progress = load_progress(open_store(warehouse, "parquet")).get(other.cluster_id)
         return progress.log_end if progress else 0
 
     def come() -> bool:
         return taken() > 0
 
     def start_it(text: str) -> None:
-        if text == "asking for what is committed":
+        if text == "asking for the committed offsets":
             node.start()
 
     node.kill()
     words = {"table_format": "parquet", "every_s": 0.5}
-    told = follow(
-        spark, both(quorum, other), house, **words, tell=start_it, go_on=lambda: not come()
+    summary = follow_clusters(
+        spark, both(quorum, other), warehouse, **words, notify=start_it, go_on=lambda: not come()
     )
-    assert told.silent == [] and other.cluster_id in told.clusters
-    assert follow(spark, both(quorum, other), house, **words, go_on=lambda: False).silent == []
+    assert summary.silent == [] and other.cluster_id in summary.clusters
+    assert (
+        follow_clusters(spark, both(quorum, other), warehouse, **words, go_on=lambda: False).silent
+        == []
+    )
 
     def stop_with_it() -> bool:
         view = other.view()
@@ -207,9 +212,9 @@ def test_a_cluster_is_told_to_be_silent_when_it_is_at_the_end_of_a_job(
         node.kill()
         return False
 
-    told = follow(spark, both(quorum, other), house, **words, go_on=stop_with_it)
-    (silent,) = told.silent
-    assert silent.startswith("controllers other") and told.bad
+    summary = follow_clusters(spark, both(quorum, other), warehouse, **words, go_on=stop_with_it)
+    (silent,) = summary.silent
+    assert silent.startswith("controllers other") and summary.bad
 
 
 def test_the_command_follows_directories_and_ends_where_a_majority_ends(
@@ -217,12 +222,12 @@ def test_the_command_follows_directories_and_ends_where_a_majority_ends(
 ):
     """Of seven copied directories, one with a tail that was never committed: that is not taken."""
     monkeypatch.setattr(SESSIONS, "session", lambda *_, **__: Shared(spark))
-    house = str(tmp_path / "house")
-    words = ("-w", house, "--format", "parquet", "--once", "--json", "--quiet")
+    warehouse = str(tmp_path / "warehouse")
+    words = ("-w", warehouse, "--format", "parquet", "--once", "--json", "--quiet")
     code = main.run(["pipeline", "stream", str(DATA / "d-divergent"), *words])
-    told = json.loads(capfd.readouterr().out)
-    assert (code, told["records"], told["bad"]) == (0, 332, False)
-    assert told["clusters"][DYNAMIC]["applied_end_offset"] == 332
+    summary = json.loads(capfd.readouterr().out)
+    assert (code, summary["records"], summary["bad"]) == (0, 332, False)
+    assert summary["clusters"][DYNAMIC]["applied_end_offset"] == 332
 
 
 def lose_the_worker(spark, *_, **__):
@@ -233,18 +238,18 @@ def lose_the_worker(spark, *_, **__):
     ("happens", "code", "says"),
     [
         (lose_the_worker, 70, "Python worker exited unexpectedly"),
-        (raises(FileGone("x.log")), 70, "x.log: it was there and is gone"),
-        (raises(Diverged("another log")), 2, "another log"),
-        (raises(CannotWrite("/w", OSError("disk full"))), 70, "disk full"),
+        (raises(FileGoneError("x.log")), 70, "x.log: the file was listed and is gone"),
+        (raises(LogDivergedError("another log")), 2, "another log"),
+        (raises(WarehouseWriteError("/w", OSError("disk full"))), 70, "disk full"),
     ],
 )
-def test_what_ends_a_stream_is_told_in_a_line_with_its_exit_code(
+def test_the_error_that_ends_a_stream_is_one_line_with_its_exit_code(
     pipeline, tmp_path, monkeypatch, happens, code, says
 ):
-    """2 for what is wrong until somebody changes it, 70 for what mends itself."""
+    """2 for what is wrong until somebody changes it, 70 for what a later run may not meet."""
     monkeypatch.setattr("quorate.spark.jobs.follow.ingest_rows", happens)
     home = log_directory(tmp_path / "node1", {0: b"".join(batches((3,)))})
-    words = ("-w", tmp_path / "house", "--format", "parquet", "--once", "--up-to", "end")
+    words = ("-w", tmp_path / "warehouse", "--format", "parquet", "--once", "--up-to", "end")
     found, out, err = pipeline("stream", home, *words, "--quiet")
     said = [line for line in err.splitlines() if line]
     assert (found, out) == (code, "") and says in said[-1]
@@ -252,27 +257,25 @@ def test_what_ends_a_stream_is_told_in_a_line_with_its_exit_code(
 
 
 @pytest.mark.parametrize(
-    ("told", "kind", "says"),
+    ("cause", "kind", "says"),
     [
         ("Traceback (most recent call last):\n  File \"x\", line 1\n"
-         "quorate.spark.stream.live_leader.Diverged: another log", SourceError, "another log"),
+         "quorate.spark.stream.live_leader.LogDivergedError: another log", SourceError, "another log"),
         ("Traceback (most recent call last):\n  File \"x\", line 1\n"
-         "quorate.spark.stream.live_leader.Unreachable: c: nobody", QueryFailed, "c: nobody"),
-        ("Python worker failed to connect back. SQLSTATE: XXKST", QueryFailed,
+         "quorate.spark.stream.live_leader.UnreachableError: c: nobody", QueryFailedError, "c: nobody"),
+        ("Python worker failed to connect back. SQLSTATE: XXKST", QueryFailedError,
          "the query failed: Python worker failed to connect back. SQLSTATE: XXKST"),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs "
-         "detected for 3.", QueryFailed, "another stream of these clusters"),
+         "detected for 3.", QueryFailedError, "another stream of these clusters"),
     ],
 )  # fmt: skip
-def test_only_what_is_wrong_for_good_is_the_callers_fault(told, kind, says):
+def test_only_what_is_wrong_for_good_is_the_callers_fault(cause, kind, says):
     head = "[STREAM_FAILED] Query [id = f9cb-d004, runId = 7a70-66d0] terminated with exception: "
-    found = failure(StreamingQueryException(head + told), "/house/control/_stream/x")
+    found = failure(StreamingQueryException(head + cause), "/warehouse/control/_stream/x")
     assert type(found) is kind and str(found).startswith(says)
 
 
-def test_a_batch_that_fails_after_the_job_was_told_to_end_is_told_alike(
-    pipeline, tmp_path, monkeypatch
-):
+def test_a_batch_that_fails_after_the_stop_request_is_reported_too(pipeline, tmp_path, monkeypatch):
     def ended(query) -> None:
         query.stop()
         raise StreamingQueryException(
@@ -282,24 +285,24 @@ def test_a_batch_that_fails_after_the_job_was_told_to_end_is_told_alike(
 
     monkeypatch.setattr("quorate.spark.jobs.follow._ended", ended)
     home = log_directory(tmp_path / "node1", {0: b"".join(batches((3,)))})
-    words = ("-w", tmp_path / "house", "--format", "parquet", "--once", "--up-to", "end")
+    words = ("-w", tmp_path / "warehouse", "--format", "parquet", "--once", "--up-to", "end")
     code, _, err = pipeline("stream", home, *words, "--quiet")
     assert code == 70 and "another stream of these clusters" in err.splitlines()[-1]
 
 
-def test_a_cluster_that_cannot_go_on_is_told_as_long_as_that_lasts(pipeline, tmp_path):
+def test_a_cluster_that_cannot_continue_is_reported_each_time(pipeline, tmp_path):
     """Also by a run that takes nothing, as `ingest` does."""
     home = log_directory(tmp_path / "node1", {6: b"".join(batches((3,), base=6))})
-    words = ("-w", tmp_path / "house", "--format", "parquet", "--once", "--up-to", "end")
+    words = ("-w", tmp_path / "warehouse", "--format", "parquet", "--once", "--up-to", "end")
     for records, taken in ((4, 1), (0, 0)):
         code, out, err = pipeline("stream", home, *words, "--json", "--quiet")
-        told = json.loads(out)
-        one = told["clusters"]["cluster-a"]
-        assert (code, told["bad"], err) == (1, True, "")
-        assert (told["batches"], one["records"], one["log_end_offset"]) == (taken, records, 10)
+        summary = json.loads(out)
+        one = summary["clusters"]["cluster-a"]
+        assert (code, summary["bad"], err) == (1, True, "")
+        assert (summary["batches"], one["records"], one["log_end_offset"]) == (taken, records, 10)
         assert one["problem"].startswith("offsets 0 to 5 are missing")
     code, out, _ = pipeline("stream", home, *words)
-    assert code == 1 and "    offsets 0 to 5 are missing: bring the part of the log" in out
+    assert code == 1 and "    offsets 0 to 5 are missing: ingest the part of the log" in out
 
 
 @pytest.mark.parametrize(

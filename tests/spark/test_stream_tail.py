@@ -1,4 +1,4 @@
-"""Log directories that grow as a stream: only what is known to be committed, once, in order."""
+"""Growing log directories as a stream: only committed records, once, in order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import encode_quorum_state, segment_name, snapshot_name
 from quorate.raft.values import ElectionState
 from quorate.spark.data_source import MetadataLogSource
-from quorate.spark.files.archives import FileGone
+from quorate.spark.files.archives import FileGoneError
 from quorate.spark.files.paths import SourceError
-from quorate.spark.jobs.follow import Followed
-from quorate.spark.stream.live_leader import Diverged, Unreachable
+from quorate.spark.jobs.follow import FollowSummary
+from quorate.spark.stream.live_leader import LogDivergedError, UnreachableError
 from quorate.spark.stream.options import END, WAIT, parse_stream_options
-from quorate.spark.stream.reader import answers
-from quorate.spark.stream.tail_feed import Directories, TailFeed, passed_over
+from quorate.spark.stream.reader import poll_each
+from quorate.spark.stream.tail_feed import TailedDirectories, TailFeed, skipped_archives
 from spark.logs import batches, end_offset, log_directory, snapshot
 from spark.streams import Stream, batch_rows, facts
 
@@ -145,7 +145,7 @@ def test_restarts_anywhere_change_nothing(tmp_path: Path, seed: int):
     assert facts(stream.rows) == facts(batch_rows(fleet.nodes[fullest], end(stream)))
 
 
-def test_too_few_voters_cannot_tell_what_is_committed(tmp_path: Path):
+def test_less_than_a_majority_of_voters_does_not_show_what_is_committed(tmp_path: Path):
     fleet = Fleet(tmp_path, (2,))
     fleet.append(b"".join(batches()))
     with pytest.raises(SourceError, match=r"1 of the 3 voters \[1, 2, 3\].*upTo=snapshot"):
@@ -157,9 +157,7 @@ def test_voters_without_their_quorum_state_are_refused(fleet: Fleet):
     fleet.append(b"".join(batches((3,))))
     for node in (1, 3):
         (fleet.partition(node) / "quorum-state").unlink()
-    says = (
-        r"directories of 3 of the 3 voters \[1, 2, 3\] are given, 1 of them with their quorum-state"
-    )
+    says = r"directories of 3 of the 3 voters \[1, 2, 3\] are given, 1 of them with quorum-state"
     with pytest.raises(SourceError, match=says):
         fleet.stream().step()
     fleet.hear(1, 3)
@@ -187,15 +185,13 @@ def test_a_tail_that_was_given_too_early_ends_the_stream(tmp_path: Path):
     assert stream.step()
     other = batches((1,))[0] + b"".join(batches((30,), base=1, epoch=2))
     fleet.segment(2).write_bytes(other)
-    with pytest.raises(Diverged, match="come to offset 21 with epoch 1"):
+    with pytest.raises(LogDivergedError, match="at offset 21 with epoch 1"):
         stream.step()
 
 
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("up_to", ["majority", "snapshot", "end"])
-def test_logs_that_are_formatted_anew_are_no_wait_for_more(
-    fleet: Fleet, up_to: str, restarted: bool
-):
+def test_logs_that_are_formatted_again_end_the_stream(fleet: Fleet, up_to: str, restarted: bool):
     """The new log is shorter than what was read of the old one, perhaps for a year."""
     for epoch in (1, 2):
         fleet.append(b"".join(batches((3, 2), base=(epoch - 1) * 6, epoch=epoch)))
@@ -211,7 +207,9 @@ def test_logs_that_are_formatted_anew_are_no_wait_for_more(
     fleet.hear(1)
     if restarted:
         stream.restart()
-    with pytest.raises(Diverged, match=r"to offset 12 with epoch 2.*the longest ends at offset 3 "):
+    with pytest.raises(
+        LogDivergedError, match=r"at offset 12 with epoch 2.*the longest ends at offset 3 "
+    ):
         stream.step()
 
 
@@ -224,7 +222,7 @@ def test_one_log_that_has_what_was_read_is_enough(fleet: Fleet):
     assert not stream.step()
 
 
-def test_a_cleaned_log_is_replaced_by_its_snapshot_and_told(fleet: Fleet):
+def test_deleted_segments_are_replaced_by_the_snapshot_and_reported(fleet: Fleet):
     first, second = batches((3, 2)), batches((3, 2), base=20)
     fleet.append(b"".join(first))
     stream = fleet.stream()
@@ -249,11 +247,11 @@ def test_a_cleaned_log_is_replaced_by_its_snapshot_and_told(fleet: Fleet):
 def test_what_is_cleaned_after_the_listing_is_listed_again(fleet: Fleet):
     fleet.append(b"".join(batches((3, 2))))
     options = parse_stream_options({"path": str(fleet.home), "pollMs": "3600000"})
-    feed = TailFeed(CLUSTER, Directories(options), options)
-    assert feed.look(OffsetAndEpoch(0, 0), 0).end == OffsetAndEpoch(6, 1)
+    feed = TailFeed(CLUSTER, TailedDirectories(options), options)
+    assert feed.log_bounds(OffsetAndEpoch(0, 0), 0).end == OffsetAndEpoch(6, 1)
     for node in VOTERS:
         cleaned(fleet, node, 20, 1, b"".join(batches((3, 2), base=20)))
-    assert feed.look(OffsetAndEpoch(6, 1), 0).end == OffsetAndEpoch(26, 1)
+    assert feed.log_bounds(OffsetAndEpoch(6, 1), 0).end == OffsetAndEpoch(26, 1)
 
 
 def planned_before_cleaning(fleet: Fleet) -> tuple[Stream, list[Any]]:
@@ -276,11 +274,11 @@ def test_what_is_cleaned_while_a_batch_runs_is_read_until_it_is_off_the_disk(fle
     assert [row["offset"] for row in rows] == list(range(6))
 
 
-def test_what_is_off_the_disk_before_it_is_read_is_told(fleet: Fleet):
+def test_a_file_deleted_before_it_is_read_is_reported(fleet: Fleet):
     stream, parts = planned_before_cleaning(fleet)
     for node in VOTERS:
         fleet.segment(node).unlink()
-    with pytest.raises(FileGone, match=r"\d\.log: .*cleaned.*start again"):
+    with pytest.raises(FileGoneError, match=r"\d\.log: .*deleted.*Start again"):
         for part in parts:
             list(stream.reader.read(part))
 
@@ -323,7 +321,7 @@ def test_what_the_others_have_cleaned_is_read_of_the_voter_that_has_it(
 
 
 @pytest.mark.parametrize("most", [None, 2])
-def test_a_part_that_nobody_can_vouch_for_is_not_read_in_its_place(fleet: Fleet, most: int | None):
+def test_a_part_without_a_common_record_is_not_read_instead(fleet: Fleet, most: int | None):
     """Node 1 has other records there: of an epoch that lost."""
     fleet.append(b"".join(batches((3, 2))))
     stream = fleet.stream()
@@ -339,7 +337,7 @@ def test_a_part_that_nobody_can_vouch_for_is_not_read_in_its_place(fleet: Fleet,
 
 
 @pytest.mark.parametrize("up_to", ["majority", "snapshot", "end"])
-def test_a_log_that_is_empty_behind_its_snapshot_is_no_end(fleet: Fleet, up_to: str):
+def test_an_empty_log_behind_a_snapshot_does_not_end_the_stream(fleet: Fleet, up_to: str):
     fleet.append(b"".join(batches((3, 2))))
     stream = fleet.stream(upTo="end")
     assert stream.step() and end(stream) == 6
@@ -378,7 +376,7 @@ def test_a_directory_of_no_known_cluster_is_refused(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
-def test_an_archive_that_is_cut_off_is_named_and_the_rest_goes_on(
+def test_a_truncated_archive_is_named_and_the_rest_is_read(
     fleet: Fleet, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
 ):
     kind = {"a.tar": "tar", "a.tar.gz": "gztar", "a.zip": "zip"}[name]
@@ -392,11 +390,13 @@ def test_an_archive_that_is_cut_off_is_named_and_the_rest_goes_on(
     assert not stream.step()
     fleet.append(batches((), base=21)[0])
     assert stream.step() and end(stream) == 22
-    (told,) = caplog.messages
-    assert told.startswith(str(archive))
-    assert "does not grow" in told if name == "a.tar.gz" else "a stream takes nothing" in told
+    (message,) = caplog.messages
+    assert message.startswith(str(archive))
+    assert (
+        "does not grow" in message if name == "a.tar.gz" else "a stream does not read it" in message
+    )
     options = parse_stream_options({"path": str(tmp_path)})
-    assert passed_over(options) == [told] and Followed("w", passed_over=[told]).bad
+    assert skipped_archives(options) == [message] and FollowSummary("w", passed_over=[message]).bad
     with pytest.raises(SourceError, match=name):
         fleet.stream(failFast="true").step()
     with pytest.raises(SourceError, match=name):
@@ -406,24 +406,24 @@ def test_an_archive_that_is_cut_off_is_named_and_the_rest_goes_on(
 def test_who_is_silent_ends_it_or_is_waited_for_while_another_answers():
     def ask(name: str) -> str:
         if name.islower():
-            raise Unreachable(name, "connection refused")
+            raise UnreachableError(name, "connection refused")
         return name
 
-    assert answers("ABC", ask, END) == (["A", "B", "C"], [])
-    told, silent = answers("aBc", ask, WAIT)
-    assert (told, [str(one) for one in silent]) == (
+    assert poll_each("ABC", ask, END) == (["A", "B", "C"], [])
+    message, silent = poll_each("aBc", ask, WAIT)
+    assert (message, [str(one) for one in silent]) == (
         ["B"],
         ["a: connection refused", "c: connection refused"],
     )
     for names, how in (("Ab", END), ("bc", WAIT)):
-        with pytest.raises(Unreachable, match="b: connection refused"):
-            answers(names, ask, how)
+        with pytest.raises(UnreachableError, match="b: connection refused"):
+            poll_each(names, ask, how)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "no path was given"),
+        ({}, "no path is given"),
         ({"bootstrap": "host"}, r"bootstrap.controllers.*host \(it must be host:port\)"),
         ({"bootstrap": "h:1", "path": "/x"}, "both bootstrap.controllers and a path"),
         ({"bootstrap": "h:1", "startingOffsets": "now"}, "earliest, latest"),

@@ -8,9 +8,9 @@ import math
 import pytest
 
 from quorate.metadata.image import Partition
-from quorate.spark.tables.events import events, facts_json, leader_cause
+from quorate.spark.tables.events import change_events, facts_json, leader_cause
 from quorate.spark.tables.kinds import PARTITIONS, QUOTAS, TopicPartition
-from quorate.spark.tables.rules import Change
+from quorate.spark.tables.rules import ThingChange
 
 
 def strictly(text):
@@ -19,12 +19,12 @@ def strictly(text):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "shown"),
     [(math.inf, "Infinity"), (-math.inf, "-Infinity"), (math.nan, "NaN"), (1e300, 1e300), (5, 5)],
 )
-def test_facts_are_json_whatever_a_quota_is(value, told):
-    [event] = events(Change(QUOTAS, ("{}", "request_percentage"), None, (value,)))
-    assert strictly(facts_json(event.after)) == {"value": told}
+def test_facts_are_json_whatever_a_quota_is(value, shown):
+    [event] = change_events(ThingChange(QUOTAS, ("{}", "request_percentage"), None, (value,)))
+    assert strictly(facts_json(event.after)) == {"value": shown}
     assert facts_json(event.before) is None
 
 
@@ -38,13 +38,13 @@ def test_facts_are_json_whatever_a_quota_is(value, told):
         ((1, 2), (3,), "isr changed"),
     ],
 )
-def test_an_isr_shrinks_or_expands_only_where_nobody_else_came_or_went(before, after, name):
+def test_an_isr_shrinks_or_expands_only_without_other_changes(before, after, name):
     topic = bytes(range(16))
     was, now = (
         TopicPartition("orders", Partition((1, 2, 3), (bytes(16),) * 3, isr, (), (), 1, 0, 5, 7))
         for isr in (before, after)
     )
-    [event] = events(Change(PARTITIONS, (topic, 0), was, now))
+    [event] = change_events(ThingChange(PARTITIONS, (topic, 0), was, now))
     assert event[:3] == (name, {"isr": before}, {"isr": after})
 
 

@@ -1,4 +1,4 @@
-"""Logs that Kafka wrote, taken into a warehouse: one log, one history, whatever way they came."""
+"""Logs that Kafka wrote, ingested in many ways: always the same log and the same history."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from quorate.formats.snapshot import encode_snapshot
 from quorate.formats.versions import KRAFT_VERSION
 from quorate.metadata.loader import Loader, SnapshotBuilder, log_batch
 from quorate.raft.values import ControlState, LeaderChange, Voters
-from quorate.spark.generate import Fleet, generate
-from quorate.spark.history.timetravel import NoSuchState, log_ends, offset_at, state_at
+from quorate.spark.generate import FleetSpec, generate
+from quorate.spark.history.timetravel import UnknownStateError, log_ends, offset_at, state_at
 from quorate.spark.tables import lineage, state
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.delta import DeltaStore
+from quorate.spark.tables.delta_repair import repair_commits
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.kinds import KINDS, text_of
 from quorate.spark.tables.layout import TABLES
-from quorate.spark.tables.mending import mend
-from quorate.spark.tables.store import ConcurrentRun
-from quorate.spark.tables.summary import BadInput
+from quorate.spark.tables.store import ConcurrentRunError
+from quorate.spark.tables.summary import InvalidInputError
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, EVERYTHING, LOG, rows_of, warehouses
 from spark.logs import START_MS, log_directory, topic
 from spark.slice_logs import thing
 
 
-def told(store, table):
+def contents(store, table):
     """Every row without what depends on the way it came."""
     ways = {"node_id", "file", "position", "run"} if table == "log" else {"run"}
     rows = [{k: v for k, v in row.items() if k not in ways} for row in rows_of(store, table)]
@@ -103,7 +103,7 @@ def test_the_history_is_what_replay_gives_at_every_offset(delta):
 def test_both_ways_give_the_same_tables(homes):
     one, other = (store for store, _ in homes.values())
     for table in ("log", "changes", *KINDS, "epochs"):
-        assert told(one, table) == told(other, table), table
+        assert contents(one, table) == contents(other, table), table
     slices = {row["cluster_id"]: row["slices"] for row in rows_of(one, "clusters")}
     assert len(slices) == 2 and slices[DYNAMIC] > 1
 
@@ -126,7 +126,7 @@ def test_bronze_has_each_offset_of_the_committed_log_once(delta):
     assert {o for o, _ in got} == set(range(len(got)))
 
 
-def test_an_uncommitted_tail_is_put_aside_with_the_evidence(homes):
+def test_an_uncommitted_tail_is_quarantined_with_the_evidence(homes):
     for store, _ in homes.values():
         aside = [row for row in rows_of(store, "quarantine") if row["reason"] == "divergent"]
         assert [row["offset"] for row in sorted(aside, key=lambda r: r["offset"])] == [
@@ -232,7 +232,7 @@ def test_a_job_killed_between_two_tables_is_finished_by_the_next(spark, tmp_path
     take(spark, whole, ["a-first/node1"])
     for table in ("log", "changes", *KINDS, "epochs"):
         one, other = open_store(str(home)), open_store(str(whole))
-        assert told(one, table) == told(other, table), table
+        assert contents(one, table) == contents(other, table), table
 
 
 def test_what_another_job_overtakes_is_done_again(spark, tmp_path, monkeypatch):
@@ -242,18 +242,18 @@ def test_what_another_job_overtakes_is_done_again(spark, tmp_path, monkeypatch):
     def once_overtaken(store, plan):
         if plan.job not in overtaken:
             overtaken.append(plan.job)
-            raise ConcurrentRun(store.root)
+            raise ConcurrentRunError(store.root)
         commit(store, plan)
 
     quiet = take(spark, tmp_path / "quiet", ["a-first"])
     monkeypatch.setattr(DeltaStore, "commit", once_overtaken)
     heard = []
-    summary = take(spark, tmp_path / "busy", ["a-first"], tell=heard.append)
+    summary = take(spark, tmp_path / "busy", ["a-first"], notify=heard.append)
     assert overtaken == ["bronze", "state"]
     assert len([line for line in heard if "looking again" in line]) == 2
     assert (summary.records, summary.events) == (quiet.records, quiet.events)
     busy, same = (open_store(str(tmp_path / name)) for name in ("busy", "quiet"))
-    assert all(told(busy, table) == told(same, table) for table in TABLES)
+    assert all(contents(busy, table) == contents(same, table) for table in TABLES)
 
 
 def test_a_log_that_lost_its_beginning_waits_for_a_snapshot(spark, tmp_path, monkeypatch):
@@ -267,7 +267,7 @@ def test_a_log_that_lost_its_beginning_waits_for_a_snapshot(spark, tmp_path, mon
     summary = ingest(spark, [str(part)], home)
     one = summary.clusters[DYNAMIC]
     assert summary.bad and one.records > 0 and one.applied_end_offset is None
-    assert one.problem.startswith("offsets 0 to 227 are missing: bring the part of the log")
+    assert one.problem.startswith("offsets 0 to 227 are missing: ingest the part of the log")
     aside.rename(snapshot)
     summary = ingest(spark, [str(part)], home)
     one = summary.clusters[DYNAMIC]
@@ -281,7 +281,7 @@ def test_a_log_that_lost_its_beginning_waits_for_a_snapshot(spark, tmp_path, mon
     assert state_of(store, DYNAMIC, offset - 1) == image_rows(builder.finish().image)
 
 
-def test_damage_is_told_and_another_replica_stands_in(spark, tmp_path):
+def test_damage_is_reported_and_another_replica_is_read_instead(spark, tmp_path):
     paths = []
     for node in ("node1", "node2"):
         shutil.copytree(DATA / "a-first" / node, tmp_path / node)
@@ -291,7 +291,7 @@ def test_damage_is_told_and_another_replica_stands_in(spark, tmp_path):
     view = list(iter_batches(bytes(data)))[9]
     data[view.position + 70] ^= 0xFF
     log.write_bytes(data)
-    with pytest.raises(BadInput, match=f"{DYNAMIC}: 1 damaged"):
+    with pytest.raises(InvalidInputError, match=f"{DYNAMIC}: 1 damaged"):
         ingest(spark, paths, str(tmp_path / "never"), fail_fast=True)
     summary = ingest(spark, paths, str(tmp_path / "home"))
     assert summary.bad and summary.clusters[DYNAMIC].quarantined == {"damaged": 1}
@@ -302,7 +302,7 @@ def test_damage_is_told_and_another_replica_stands_in(spark, tmp_path):
     assert offsets == list(range(offsets[-1] + 1))
 
 
-def test_behind_damage_the_state_goes_on_from_a_snapshot_of_the_same_replica(spark, tmp_path):
+def test_behind_damage_the_state_continues_from_a_snapshot_of_the_same_replica(spark, tmp_path):
     shutil.copytree(DATA / "a-first/node2", tmp_path / "node2")
     log = tmp_path / "node2" / LOG
     data = bytearray(log.read_bytes())
@@ -341,7 +341,7 @@ def test_a_snapshot_alone_is_a_state(spark, tmp_path):
     whole = tmp_path / "whole"
     take(spark, whole, ["a-first/node2"])
     for table in ("log", "changes", *KINDS, "epochs"):
-        assert told(store, table) == told(open_store(str(whole)), table), table
+        assert contents(store, table) == contents(open_store(str(whole)), table), table
 
 
 def uuid(name):
@@ -386,7 +386,9 @@ def test_a_transaction_counts_when_it_ends_and_never_when_it_is_aborted(spark, t
     for offset in (4, 5, 7):
         then = state_at(spark, store, "topics", "cluster-a", offset=offset).collect()
         assert [row["topic_name"] for row in then] == ["before"]
-    with pytest.raises(NoSuchState, match="offset 8 is not applied yet, the state has come to 7"):
+    with pytest.raises(
+        UnknownStateError, match="offset 8 is not applied yet; the state is that of offset 7"
+    ):
         state_at(spark, store, "topics", "cluster-a", offset=8)
     (log / f"{0:020}.log").write_bytes(b"".join(parts))
     one = ingest(spark, [str(log.parent)], home).clusters["cluster-a"]
@@ -398,7 +400,7 @@ def test_a_transaction_counts_when_it_ends_and_never_when_it_is_aborted(spark, t
     assert (slow["offset"], slow["effective_offset"]) == (6, 8)
 
 
-def test_a_transaction_whose_end_was_cleaned_away_does_not_hold_the_state_back(spark, tmp_path):
+def test_a_transaction_whose_end_was_deleted_does_not_block_the_state(spark, tmp_path):
     """It was open when the log was copied; the next copy begins behind it, with a snapshot."""
     home = str(tmp_path / "home")
     first = batch(0, [named("before"), r.BeginTransactionRecord(), named("in it")])
@@ -420,7 +422,7 @@ def test_a_transaction_whose_end_was_cleaned_away_does_not_hold_the_state_back(s
     assert [row["open_transaction"] for row in rows_of(store, "clusters")] == [51]
 
 
-def test_a_topic_made_anew_in_one_transaction_has_the_configs_it_was_given_then(spark, tmp_path):
+def test_a_topic_recreated_in_a_transaction_has_only_its_new_configs(spark, tmp_path):
     def config(name, value):
         return r.ConfigRecord(resource_type=2, resource_name="t", name=name, value=value)
 
@@ -441,15 +443,17 @@ def test_a_topic_made_anew_in_one_transaction_has_the_configs_it_was_given_then(
     assert state_of(store, "cluster-a", len(records) - 1) == wanted
     kept = {name: value for (_, _, name), (value,) in wanted["configs"].items()}
     assert kept == {"retention.ms": "3", "max.message.bytes": "3"}
-    told = [e["event"] for e in sorted(rows_of(store, "changes"), key=lambda e: e["offset"])]
-    assert told.count("config deleted") == 3 and told[-2:] == ["config set", "config set"]
+    events = [e["event"] for e in sorted(rows_of(store, "changes"), key=lambda e: e["offset"])]
+    assert events.count("config deleted") == 3 and events[-2:] == ["config set", "config set"]
 
 
-def test_a_generated_log_cut_anywhere_is_told_as_replay_tells_it(spark, tmp_path, monkeypatch):
+def test_a_generated_log_ingested_in_parts_gives_the_state_of_a_replay(
+    spark, tmp_path, monkeypatch
+):
     """Thousands of records of a busy cluster in small chunks, as three jobs find them."""
     monkeypatch.setattr(lineage, "CHUNK", 512)
     monkeypatch.setattr(state, "SLICE_ROWS", 200)
-    generate(tmp_path / "fleet", Fleet(clusters=1, records=3000, seed=7))
+    generate(tmp_path / "fleet", FleetSpec(clusters=1, records=3000, seed=7))
     [log] = sorted((tmp_path / "fleet").rglob("*.log"))[:1]
     data = log.read_bytes()
     views = list(iter_batches(data))
@@ -473,7 +477,7 @@ def test_a_generated_log_cut_anywhere_is_told_as_replay_tells_it(spark, tmp_path
 def test_a_tail_taken_too_early_and_a_beginning_taken_too_late_leave_no_trace(spark, tmp_path):
     """First only the node with the uncommitted tail, whose log begins late; then all the others.
 
-    And each time it is told what nothing shows to be committed: the voters are 2, 3, 4, and nodes
+    And each time it finds what nothing shows to be committed: the voters are 2, 3, 4, and nodes
     2 and 3 have epoch 6 up to 332 and 335, a broker up to 338.
     """
     home, whole = tmp_path / "home", tmp_path / "whole"
@@ -488,7 +492,7 @@ def test_a_tail_taken_too_early_and_a_beginning_taken_too_late_leave_no_trace(sp
     take(spark, whole, ["d-divergent"])
     other = open_store(str(whole))
     for table in ("log", "changes", *KINDS, "epochs"):
-        assert told(store, table) == told(other, table), table
+        assert contents(store, table) == contents(other, table), table
     aside = [row for row in rows_of(store, "quarantine") if row["reason"] == "superseded"]
     assert sorted(row["offset"] for row in aside) == [*range(307, 317)]
     [row] = rows_of(store, "clusters")
@@ -511,7 +515,7 @@ def test_what_nothing_shows_to_be_committed_is_left_out_when_asked(spark, tmp_pa
     assert (rest.records, rest.log_end_offset, rest.unproven) == (6, 338, [(332, 338)])
 
 
-def test_a_tail_before_a_hole_is_told_to_be_uncertain(spark, tmp_path):
+def test_a_tail_before_a_gap_is_reported_as_unproven(spark, tmp_path):
     """Node 4's tail was never committed; the one log beside it begins behind it."""
     part = tmp_path / "node1"
     shutil.copytree(DATA / "e-truncated/node1", part, ignore=shutil.ignore_patterns("*.txt"))
@@ -526,11 +530,11 @@ def test_a_tail_before_a_hole_is_told_to_be_uncertain(spark, tmp_path):
     assert (228, 317) in one.unproven
     late = [str(DATA / "e-truncated/node3")]
     whole = ingest(spark, late, str(tmp_path / "home")).clusters[DYNAMIC]
-    assert not whole.strangers and whole.log_end_offset == 363
+    assert not whole.foreign_replicas and whole.log_end_offset == 363
     ingest(spark, late, str(tmp_path / "anew"))
     made, wanted = (open_store(str(tmp_path / name)) for name in ("home", "anew"))
     for table in ("log", "changes", *KINDS):
-        assert told(made, table) == told(wanted, table), table
+        assert contents(made, table) == contents(wanted, table), table
     aside = [row["offset"] for row in rows_of(made, "quarantine") if row["reason"] == "superseded"]
     assert sorted(aside) == [*range(307, 317)]
     sure = ingest(spark, paths, str(tmp_path / "sure"), up_to="majority").clusters[DYNAMIC]
@@ -542,7 +546,7 @@ def test_a_tail_before_a_hole_is_told_to_be_uncertain(spark, tmp_path):
     ]
 
 
-def test_the_order_in_which_parts_come_moves_no_time(spark, tmp_path):
+def test_the_order_of_ingested_parts_changes_no_time(spark, tmp_path):
     """The first leader's clock is a minute ahead of the second's; its part comes last."""
     early = [encode_control_batch(0, 1, START_MS + 60_000, [LeaderChange(1, (1,), (1,))])]
     early += [encode_batch(n, 1, START_MS + 60_000 + 1000 * n, [topic(n)]) for n in range(1, 10)]
@@ -566,14 +570,14 @@ def test_the_order_in_which_parts_come_moves_no_time(spark, tmp_path):
         stores[name] = open_store(home)
     for name, store in stores.items():
         for table in ("changes", *KINDS):
-            assert told(store, table) == told(stores["at once"], table), (name, table)
+            assert contents(store, table) == contents(stores["at once"], table), (name, table)
         when = datetime.fromtimestamp(START_MS / 1000 + 15, UTC)
-        with pytest.raises(NoSuchState, match="begins after"):
+        with pytest.raises(UnknownStateError, match="begins after"):
             offset_at(spark, store, "cluster-a", when)
         assert offset_at(spark, store, "cluster-a", when + timedelta(seconds=50)) == 5
 
 
-def test_over_a_gap_the_state_goes_on_from_a_snapshot(spark, tmp_path):
+def test_over_a_gap_the_state_continues_from_a_snapshot(spark, tmp_path):
     """What the snapshot has alike goes on, what it lacks ends, what is new in it begins."""
     home = tmp_path / "home"
     take(spark, home, ["a-first/node1"])
@@ -591,7 +595,7 @@ def test_over_a_gap_the_state_goes_on_from_a_snapshot(spark, tmp_path):
     before, behind = times[143], times[228]
     assert offset_at(spark, store, DYNAMIC, before - timedelta(microseconds=1)) < 143
     assert offset_at(spark, store, DYNAMIC, behind - timedelta(microseconds=1)) == 227
-    with pytest.raises(NoSuchState, match="between offsets 144 and 226 is not known"):
+    with pytest.raises(UnknownStateError, match="between offsets 144 and 226 is unknown"):
         state_at(spark, store, "topics", DYNAMIC, instant=before + timedelta(microseconds=1))
     known = names_at(store, 143)
     topics = [row for row in rows_of(store, "topics") if row["is_current"]]
@@ -604,7 +608,7 @@ def test_over_a_gap_the_state_goes_on_from_a_snapshot(spark, tmp_path):
 
 
 def test_times_that_no_calendar_has_are_shown_as_far_as_can_be(spark, tmp_path):
-    """Kafka's quorum writes them as its clock says; a checksum does not tell them wrong."""
+    """Kafka's quorum writes them as its clock says; a checksum does not reveal them as wrong."""
     far = 1 << 62
     control = ControlState(0, None)
     snapshot = b"".join(encode_snapshot(OffsetAndEpoch(5, 1), control, far, [topic(1)], START_MS))
@@ -620,7 +624,7 @@ def test_times_that_no_calendar_has_are_shown_as_far_as_can_be(spark, tmp_path):
     assert state_at(spark, store, "topics", "cluster-a", instant=end).count() == 2
 
 
-def test_a_warehouse_of_before_there_was_word_of_what_is_committed_goes_on(spark, tmp_path):
+def test_a_warehouse_without_the_columns_of_proof_can_be_continued(spark, tmp_path):
     """Two columns came to the table of clusters after the first warehouses had been written."""
     home = tmp_path / "home"
     take(spark, home, ["a-first/node1"])
@@ -641,10 +645,10 @@ def test_a_delta_table_gets_the_columns_that_came_after_it(spark, tmp_path, monk
     created = home / "control/clusters/_delta_log/00000000000000000000.json"
     lines = [json.loads(line) for line in created.read_text().splitlines()]
     for line in lines:
-        if told := line.get("metaData"):
-            schema = json.loads(told["schemaString"])
+        if metadata := line.get("metaData"):
+            schema = json.loads(metadata["schemaString"])
             schema["fields"] = [one for one in schema["fields"] if one["name"] not in new]
-            told["schemaString"] = json.dumps(schema)
+            metadata["schemaString"] = json.dumps(schema)
     created.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     table = DeltaTable(home / "control/clusters")
     assert new.isdisjoint(table.to_pyarrow_table().column_names)
@@ -669,7 +673,7 @@ def test_a_delta_table_gets_the_columns_that_came_after_it(spark, tmp_path, monk
     assert len(altered) == 1, "once is enough"
     lost = home / f"control/clusters/_delta_log/{altered[0]:020}.json"
     lost.unlink()
-    assert mend(open_store(str(home)))
+    assert repair_commits(open_store(str(home)))
     take(spark, home, ["d-divergent/node1"])
     columns = DeltaTable(home / "control/clusters").to_pyarrow_table().column_names
     assert new.issubset(columns)

@@ -1,4 +1,4 @@
-"""docs/tables.md says of every table and view which columns it has: held against the code."""
+"""The columns in docs/tables.md are those of the tables and views."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ def columns(text):
 
 
 def schema(table):
-    told = [field.partition(" ") for field in re.split(", (?=`)", spark_schema(TABLES[table]))]
-    return [(name.strip("`"), kind.replace("_ltz", "")) for name, _, kind in told]
+    documented = [
+        field.partition(" ") for field in re.split(", (?=`)", spark_schema(TABLES[table]))
+    ]
+    return [(name.strip("`"), kind.replace("_ltz", "")) for name, _, kind in documented]
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -59,16 +61,16 @@ def test_the_page_has_the_columns_of_each_view(spark):
         nothing = alone.createDataFrame([], spark_schema(TABLES[table]))
         nothing.createOrReplaceTempView(table)
         nothing.createOrReplaceTempView(f"{table}_now")
-    told = sections(3)
+    documented = sections(3)
     for name, view in VIEWS.items():
-        assert columns(told[name]) == alone.sql(view.sql).dtypes, name
+        assert columns(documented[name]) == alone.sql(view.sql).dtypes, name
 
 
-def test_the_page_tells_each_event_and_its_facts():
+def test_the_page_lists_each_event_and_its_facts():
     text = PAGE.partition("#### Events")[2].partition("\n## ")[0]
     rows = re.findall(r"(?m)^\| (\w+) \| (`[^|]+) \| ([^|]+) \|$", text)
-    told = [event for _, events, _ in rows for event in re.findall(r"`(.+?)`", events)]
-    assert sorted(told) == sorted(EVENTS | {"snapshot loaded", LEFT_OUT})
+    documented = [event for _, events, _ in rows for event in re.findall(r"`(.+?)`", events)]
+    assert sorted(documented) == sorted(EVENTS | {"snapshot loaded", LEFT_OUT})
     whole = {kind: set(re.findall(r"`(\w+)`", facts)) for kind, _, facts in reversed(rows)}
     for name, kind in KINDS.items():
         assert whole[name] == {value for value, _ in kind.values}

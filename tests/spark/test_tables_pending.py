@@ -53,7 +53,7 @@ SNAPSHOT = b"".join(
 )
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """In place of a kill."""
 
 
@@ -80,10 +80,10 @@ def test_a_job_that_was_killed_before_the_state_and_then_an_older_part(
     older = log_directory(tmp_path / "older", {0: OLD})
 
     def killed(*_):
-        raise Killed
+        raise KilledError
 
     take(spark, tmp_path, first)
-    with monkeypatch.context() as while_killed, pytest.raises(Killed):
+    with monkeypatch.context() as while_killed, pytest.raises(KilledError):
         while_killed.setattr(job, "apply_log", killed)
         take(spark, tmp_path, more)
     take(spark, tmp_path, older)

@@ -1,4 +1,4 @@
-"""Where a warehouse lies, and where a log begins that it has the beginning of."""
+"""Where a warehouse may be, and where a log may begin that continues it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from unittest.mock import MagicMock
 import pytest
 
 from quorate.formats.batch import encode_batch
-from quorate.spark.tables.control import Progress
-from quorate.spark.tables.founded import without_founded
+from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.ingest import ingest
-from quorate.spark.tables.lineage import Span
-from quorate.spark.tables.survey import Survey
+from quorate.spark.tables.lineage import EpochSpan
+from quorate.spark.tables.log_starts import without_known_starts
+from quorate.spark.tables.survey import InputSurvey
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import rows_of
 from spark.logs import NO_OP, START_MS, end_offset, log_directory
@@ -29,9 +29,7 @@ def halves():
     return b"".join(batches()[:3]), b"".join(batches()[3:])
 
 
-def test_a_segment_that_goes_on_where_the_warehouse_ends_is_taken_without_a_word(
-    spark, tmp_path, halves
-):
+def test_a_segment_that_begins_where_the_warehouse_ends_is_no_problem(spark, tmp_path, halves):
     first, second = halves
     start = end_offset(first)
     one = log_directory(tmp_path / "one", {0: first})
@@ -54,11 +52,11 @@ def test_a_segment_that_goes_on_where_the_warehouse_ends_is_taken_without_a_word
 )
 def test_a_beginning_is_known_where_the_state_is(start, known):
     """The log up to 20, then a snapshot at 40 and what follows it."""
-    spans = (Span(1, 0, 20), Span(1, 40, 50))
-    told = Survey(damaged=1, notes=[("a", f"/n/{start:020}.log")])
-    progress = {"a": Progress("a", spans, applied_end=50, unknown=((20, 40),))}
-    assert (without_founded(None, told, progress)[1].damaged == 0) is known
-    assert without_founded(None, told, {})[1].damaged == 1
+    spans = (EpochSpan(1, 0, 20), EpochSpan(1, 40, 50))
+    survey = InputSurvey(damaged=1, notes=[("a", f"/n/{start:020}.log")])
+    progress = {"a": ClusterProgress("a", spans, applied_end=50, unknown=((20, 40),))}
+    assert (without_known_starts(None, survey, progress)[1].damaged == 0) is known
+    assert without_known_starts(None, survey, {})[1].damaged == 1
 
 
 @pytest.mark.parametrize(
@@ -95,7 +93,9 @@ def test_a_path_that_delta_would_take_for_another_is_refused(pipeline, tmp_path)
 def test_an_ingest_looks_over_its_paths_once(tmp_path, monkeypatch):
     """Spark lists them for each query anyway; on an object store that is most of a small job."""
     listed = []
-    monkeypatch.setattr("quorate.spark.frame.partitions", lambda told: listed.append(told.paths))
+    monkeypatch.setattr(
+        "quorate.spark.frame.partitions", lambda survey: listed.append(survey.paths)
+    )
     monkeypatch.setattr("quorate.spark.frame.register", lambda spark: None)
     monkeypatch.setattr(
         "quorate.spark.tables.ingest.ingest_rows",

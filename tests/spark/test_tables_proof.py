@@ -1,9 +1,9 @@
-"""What of a log is known to be committed: by logs, voters and snapshots; no Spark needed."""
+"""Which offsets are known to be committed, by logs, voters and snapshots; no Spark needed."""
 
 from __future__ import annotations
 
-from quorate.spark.tables.lineage import Group, Span, intake, lineage
-from quorate.spark.tables.proof import Evidence, Named, proven_spans, unproven
+from quorate.spark.tables.lineage import EpochGroup, EpochSpan, committed_lineage, plan_intake
+from quorate.spark.tables.proof import CommitEvidence, NamedVoters, proven_spans, unproven
 
 THREE = frozenset((1, 2, 3))
 
@@ -11,13 +11,14 @@ THREE = frozenset((1, 2, 3))
 def log(node, *spans):
     """(epoch, start, end) of a node's log, in one chunk."""
     return [
-        Group(f"node{node}", epoch, 0, start, end - 1, end, node) for epoch, start, end in spans
+        EpochGroup(f"node{node}", epoch, 0, start, end - 1, end, node)
+        for epoch, start, end in spans
     ]
 
 
 def left(groups, **evidence):
     known = evidence.get("known", ())
-    return unproven(lineage(known, groups), groups, Evidence(**evidence))
+    return unproven(committed_lineage(known, groups), groups, CommitEvidence(**evidence))
 
 
 def test_of_a_lone_log_nothing_is_known():
@@ -47,7 +48,7 @@ def test_snapshots_confirm_what_is_below_their_end_and_of_their_epoch():
     assert left(logs, snapshots=frozenset([(290, 3)])) == ((284, 317),)
 
 
-def test_a_tail_before_a_hole_is_not_confirmed_by_what_comes_behind_the_hole():
+def test_a_tail_before_a_gap_is_not_confirmed_by_the_log_behind_it():
     late = log(1, (6, 342, 360))
     tail = log(4, (3, 228, 284), (4, 284, 317))
     shown = {"voters": frozenset((1,)), "snapshots": frozenset([(228, 3), (342, 6)])}
@@ -59,11 +60,11 @@ def test_a_tail_before_a_hole_is_not_confirmed_by_what_comes_behind_the_hole():
 
 
 def test_what_was_known_before_stays_known():
-    known = proven_spans([Span(1, 0, 10), Span(2, 10, 20)], ((15, 20),))
+    known = proven_spans([EpochSpan(1, 0, 10), EpochSpan(2, 10, 20)], ((15, 20),))
     assert [(span.start, span.end) for span in known] == [(0, 10), (10, 15)]
-    spans = (Span(1, 0, 10), Span(2, 10, 20))
-    ruling = lineage(spans, log(9, (2, 10, 25)))
-    assert unproven(ruling, log(9, (2, 10, 25)), Evidence(known=known)) == ((15, 25),)
+    spans = (EpochSpan(1, 0, 10), EpochSpan(2, 10, 20))
+    lineage = committed_lineage(spans, log(9, (2, 10, 25)))
+    assert unproven(lineage, log(9, (2, 10, 25)), CommitEvidence(known=known)) == ((15, 25),)
 
 
 def test_a_quorum_gives_only_what_is_committed():
@@ -71,16 +72,16 @@ def test_a_quorum_gives_only_what_is_committed():
 
 
 def test_the_voters_are_those_named_last_in_the_ruling_log():
-    named = Named()
+    named = NamedVoters()
     named.in_logs["c"] = [(0, 1, THREE), (5, 1, frozenset((1, 2))), (9, 4, frozenset((7,)))]
-    ruling = lineage([], log(1, (1, 0, 9), (6, 9, 12)))
-    assert named.at_end("c", ruling) == {1, 2}
+    lineage = committed_lineage([], log(1, (1, 0, 9), (6, 9, 12)))
+    assert named.at_end("c", lineage) == {1, 2}
     named.in_snapshots["c"] = [(12, 6, frozenset((1, 2, 4)))]
-    assert named.at_end("c", ruling) == {1, 2, 4}
-    assert named.at_end("d", ruling) == frozenset()
+    assert named.at_end("c", lineage) == {1, 2, 4}
+    assert named.at_end("d", lineage) == frozenset()
 
 
 def test_what_is_to_be_left_out_makes_no_work():
     logs = log(1, (1, 0, 10))
-    assert intake("c", [], logs, ((0, 10),)).chunks == {}
-    assert intake("c", [], logs, ((4, 10),)).chunks == {0: 0}
+    assert plan_intake("c", [], logs, ((0, 10),)).chunks == {}
+    assert plan_intake("c", [], logs, ((4, 10),)).chunks == {0: 0}

@@ -1,4 +1,4 @@
-"""Gold of random logs, slice by slice, is what replay gives at every offset; no Spark needed."""
+"""Gold of random logs equals a replay at every offset, slice by slice; no Spark needed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples, one_in
+from metadata.image_model import MARKS
 from metadata.image_strategies import any_records, calm
-from metadata.image_twin import MARKS
-from metadata.test_image_twin import FURNITURE
+from metadata.test_image_model import FURNITURE
 from quorate.formats import records as r
 from quorate.spark.tables.kinds import HIDDEN
-from spark.slice_logs import Slices, fitting, steps, told
+from spark.slice_logs import Slices, contents, fitting, steps
 
 NOWHERE = bytes(15) + bytes([9])
 plain_records = any_records.filter(lambda it: not isinstance(it, MARKS))
@@ -50,7 +50,7 @@ def test_history_is_replay_at_every_offset(records, cuts, growth):
         slices = Slices(Path(home))
         feed_all(slices, found, cuts, growth)
         for offset, (_, image) in enumerate(found):
-            assert slices.at(offset) == told(image), offset
+            assert slices.at(offset) == contents(image), offset
         assert slices.rows("quarantine") == []
         for kind in slices.live:
             for row in slices.rows(kind):
@@ -74,10 +74,10 @@ def test_it_is_the_same_after_going_back_and_on_again(records, cuts, growth, bac
         end = round(back * len(found))
         slices.rewind(end)
         for offset, (_, image) in enumerate(found[:end]):
-            assert slices.at(offset) == told(image), offset
+            assert slices.at(offset) == contents(image), offset
         feed_all(slices, found, start=end)
         for offset, (_, image) in enumerate(found):
-            assert slices.at(offset) == told(image), offset
+            assert slices.at(offset) == contents(image), offset
         assert slices.rows("quarantine") == []
 
 
@@ -104,16 +104,16 @@ def test_what_ended_when_there_were_fewer_slices_holds_again_where_it_belongs(
     feed_all(work, found, {39, 79}, growth)
     work.rewind(back)
     for offset in (39, back - 1):
-        assert work.at(offset) == told(found[offset][1])
+        assert work.at(offset) == contents(found[offset][1])
     feed_all(work, found, start=back)
     for offset in (39, back - 1, back, 79, 80):
         if offset < len(found):
-            assert work.at(offset) == told(found[offset][1])
+            assert work.at(offset) == contents(found[offset][1])
     assert work.rows("quarantine") == []
 
 
 @pytest.mark.parametrize("slices", [1, 4])
-def test_a_record_that_does_not_fit_is_put_aside_and_changes_nothing(tmp_path, slices):
+def test_a_record_that_does_not_fit_is_quarantined_and_changes_nothing(tmp_path, slices):
     work = Slices(tmp_path)
     work.slices = slices
     stray = r.PartitionChangeRecord(partition_id=7, topic_id=bytes([9]) * 16, leader=1)
@@ -122,7 +122,7 @@ def test_a_record_that_does_not_fit_is_put_aside_and_changes_nothing(tmp_path, s
     [row] = work.rows("quarantine")
     assert row["reason"] == "misfit" and row["offset"] == len(FURNITURE)
     assert "has no partition 7" in row["problem"]
-    assert work.at(len(found)) == told(found[-2][1])
+    assert work.at(len(found)) == contents(found[-2][1])
 
 
 def test_a_hidden_value_that_is_set_again_is_a_version_of_its_own(tmp_path):

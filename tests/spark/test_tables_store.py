@@ -12,9 +12,10 @@ import pytest
 from effort import one_in
 from quorate.cli import main
 from quorate.spark.history.timetravel import log_ends
-from quorate.spark.tables.control import Progress, load_progress, plan_progress
+from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.delta_log import RUNS
+from quorate.spark.tables.delta_repair import repair_commits
 from quorate.spark.tables.files import (
     TableWriter,
     arrow_rows,
@@ -24,15 +25,14 @@ from quorate.spark.tables.files import (
     safe_name,
 )
 from quorate.spark.tables.layout import TABLES
-from quorate.spark.tables.lineage import Span
-from quorate.spark.tables.mending import mend
+from quorate.spark.tables.lineage import EpochSpan
 from quorate.spark.tables.store import (
-    CannotWrite,
-    ConcurrentRun,
-    FilesGone,
+    ConcurrentRunError,
+    FilesGoneError,
     ParquetStore,
-    Plan,
+    RunPlan,
     WarehouseError,
+    WarehouseWriteError,
     parse_plan,
 )
 from quorate.spark.tables.warehouse import open_store
@@ -71,7 +71,7 @@ def names(store):
 
 
 def run(store, number, *added, remove=()):
-    plan = Plan(number, "test")
+    plan = RunPlan(number, "test")
     plan.add(write(store, number, *added))
     plan.remove("topics", remove)
     store.commit(plan)
@@ -89,20 +89,20 @@ def test_a_run_that_another_has_overtaken_is_refused(store, form):
     other = open_store(store.root, form)
     assert store.next_run() == other.next_run() == 1
     run(store, 1, "a")
-    with pytest.raises(ConcurrentRun, match="meanwhile: start this one again") as told:
+    with pytest.raises(ConcurrentRunError, match="meanwhile: start this job again") as raised:
         run(other, 1, "b")
-    assert told.value.exit_code == 70  # nobody called it wrongly
+    assert raised.value.exit_code == 70  # nobody called it wrongly
     assert names(store) == ["a"] and other.next_run() == 2
 
 
 def test_of_two_runs_that_commit_at_once_one_is_refused(tmp_path, monkeypatch):
-    """Both look at the runs before either has told its own."""
+    """Both look at the runs before either has recorded its own."""
     one, two = (DeltaStore(str(tmp_path / "home")) for _ in range(2))
     run(one, 1, "a")
     opened = two._opened("control/runs", RUNS)
     run(one, 2, "b")
     monkeypatch.setattr(two, "_opened", lambda path, schema: opened)
-    with pytest.raises(ConcurrentRun, match="meanwhile: start this one again"):
+    with pytest.raises(ConcurrentRunError, match="meanwhile: start this job again"):
         run(two, 2, "c")
     assert names(one) == ["a", "b"]
 
@@ -123,7 +123,7 @@ def test_a_run_killed_after_it_counts_is_finished_by_the_next(store, form, monke
 
 def test_two_that_finish_the_same_run_do_not_get_in_each_others_way(store, form, monkeypatch):
     """A question begins by finishing what was recorded, and so meets the job that is at it."""
-    plan = Plan(store.next_run(), "bronze")
+    plan = RunPlan(store.next_run(), "bronze")
     plan.add(write(store, plan.run, "orders"))
     opened, other, finished = DeltaStore._opened, open_store(store.root, form), []
 
@@ -147,7 +147,7 @@ def test_two_that_finish_the_same_run_do_not_get_in_each_others_way(store, form,
     assert names(open_store(store.root, form)) == ["orders"]
 
 
-def test_a_run_that_is_recorded_while_another_job_looks_is_no_lost_commit(tmp_path, monkeypatch):
+def test_a_run_recorded_while_another_job_recovers_is_no_lost_commit(tmp_path, monkeypatch):
     store = DeltaStore(str(tmp_path / "home"))
     run(store, 1, "first")
     look = store._reached
@@ -161,21 +161,21 @@ def test_a_run_that_is_recorded_while_another_job_looks_is_no_lost_commit(tmp_pa
 
 
 @pytest.mark.parametrize("room", [0, 100, 1500])
-def test_a_full_disk_is_told_as_one(tmp_path, room):
+def test_a_full_disk_is_reported_as_one(tmp_path, room):
     store = open_store(str(tmp_path / "home"), "delta")
     for run in (1, 2):
-        plan = Plan(store.next_run(), "bronze")
+        plan = RunPlan(store.next_run(), "bronze")
         plan.add(write(store, run, f"orders-{run}"))
         if run == 1:
             store.commit(plan)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))  # no file may be larger
     try:
-        with pytest.raises(CannotWrite) as told:
+        with pytest.raises(WarehouseWriteError) as raised:
             store.commit(plan)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    text = str(told.value)
+    text = str(raised.value)
     assert text.startswith(f"{store.root}: cannot be written: ") and "File too large" in text
     assert "\n" not in text and "\x1b" not in text
     again = open_store(store.root, "delta")
@@ -201,7 +201,7 @@ def test_a_run_killed_before_it_counts_leaves_files_that_a_sweep_deletes(store, 
 
 def test_a_sweep_leaves_the_files_of_a_job_that_is_at_work(store, form):
     run(store, 1, "a")
-    plan = Plan(store.next_run(), "bronze")
+    plan = RunPlan(store.next_run(), "bronze")
     plan.add(write(store, plan.run, "b"))
     open_store(store.root, form).sweep(keep_hours=0)
     store.commit(plan)
@@ -211,7 +211,7 @@ def test_a_sweep_leaves_the_files_of_a_job_that_is_at_work(store, form):
 def test_a_sweep_leaves_what_is_recorded_while_it_looks(store, form, monkeypatch):
     """A run that another job has recorded, but not applied to the tables yet."""
     run(store, 1, "a")
-    other, plan = open_store(store.root, form), Plan(2, "bronze")
+    other, plan = open_store(store.root, form), RunPlan(2, "bronze")
     plan.add(write(other, 2, "b"))
 
     def recorded(found):
@@ -236,13 +236,15 @@ def test_a_bound_of_compact_must_make_sense(option, odd, capsys):
 
 
 def test_a_run_whose_files_are_gone_is_refused(store, form):
-    plan = Plan(store.next_run(), "bronze")
+    plan = RunPlan(store.next_run(), "bronze")
     plan.add(write(store, 1, "a"))
     for path in Path(store.root, "gold/topics").rglob("*.parquet"):
         path.unlink()
-    with pytest.raises(FilesGone, match=r"00000-00000001-.* is gone, which this job wrote") as told:
+    with pytest.raises(
+        FilesGoneError, match=r"00000-00000001-.* is gone, which this job wrote"
+    ) as raised:
         store.commit(plan)
-    assert told.value.exit_code == 70
+    assert raised.value.exit_code == 70
     assert open_store(store.root, form).next_run() == 1
 
 
@@ -255,7 +257,7 @@ def test_a_warehouse_has_one_format(store, form):
         open_store(store.root + "-other", "iceberg")
 
 
-def test_a_warehouse_that_was_not_copied_whole_is_told_so(tmp_path, monkeypatch):
+def test_an_incomplete_copy_of_a_warehouse_is_reported(tmp_path, monkeypatch):
     store = DeltaStore(str(tmp_path / "home"))
     run(store, 1, "a")
     [plan] = (tmp_path / "home/control/_plans").iterdir()
@@ -265,26 +267,28 @@ def test_a_warehouse_that_was_not_copied_whole_is_told_so(tmp_path, monkeypatch)
 
 
 def test_plans_and_progress_survive_their_text(store):
-    plan = Plan(1, "test", summary={"a": 1})
+    plan = RunPlan(1, "test", summary={"a": 1})
     plan.add(write(store, 1, "a"))
     plan.remove("topics", ["old"])
     assert parse_plan(plan.to_json()) == plan
-    spans = (Span(1, 0, 10, 5_000_000, 6_000_000), Span(3, 10, 12, 7_000_000, 7_000_000))
-    told = {
-        "a": Progress("a", spans, 12, 7_000_000, None, 4, ((0, 3),), None, 1),
-        "b": Progress("b", (), None, 0, 5, 1, (), "offsets 0 to 4 are missing", 1),
+    spans = (EpochSpan(1, 0, 10, 5_000_000, 6_000_000), EpochSpan(3, 10, 12, 7_000_000, 7_000_000))
+    progress = {
+        "a": ClusterProgress("a", spans, 12, 7_000_000, None, 4, ((0, 3),), None, 1),
+        "b": ClusterProgress("b", (), None, 0, 5, 1, (), "offsets 0 to 4 are missing", 1),
     }
-    plan = Plan(1, "test")
-    plan_progress(store, plan, told)
+    plan = RunPlan(1, "test")
+    plan_progress(store, plan, progress)
     store.commit(plan)
-    assert load_progress(store) == told
+    assert load_progress(store) == progress
 
 
-def test_the_end_of_a_log_is_told_to_the_microsecond_however_far_it_is(store):
+def test_the_time_of_the_end_of_a_log_is_exact_to_the_microsecond(store):
     last = datetime(9999, 12, 29, 23, 59, 59, 999000, tzinfo=UTC)
-    span = Span(1, 0, 10, 0, (last - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1))
-    plan = Plan(1, "test")
-    plan_progress(store, plan, {"a": Progress("a", (span,), 10, 0, None, 1, (), None, 1)})
+    span = EpochSpan(
+        1, 0, 10, 0, (last - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    )
+    plan = RunPlan(1, "test")
+    plan_progress(store, plan, {"a": ClusterProgress("a", (span,), 10, 0, None, 1, (), None, 1)})
     store.commit(plan)
     assert log_ends(store, "a") == last
 
@@ -293,7 +297,7 @@ def test_the_end_of_a_log_is_told_to_the_microsecond_however_far_it_is(store):
 def test_quotas_that_json_has_no_word_for_are_kept(store, odd):
     """Kafka takes request_percentage=Infinity; its commit must be one that can be read."""
     values = [odd, 0.5]
-    plan = Plan(1, "test")
+    plan = RunPlan(1, "test")
     path = f"current/cluster-a/{file_name('00000', 1)}"
     writer = TableWriter(store.root, "quotas", path, store.hidden)
     for number, value in enumerate(values):
@@ -309,10 +313,10 @@ def test_quotas_that_json_has_no_word_for_are_kept(store, odd):
 
 
 def test_bounds_hold_in_every_part_of_a_file(tmp_path):
-    """A text too long to be told, or for Parquet to bound, is in one of two row groups."""
+    """A text too long for the statistics, or for Parquet to bound, is in one of two row groups."""
     store = DeltaStore(str(tmp_path / "home"))
     for number, name in enumerate(("m", "z" * 65, "a" * 65, "z" * 5000), 1):
-        plan = Plan(number, "test")
+        plan = RunPlan(number, "test")
         writer = TableWriter(store.root, "topics", f"current/a/{file_name('00000', number)}")
         writer.add_table(arrow_rows([topic("m")], TABLES["topics"]))
         writer.add_table(arrow_rows([topic(name)], TABLES["topics"]))
@@ -343,7 +347,7 @@ NOT_IN_DELTA = ["%41", "100%25", "[1]", "a\\b", "a|b", "a^"]
 @pytest.mark.parametrize("name", one_in(4, [*ODD_NAMES, *NOT_IN_DELTA]))
 def test_a_warehouse_stays_in_its_folder_however_that_is_named(form, tmp_path, name):
     if form == "delta" and name in NOT_IN_DELTA:
-        with pytest.raises(WarehouseError, match=r"leads Delta Lake elsewhere: give the folder"):
+        with pytest.raises(WarehouseError, match=r"Delta Lake misreads .* rename the folder"):
             open_store(str(tmp_path / name), form)
         return
     store = open_store(str(tmp_path / name), form)
@@ -353,5 +357,7 @@ def test_a_warehouse_stays_in_its_folder_however_that_is_named(form, tmp_path, n
     again = open_store((tmp_path / name).as_uri(), form)
     assert again.next_run() == 3 and names(again) == ["b"]
     again.sweep(keep_hours=0)
-    assert mend(again) == [] and again.missing() == {} and again.root == str(tmp_path / name)
+    assert (
+        repair_commits(again) == [] and again.missing() == {} and again.root == str(tmp_path / name)
+    )
     assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -1,4 +1,4 @@
-"""Typed views have the fields that Kafka declares, whichever way they are made."""
+"""Typed views have the fields that Kafka declares, in both ways to read them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from quorate.formats.records import (
 )
 from quorate.spark.data_source import FORMAT
 from quorate.spark.decode import rows as rows_module
-from quorate.spark.decode.batches import ViewDecoder, chunks
+from quorate.spark.decode.batches import ViewDecoder, decoded_batches
 from quorate.spark.decode.rows import Origin
 from quorate.spark.decode.typed import HEAD, VIEWS, column_name, plain_field, view, view_type, views
 from quorate.spark.files.paths import SourceError
@@ -63,7 +63,7 @@ def view_rows(cls: type[Message], data: bytes, columns: list[str] | None = None)
 
 def decoded(decoder: ViewDecoder, data: bytes) -> list[dict]:
     found = runs(lambda position, size: data[position : position + size], len(data))
-    batches = chunks(decoder, Origin("c", 1, "a.log", 0), found)
+    batches = decoded_batches(decoder, Origin("c", 1, "a.log", 0), found)
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -93,7 +93,7 @@ def test_a_view_has_the_fields_of_every_record_of_its_type(data):
         assert [{name: row[name] for name in expected[0]} for row in rows] == expected
 
 
-def test_the_head_tells_where_a_record_stands():
+def test_the_head_columns_locate_a_record():
     (row, *_) = view_rows(FenceBrokerRecord, b"".join(batches()))
     assert {name: row[name] for name in HEAD} == {
         "cluster_id": "c",
@@ -157,12 +157,12 @@ def test_views_made_of_json_are_as_those_made_of_bytes(spark, every_type: Path):
     frame = spark.read.format(FORMAT).load(str(every_type)).cache()
     made = {cls.__name__: view(frame, cls) for cls in TELLING}
     keep = {"ignoreNullFields": "false"}
-    told = [
+    frames = [
         one.select(f.lit(name).alias("name"), f.to_json(f.struct("*"), keep).alias("row"))
         for name, one in made.items()
     ]
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in made}
-    for row in reduce(DataFrame.unionAll, told).orderBy("name").collect():
+    for row in reduce(DataFrame.unionAll, frames).orderBy("name").collect():
         found[row["name"]].append(as_json(json.loads(row["row"])))
     (log,) = every_type.rglob("*.log")
     frame.unpersist()

@@ -1,4 +1,4 @@
-"""Logs of older metadata versions, as Kafka 4.3.1 wrote them, are taken like any other."""
+"""Logs of older metadata versions, written by Kafka 4.3.1, are ingested like any other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quorate.spark.audit import audit_here
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.read import read_table
 from quorate.spark.tables.warehouse import open_store
-from spark.kafka_dump import told_by_kafka
+from spark.kafka_dump import dumped_by_kafka
 
 LEVELS = {"3.9": 21, "4.0": 25, "4.1": 27}
 """The metadata.version of each release."""
@@ -21,7 +21,7 @@ FOLDERS = [VERSIONS / release for release in LEVELS]
 
 def dumped(folder: Path) -> list[dict]:
     (text,) = folder.glob("*.log.dump.txt")
-    return told_by_kafka(text.read_text())
+    return dumped_by_kafka(text.read_text())
 
 
 def cluster_of(folder: Path) -> str:
@@ -36,7 +36,7 @@ def test_the_audit_finds_them_sound(folder):
     assert report.ok and report.clusters[0].committed_end == len(dumped(folder))
 
 
-def test_every_record_that_kafka_dumps_comes_into_the_tables(spark, tmp_path):
+def test_every_record_that_kafka_dumps_is_in_the_tables(spark, tmp_path):
     home = str(tmp_path / "home")
     summary = ingest(spark, [str(VERSIONS / "*")], home)
     assert not summary.bad and len(summary.clusters) == len(FOLDERS)

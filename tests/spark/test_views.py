@@ -1,4 +1,4 @@
-"""The questions of the history, answered for the clusters that Kafka wrote."""
+"""The views and the state at a time, for clusters whose logs Kafka wrote."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from metadata.samples import DATA
 from quorate.formats.batch import iter_batches
 from quorate.metadata.loader import Loader, log_batch
 from quorate.spark.history import timetravel
-from quorate.spark.history.job import NoSuchQuestion, history, narrowed
-from quorate.spark.history.timetravel import NoSuchState, offset_at, state_at
+from quorate.spark.history.job import UnknownQuestionError, history, narrow
+from quorate.spark.history.timetravel import UnknownStateError, offset_at, state_at
 from quorate.spark.history.views import NAMES, VIEWS, register_views
 from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.image_rows import IMAGE_KINDS, image_rows
@@ -40,12 +40,12 @@ def ask(spark, fleet):
 
 
 def test_every_view_answers(spark, fleet):
-    """Each in one go, as a union would: no view may name a column that is not there."""
+    """All are executed: no view may name a missing column."""
     for name in VIEWS:
         assert spark.table(name).columns, name
 
 
-def test_what_holds_now_is_of_the_same_moment_as_its_history(spark, fleet, monkeypatch):
+def test_current_rows_are_of_the_same_run_as_the_history(spark, fleet, monkeypatch):
     listed = []
     files = fleet.files
     monkeypatch.setattr(fleet, "files", lambda table: [listed.append(table), files(table)][1])
@@ -65,8 +65,8 @@ def test_who_led_a_partition(ask):
     ]
 
 
-def test_two_changes_in_one_transaction_are_one_turn(spark):
-    """They take effect together: nobody follows the leader that the first of them names."""
+def test_two_changes_in_one_transaction_are_one_period(spark):
+    """They take effect together: the leader of the first change never leads."""
     alone = spark.newSession()
     where = "'c' AS cluster_id, 't' AS topic_id, 'orders' AS topic_name, 0 AS partition,"
 
@@ -148,7 +148,7 @@ def at(hour, minute=0, second=0):
     return datetime(2026, 11, 22, hour, minute, second, tzinfo=UTC)
 
 
-def flapping(spark, told, unknown="[]"):
+def flapping(spark, events, unknown="[]"):
     """broker_flapping of events (broker, time, offset, event, fenced before, fenced after).
 
     The seconds are those until unfenced, until unregistered, and of starts.
@@ -157,7 +157,7 @@ def flapping(spark, told, unknown="[]"):
         "cluster_id string, node_id int, time timestamp, offset long, event string, "
         "before string, after string"
     )
-    rows = [("c", *step, fenced_fact(was), fenced_fact(now)) for *step, was, now in told]
+    rows = [("c", *step, fenced_fact(was), fenced_fact(now)) for *step, was, now in events]
     found = over(spark, "broker_flapping", "changes", columns, rows, [("c", unknown)])
     return [
         (
@@ -172,12 +172,12 @@ def fenced_fact(fenced):
     return None if fenced is None else json.dumps({"fenced": fenced})
 
 
-def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
+def test_a_broker_is_fenced_until_it_is_unfenced_whatever_happens_between(spark):
     """One that was killed registers anew before it is unfenced; another never comes back.
 
     A start is no outage, and a broker that is unregistered is not waited for any more.
     """
-    told = [
+    events = [
         (1, at(10, 0), 0, "broker registered", None, True),
         (1, at(10, 0, 2), 1, "broker unfenced", True, False),
         (1, at(11, 0), 2, "broker fenced", False, True),
@@ -190,7 +190,7 @@ def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
         # by a controller whose clock is behind
         (3, at(12, 0, 10), 9, "broker unfenced", True, False),
     ]
-    assert flapping(spark, told) == [
+    assert flapping(spark, events) == [
         (1, 0, 1, None, None, 2.0),
         (1, 1, 1, 3003.0, None, None),
         (1, 1, 0, None, 3600.0, None),
@@ -200,9 +200,9 @@ def test_a_broker_is_fenced_until_it_is_unfenced_whatever_comes_between(spark):
     ]
 
 
-def test_nobody_knows_how_long_a_broker_was_fenced_that_came_back_in_a_hole(spark):
-    """Nor of one that was fenced in it; what is fenced and unfenced behind it is known."""
-    told = [
+def test_the_fenced_time_of_a_broker_that_came_back_in_a_hole_is_unknown(spark):
+    """So is that of a broker that was fenced in the hole; later periods are known."""
+    events = [
         (1, at(8), 5, "broker fenced", False, True),
         (1, at(14), 101, "broker fenced", False, True),
         (1, at(14, 0, 3), 102, "broker unfenced", True, False),
@@ -216,7 +216,7 @@ def test_nobody_knows_how_long_a_broker_was_fenced_that_came_back_in_a_hole(spar
         (4, at(8, 0, 2), 2, "broker unfenced", True, False),
         (4, at(8, 1), 3, "broker registered", False, True),  # only its start is not known
     ]
-    assert flapping(spark, told, "[[9,99]]") == [
+    assert flapping(spark, events, "[[9,99]]") == [
         *((1, 1, 0, None, None, None), (1, 1, 0, 3.0, None, None)),
         *((2, 2, 0, None, None, None), (2, 0, 1, None, None, None)),
         (3, 0, 0, None, None, None),
@@ -241,7 +241,7 @@ def storms(spark, shrinks):
     return sorted(found, key=lambda one: one["first_offset"])
 
 
-def test_a_partition_that_shrinks_twice_is_one_of_the_storms_partitions(spark):
+def test_a_partition_that_shrinks_twice_counts_once_in_a_storm(spark):
     shrinks = [(0, "a", 0, [1, 2, 3], [1, 3]), (0, "a", 0, [1, 3], [1])]
     shrinks += [(0, "b", number, [2, 1], [1]) for number in range(4)]
     [storm] = storms(spark, shrinks)
@@ -249,8 +249,8 @@ def test_a_partition_that_shrinks_twice_is_one_of_the_storms_partitions(spark):
     assert storm["brokers_that_left"] == [2, 3]
 
 
-def test_a_storm_lasts_until_there_is_a_lull_whatever_the_clock_shows(spark):
-    """And few partitions make none."""
+def test_a_storm_ends_with_a_gap_whatever_the_clock_shows(spark):
+    """Few partitions are no storm."""
     apart = [-3, 5, 20, 34, 30, 45]  # a new leader's clock is behind
     shrinks = [(seconds, "a", number, [1, 2], [1]) for number, seconds in enumerate(apart)]
     shrinks += [(45 + 16, "a", number, [1, 3], [1]) for number in range(4)]
@@ -261,7 +261,7 @@ def test_a_storm_lasts_until_there_is_a_lull_whatever_the_clock_shows(spark):
     assert (second["partitions"], second["brokers_that_left"]) == (5, [4])
 
 
-def test_a_config_that_is_set_to_the_words_for_not_set_drifts(spark):
+def test_a_config_with_the_value_not_set_differs_from_no_config(spark):
     columns = (
         "cluster_id string, resource_type string, resource_name string, name string, value string"
     )
@@ -274,8 +274,8 @@ def test_a_config_that_is_set_to_the_words_for_not_set_drifts(spark):
     assert drift["clusters_without_it"] == []
 
 
-def test_a_topic_that_a_cluster_does_not_have_cannot_drift_there(spark):
-    """Nor is a broker's config missing where there is no such broker; all have the default one."""
+def test_a_missing_topic_is_no_config_drift(spark):
+    """Nor is a missing broker; all clusters have the default of all brokers."""
     alone = spark.newSession()
     tables = {
         "clusters": ("", [("c",), ("d",), ("e",)]),
@@ -303,7 +303,7 @@ def test_a_topic_that_a_cluster_does_not_have_cannot_drift_there(spark):
     ]
 
 
-def test_nobody_knows_how_long_a_topic_lived_that_is_older_than_the_log(spark):
+def test_the_lifetime_of_a_topic_older_than_the_log_is_unknown(spark):
     columns = (
         "cluster_id string, topic_name string, topic_id string, from_snapshot boolean, "
         "valid_from_time timestamp, valid_to_time timestamp, valid_from_offset long, "
@@ -317,7 +317,7 @@ def test_nobody_knows_how_long_a_topic_lived_that_is_older_than_the_log(spark):
     assert [(one["seconds"], one["deleted_unseen"]) for one in found] == [(None, True)] * 2
 
 
-def test_a_term_whose_beginning_is_in_a_hole_was_not_seen_to_begin(spark):
+def test_the_beginning_of_an_epoch_in_a_hole_is_unknown(spark):
     def at(second):
         return datetime(2026, 11, 22, 10, 0, second, tzinfo=UTC)
 
@@ -372,7 +372,7 @@ def test_configs_that_differ_between_the_clusters(ask, fleet):
         assert set(row["value_by_cluster"]) == {DYNAMIC, STATIC}
 
 
-def test_topics_that_lived_and_died(ask):
+def test_topics_created_and_deleted(ask):
     rows = ask(f"SELECT * FROM topics_created_and_deleted WHERE cluster_id = '{DYNAMIC}'")
     dead = [row for row in rows if row["deleted"] is not None]
     assert "orders.eu.2" in {row["topic_name"] for row in dead}
@@ -382,7 +382,7 @@ def test_topics_that_lived_and_died(ask):
     )
 
 
-def test_voters_came_and_went_under_a_controller(ask):
+def test_voter_changes_name_the_controller(ask):
     rows = ask(
         f"SELECT offset, event, voter_id, under_controller FROM voter_changes "
         f"WHERE cluster_id = '{DYNAMIC}' AND offset > 2 ORDER BY offset"
@@ -405,7 +405,7 @@ def test_controllers_that_failed_over(ask, fleet):
 
 @contextmanager
 def elsewhere(spark):
-    """A session of somebody who lives in Nepal and takes every timestamp for a local one."""
+    """A session with the time zone of Nepal that treats timestamps as local times."""
     keys = {
         "spark.sql.session.timeZone": "Asia/Kathmandu",
         "spark.sql.timestampType": "TIMESTAMP_NTZ",
@@ -443,23 +443,23 @@ def test_the_state_at_an_instant_is_that_at_its_offset(spark, fleet, monkeypatch
     asked = []
     monkeypatch.setattr(timetravel, "load_progress", lambda s: asked.append(s) or load_progress(s))
     rows = state_at(spark, fleet, kind.name, DYNAMIC, instant=instant)
-    assert dict(thing(kind, row.asDict(recursive=True)) for row in rows.collect()) == got
+    assert dict(thing(kind, row.asDict(recursive=True)) for row in rows.collect()) == got  # type: ignore[attr-defined]
     assert asked == [fleet]
 
 
-def test_states_that_are_not_known_are_told_so(spark, fleet):
+def test_unknown_states_are_refused(spark, fleet):
     before = datetime(2020, 1, 1, tzinfo=UTC)
     for words, message in [
         ({"kind": "moods", "cluster_id": DYNAMIC}, "there is no kind 'moods'"),
-        ({"kind": "topics", "cluster_id": "nobody"}, "nothing is known of the state"),
+        ({"kind": "topics", "cluster_id": "nobody"}, "it has no state of cluster"),
         ({"kind": "topics", "cluster_id": DYNAMIC, "offset": 10_000}, "is not applied yet"),
         ({"kind": "topics", "cluster_id": DYNAMIC, "instant": before}, "begins after"),
         (
             {"kind": "topics", "cluster_id": DYNAMIC, "instant": before, "offset": 1},
-            "not for both",
+            "not both",
         ),
     ]:
-        with pytest.raises(NoSuchState, match=message):
+        with pytest.raises(UnknownStateError, match=message):
             state_at(spark, fleet, **words)
 
 
@@ -471,28 +471,28 @@ def test_now_is_the_last_instant(spark, fleet):
     assert now == len([r for r in current if r["cluster_id"] == STATIC])
 
 
-def test_history_takes_a_view_or_sql_and_refuses_the_rest(spark, fleet, tmp_path, monkeypatch):
+def test_history_accepts_a_view_or_a_query(spark, fleet, tmp_path, monkeypatch):
     where = f"cluster_id = '{DYNAMIC}' AND broker_id = 13"
     assert history(spark, fleet.root, "brokers_now", where=where).count() in (0, 1)
     # the session has them too, and making them takes longer than an answer
     monkeypatch.setattr("quorate.spark.history.job.register_views", lambda *_: list(NAMES))
     assert history(spark, fleet.root, "SELECT count(*) AS n FROM log").first().n > 300
-    answer = narrowed(history(spark, fleet.root, "brokers_now"), DYNAMIC, None, "broker_id DESC")
+    answer = narrow(history(spark, fleet.root, "brokers_now"), DYNAMIC, None, "broker_id DESC")
     ids = [(row.cluster_id, row.broker_id) for row in answer.collect()]
     assert ids and ids == sorted(((DYNAMIC, number) for _, number in ids), reverse=True)
     few = history(spark, fleet.root, "SELECT * FROM log", where="offset < 3")
     assert few.agg({"offset": "max"}).first()[0] == 2
     with pytest.raises(
-        NoSuchQuestion, match="there is no 'leader_timelin'; there are the questions leader_"
+        UnknownQuestionError, match="there is no 'leader_timelin'; the questions are leader_"
     ):
         history(spark, fleet.root, "leader_timelin")
-    with pytest.raises(NoSuchQuestion, match=r"and the tables log, .*brokers_now"):
+    with pytest.raises(UnknownQuestionError, match=r"and the tables log, .*brokers_now"):
         history(spark, fleet.root, "leader_timelin")
-    with pytest.raises(NoSuchQuestion, match="Syntax error at or near 'SELEC'"):
+    with pytest.raises(UnknownQuestionError, match="Syntax error at or near 'SELEC'"):
         history(spark, fleet.root, "SELEC 1")
-    with pytest.raises(NoSuchQuestion, match="nope"):
-        narrowed(history(spark, fleet.root, "brokers_now"), order_by="nope")
-    with pytest.raises(NoSuchQuestion, match="nowhere"):
+    with pytest.raises(UnknownQuestionError, match="nope"):
+        narrow(history(spark, fleet.root, "brokers_now"), order_by="nope")
+    with pytest.raises(UnknownQuestionError, match="nowhere"):
         history(spark, fleet.root, "SELECT * FROM nowhere")
     with pytest.raises(WarehouseError, match="there is no warehouse here"):
         history(spark, str(tmp_path / "empty"), "leader_timeline")

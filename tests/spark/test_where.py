@@ -1,4 +1,4 @@
-"""The option `where` means what it means in SQL, whatever is skipped because of it."""
+"""The option `where` has the meaning of SQL, whatever it skips."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ def test_the_rows_are_those_for_which_it_holds(home: Path, where: str, holds):
 def test_a_typed_view_is_asked_by_its_own_fields(home: Path):
     rows = read(home, view="TopicRecord", kinds="log")
     (first, *_) = rows
-    told = read(home, view="TopicRecord", kinds="log", where=f"name = '{first['name']}'")
-    assert told == [row for row in rows if row["name"] == first["name"]]
+    condition = read(home, view="TopicRecord", kinds="log", where=f"name = '{first['name']}'")
+    assert condition == [row for row in rows if row["name"] == first["name"]]
     with pytest.raises(SourceError, match="there is no column 'leader'"):
         read(home, view="TopicRecord", where="leader = 1")
 
 
 def test_what_is_parsed():
-    told = "type='it''s' AND node_id IN (1, -2) and file like 's3://a%' AND epoch is not null"
-    assert parse_where(told + " AND node_id <> 3", COLUMNS) == (
+    condition = "type='it''s' AND node_id IN (1, -2) and file like 's3://a%' AND epoch is not null"
+    assert parse_where(condition + " AND node_id <> 3", COLUMNS) == (
         EqualTo(("type",), "it's"),
         In(("node_id",), (1, -2)),
         StringStartsWith(("file",), "s3://a"),

@@ -49,7 +49,7 @@ Row = dict[str, Any]
 
 
 def unreadable(data: bytes) -> bytes:
-    """The same; records of the third batch cannot be told apart, and its checksum is right."""
+    """The same; records of the third batch cannot be separated, and its checksum is right."""
     changed = bytearray(data)
     third = list(iter_batches(data))[2]
     changed[third.position + 61] = 0xFF  # the length of its first record
@@ -99,8 +99,8 @@ def a_filter(rows: list[Row], random: Random) -> Filter:
 
 def holds(found: Filter, row: Row) -> bool:
     if isinstance(found, Not):
-        return row[found.child.attribute[0]] is not None and not holds(found.child, row)
-    value = row[found.attribute[0]]
+        return row[found.child.attribute[0]] is not None and not holds(found.child, row)  # type: ignore[attr-defined]
+    value = row[found.attribute[0]]  # type: ignore[attr-defined]
     if isinstance(found, IsNull | IsNotNull):
         return (value is None) == isinstance(found, IsNull)
     if isinstance(found, EqualNullSafe) and found.value is None:
@@ -109,7 +109,7 @@ def holds(found: Filter, row: Row) -> bool:
         return False
     if isinstance(found, In):
         return value in found.value
-    return COMPARED[type(found)](value, found.value)
+    return COMPARED[type(found)](value, found.value)  # type: ignore[attr-defined]
 
 
 def literal(value: Any) -> str:
@@ -123,12 +123,12 @@ def text(found: Filter) -> str:
     if isinstance(found, Not):
         inner = text(found.child)
         return inner.replace(" = ", " <> ") if " = " in inner else inner.replace(" IN ", " NOT IN ")
-    column = found.attribute[0]
+    column = found.attribute[0]  # type: ignore[attr-defined]
     if isinstance(found, IsNull | IsNotNull):
         return f"{column} IS {'' if isinstance(found, IsNull) else 'NOT '}NULL"
     if isinstance(found, In):
         return f"{column} IN ({', '.join(map(literal, found.value))})"
-    return f"{column} {SIGNS[type(found)]} {literal(found.value)}"
+    return f"{column} {SIGNS[type(found)]} {literal(found.value)}"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -148,7 +148,7 @@ def test_a_condition_gives_what_filtering_afterwards_gives(tmp_path: Path, seed:
 
 @pytest.mark.parametrize("column", ["offset", "epoch", "timestamp", "is_control"])
 def test_a_null_is_looked_for_where_there_is_damage(tmp_path: Path, column: str):
-    """One flipped byte, and a batch that is whole but whose records cannot be told apart."""
+    """One flipped byte, and a batch that is whole but whose records cannot be separated."""
     flipped = bytearray(b"".join(batches()))
     flipped[-3] ^= 0xFF
     base = 21
@@ -162,7 +162,7 @@ def test_a_null_is_looked_for_where_there_is_damage(tmp_path: Path, column: str)
         assert [row for row in pushed if row[column] is None] == wanted
 
 
-def test_so_says_spark(spark, tmp_path: Path):
+def test_spark_agrees(spark, tmp_path: Path):
     data = bytearray(b"".join(batches()))
     data[-3] ^= 0xFF
     home = str(log_directory(tmp_path, {0: bytes(data)}))

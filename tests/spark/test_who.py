@@ -1,4 +1,4 @@
-"""Who did it, over the logs that a real Kafka 4.3.1 wrote (tests/data/who), on Spark."""
+"""Who made a change, from logs that Kafka 4.3.1 wrote (tests/data/who), on Spark."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ DONE = {
     (166, "topic deleted"): ("User:alice", "DeleteTopics"),
     (179, "broker unregistered"): ("User:admin", "UnregisterBroker"),
 }
-"""What `record.py` let people do: (offset, event) to principal and request."""
+"""What the clients of `record.py` did: (offset, event) to principal and request."""
 FENCED = (133, 175)
 
 
@@ -83,7 +83,7 @@ def named(rows):
     return {at: (row.who, row.request) for at, row in rows.items() if row.who is not None}
 
 
-def test_with_bodies_every_name_is_certain(asked):
+def test_with_request_bodies_every_name_is_certain(asked):
     rows, summary = asked(authorizer=".", request=".", controller="controller")
     assert named(rows) == DONE
     assert {row.confidence for row in rows.values()} == {"certain"}
@@ -105,13 +105,13 @@ def test_with_bodies_every_name_is_certain(asked):
     assert not any("User:bob" in str(row.candidates) for row in rows.values() if row.who is None)
 
 
-def test_with_the_authorizer_alone_names_are_likely_or_none(asked):
+def test_with_the_authorizer_log_alone_names_are_likely_or_missing(asked):
     rows, summary = asked(authorizer=".")
     ambiguous = rows[103, "config set"]
     assert (ambiguous.who, ambiguous.confidence) == (None, "ambiguous")
     assert [one.principal for one in ambiguous.candidates] == ["User:admin", "User:alice"]
-    told = {at: who for at, (who, _) in named(rows).items()}
-    assert told == {at: who for at, (who, _) in DONE.items() if at != (103, "config set")}
+    names = {at: who for at, (who, _) in named(rows).items()}
+    assert names == {at: who for at, (who, _) in DONE.items() if at != (103, "config set")}
     assert summary["confidence"] == {"ambiguous": 1, "certain": 45, "likely": 29}
     assert rows[116, "token set"].confidence == "certain", "the record names alice"
     assert all(rows[at, "broker fenced"].confidence == "likely" for at in FENCED)
@@ -121,18 +121,18 @@ def test_with_the_authorizer_alone_names_are_likely_or_none(asked):
         assert row.who is None or row.line or row.event == "token set", "no name without evidence"
 
 
-def test_a_wrong_time_zone_gives_no_name_and_is_told(asked):
+def test_a_wrong_time_zone_gives_no_name_and_is_reported(asked):
     rows, summary = asked(Reading(zone="UTC"), authorizer=".", controller="controller")
     assert set(named(rows)) == {(116, "token set")}
     shift, overlap = summary["notes"]
     assert shift.startswith("the controllers' logs are 3600.0 s ahead of the records")
-    assert overlap.startswith("no log is of the time of the changes")
+    assert overlap.startswith("the logs do not cover the time of the changes")
     unknown = rows[53, "topic created"]
     assert unknown.confidence == "unknown" and "at DEBUG" in unknown.reason
 
 
 @pytest.mark.parametrize(("moved_ms", "sure"), [(0, "certain"), (890, "likely"), (2000, "unknown")])
-def test_who_asked_after_the_record_was_written_is_not_certain(
+def test_a_request_that_begins_after_the_record_is_not_certain(
     spark, warehouse, tmp_path, moved_ms, sure
 ):
     """The controller's line of a request, as if that had begun so long after the record's time."""
@@ -152,7 +152,7 @@ def test_who_asked_after_the_record_was_written_is_not_certain(
     assert ("outside it" in row.reason) == (sure == "likely")
 
 
-def test_a_client_that_was_denied_is_nobodys_candidate(asked):
+def test_a_denied_client_is_no_candidate(asked):
     rows, summary = asked(authorizer=".")
     assert sum(one["denied"] for one in summary["files"]) > 0
     assert not any(
@@ -171,7 +171,7 @@ def command(pipeline, warehouse):
     return lambda *words, home=warehouse: pipeline("who", "-w", home, *words)
 
 
-def test_the_command_tells_people_and_programs_and_keeps_a_table(
+def test_the_command_prints_a_table_or_json_and_keeps_a_table(
     command, spark, warehouse, tmp_path, in_berlin
 ):
     home = tmp_path / "warehouse"
@@ -181,8 +181,8 @@ def test_the_command_tells_people_and_programs_and_keeps_a_table(
     words = ("--authorizer-log", logs, "--tz", "Europe/Berlin", "--out")
     code, out, err = command(*words, "--where", "event = 'topic deleted'", home=home)
     assert code == 1, err
-    told = " ".join(out.split())
-    assert "Z 166 topic deleted orders.eu User:alice likely DeleteTopics" in told
+    text = " ".join(out.split())
+    assert "Z 166 topic deleted orders.eu User:alice likely DeleteTopics" in text
     assert "75 rows kept as table who" in out and "75 changes of" in out
     assert "1 line could not be read; the first, at byte 15794: 'torn'" in err
     code, out, _ = command(*words, "--json", "--quiet", home=home)
@@ -203,22 +203,22 @@ def test_the_command_tells_people_and_programs_and_keeps_a_table(
         ([], "give at least one log"),
         (["--authorizer-log", "nowhere"], "nowhere: there is no such file or directory"),
         (["--authorizer-log", "empty.log"], "the logs are empty"),
-        (["--authorizer-log", "binary.log"], "binary.log: this is no text"),
+        (["--authorizer-log", "binary.log"], "binary.log: this is a binary file"),
         (
             ["--authorizer-log", "other.log"],
             "none of its 1 lines is of the layout [%d]",
         ),
-        (["--authorizer-log", "controller.log"], "lines is of the authorizer's"),
-        (["--authorizer-log", "folder"], "no kafka-authorizer.log* is below it"),
+        (["--authorizer-log", "controller.log"], "lines is a line of the authorizer"),
+        (["--authorizer-log", "folder"], "there is no kafka-authorizer.log* below it"),
         (["--authorizer-log", "controller.log", "--tz", "Nowhere"], "time zone 'Nowhere'"),
-        (["--authorizer-log", "controller.log", "--pattern", "%m"], "it needs %d and %m"),
+        (["--authorizer-log", "controller.log", "--pattern", "%m"], "it needs %d (time) and %m"),
         (["--server-log", "controller.log", "--cluster", "x"], f"it has {CLUSTER}"),
         (["--server-log", "controller.log", "--where", "nope = 1"], "nope"),
         (["--server-log", "controller.log", "--where", "event ="], "--where: [PARSE_SYNTAX_ERROR]"),
         (["--server-log", "controller.log", "--window", "5"], "it must be like 5s"),
     ],
 )
-def test_a_wrong_question_is_exit_code_2(command, tmp_path, monkeypatch, arguments, message):
+def test_wrong_arguments_are_exit_code_2(command, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.log").touch()
     (tmp_path / "binary.log").write_bytes(b"\0\1\2" * 100)
@@ -231,7 +231,9 @@ def test_a_wrong_question_is_exit_code_2(command, tmp_path, monkeypatch, argumen
     assert message in err and "Traceback" not in err
 
 
-def test_without_a_warehouse_it_says_what_to_do(command, tmp_path):
+def test_without_a_warehouse_the_message_says_what_to_do(command, tmp_path):
     log = SAMPLE / "controller" / "controller.log"
     code, _, err = command("--controller-log", log, home=tmp_path / "none")
-    assert code == 2 and "there is no warehouse here: `quorate pipeline ingest`" in err
+    assert (
+        code == 2 and "there is no warehouse here: create one with `quorate pipeline ingest`" in err
+    )

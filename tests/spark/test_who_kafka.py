@@ -1,4 +1,4 @@
-"""Who did it, over logs that Kafka 4.3.1 writes while the test runs."""
+"""Who made a change, from logs that Kafka 4.3.1 writes while the test runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quorate.spark.who.logs import Reading
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
-def test_kafkas_own_logs_of_today_say_who_did_it(spark, tmp_path):
+def test_logs_of_a_running_kafka_show_who_made_changes(spark, tmp_path):
     cluster = AuditedKafka(tmp_path / "kafka")
     try:
         cluster.start(brokers=(11,))

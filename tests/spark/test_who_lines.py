@@ -1,4 +1,4 @@
-"""The text of logs: layouts, times, pieces of files, and what the lines say."""
+"""Log files: layouts, times, pieces of files, and the content of lines."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from quorate.spark.files.paths import SourceError
 from quorate.spark.who import lines
 from quorate.spark.who.bodies import READERS, parse_request, shown
-from quorate.spark.who.keys import CLUSTER, MENTION, NAMED, TOLD
+from quorate.spark.who.keys import CLUSTER, MENTION, NAMED, REPORTED
 from quorate.spark.who.layout import KAFKA, LayoutError, layout
-from quorate.spark.who.lines import Piece, pieces, records
-from quorate.spark.who.logs import Reading, Source, evidence
+from quorate.spark.who.lines import LogPiece, pieces, records
+from quorate.spark.who.logs import LogSource, Reading, evidence
 from quorate.spark.who.messages import (
     CAUSING,
-    authorizer_offers,
-    controller_offers,
+    authorizer_evidence,
+    controller_evidence,
     parse_authorizer,
 )
 
@@ -51,7 +51,7 @@ def ms(text):
         ("%d{UNIX_MILLIS} %m%n", f"{ms('2026-11-22T03:31:08.604Z')} said"),
     ],
 )
-def test_the_pattern_that_wrote_a_line_reads_it(pattern, text):
+def test_a_line_is_parsed_by_the_pattern_that_wrote_it(pattern, text):
     line = layout(pattern).parse(text)
     assert (line.times, line.message) == ((ms("2026-11-22T03:31:08.604Z"),), "said")
 
@@ -59,22 +59,22 @@ def test_the_pattern_that_wrote_a_line_reads_it(pattern, text):
 @pytest.mark.parametrize(
     ("pattern", "problem"),
     [
-        ("%p %m%n", "it needs %d and %m"),
-        ("%d %p%n", "it needs %d and %m"),
+        ("%p %m%n", r"it needs %d \(time\) and %m"),
+        ("%d %p%n", r"it needs %d \(time\) and %m"),
         ("%m %d%n", "the time must come before the message"),
-        ("%d{ABSOLUTE} %m%n", "is not known"),
-        ("%d{HH:mm:ss} %m%n", "does not tell the year"),
-        ("%d %highlight %m%n", "%highlight cannot be read back"),
-        ("%d %d %m", "each word may come once"),
+        ("%d{ABSOLUTE} %m%n", "is not supported"),
+        ("%d{HH:mm:ss} %m%n", "has no year"),
+        ("%d %highlight %m%n", "%highlight cannot be parsed"),
+        ("%d %d %m", "each conversion may occur once"),
     ],
 )
-def test_a_pattern_that_cannot_be_read_back_is_refused(pattern, problem):
+def test_a_pattern_that_cannot_be_parsed_is_refused(pattern, problem):
     with pytest.raises(LayoutError, match=problem):
         layout(pattern)
 
 
 def test_a_time_zone_that_does_not_exist_is_refused():
-    with pytest.raises(LayoutError, match="'Europe/Entenhausen': there is none"):
+    with pytest.raises(LayoutError, match="'Europe/Entenhausen': it does not exist"):
         layout(zone="Europe/Entenhausen")
 
 
@@ -93,7 +93,7 @@ def test_a_time_zone_that_does_not_exist_is_refused():
         ("2026-07-01 12:00:00,000", "-03:30", ["2026-07-01T15:30Z"]),
     ],
 )
-def test_a_local_hour_that_came_twice_gives_both_instants(local, zone, instants):
+def test_a_local_hour_that_occurs_twice_gives_both_instants(local, zone, instants):
     line = layout(zone=zone).parse(f"[{local}] INFO x (y)")
     assert line.times == tuple(map(ms, instants))
 
@@ -103,7 +103,7 @@ def test_a_stack_trace_belongs_to_its_record():
     assert line.message == "it broke" and line.logger == "kafka.x"
 
 
-def test_what_is_no_line_of_the_layout_is_none():
+def test_a_line_of_another_layout_is_none():
     for text in ("", "hello", "[2026-13-41 03:31:08,604] INFO x (y)", "[2026-11-22 03:31:08,6"):
         assert layout().parse(text) is None
 
@@ -112,7 +112,7 @@ def test_what_is_no_line_of_the_layout_is_none():
 
 
 @pytest.mark.parametrize("size", [1, 7, 40, 64, 1000])
-def test_each_record_is_in_one_piece_however_a_file_is_cut(tmp_path, monkeypatch, size):
+def test_each_record_is_in_exactly_one_piece(tmp_path, monkeypatch, size):
     texts = ["[2026-11-22 03:31:08,604] INFO é (y)"] * 3
     texts[1] += "\n\tat somewhere\n\nCaused by: x"
     path = tmp_path / "server.log"
@@ -135,32 +135,32 @@ def test_a_compressed_file_gives_the_positions_of_its_text(tmp_path):
     assert found[1].text.endswith("(y)")
 
 
-def test_what_can_be_unpacked_of_a_compressed_file_is_read_and_the_rest_is_told(tmp_path):
+def test_a_damaged_compressed_file_is_read_up_to_the_damage(tmp_path):
     texts = [f"[2026-11-22 03:31:08,604] INFO {hash((1, i)):064x} (y)" for i in range(90_000)]
     path = tmp_path / "server.log.gz"
     packed = gzip.compress("\n".join(texts).encode())
     path.write_bytes(packed[: len(packed) * 2 // 3])
-    *found, cut = records(Piece(str(path), 0), layout())
+    *found, cut = records(LogPiece(str(path), 0), layout())
     assert len(found) > 30_000 and [one.text for one in found] == texts[: len(found)]
     assert not cut.begins and cut.text.startswith("cannot be unpacked from here on: ")
     assert cut.position >= found[-1].position + len(found[-1].text)
     path.write_bytes(packed[:5])
     with pytest.raises(SourceError, match=r"server\.log\.gz"):
-        list(records(Piece(str(path), 0), layout()))
+        list(records(LogPiece(str(path), 0), layout()))
 
 
-def test_the_mark_of_utf_8_before_the_first_line_is_no_part_of_it(tmp_path):
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
     path = tmp_path / "server.log"
     path.write_text("[2026-11-22 03:31:08,604] INFO a (y)\n", "utf-8-sig")
-    [found] = records(Piece(str(path), 0), layout())
+    [found] = records(LogPiece(str(path), 0), layout())
     assert (found.begins, found.text) == (True, "[2026-11-22 03:31:08,604] INFO a (y)")
 
 
-def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch):
+def test_an_endless_line_is_kept_in_part_only(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "LONGEST", 100)
     path = tmp_path / "x.log"
     path.write_text("y" * 950 + "\n[2026-11-22 03:31:08,604] INFO a (y)\n")
-    found = list(records(Piece(str(path), 0), layout()))
+    found = list(records(LogPiece(str(path), 0), layout()))
     assert [(r.position, len(r.text)) for r in found] == [(0, 100), (951, 36)]
 
 
@@ -172,7 +172,7 @@ def test_an_authorizer_line():
     assert (line.principal, line.allowed, line.operation) == ("User:alice", True, "CREATE")
     assert (line.host, line.resource_type, line.resource_name) == ("10.0.0.7", "Topic", "orders")
     assert line.request == "CreateTopics" and line.rule.startswith("MatchingAcl(")
-    assert [offer.strength for offer in authorizer_offers(line)] == [NAMED]
+    assert [offer.strength for offer in authorizer_evidence(line)] == [NAMED]
 
 
 def test_a_line_of_the_authorizer_before_kafka_4():
@@ -194,8 +194,8 @@ def test_a_line_of_the_authorizer_before_kafka_4():
         "g for request = DeleteTopics with resourceRefCount = 1",
     ],
 )
-def test_a_name_that_speaks_as_the_authorizer_does_is_no_evidence(forged):
-    """Whoever asks for a group picks its name; the line of a refusal could pass for a leave."""
+def test_a_name_with_the_authorizers_own_words_is_no_evidence(forged):
+    """A client picks the name of its group; the line of a refusal could pass for a leave."""
     denied = ALLOWED.replace("is Allowed", "is Denied").replace(
         "Topic:LITERAL:orders", "Group:LITERAL:g"
     )
@@ -215,7 +215,7 @@ def test_a_name_that_speaks_as_the_authorizer_does_is_no_evidence(forged):
 )
 def test_only_an_allowed_line_of_the_right_operation_is_evidence(old, new, strengths):
     line = parse_authorizer(ALLOWED.replace(old, new, 1))
-    assert [offer.strength for offer in authorizer_offers(line)] == strengths
+    assert [offer.strength for offer in authorizer_evidence(line)] == strengths
 
 
 def test_lines_of_the_controller():
@@ -226,12 +226,12 @@ def test_lines_of_the_controller():
         "[QuorumController id=1] Replayed TopicRecord for topic a b with topic ID "
         "b_VaUSIKSs67WHV3ahguSw.",
     ):
-        assert [offer.strength for offer in controller_offers(text)] == [TOLD], text
-    assert not list(controller_offers("[QuorumController id=1] Processed x in 3 us"))
+        assert [offer.strength for offer in controller_evidence(text)] == [REPORTED], text
+    assert not list(controller_evidence("[QuorumController id=1] Processed x in 3 us"))
 
 
 def completed(name, body, answer, **words):
-    told = {
+    entry = {
         "isForwarded": False,
         "requestHeader": {"clientId": "laptop", "requestApiKeyName": name},
         "request": body,
@@ -240,7 +240,7 @@ def completed(name, body, answer, **words):
         "totalTimeMs": 41.6,
         "principal": "User:alice",
     }
-    return "Completed request:" + json.dumps(told | words)
+    return "Completed request:" + json.dumps(entry | words)
 
 
 def test_a_request_with_its_body():
@@ -359,14 +359,14 @@ def test_evidence_has_no_secrets():
     assert '"saltedPassword":"[hidden]"' in shown(scram)
 
 
-def told_of(path, kind="authorizer", zone="UTC"):
-    piece = Piece(str(path), 0)
+def evidence_of(path, kind="authorizer", zone="UTC"):
+    piece = LogPiece(str(path), 0)
     reading = Reading(zone=zone)
-    rows = list(evidence(Source(kind, piece), layout(zone=zone), reading))
-    return rows[:-1], json.loads(rows[-1]["told"])
+    rows = list(evidence(LogSource(kind, piece), layout(zone=zone), reading))
+    return rows[:-1], json.loads(rows[-1]["file_stats"])
 
 
-def test_a_line_is_good_for_changes_from_its_time_to_the_end_of_the_window(tmp_path):
+def test_a_line_covers_changes_from_its_time_to_the_end_of_the_window(tmp_path):
     path = tmp_path / "x.log"
     words = {"topics": [{"name": "a", "errorCode": 0}]}
     path.write_text(
@@ -374,7 +374,7 @@ def test_a_line_is_good_for_changes_from_its_time_to_the_end_of_the_window(tmp_p
         f"[2026-11-22 03:31:08,604] DEBUG {completed('CREATE_TOPICS', {}, words)} (x)\n"
     )
     how = Reading(window_ms=300, skew_ms=10)
-    rows = list(evidence(Source("server", Piece(str(path), 0)), layout(), how))[:-1]
+    rows = list(evidence(LogSource("server", LogPiece(str(path), 0)), layout(), how))[:-1]
     at = ms("2026-11-22T03:31:08.604Z")
     assert [(row["lo"] - at, row["hi"] - at) for row in rows] == [(-10, 310), (-52, 10)]
     allowed, request = (row["begun"] for row in rows)
@@ -384,39 +384,39 @@ def test_a_line_is_good_for_changes_from_its_time_to_the_end_of_the_window(tmp_p
 def test_every_line_of_the_sample_is_read():
     kinds = {"kafka-authorizer.log": "authorizer", "controller.log": "controller"}
     for path in SAMPLE.glob("*/*.log*"):
-        rows, told = told_of(path, kinds.get(path.name, "request"))
-        assert told["records"] and not told["unread"], told
+        rows, stats = evidence_of(path, kinds.get(path.name, "request"))
+        assert stats["records"] and not stats["unread"], stats
         assert rows or "broker12" in str(path)
 
 
-def test_lines_that_cannot_be_read_are_told_with_their_positions(tmp_path):
+def test_unreadable_lines_are_reported_with_their_positions(tmp_path):
     path = tmp_path / "kafka-authorizer.log"
     good = f"[2026-11-22 03:31:08,604] DEBUG {ALLOWED} (kafka.authorizer.logger)\n"
     path.write_text(good + "[2026-11-22 03:31:08,6\n" + good.replace("Principal", "Somebody"))
-    rows, told = told_of(path)
-    assert (len(rows), told["allowed"], told["unread"]) == (1, 1, 2)
-    assert [position for position, _ in told["first_unread"]] == [len(good), len(good) + 23]
+    rows, stats = evidence_of(path)
+    assert (len(rows), stats["allowed"], stats["unread"]) == (1, 1, 2)
+    assert [position for position, _ in stats["first_unread"]] == [len(good), len(good) + 23]
 
 
 @pytest.mark.parametrize("kind", ["authorizer", "request"])
-def test_a_line_that_is_no_utf8_is_unread_and_names_nobody(tmp_path, kind):
+def test_a_line_that_is_no_utf8_is_unread_and_no_evidence(tmp_path, kind):
     path = tmp_path / "x.log"
     words = {"topics": [{"name": "a", "errorCode": 0}]}
     said = ALLOWED if kind == "authorizer" else completed("CREATE_TOPICS", {}, words)
     text = f"[2026-11-22 03:31:08,604] DEBUG {said} (kafka.x)\n"
     good, bad = (text.replace("User:alice", f"User:J{mark}rgen") for mark in ("", "ü"))
     path.write_bytes(good.encode() + bad.encode("latin-1") + bad.encode())
-    rows, told = told_of(path, kind)
+    rows, stats = evidence_of(path, kind)
     assert [row["principal"] for row in rows] == ["User:Jrgen", "User:Jürgen"]
-    assert (told["records"], told["unread"], told["not_utf8"]) == (2, 1, 1)
-    assert [position for position, _ in told["first_unread"]] == [len(good)]
+    assert (stats["records"], stats["unread"], stats["not_utf8"]) == (2, 1, 1)
+    assert [position for position, _ in stats["first_unread"]] == [len(good)]
 
 
-def test_a_line_that_is_cut_inside_a_letter_is_utf8_all_the_same(tmp_path, monkeypatch):
+def test_a_line_that_is_cut_inside_a_character_is_utf8(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "LONGEST", 38)
     path = tmp_path / "x.log"
     path.write_text("[2026-11-22 03:31:08,604] INFO abcdefü (y)\n")
-    [record] = records(Piece(str(path), 0), layout())
+    [record] = records(LogPiece(str(path), 0), layout())
     assert (record.text[-2:], record.is_utf8) == ("ef", True)
 
 
@@ -424,11 +424,11 @@ def test_a_line_break_in_a_name_does_not_cut_the_record(tmp_path):
     path = tmp_path / "kafka-authorizer.log"
     group = ALLOWED.replace("Topic:LITERAL:orders", "Group:LITERAL:x\ny")
     path.write_text(f"[2026-11-22 03:31:08,604] DEBUG {group} (kafka.authorizer.logger)\n")
-    rows, told = told_of(path)
-    assert (rows, told["allowed"], told["unread"]) == ([], 1, 0)
+    rows, stats = evidence_of(path)
+    assert (rows, stats["allowed"], stats["unread"]) == ([], 1, 0)
 
 
-def test_each_request_that_is_authorized_is_known_by_its_body_too():
+def test_each_authorized_request_has_a_reader_of_its_body():
     bodies = {name for name, _ in READERS.values()}
     assert bodies - set(CAUSING) == {"RenewDelegationToken", "ExpireDelegationToken"}
     assert set(CAUSING) - bodies == {"Metadata", "StreamsGroupHeartbeat"}

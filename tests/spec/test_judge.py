@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from quorate.raft.messages import VoteRequest
-from quorate.sim.observe import Observer
-from quorate.sim.plan import Plan
-from quorate.sim.plan_text import parse_plan
-from quorate.sim.run import run_plan
-from quorate.sim.tla import Recorder
+from quorate.sim.plan.plan import Plan
+from quorate.sim.plan.text import parse_plan
+from quorate.sim.render.tla import Recorder
+from quorate.sim.run.run import run_plan
+from quorate.sim.world.observer import Observer
 from spec.tlc import ROOT, SPEC
 
 sys.path.insert(0, str(ROOT / "tools"))
-from judge import Answer, answer
+from judge import Answer, answer  # type: ignore[import-not-found]
 
 SMALL = SPEC / "small.plan"
 REACHED = '<<"reached line", 1>>\n<<"reached line", 18>>\n<<"reached line", 7>>\n'
@@ -79,7 +79,7 @@ def test_the_example_is_accepted_and_with_a_bug_it_is_refused() -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("accepted: ")
-    command += ["--plant", "half-is-a-majority"]
+    command += ["--plant", "mutants:half-is-a-majority"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 1 and "refused at line " in ran.stdout
 
@@ -91,12 +91,15 @@ def test_the_example_is_accepted_and_with_a_bug_it_is_refused() -> None:
     [
         ("log-not-synced", "refused at line 41 "),
         ("written-before-sync", "refused at line 41 "),
-        ("quorum-state-not-synced", "but the world broke a promise: recovery, at 1600 ms: node 2"),
+        (
+            "quorum-state-not-synced",
+            "but the simulator found a violation: recovery, at 1600 ms: node 2",
+        ),
     ],
 )
 def test_a_disk_that_lost_what_was_durable_is_refused(bug: str, said: str) -> None:
     """Its restart was left out, and the rest accepted."""
-    command = [sys.executable, ROOT / "tools" / "judge.py", SMALL, "--plant", bug]
+    command = [sys.executable, ROOT / "tools" / "judge.py", SMALL, "--plant", f"mutants:{bug}"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 1 and said in ran.stdout, ran
 

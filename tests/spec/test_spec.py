@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spec.sabotage import SABOTAGES, Sabotage
+from spec.removed_rules import SABOTAGES, Sabotage
 from spec.tlc import SPEC, Verdict, check, copy_spec
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -22,20 +22,20 @@ PROPERTIES = "PreVoteFirst NobodyDisturbs HighWatermarkMonotonic DurableMajority
 STATES = {"Election": 24_808, "PreVote": 24_827, "Replication": 50_648, "Reconfiguration": 95_930}
 
 
-def guided(folder: Path, stories: list[Sabotage], checks: str) -> str:
-    """A module and configuration that follow these stories; its name."""
-    assert len({story.voters for story in stories}) == 1
-    told = ",\n    ".join(story.text for story in stories)
-    (folder / "Story.tla").write_text(
-        "---- MODULE Story ----\nEXTENDS Guided\nCONSTANTS a, b, c\n"
-        f"Told == {{\n    {told}}}\n====\n"
+def guided(folder: Path, schedules: list[Sabotage], checks: str) -> str:
+    """A module and configuration that follow these schedules; its name."""
+    assert len({schedule.voters for schedule in schedules}) == 1
+    texts = ",\n    ".join(schedule.text for schedule in schedules)
+    (folder / "Guide.tla").write_text(
+        "---- MODULE Guide ----\nEXTENDS Guided\nCONSTANTS a, b, c\n"
+        f"Given == {{\n    {texts}}}\n====\n"
     )
-    (folder / "Story.cfg").write_text(
+    (folder / "Guide.cfg").write_text(
         "SPECIFICATION GuidedSpec\nCONSTANTS\n  a = a\n  b = b\n  c = c\n  None = None\n"
-        f"  Server = {{a, b, c}}\n  InitVoters = {stories[0].voters}\n  MaxEpoch = 4\n"
-        "  MaxLog = 4\n  PreVotes = FALSE\n  Stories <- Told\nCHECK_DEADLOCK FALSE\n" + checks
+        f"  Server = {{a, b, c}}\n  InitVoters = {schedules[0].voters}\n  MaxEpoch = 4\n"
+        "  MaxLog = 4\n  PreVotes = FALSE\n  Schedules <- Given\nCHECK_DEADLOCK FALSE\n" + checks
     )
-    return "Story"
+    return "Guide"
 
 
 @pytest.mark.parametrize("config", STATES)
@@ -82,11 +82,11 @@ def test_each_rule_is_needed(sabotage: Sabotage, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("voters", ["{a, b, c}", "{a, b}"])
-def test_with_all_rules_the_same_stories_do_no_harm(voters: str, tmp_path: Path) -> None:
+def test_with_all_rules_the_same_schedules_do_no_harm(voters: str, tmp_path: Path) -> None:
     copy_spec(tmp_path)
-    stories = [sabotage for sabotage in SABOTAGES if sabotage.voters == voters]
+    schedules = [sabotage for sabotage in SABOTAGES if sabotage.voters == voters]
     checks = f"INVARIANTS {INVARIANTS}\nPROPERTIES {PROPERTIES}\n"
-    name = guided(tmp_path, stories, checks)
+    name = guided(tmp_path, schedules, checks)
     verdict = check(tmp_path, f"{name}.tla", f"{name}.cfg")
     assert verdict.clean, verdict.text
 

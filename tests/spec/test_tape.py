@@ -10,14 +10,14 @@ import pytest
 from quorate.base.ids import OffsetAndEpoch
 from quorate.raft.ready import Clean
 from quorate.raft.values import ElectionState
-from quorate.sim.story.cluster import Cluster
-from quorate.sim.story.names import key
-from quorate.sim.tla import NotInSpecification, Tape
-from spec.stories import change_of_voters, simulated, takeover, taped
+from quorate.sim.render.tla import NotInSpecificationError, Tape
+from quorate.sim.scenario.cluster import CoreCluster
+from quorate.sim.scenario.names import key
+from spec.recorded_runs import change_of_voters, simulated, takeover, taped
 
 
 def test_a_line_says_what_the_core_holds() -> None:
-    cluster = Cluster(Random(3).random).dynamic(1, 2, 3)
+    cluster = CoreCluster(Random(3).random).dynamic(1, 2, 3)
     tape = taped(cluster, 1, 2, 3)
     cluster.start()
     leader = cluster.elect()
@@ -34,7 +34,7 @@ def test_a_line_says_what_the_core_holds() -> None:
 
 
 def test_what_changes_nothing_makes_no_line() -> None:
-    cluster = Cluster(Random(3).random).dynamic(1, 2, 3)
+    cluster = CoreCluster(Random(3).random).dynamic(1, 2, 3)
     tape = taped(cluster, 1, 2, 3)
     cluster.start()
     cluster.elect()
@@ -44,7 +44,7 @@ def test_what_changes_nothing_makes_no_line() -> None:
     assert len(tape.lines) == before
 
 
-def test_a_life_begins_with_what_the_disk_kept() -> None:
+def test_an_incarnation_begins_with_the_state_of_its_disk() -> None:
     tape = takeover()
     starts = [line for line in tape.lines if line.start]
     assert [line.server for line in starts[:3]] == ["n1", "n2", "n3"]
@@ -80,11 +80,11 @@ def test_a_replaced_disk_is_another_server() -> None:
 
 def test_a_disk_that_was_never_written_so_is_refused() -> None:
     tape = Tape([key(1)])
-    with pytest.raises(NotInSpecification, match=r"n1 starts with .* in another order"):
+    with pytest.raises(NotInSpecificationError, match=r"n1 starts with .* in another order"):
         tape.started(key(1), ElectionState(4), 0)
 
 
-def test_a_start_with_less_than_was_durable_is_told() -> None:
+def test_a_start_with_less_than_was_durable_is_reported() -> None:
     """It was left out, and what came before accepted."""
     tape = takeover()
     last = next(line for line in reversed(tape.lines) if line.server == "n2")
@@ -100,12 +100,12 @@ def test_a_start_with_less_than_was_durable_is_told() -> None:
 def test_snapshots_are_refused() -> None:
     tape = Tape([key(1)])
     tape.started(key(1), ElectionState(), 0)
-    with pytest.raises(NotInSpecification, match="snapshots are not in the specification"):
+    with pytest.raises(NotInSpecificationError, match="snapshots are not in the specification"):
         tape.wrote(key(1), 1, (Clean(OffsetAndEpoch(1, 1)),))
 
 
 def test_static_voters_are_refused() -> None:
-    cluster = Cluster().static(1, 2, 3)
+    cluster = CoreCluster().static(1, 2, 3)
     taped(cluster, 1, 2, 3)
-    with pytest.raises(NotInSpecification, match=r"kraft\.version 0"):
+    with pytest.raises(NotInSpecificationError, match=r"kraft\.version 0"):
         cluster.start()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.tla import Line, Tape
-from spec.stories import change_of_voters, simulated, takeover, updated, updated_by_itself
+from quorate.sim.render.tla import Line, Tape
+from spec.recorded_runs import change_of_voters, simulated, takeover, updated, updated_by_itself
 from spec.tlc import Verdict, check, copy_spec
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

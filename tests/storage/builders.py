@@ -19,8 +19,7 @@ from quorate.raft.values import (
     Voters,
 )
 from quorate.storage.api import AppendedBatch, Recovered, Storage
-from quorate.storage.disk_storage import DiskStorage
-from quorate.storage.files import FileStorage
+from quorate.storage.disk_storage import DiskStorage, FileStorage
 from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 
@@ -33,7 +32,7 @@ CONTROL = ControlState(1, (VOTER,))
 
 
 def data(base: int, epoch: int = 1, count: int = 1, size: int = 20) -> AppendedBatch:
-    """A batch of `count` records whose bytes tell where they belong."""
+    """A batch of `count` records whose bytes identify their offsets."""
     records = [f"{base + i}/{epoch}:".encode().ljust(size, b"v") for i in range(count)]
     encoded = encode_batch(base, epoch, 1000 + base, records)
     return AppendedBatch(base, base + count - 1, epoch, encoded)

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from conformance.marker import kafka_guarantee
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import iter_batches
 from quorate.formats.snapshot import SnapshotEncoder
 from quorate.raft.values import ElectionState
 from quorate.storage.api import StorageError
 from quorate.storage.disk import OsDisk
-from quorate.storage.disk_storage import DiskStorage
-from quorate.storage.files import FileStorage
+from quorate.storage.disk_storage import DiskStorage, FileStorage
 from quorate.storage.log import LogOptions
 from storage.builders import (
     ALL,
@@ -66,6 +66,7 @@ def test_an_append_is_one_write_and_one_sync(tmp_path):
     storage.close()
 
 
+@kafka_guarantee("FileQuorumStateStoreTest", "createAndClear")
 def test_a_vote_is_synced_before_its_rename_and_the_directory_after(tmp_path):
     storage, steps = watched(tmp_path)
     storage.save_election(ElectionState(7, 1, None), 1, ())
@@ -300,23 +301,27 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("deed", ["moved", "removed", "replaced"])
-def test_a_directory_that_is_gone_is_noticed(tmp_path, deed):
+@pytest.mark.parametrize("operation", ["moved", "removed", "replaced"])
+def test_a_directory_that_is_gone_is_noticed(tmp_path, operation):
     """Files that are open take writes and syncs as before, and no restart finds them."""
     storage = FileStorage(tmp_path / "data")
     (tmp_path / "data").mkdir()
     storage.open()
     storage.look()
-    if deed == "removed":
+    if operation == "removed":
         shutil.rmtree(tmp_path / "data")
     else:
         (tmp_path / "data").rename(tmp_path / "gone")
-    if deed == "replaced":
+    if operation == "replaced":
         (tmp_path / "data" / PARTITION).mkdir(parents=True)
-    said = "another directory than the one that was opened" if deed == "replaced" else "cannot find"
-    with pytest.raises(StorageError, match=said) as told:
+    said = (
+        "another directory than the one that was opened"
+        if operation == "replaced"
+        else "cannot find"
+    )
+    with pytest.raises(StorageError, match=said) as raised:
         storage.look()
-    assert str(tmp_path / "data" / PARTITION) in str(told.value)
+    assert str(tmp_path / "data" / PARTITION) in str(raised.value)
     with pytest.raises(StorageError):
         storage.append(log_of(1))
     storage.close()

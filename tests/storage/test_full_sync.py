@@ -59,7 +59,7 @@ def test_a_full_sync_that_failed_is_not_tried_another_way(
 ) -> None:
     """The plain one might go well then, with what was written lost."""
     monkeypatch.setattr(fcntl, "fcntl", failing(number))
-    with pytest.raises(OSError) as told:
+    with pytest.raises(OSError) as raised:
         sync_file(7)
-    assert told.value.errno == number
+    assert raised.value.errno == number
     assert calls == []

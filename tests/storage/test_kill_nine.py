@@ -12,7 +12,7 @@ import pytest
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import iter_batches
-from quorate.storage.files import FileStorage
+from quorate.storage.disk_storage import FileStorage
 from storage.builders import ALL, is_as_built, snapshot_bytes
 from storage.killed_worker import OPTIONS, work
 
@@ -23,17 +23,21 @@ AT_MOST = 2000  # rounds, to meet a kill in the middle of something
 @pytest.mark.slow
 def test_no_acknowledged_record_is_lost_to_kill_nine(tmp_path):
     random = chance.Random(1)
-    told: dict[str, int | OffsetAndEpoch] = {"vote": 0, "end": 0, "snapshot": OffsetAndEpoch(0, 0)}
+    reported: dict[str, int | OffsetAndEpoch] = {
+        "vote": 0,
+        "end": 0,
+        "snapshot": OffsetAndEpoch(0, 0),
+    }
     rounds = repairs = 0
     while rounds < ROUNDS or (repairs == 0 and rounds < AT_MOST):
         rounds += 1
-        told.update(run_and_kill(tmp_path, random))
+        reported.update(run_and_kill(tmp_path, random))
         storage = FileStorage(tmp_path, OPTIONS)
         found = storage.open()
-        assert found.log.end_offset >= told["end"]
+        assert found.log.end_offset >= reported["end"]
         assert found.election is not None
-        assert found.election.epoch >= told["vote"]
-        newest = told["snapshot"]
+        assert found.election.epoch >= reported["vote"]
+        newest = reported["snapshot"]
         if newest != (0, 0):
             assert found.log.snapshots[-1] >= newest
             if found.log.snapshots[-1] == newest:
@@ -41,15 +45,15 @@ def test_no_acknowledged_record_is_lost_to_kill_nine(tmp_path):
         check_content(storage)
         repairs += len(found.notes)
         storage.close()
-    assert told["end"] > 1000
-    assert told["vote"] > 100
+    assert reported["end"] > 1000
+    assert reported["vote"] > 100
     assert repairs > 0, "no kill came in the middle of something: the test shows nothing"
 
 
 def run_and_kill(directory: Path, random: chance.Random) -> list[tuple[str, int]]:
     """What a worker acknowledged before it was killed at a moment of chance."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["quorate.storage.files", "quorate.formats.snapshot"])
+    context.set_forkserver_preload(["quorate.storage.disk_storage", "quorate.formats.snapshot"])
     reader, writer = context.Pipe(duplex=False)
     worker = context.Process(target=work, args=(directory, random.randrange(1 << 30), writer))
     worker.start()

@@ -13,7 +13,7 @@ import pytest
 from quorate.base.ids import uuid_to_text
 from quorate.formats.files import decode_leader_epochs, decode_quorum_state, parse_snapshot_name
 from quorate.raft.values import Voters
-from quorate.storage.files import FileStorage
+from quorate.storage.disk_storage import FileStorage
 from storage.builders import leader_change, read_all
 
 DATA = Path(__file__).parent.parent / "data" / "kafka-4.3.1"

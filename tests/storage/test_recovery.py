@@ -6,11 +6,12 @@ from random import Random
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.ids import OffsetAndEpoch
 from quorate.base.notes import Warn
 from quorate.formats.batch import with_base_offset_and_epoch
 from quorate.raft.values import ElectionState
-from quorate.storage.api import CorruptLog, StorageError
+from quorate.storage.api import CorruptLogError, StorageError
 from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryDisk, MemoryStorage
 from storage.builders import (
@@ -46,6 +47,15 @@ def disk_with(batches=BATCHES) -> MemoryDisk:
     return storage.disk
 
 
+def crashed_disk_with(batches=BATCHES) -> MemoryDisk:
+    """As `disk_with`, without what a node writes when it closes: no index knows an offset."""
+    disk = disk_with(batches)
+    for name in disk.names():
+        if name.endswith("index"):
+            disk.remove(name)
+    return disk
+
+
 def opened(disk: MemoryDisk) -> tuple[MemoryStorage, tuple[str, ...]]:
     storage = MemoryStorage(disk)
     return storage, storage.open().notes
@@ -58,12 +68,14 @@ def harmed(name: str, content: bytes) -> MemoryDisk:
 
 
 def test_a_log_cut_at_any_byte_ends_with_its_last_whole_batch():
-    for size in range(STARTS[2], len(WHOLE)):
-        storage, notes = opened(harmed(LOG_FILE, WHOLE[:size]))
+    for size in range(STARTS[3], len(WHOLE)):
+        disk = crashed_disk_with()
+        disk.put(LOG_FILE, WHOLE[:size])
+        storage, notes = opened(disk)
         whole = max(start for start in STARTS if start <= size)
         if size < STARTS[4]:
             *notes, said = notes
-            assert "knows epoch 4 from offset 3 on, but the log ends at offset" in said
+            assert "knows epoch 4 from offset 3 on, but the log ends at offset 3" in said
         assert read_all(storage) == WHOLE[:whole]
         assert storage.disk.content(LOG_FILE) == WHOLE[:whole]
         torn = f"cut a torn tail of {size - whole} bytes at byte {whole}, offset"
@@ -73,10 +85,20 @@ def test_a_log_cut_at_any_byte_ends_with_its_last_whole_batch():
         assert opened(storage.disk)[1] == ()
 
 
+def test_a_log_cut_below_an_epoch_that_began_is_refused():
+    for size in range(STARTS[2], STARTS[3]):
+        disk = crashed_disk_with()
+        disk.put(LOG_FILE, WHOLE[:size])
+        with pytest.raises(CorruptLogError, match=r"ends at offset 2, but .* from offset 3 on"):
+            opened(disk)
+
+
 def test_a_log_cut_below_the_snapshot_is_refused_for_its_epochs():
     """It was dropped, as one that the snapshot had superseded, with all that was behind it."""
     for size in range(STARTS[2]):
-        with pytest.raises(CorruptLog, match=r"the log ends at offset \d, but .* knows epoch 4"):
+        with pytest.raises(
+            CorruptLogError, match=r"the log ends at offset \d, but .* knows epoch 4"
+        ):
             opened(harmed(LOG_FILE, WHOLE[:size]))
 
 
@@ -85,20 +107,22 @@ def test_an_empty_log_is_refused_where_an_epoch_is_known():
     disk = disk_with()
     disk.remove(SNAPSHOT_FILE)
     disk.put(LOG_FILE, b"")
-    with pytest.raises(CorruptLog, match=r"the log ends at offset 0, but .* knows epoch 4"):
+    with pytest.raises(CorruptLogError, match=r"the log ends at offset 0, but .* knows epoch 4"):
         opened(disk)
 
 
 def test_the_first_batch_of_an_epoch_is_durable_before_its_epoch_is_known():
-    """So that the epoch of a log that is empty tells of a loss, and not of a power cut."""
-    deeds = []
-    storage = MemoryStorage(MemoryDisk(lambda deed, name: deeds.append((deed, name))))
+    """So that the epoch of a log that is empty shows a loss, and not a power cut."""
+    operations = []
+    storage = MemoryStorage(
+        MemoryDisk(lambda operation, name: operations.append((operation, name)))
+    )
     storage.open()
     for offset, epoch in ((0, 1), (1, 5)):
-        deeds.clear()
+        operations.clear()
         storage.append([leader_change(offset, epoch)])
         storage.sync()
-        assert deeds.index(("sync", LOG_FILE)) < deeds.index(("sync", EPOCHS + ".tmp"))
+        assert operations.index(("sync", LOG_FILE)) < operations.index(("sync", EPOCHS + ".tmp"))
 
 
 @pytest.mark.parametrize("snapshot_offset", [None, 3])
@@ -106,13 +130,14 @@ def test_a_power_cut_in_any_moment_of_an_epochs_first_batch_leaves_a_log_that_op
     snapshot_offset,
 ):
     def cut_after(count, seed):
-        def watch(deed, name):
+        left = 1000
+
+        def watch(operation, name):
             nonlocal left
             left -= 1
             if left < 0:
                 raise OSError(5, "the power is gone")
 
-        left = 1000
         storage = MemoryStorage(MemoryDisk(watch))
         storage.open()
         if snapshot_offset is not None:
@@ -164,7 +189,7 @@ def test_a_missing_vote_is_refused_where_every_epoch_was_saved_before_its_record
     disk = disk_with()
     disk.remove("quorum-state")
     says = "quorum-state is missing, but the log reaches epoch 4: it held this replica's vote"
-    with pytest.raises(CorruptLog, match=says):
+    with pytest.raises(CorruptLogError, match=says):
         MemoryStorage(disk, LogOptions(needs_vote=True)).open()
     _, notes = opened(MemoryDisk())
     assert notes == ()
@@ -175,7 +200,7 @@ def test_a_missing_vote_is_missed_where_the_log_has_only_the_beginning_of_a_batc
     disk = MemoryDisk()
     disk.put(LOG_FILE, WHOLE[:75])
     says = "quorum-state is missing, but the log has the beginning of a batch"
-    with pytest.raises(CorruptLog, match=says):
+    with pytest.raises(CorruptLogError, match=says):
         MemoryStorage(disk, LogOptions(needs_vote=True)).open()
     _, notes = opened(disk)
     assert says in notes[-1] and isinstance(notes[-1], Warn)
@@ -184,7 +209,9 @@ def test_a_missing_vote_is_missed_where_the_log_has_only_the_beginning_of_a_batc
 def test_a_large_torn_tail_is_searched_quickly_for_sound_batches():
     late = data(7, 4).data
     for gap in (4 * 1024 * 1024 - 30, 8 * 1024 * 1024, 9_000_001):
-        with pytest.raises(CorruptLog, match=f"a sound batch follows at byte {len(WHOLE) + gap}"):
+        with pytest.raises(
+            CorruptLogError, match=f"a sound batch follows at byte {len(WHOLE) + gap}"
+        ):
             opened(harmed(LOG_FILE, WHOLE + b"\0" * gap + late))
 
 
@@ -196,7 +223,7 @@ def test_a_hole_that_a_power_cut_may_have_left_is_refused_with_what_to_do():
     holed = bytearray(whole)
     holed[1024:2048] = bytes(1024)
     assert len(WHOLE) < 1024
-    with pytest.raises(CorruptLog) as caught:
+    with pytest.raises(CorruptLogError) as caught:
         opened(harmed(LOG_FILE, bytes(holed)))
     said = str(caught.value)
     assert f"damaged at byte {len(WHOLE)}, offset 6" in said
@@ -206,7 +233,7 @@ def test_a_hole_that_a_power_cut_may_have_left_is_refused_with_what_to_do():
     for step in ("remove-controller", "storage format --no-initial-controllers", "add-controller"):
         assert step in said
     holed[1024:2048] = b"x" * 1024
-    with pytest.raises(CorruptLog) as caught:
+    with pytest.raises(CorruptLogError) as caught:
         opened(harmed(LOG_FILE, bytes(holed)))
     assert "power cut" not in str(caught.value)
 
@@ -218,9 +245,11 @@ def test_no_flipped_bit_of_the_log_is_ever_served(bit):
     for position in range(len(WHOLE)):
         flipped = bytearray(WHOLE)
         flipped[position] ^= 1 << bit
+        disk = crashed_disk_with()
+        disk.put(LOG_FILE, bytes(flipped))
         try:
-            storage, notes = opened(harmed(LOG_FILE, bytes(flipped)))
-        except CorruptLog as error:
+            storage, notes = opened(disk)
+        except CorruptLogError as error:
             refused += 1
             assert "__cluster_metadata-0" in str(error)
             assert "let the replica join anew" in str(error)
@@ -241,7 +270,9 @@ def test_damage_before_the_last_segment_is_refused_even_at_a_segments_end():
     storage.close()
     content = storage.disk.content(LOG_FILE)
     storage.disk.put(LOG_FILE, content[:-5])
-    with pytest.raises(CorruptLog, match=f"{LOG_FILE}: damaged at byte .*sound segments follow"):
+    with pytest.raises(
+        CorruptLogError, match=f"{LOG_FILE}: damaged at byte .*sound segments follow"
+    ):
         opened(storage.disk)
 
 
@@ -253,10 +284,11 @@ def test_a_missing_segment_is_noticed():
     segments = sorted(name for name in storage.disk.names() if name.endswith(".log"))
     assert len(segments) > 3
     storage.disk.remove(segments[1])
-    with pytest.raises(CorruptLog, match=f"{segments[2]}: .*records are missing between"):
+    with pytest.raises(CorruptLogError, match=f"{segments[2]}: .*records are missing between"):
         opened(storage.disk)
 
 
+@kafka_scenario("KafkaRaftLogTest", "startupWithInvalidSnapshotState")
 def test_a_log_that_begins_late_needs_a_snapshot_that_reaches_there():
     storage = MemoryStorage(options=SMALL)
     storage.open()
@@ -264,13 +296,21 @@ def test_a_log_that_begins_late_needs_a_snapshot_that_reaches_there():
     storage.close()
     segments = sorted(name for name in storage.disk.names() if name.endswith(".log"))
     storage.disk.remove(segments[0])
-    with pytest.raises(CorruptLog, match=r"begins at offset \d+, which needs a snapshot .* none;"):
+    with pytest.raises(
+        CorruptLogError, match=r"begins at offset \d+, which needs a snapshot .* none;"
+    ):
         opened(storage.disk)
     storage.disk.put(SNAPSHOT_FILE, snapshot_bytes(SNAPSHOT))
-    with pytest.raises(CorruptLog, match=f"the newest is {SNAPSHOT_FILE}"):
+    with pytest.raises(CorruptLogError, match=f"the newest is {SNAPSHOT_FILE}"):
         opened(storage.disk)
 
 
+@kafka_scenario(
+    "KafkaRaftLogTest",
+    "startupWithInvalidSnapshotState",
+    "cleanupOlderSnapshots",
+    "createRaftLogTruncatesFully",
+)
 def test_a_snapshot_newer_than_the_log_replaces_it():
     newer = OffsetAndEpoch(9, 7)
     disk = harmed("00000000000000000009-0000000007.checkpoint", snapshot_bytes(newer))
@@ -286,7 +326,7 @@ def test_a_snapshot_beyond_the_log_but_of_an_older_epoch_is_refused():
     disk = harmed(
         "00000000000000000009-0000000003.checkpoint", snapshot_bytes(OffsetAndEpoch(9, 3))
     )
-    with pytest.raises(CorruptLog, match="reaches beyond the log's end 6"):
+    with pytest.raises(CorruptLogError, match="reaches beyond the log's end 6"):
         opened(disk)
 
 
@@ -294,7 +334,7 @@ def test_snapshots_whose_epochs_go_back_are_refused():
     disk = harmed(
         "00000000000000000004-0000000000.checkpoint", snapshot_bytes(OffsetAndEpoch(4, 0))
     )
-    with pytest.raises(CorruptLog, match="is of an older epoch than"):
+    with pytest.raises(CorruptLogError, match="is of an older epoch than"):
         opened(disk)
 
 
@@ -307,26 +347,29 @@ def test_no_segment_at_all_begins_behind_the_newest_snapshot():
     assert (storage.start_offset, storage.end_offset) == (2, 2)
 
 
-def without_a_log(disk: MemoryDisk) -> MemoryDisk:
+def without_a_log() -> MemoryDisk:
+    disk = crashed_disk_with()
     disk.remove(LOG_FILE)
     return disk
 
 
 def test_a_log_that_is_gone_is_missed_for_its_epochs():
-    with pytest.raises(CorruptLog, match=r"no segment of the log .* knows epoch 4"):
-        opened(without_a_log(disk_with()))
+    with pytest.raises(CorruptLogError, match=r"no segment of the log .* knows epoch 4"):
+        opened(without_a_log())
 
 
 def test_a_log_that_is_gone_is_missed_for_the_vote():
-    disk = without_a_log(disk_with())
+    disk = without_a_log()
     disk.remove(SNAPSHOT_FILE)
     disk.remove(EPOCHS)
-    with pytest.raises(CorruptLog, match=r"no segment of the log .* quorum-state is of epoch 4"):
+    with pytest.raises(
+        CorruptLogError, match=r"no segment of the log .* quorum-state is of epoch 4"
+    ):
         opened(disk)
 
 
 def test_a_snapshot_whose_installation_was_interrupted_needs_no_log():
-    disk = without_a_log(disk_with())
+    disk = without_a_log()
     disk.put(EPOCHS, b"0\n1\n1 0\n")
     for name in disk.names():
         if name.endswith("index"):
@@ -345,11 +388,13 @@ def index_entry(relative: int) -> bytes:
     [("00000000000000000000", index_entry(2), 2), ("00000000000000000003", b"", 3)],
 )
 def test_a_log_that_is_gone_is_missed_for_what_an_index_knows(index, entries, knows):
-    disk = without_a_log(disk_with())
+    disk = without_a_log()
     disk.put(EPOCHS, b"0\n1\n1 0\n")
     disk.put(f"{index}.index", entries)
     before = {name: disk.open(name).read_at(0, 10_000) for name in disk.names()}
-    with pytest.raises(CorruptLog, match=rf"no segment of the log .* knows offset {knows}: rec"):
+    with pytest.raises(
+        CorruptLogError, match=rf"no segment of the log .* knows offset {knows}: rec"
+    ):
         opened(disk)
     assert {name: disk.open(name).read_at(0, 10_000) for name in disk.names()} == before
 
@@ -359,11 +404,10 @@ def test_a_log_that_is_gone_is_missed_for_what_an_index_knows(index, entries, kn
     [
         (b"0\n1\n1 0\n", index_entry(1)),  # the end was below the snapshot of the same epoch
         (b"0\n1\n0 0\n", index_entry(5)),  # an older epoch's tail diverged
-        (b"0\n0\n", index_entry(5)),
     ],
 )
 def test_an_index_that_an_interrupted_installation_leaves_is_no_proof(epochs, entries):
-    disk = without_a_log(disk_with())
+    disk = without_a_log()
     disk.put(EPOCHS, epochs)
     disk.put(LOG_FILE.replace(".log", ".index"), entries)
     storage, notes = opened(disk)
@@ -372,7 +416,7 @@ def test_an_index_that_an_interrupted_installation_leaves_is_no_proof(epochs, en
 
 
 def test_a_log_that_is_gone_from_beside_its_index_is_warned_of():
-    disk = without_a_log(disk_with())
+    disk = without_a_log()
     disk.put(EPOCHS, b"0\n1\n1 0\n")
     disk.put(LOG_FILE.replace(".log", ".index"), b"")
     _, notes = opened(disk)
@@ -380,16 +424,19 @@ def test_a_log_that_is_gone_from_beside_its_index_is_warned_of():
     assert isinstance(notes[0], Warn)
 
 
-def test_a_last_segment_that_is_gone_is_warned_of():
+@pytest.mark.parametrize("base", [6, 7])
+@pytest.mark.parametrize("suffix", ["index", "timeindex", "txnindex"])
+def test_a_last_segment_that_is_gone_is_missed(base, suffix):
     disk = disk_with()
-    disk.put("00000000000000000006.index", b"")
-    _, notes = opened(disk)
-    assert isinstance(notes[0], Warn)
-    assert "00000000000000000006.index: its segment is missing, and the log ends at" in notes[0]
+    disk.put(f"{base:020d}.{suffix}", b"")
+    with pytest.raises(CorruptLogError, match=f"ends at offset 6, but .* knows offset {base}: rec"):
+        opened(disk)
+    disk.put(f"{base:020d}.log.deleted", b"")  # Kafka's node was deleting it
+    opened(disk)
 
 
 @pytest.mark.parametrize("preallocated", [0, 1, 4096])
-def test_an_emptied_last_segment_is_warned_of(preallocated):
+def test_an_emptied_last_segment_is_missed(preallocated):
     index = LOG_FILE.replace(".log", ".index")
     storage = MemoryStorage(options=LogOptions(index_interval=1))
     storage.open()
@@ -405,8 +452,8 @@ def test_an_emptied_last_segment_is_warned_of(preallocated):
     disk.put(index, entries)
     disk.put(LOG_FILE, b"")
     disk.remove(EPOCHS)
-    _, notes = opened(disk)
-    assert isinstance(notes[0], Warn) and f"{index} knows offset 5, but the log ends" in notes[0]
+    with pytest.raises(CorruptLogError, match=f"ends at offset 0, but {index} knows offset 5: rec"):
+        opened(disk)
 
 
 def test_no_flipped_bit_or_cut_of_a_snapshot_is_ever_served():
@@ -417,7 +464,9 @@ def test_no_flipped_bit_or_cut_of_a_snapshot_is_ever_served():
         flipped[position] ^= 1 << (position % 8)
         broken.append(bytes(flipped))
     for content in broken:
-        with pytest.raises(CorruptLog, match=f"{SNAPSHOT_FILE}: damaged at byte .*move this file"):
+        with pytest.raises(
+            CorruptLogError, match=f"{SNAPSHOT_FILE}: damaged at byte .*move this file"
+        ):
             opened(harmed(SNAPSHOT_FILE, content))
 
 
@@ -435,13 +484,14 @@ def test_a_damaged_vote_is_refused_or_is_still_a_vote():
             try:
                 assert isinstance(storage.open().election, ElectionState)
                 storage.close()
-            except CorruptLog as error:
+            except CorruptLogError as error:
                 assert "quorum-state: " in str(error)
                 assert "this replica's vote, which must not be forgotten" in str(error)
                 refused += 1
     assert refused > 6 * len(content)
 
 
+@kafka_scenario("QuorumStateTest", "initializeWithCorruptedStore")
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -451,7 +501,7 @@ def test_a_damaged_vote_is_refused_or_is_still_a_vote():
     ],
 )
 def test_a_vote_that_cannot_be_read_is_refused(content, why):
-    with pytest.raises(CorruptLog, match=f"quorum-state: {why}"):
+    with pytest.raises(CorruptLogError, match=f"quorum-state: {why}"):
         opened(harmed("quorum-state", content))
 
 
@@ -461,13 +511,15 @@ def test_the_epoch_of_a_batch_is_held_against_what_else_is_known():
         for epoch in set(range(8)) - {batch.epoch}:
             content = bytearray(WHOLE)
             content[STARTS[index] + 12 : STARTS[index] + 16] = epoch.to_bytes(4)
-            with pytest.raises(CorruptLog, match="epoch"):
+            with pytest.raises(CorruptLogError, match="epoch"):
                 opened(harmed(LOG_FILE, bytes(content)))
 
 
 def test_a_base_offset_that_does_not_follow_is_refused():
     last = with_base_offset_and_epoch(BATCHES[-1].data, 6, 4)
-    with pytest.raises(CorruptLog, match="says base offset 6, expected 5; its checksum is right"):
+    with pytest.raises(
+        CorruptLogError, match="says base offset 6, expected 5; its checksum is right"
+    ):
         opened(harmed(LOG_FILE, WHOLE[: STARTS[-2]] + last))
 
 
@@ -478,6 +530,7 @@ def test_leader_epochs_that_cannot_be_read_are_rebuilt_from_the_log(content):
     assert all("written anew from the log" in note for note in notes)
 
 
+@kafka_scenario("KafkaRaftLogTest", "topicId")
 def test_missing_leader_epochs_and_partition_metadata_are_written():
     disk = disk_with()
     disk.remove(EPOCHS)
@@ -501,15 +554,15 @@ def test_leader_epochs_that_begin_inside_the_first_segment_are_what_kafkas_clean
 
 
 def test_leader_epochs_that_contradict_the_log_are_refused():
-    with pytest.raises(CorruptLog, match="says that offset 4 is of epoch 5, the log says 4"):
+    with pytest.raises(CorruptLogError, match="says that offset 4 is of epoch 5, the log says 4"):
         opened(harmed(EPOCHS, b"0\n2\n1 0\n5 4\n"))
 
 
 def test_a_directory_of_another_topic_is_refused():
     foreign = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg"
-    with pytest.raises(CorruptLog, match="belongs to topic id AAAAAAAAAAAAAAAAAAAAAg"):
+    with pytest.raises(CorruptLogError, match="belongs to topic id AAAAAAAAAAAAAAAAAAAAAg"):
         opened(harmed("partition.metadata", foreign))
-    with pytest.raises(CorruptLog, match=r"partition\.metadata.*remove this file"):
+    with pytest.raises(CorruptLogError, match=r"partition\.metadata.*remove this file"):
         opened(harmed("partition.metadata", b"rubbish"))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.base.errors import BrokenInvariant
+from conformance.marker import kafka_guarantee, kafka_scenario
+from quorate.base.errors import InvariantError
 from quorate.base.ids import ZERO_UUID, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.files import decode_leader_epochs, parse_segment_name
 from quorate.raft.values import ControlState, ElectionState, KRaftVersion, Voters
-from quorate.storage.api import AppendedBatch, CorruptLog, StorageError
+from quorate.storage.api import AppendedBatch, CorruptLogError, StorageError
 from quorate.storage.log import LogOptions
 from storage.builders import (
     ALL,
@@ -52,6 +53,20 @@ def test_what_was_appended_is_read_back_and_recovered(place):
     assert place.storage.size == len(joined(log))
 
 
+@kafka_scenario(
+    "KafkaRaftClientFetchTest",
+    "fetchMaxBytesAlwaysReturnsAtLeastOneBatch",
+    "fetchMaxBytesWithTwoBatches",
+    "fetchMaxBytesBatchesInvariants",
+)
+@kafka_scenario(
+    "KafkaRaftLogTest",
+    "readRespectsMaxSizeInBytes",
+    "logLimitsReturnsLessThanMaxBytes",
+    "logLimitsReturnsAtLeastOne",
+)
+@kafka_guarantee("LeaderStateTest", "updateHighWatermarkMetadata")
+@kafka_guarantee("KafkaRaftLogTest", "highWatermarkOffsetMetadata")
 @pytest.mark.parametrize("again", [False, True], ids=["from memory", "from disk"])
 def test_a_read_gives_whole_batches_within_its_bounds(place, again):
     place.open()
@@ -134,6 +149,7 @@ def test_truncation_at_every_place_of_a_long_segment(tmp_path, place):
     assert place.reopen().log.end_offset == 1
 
 
+@kafka_scenario("FileQuorumStateStoreTest", "reload")
 @pytest.mark.parametrize(
     ("state", "version", "voters", "read_back"),
     [
@@ -159,6 +175,7 @@ def test_the_vote_survives(place, state, version, voters, read_back):
     assert place.reopen().election == read_back
 
 
+@kafka_scenario("SnapshotWriterReaderTest", "writingSnapshot")
 def test_a_snapshot_of_our_own_appears_when_it_is_frozen(place):
     place.open()
     place.storage.append(log_of(12))
@@ -224,6 +241,7 @@ def test_a_log_truncated_to_its_start_inside_a_segment_goes_on_in_a_later_epoch(
     assert place.storage.read(4, ALL, ALL) == joined(log[:1])
 
 
+@kafka_scenario("SnapshotWriterReaderTest", "abortedSnapshot")
 def test_an_aborted_snapshot_leaves_nothing(place):
     place.open()
     writer = place.storage.create_snapshot(SNAPSHOT)
@@ -240,11 +258,12 @@ def test_an_aborted_snapshot_leaves_nothing(place):
 def test_half_a_snapshot_cannot_be_frozen(place):
     place.open()
     writer = place.storage.create_snapshot(SNAPSHOT)
-    with pytest.raises(BrokenInvariant, match="without header and footer"):
+    with pytest.raises(InvariantError, match="without header and footer"):
         writer.freeze()
     writer.abort()
 
 
+@kafka_scenario("KafkaRaftLogTest", "cleanupPartialSnapshots")
 def test_an_unfinished_snapshot_is_removed_at_the_next_start(place):
     place.open()
     place.storage.create_snapshot(SNAPSHOT).append(snapshot_bytes(SNAPSHOT))
@@ -256,6 +275,9 @@ def test_an_unfinished_snapshot_is_removed_at_the_next_start(place):
     ] * 2
 
 
+@kafka_scenario(
+    "KafkaRaftLogTest", "truncateFullyToLatestSnapshot", "truncateWillRemoveOlderSnapshot"
+)
 def test_a_downloaded_snapshot_replaces_the_log(place):
     place.open()
     place.storage.append(log_of(30))
@@ -286,7 +308,7 @@ def test_a_download_can_begin_anew_and_be_abandoned(place):
     other = OffsetAndEpoch(20, 2)
     download(place.storage, other, snapshot_bytes(other))
     place.storage.abandon_download(other)
-    with pytest.raises(CorruptLog, match="nothing of snapshot"):
+    with pytest.raises(CorruptLogError, match="nothing of snapshot"):
         place.storage.install_snapshot(other)
     assert place.reopen().log.snapshots == (SNAPSHOT,)
 
@@ -311,7 +333,7 @@ def test_a_damaged_download_is_refused_and_the_log_stays(place, harm):
     place.storage.save_election(ElectionState(1), 1, ())
     place.storage.append(log)
     place.storage.write_chunk(SNAPSHOT, 0, harm(snapshot_bytes(SNAPSHOT)))
-    with pytest.raises(CorruptLog, match=r"00000000000000000010-0000000001\.checkpoint"):
+    with pytest.raises(CorruptLogError, match=r"00000000000000000010-0000000001\.checkpoint"):
         place.storage.install_snapshot(SNAPSHOT)
     place.storage.append([data(5)])
     place.storage.sync()
@@ -326,12 +348,15 @@ def test_a_download_older_than_our_own_snapshot_is_refused(place):
     write_snapshot(place.storage, SNAPSHOT)
     older = OffsetAndEpoch(5, 2)
     download(place.storage, older, snapshot_bytes(older))
-    with pytest.raises(CorruptLog, match=r"older than 0+10-0+1\.checkpoint"):
+    with pytest.raises(CorruptLogError, match=r"older than 0+10-0+1\.checkpoint"):
         place.storage.install_snapshot(older)
     assert read_all(place.storage) == joined(log_of(12))
     assert place.reopen().log.snapshots == (SNAPSHOT,)
 
 
+@kafka_scenario(
+    "KafkaRaftLogTest", "advanceLogStartOffsetAfterCleaning", "segmentsLessThanLatestSnapshot"
+)
 def test_cleaning_drops_older_snapshots_and_whole_segments(place):
     place.open()
     log = log_of(60)
@@ -409,6 +434,8 @@ def test_epochs_are_recovered_from_the_log(place):
     assert place.reopen().log.epochs == ((1, 0), (3, 5))
 
 
+@kafka_scenario("KafkaRaftLogTest", "unexpectedAppendOffset", "invalidLeaderEpoch")
+@kafka_scenario("BatchAccumulatorTest", "invalidControlRecordOffset", "invalidControlRecordEpoch")
 def test_bytes_that_are_not_what_they_should_be_are_not_appended(place):
     place.open()
     place.storage.append(log_of(3))
@@ -422,7 +449,7 @@ def test_bytes_that_are_not_what_they_should_be_are_not_appended(place):
         data(2),
         data(3, epoch=0),
     ):
-        with pytest.raises(BrokenInvariant, match="an appended batch"):
+        with pytest.raises(InvariantError, match="an appended batch"):
             place.storage.append([wrong])
         place.reopen()
         assert read_all(place.storage) == joined(log_of(3))

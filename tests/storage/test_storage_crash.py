@@ -32,7 +32,7 @@ from storage.builders import (
     snapshot_bytes,
     write_snapshot,
 )
-from storage.watched import PowerCut, Steps, WatchedDisk
+from storage.watched import PowerCutError, Steps, WatchedDisk
 
 END = 62
 LOG = log_of(END)
@@ -246,7 +246,7 @@ def test_a_power_cut_at_every_step_leaves_what_was_synced(operation, loose_names
             storage = MemoryStorage(options=SMALL)
             prepare(storage)
             storage.disk.watch = Steps(stop_at)
-            with pytest.raises(PowerCut):
+            with pytest.raises(PowerCutError):
                 operation.run(storage)
             random = chance.Random(seed).random if seed else None
             recover(storage.crash(random, loose_names=loose_names), operation)
@@ -268,7 +268,7 @@ def test_a_kill_at_every_step_leaves_what_was_synced(operation, tmp_path):
         storage = DiskStorage(WatchedDisk(disk, steps), SMALL)
         prepare(storage)
         steps.stop_at = len(steps.done) + stop_at
-        with pytest.raises(PowerCut):
+        with pytest.raises(PowerCutError):
             operation.run(storage)
         disk.unlock()
         recover(DiskStorage(unsynced(home), SMALL), operation)
@@ -358,7 +358,7 @@ def test_recovery_itself_may_be_interrupted_at_every_step(seed, newer, loose_nam
         storage = MemoryStorage(disk, SMALL)
         try:
             found = storage.open()
-        except PowerCut:
+        except PowerCutError:
             disk = disk.crash(random.random, loose_names=loose_names)
             stop_at += 1
             continue
@@ -375,7 +375,7 @@ def test_recovery_itself_may_be_interrupted_at_every_step(seed, newer, loose_nam
 
 def test_lost_and_reordered_writes_are_recovered_or_refused_never_served():
     """Writes of one group may reach a medium in any order: a hole with sound batches behind it
-    cannot be told from damage, so it is refused."""
+    cannot be distinguished from damage, so it is refused."""
     outcomes = set()
     for seed in range(300):
         random = chance.Random(seed)

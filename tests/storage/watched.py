@@ -8,7 +8,7 @@ from quorate.storage.api import StorageError
 from quorate.storage.disk import Disk, File
 
 
-class PowerCut(BaseException):
+class PowerCutError(BaseException):
     """The process is gone: no handler runs."""
 
 
@@ -68,22 +68,22 @@ class WatchedFile:
 class Steps:
     """A watch that counts and records, and at step `stop_at` (from 0) raises `how`."""
 
-    def __init__(self, stop_at: int = -1, how: type[BaseException] = PowerCut) -> None:
+    def __init__(self, stop_at: int = -1, how: type[BaseException] = PowerCutError) -> None:
         self.done: list[tuple[str, str]] = []
         self.stop_at = stop_at
         self._how = how
 
-    def __call__(self, deed: str, name: str) -> None:
+    def __call__(self, operation: str, name: str) -> None:
         if len(self.done) == self.stop_at:
-            raise self._how(f"{deed} {name}")
-        self.done.append((deed, name))
+            raise self._how(f"{operation} {name}")
+        self.done.append((operation, name))
 
 
-def fail(deed: str) -> Callable[[str, str], None]:
-    """A watch that makes every such deed fail as a medium does."""
+def fail(operation: str) -> Callable[[str, str], None]:
+    """A watch that makes every such operation fail as a medium does."""
 
     def watch(doing: str, name: str) -> None:
-        if doing == deed:
+        if doing == operation:
             raise StorageError(f"cannot {doing} {name}: injected")
 
     return watch

@@ -25,7 +25,7 @@ MAX_LIST = 3
 
 
 def all_messages() -> list[type[Message]]:
-    """Every message class of the wire floor."""
+    """Every message class of the wire layer."""
     apis = [cls for api in APIS.values() for cls in (api.request, api.response)]
     return [*apis, RequestHeader, ResponseHeader, DefaultPrincipalData]
 

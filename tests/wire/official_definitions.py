@@ -12,9 +12,9 @@ from zipfile import ZipFile
 from quorate.base.ids import ZERO_UUID
 from quorate.wire.schema import NEW, Field, Message, Struct
 
-LIBS = Path(__file__).parents[2] / ".kafka" / "libs"
-CLIENTS = ("kafka-clients-4.3.1.jar", "common/message")
-METADATA = ("kafka-metadata-4.3.1.jar", "common/metadata")
+LIBS = Path(__file__).parents[2] / ".kafka" / "libs-4.4.0"
+CLIENTS = ("kafka-clients-4.4.0.jar", "common/message")
+METADATA = ("kafka-metadata-4.4.0.jar", "common/metadata")
 ALL = (0, 32767)
 
 Range = tuple[int, int]
@@ -36,11 +36,11 @@ class Row(NamedTuple):
 
 @cache
 def definition(name: str, source: tuple[str, str] = CLIENTS) -> dict[str, Any]:
-    """The JSON definition of a message of Kafka 4.3.1."""
+    """The JSON definition of a message of Kafka 4.4.0."""
     jar, folder = source
     path = LIBS / jar
     if not path.exists():
-        raise AssertionError(f"{path} is missing: `make .kafka/libs.stamp` gets Kafka's jars")
+        raise AssertionError(f"{path} is missing: `make .kafka/libs-4.4.0.stamp` gets Kafka's jars")
     with ZipFile(path) as archive:
         text = archive.read(f"{folder}/{name}.json").decode()
     found: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))

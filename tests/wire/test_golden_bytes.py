@@ -13,6 +13,8 @@ from quorate.wire.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchResponse,
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
     UpdateRaftVoterResponse,
     VoteRequest,
 )
@@ -137,6 +139,18 @@ UPDATED = UpdateRaftVoterResponse(
 UPDATED_V0 = raw("00000000 004a", "01 00 0f 00000001 00000002 02", b"h", "00000009 00")
 
 
+HELLO = ApiVersionsRequest(
+    client_software_name="q", client_software_version="1", cluster_id="abc", node_id=2
+)
+HELLO_V5 = raw("02", b"q", "02", b"1", "04", b"abc", "00000002", "00")
+
+UNREGISTER = UnregisterControllerRequest(controller_id=2)
+UNREGISTER_V0 = raw("00000002 00")
+
+UNREGISTERED = UnregisterControllerResponse(error_code=136, error_message="no")
+UNREGISTERED_V0 = raw("00000000 0088 03", b"no", "00")
+
+
 @pytest.mark.parametrize(
     ("message", "version", "wire"),
     [
@@ -145,6 +159,9 @@ UPDATED_V0 = raw("00000000 004a", "01 00 0f 00000001 00000002 02", b"h", "000000
         (END, 0, END_V0),
         (FETCH, 17, FETCH_V17),
         (UPDATED, 0, UPDATED_V0),
+        (HELLO, 5, HELLO_V5),
+        (UNREGISTER, 0, UNREGISTER_V0),
+        (UNREGISTERED, 0, UNREGISTERED_V0),
     ],
     ids=lambda it: type(it).__name__ if isinstance(it, Message) else "",
 )

@@ -1,4 +1,4 @@
-"""Frames of requests and responses: which header, and what an unknown peer is told."""
+"""Frames of requests and responses: which header, and the response to an unknown peer."""
 
 from __future__ import annotations
 
@@ -104,4 +104,4 @@ def test_controllers_do_not_offer_what_only_brokers_answer() -> None:
     assert CONTROLLER_API_VERSIONS[1] == (4, 18)
     with pytest.raises(KeyError):
         CONTROLLER_API_VERSIONS[3]
-    assert len(CONTROLLER_API_VERSIONS) == 41
+    assert len(CONTROLLER_API_VERSIONS) == 45

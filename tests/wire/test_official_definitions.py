@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
-from quorate.wire.registry import APIS, CONTROLLER_API_VERSIONS
+from quorate.cli.kafka_apis import KafkaApi, kafka_apis
+from quorate.wire.registry import APIS, BEYOND_KAFKA, CONTROLLER_API_VERSIONS
 from quorate.wire.schema import Message
 from wire.message_strategies import all_messages
 from wire.official_definitions import (
@@ -34,7 +36,7 @@ def test_declaration_is_the_official_one(cls: type[Message]) -> None:
     assert declared_rows(cls) == official_rows(official)
 
 
-def test_a_controller_advertises_exactly_the_apis_with_its_listener() -> None:
+def test_a_controller_advertises_the_apis_with_its_listener_and_one_more() -> None:
     jar, folder = CLIENTS
     definition("VoteRequest")  # fails with a hint when there are no jars
     with ZipFile(LIBS / jar) as archive:
@@ -45,7 +47,7 @@ def test_a_controller_advertises_exactly_the_apis_with_its_listener() -> None:
     offered = {
         found["apiKey"]: found["validVersions"]
         for found in map(definition, requests)
-        if "controller" in found.get("listeners", ())
+        if "controller" in found.get("listeners", ()) or found["apiKey"] in BEYOND_KAFKA
     }
     ours = {
         key: f"{low}-{high}" if high > low else str(low)
@@ -53,3 +55,18 @@ def test_a_controller_advertises_exactly_the_apis_with_its_listener() -> None:
     }
     assert ours == offered
     assert all(APIS[key].name + "Request" in requests for key in APIS)
+
+
+def test_the_table_of_all_apis_is_kafkas() -> None:
+    jar, folder = CLIENTS
+    with ZipFile(LIBS / jar) as archive:
+        names = [Path(name) for name in archive.namelist() if name.startswith(f"{folder}/")]
+    found = {}
+    for name in (path.stem for path in names if path.name.endswith("Request.json")):
+        one = definition(name)
+        low, _, high = one["validVersions"].partition("-")
+        versions = None if low == "none" else (int(low), int(high or low))
+        on_brokers = "broker" in one.get("listeners", ())
+        key = one["apiKey"]
+        found[key] = KafkaApi(key, name.removesuffix("Request"), versions, on_brokers)
+    assert kafka_apis() == found

@@ -91,7 +91,7 @@ def test_repr_shows_the_fields() -> None:
     text = repr(ApiVersionsRequest(client_software_name="q", unknown_tags=((1, b"z"),)))
     assert text == (
         "ApiVersionsRequest(client_software_name='q', client_software_version='',"
-        " unknown_tags=((1, b'z'),))"
+        " cluster_id=None, node_id=-1, unknown_tags=((1, b'z'),))"
     )
 
 

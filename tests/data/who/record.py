@@ -126,9 +126,9 @@ class AuditedKafka:
             text=True,
             timeout=90,
         )
-        told = done.stdout + done.stderr
-        print(f"{who}: {tool.rpartition('.')[2]} {' '.join(words)}: {told.strip()[-300:]}")
-        return told
+        output = done.stdout + done.stderr
+        print(f"{who}: {tool.rpartition('.')[2]} {' '.join(words)}: {output.strip()[-300:]}")
+        return output
 
     def stop(self) -> None:
         self.quorum.stop()
@@ -140,7 +140,7 @@ CLUSTER = "org.apache.kafka.tools.ClusterTool"
 ACLS = "org.apache.kafka.tools.AclCommand"
 
 
-def story(cluster: AuditedKafka, work: Path) -> None:
+def record_operations(cluster: AuditedKafka, work: Path) -> None:
     """What alice, bob, the admin and somebody without a name do."""
     run = cluster.run
     allow = ("--add", "--allow-principal")
@@ -268,7 +268,7 @@ def main(folder: Path) -> None:
         cluster = AuditedKafka(Path(work))
         try:
             cluster.start()
-            story(cluster, Path(work))
+            record_operations(cluster, Path(work))
             cluster.quorum.nodes[1].kill(15)
             keep(cluster, folder)
         finally:

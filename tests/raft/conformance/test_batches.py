@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance.marker import kafka_scenario
 from quorate.base.ids import ReplicaKey
 from quorate.formats.batch import encode_batch, encode_control_batch, iter_batches
 from quorate.formats.control import ControlType
-from quorate.node.company import PATIENCE_MS
-from quorate.node.machine import Now
-from quorate.node.proposals import Outcome, Proposals, Submit
-from quorate.node.translate import Asked, response_to_wire
-from quorate.node.translate_peer import response_from_wire
+from quorate.node.raft_rpc_inbound import Asked, response_to_wire
+from quorate.node.raft_rpc_outbound import response_from_wire
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.raft.values import ElectionState
-from quorate.sim.story.names import key
+from quorate.replica.proposals import BATCHING_DELAY_MS, Outcome, Proposals, Submit
+from quorate.replica.state_machine import Now
+from quorate.sim.scenario.names import key
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.errors import WireError
 from raft.conformance.world import LEADER, response
@@ -28,6 +28,7 @@ from sim.test_known_bugs_of_nodes import Alone
 from storage.builders import file_place
 
 
+@kafka_scenario("BatchAccumulatorTest", "closeWhenEmpty")
 def test_close_when_empty() -> None:
     """Leadership ends and nothing was asked for."""
     outcomes: list[Outcome] = []
@@ -35,7 +36,7 @@ def test_close_when_empty() -> None:
     assert outcomes == []
 
 
-# -- the wait for company: Kafka's linger, 2 ms at most --------------------------------------------
+# -- the batching delay: Kafka's linger, 2 ms at most -----------------------------------------------
 def after_a_round_of_four() -> Alone:
     """The only voter; four writers were answered together, and are expected back together."""
     node = Alone(MemoryStorage())
@@ -44,19 +45,25 @@ def after_a_round_of_four() -> Alone:
     return node
 
 
+@kafka_scenario("BatchAccumulatorTest", "lingerIgnoredIfAccumulatorEmpty")
 def test_linger_ignored_if_accumulator_empty() -> None:
     """Nothing was submitted: nothing is due, and no time is waited for."""
     effects = after_a_round_of_four().replica.step([], Now(10, 10))
     assert effects.jobs == []
-    assert effects.wake_at_ms is None or effects.wake_at_ms > 10 + PATIENCE_MS
+    assert effects.wake_at_ms is None or effects.wake_at_ms > 10 + BATCHING_DELAY_MS
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "channelWokenUpIfLingerTimeoutReachedWithoutAppend",
+    "channelWokenUpIfLingerTimeoutReachedDuringAppend",
+)
 @pytest.mark.parametrize("more", [0, 1], ids=["WithoutAppend", "DuringAppend"])
 def test_channel_woken_up_if_linger_timeout_reached(more: int) -> None:
     """The replica asks to be woken when the wait is over, and appends then, be it alone or not."""
     node = after_a_round_of_four()
     end = node.replica.core.log_end.offset
-    over = 10 + PATIENCE_MS
+    over = 10 + BATCHING_DELAY_MS
     for now, happened in ((10, [Submit(4, [b"first"])]), (11, [])):
         effects = node.replica.step(happened, Now(now, now))
         assert (effects.jobs, effects.wake_at_ms) == ([], over)
@@ -65,15 +72,18 @@ def test_channel_woken_up_if_linger_timeout_reached(more: int) -> None:
     assert node.replica.core.log_end.offset == end + 1 + more
 
 
+@kafka_scenario("BatchAccumulatorTest", "emptyControlBatch")
 def test_an_empty_control_batch_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="at least one record"):
         encode_control_batch(0, 1, 0, [])
 
 
+@kafka_scenario("RecordsIteratorTest", "emptyRecords")
 def test_no_bytes_hold_no_batch() -> None:
     assert list(iter_batches(b"")) == []
 
 
+@kafka_scenario("RecordsIteratorTest", "controlRecordTypeValues")
 def test_control_record_types() -> None:
     assert {kind.name: kind.value for kind in ControlType} == {
         "ABORT": 0,
@@ -116,6 +126,8 @@ INVALID = {
 }
 
 
+@kafka_scenario("KafkaRaftClientFetchTest", "invalidMemoryRecords")
+@kafka_scenario("KafkaRaftLogTest", "invalidMemoryRecords")
 @pytest.mark.parametrize("kind", list(INVALID))
 def test_invalid_memory_records(kind: str) -> None:
     """A cut batch is none yet; another format or length is the peer's fault; neither is kept."""
@@ -130,12 +142,15 @@ def test_invalid_memory_records(kind: str) -> None:
         assert single.core.leader == LEADER
 
 
+@kafka_scenario("KafkaRaftClientFetchTest", "randomRecords")
+@kafka_scenario("KafkaRaftLogTest", "randomRecords")
 @given(st.binary(max_size=300))
 def test_random_records(records: bytes) -> None:
     answer = batches_of(records)
     assert answer is None or answer.batches == ()
 
 
+@kafka_scenario("KafkaRaftLogTest", "invalidLeaderEpoch")
 def test_what_stands_before_invalid_records_is_taken() -> None:
     """Also invalidLeaderEpoch: of two batches the second is of an epoch that is not yet."""
     good, early = encode_batch(END, EPOCH, 5, [b"x"]), encode_batch(END + 1, EPOCH + 1, 5, [b"y"])
@@ -148,6 +163,12 @@ def test_what_stands_before_invalid_records_is_taken() -> None:
 
 
 # -- quorum-state ----------------------------------------------------------------------------------
+@kafka_scenario(
+    "FileQuorumStateStoreTest",
+    "writeReadElectedLeader",
+    "writeReadVotedCandidate",
+    "writeReadUnknownLeader",
+)
 @pytest.mark.parametrize("kraft_version", [0, 1])
 @pytest.mark.parametrize(
     "written",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch
 from quorate.raft.inputs import Answered, Propose, Shutdown
@@ -17,7 +18,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused
 from quorate.raft.values import ControlState, ElectionState, LeaderChange, RecoveredLog
-from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
+from quorate.sim.scenario.names import CLUSTER_ID, key, listeners, voter
 from raft.conformance.world import (
     OWN,
     alone,
@@ -53,6 +54,11 @@ def newborn() -> RecoveredLog:
     )
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "initializeSingleMemberQuorum",
+    "initializeAsOnlyVoterWithEmptyElectionState",
+)
 def test_initialize_single_member_quorum() -> None:
     """Also: initializeAsOnlyVoterWithEmptyElectionState. The first epoch is 1."""
     single = Single(log=newborn(), election=ElectionState())
@@ -61,15 +67,17 @@ def test_initialize_single_member_quorum() -> None:
     assert single.sends == []
 
 
+@kafka_scenario("KafkaRaftClientTest", "initializeAsLeaderFromStateStoreSingleMemberQuorum")
 def test_initialize_as_leader_from_state_store_single_member_quorum() -> None:
-    """Not in the epoch that it led, whose end nobody knows any more."""
+    """Not in the epoch that it led, whose end no node knows any more."""
     single = Single(log=newborn(), election=ElectionState(7, 1))
     assert state(single) == ("leader", 8, 1)
     assert single.core.leader == OWN_AGAIN and single.core.log_end.epoch == 8
 
 
+@kafka_scenario("KafkaRaftClientTest", "initializeAsResignedAndOnlyVoter")
 def test_initialize_as_resigned_and_only_voter() -> None:
-    """Nobody has to be told that it leads no more: the next epoch is its own, on the disk too."""
+    """It needs no notification that it leads no more: the next epoch is its own, on the disk too."""
     single = alone(election=ElectionState(7, 1))
     assert single.notes[0].startswith("epoch 7: starts as resigned")
     assert roles_since(single, 0) == ["prospective", "candidate", "leader"]
@@ -77,25 +85,29 @@ def test_initialize_as_resigned_and_only_voter() -> None:
     assert single.stored == ElectionState(8, 1)
 
 
+@kafka_scenario("KafkaRaftClientTest", "initializeAsFollowerAndOnlyVoter")
 def test_initialize_as_follower_and_only_voter() -> None:
     assert state(alone(election=ElectionState(7, 2))) == ("leader", 8, 1)
 
 
+@kafka_scenario("KafkaRaftClientTest", "initializeAsCandidateAndOnlyVoter")
 def test_initialize_as_candidate_and_only_voter() -> None:
     assert state(alone(election=ElectionState(7, -1, key(1)))) == ("leader", 7, 1)
 
 
+@kafka_scenario("KafkaRaftClientTest", "initializeAsResignedAndUnableToContactQuorum")
 def test_initialize_as_resigned_and_unable_to_contact_quorum() -> None:
     single = Single(election=ElectionState(EPOCH, 1))
     assert state(single) == ("resigned", EPOCH, 1)
     single.wait(1500)
     assert state(single) == ("prospective", EPOCH + 1, -1)
-    told = len(single.notes)
+    seen = len(single.notes)
     single.wait(1500)
-    assert roles_since(single, told) == ["unattached", "prospective"]
+    assert roles_since(single, seen) == ["unattached", "prospective"]
     assert single.core.epoch == EPOCH + 1
 
 
+@kafka_scenario("KafkaRaftClientTest", "initializeAsResignedLeaderFromStateStore")
 def test_initialize_as_resigned_leader_from_state_store() -> None:
     single = Single(election=ElectionState(EPOCH, 1))
     assert {s.to for s in sent_since(single, 0, EndQuorumEpochRequest)} == {2, 3}
@@ -106,12 +118,15 @@ def test_initialize_as_resigned_leader_from_state_store() -> None:
     single.answer(EndQuorumEpochRequest, done, to=2)
     single.wait(1499)
     assert state(single) == ("resigned", EPOCH, 1)
-    told = len(single.notes)
+    seen = len(single.notes)
     single.wait(1)
-    assert roles_since(single, told) == ["unattached", "prospective"]
+    assert roles_since(single, seen) == ["unattached", "prospective"]
     assert single.core.epoch == EPOCH + 1
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest", "initializeAsFollowerEmptyLog", "initializeAsFollowerNonEmptyLog"
+)
 @pytest.mark.parametrize("log", [empty(), recovered()], ids=["empty", "non-empty"])
 def test_initialize_as_follower(log) -> None:
     single = Single(election=ElectionState(EPOCH, 2), log=log)
@@ -129,6 +144,11 @@ BEFORE = {
 }
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "rejectVotesFromSameEpochAfterResigningLeadership",
+    "rejectVotesFromSameEpochAfterResigningCandidacy",
+)
 @pytest.mark.parametrize("before", list(BEFORE))
 def test_reject_votes_from_same_epoch_after_resigning(before: str) -> None:
     single = Single(election=BEFORE[before])
@@ -139,6 +159,11 @@ def test_reject_votes_from_same_epoch_after_resigning(before: str) -> None:
     assert single.core.election == BEFORE[before]
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "grantVotesFromHigherEpochAfterResigningLeadership",
+    "grantVotesFromHigherEpochAfterResigningCandidacy",
+)
 @pytest.mark.parametrize("before", list(BEFORE))
 def test_grant_votes_from_higher_epoch_after_resigning(before: str) -> None:
     single = Single(election=BEFORE[before])
@@ -148,6 +173,7 @@ def test_grant_votes_from_higher_epoch_after_resigning(before: str) -> None:
     assert single.core.election == ElectionState(EPOCH + 1, -1, key(2))
 
 
+@kafka_scenario("KafkaRaftClientTest", "grantVotesWhenShuttingDown")
 def test_grant_votes_when_shutting_down() -> None:
     single = leader()
     single.step(Shutdown(5000))
@@ -158,6 +184,7 @@ def test_grant_votes_when_shutting_down() -> None:
 
 
 # -- from unattached to leader -------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "initializeAsUnattachedAndBecomeLeader")
 def test_initialize_as_unattached_and_become_leader() -> None:
     single = unattached()
     send = single.sent(FetchRequest)
@@ -177,6 +204,7 @@ def test_initialize_as_unattached_and_become_leader() -> None:
     assert {s.to for s in sent_since(single, 0, BeginQuorumEpochRequest)} == {2, 3}
 
 
+@kafka_scenario("KafkaRaftClientTest", "initializeAsCandidateAndBecomeLeaderQuorumOfThree")
 def test_initialize_as_candidate_and_become_leader_quorum_of_three() -> None:
     single = Single(election=ElectionState(EPOCH, -1, key(1)))
     assert single.core.role == "candidate"
@@ -189,6 +217,7 @@ def test_initialize_as_candidate_and_become_leader_quorum_of_three() -> None:
     assert state(single) == ("leader", EPOCH, 1)
 
 
+@kafka_scenario("KafkaRaftClientTest", "voteRequestTimeout")
 def test_vote_request_timeout() -> None:
     single = unattached(election_timeout_ms=20_000)
     single.wait(30_000)
@@ -205,6 +234,8 @@ def test_vote_request_timeout() -> None:
     assert single.core.role == "leader"
 
 
+@kafka_scenario("KafkaRaftClientTest", "candidateElectionTimeout")
+@kafka_scenario("QuorumStateTest", "candidateToProspective")
 def test_candidate_election_timeout() -> None:
     single = candidate()
     single.wait(1499)
@@ -216,13 +247,14 @@ def test_candidate_election_timeout() -> None:
     asked = sent_since(single, before, VoteRequest)
     places = {(s.to, s.request.epoch, s.request.pre_vote) for s in asked}  # type: ignore[union-attr]
     assert places == {(2, EPOCH + 1, True), (3, EPOCH + 1, True)}
-    told = len(single.notes)
+    seen = len(single.notes)
     single.wait(1499)
-    assert roles_since(single, told) == []
+    assert roles_since(single, seen) == []
     single.wait(1)
-    assert roles_since(single, told) == ["unattached", "prospective"]
+    assert roles_since(single, seen) == ["unattached", "prospective"]
 
 
+@kafka_scenario("KafkaRaftClientTest", "handleVoteRequestAsProspectiveWithVotedCandidate")
 def test_handle_vote_request_as_prospective_with_voted_candidate() -> None:
     single = Single(election=ElectionState(EPOCH, -1, key(3)))
     single.wait(2000)
@@ -232,6 +264,7 @@ def test_handle_vote_request_as_prospective_with_voted_candidate() -> None:
     assert single.core.election == ElectionState(EPOCH + 1, -1, key(2))
 
 
+@kafka_scenario("KafkaRaftClientTest", "handleVoteRequestAsObserver")
 def test_handle_vote_request_as_observer() -> None:
     single = Single(4, election=ElectionState(EPOCH))
     answer = single.ask(vote(EPOCH + 1))
@@ -239,6 +272,7 @@ def test_handle_vote_request_as_observer() -> None:
     assert single.core.election == ElectionState(EPOCH + 1, -1, key(2))
 
 
+@kafka_scenario("KafkaRaftClientTest", "leaderAcceptVoteFromObserver")
 def test_leader_accept_vote_from_observer() -> None:
     single = leader()
     older = single.ask(vote(EPOCH, candidate=9, last_epoch=0, end=0))
@@ -247,6 +281,7 @@ def test_leader_accept_vote_from_observer() -> None:
     assert same == VoteResponse(ErrorCode.NONE, OWN, False, listeners(1))
 
 
+@kafka_scenario("KafkaRaftClientTest", "voteResponseIgnoredAfterBecomingFollower")
 def test_vote_response_ignored_after_becoming_follower() -> None:
     single = candidate()
     single.ask(begin(EPOCH + 1, 3))
@@ -259,6 +294,9 @@ def test_vote_response_ignored_after_becoming_follower() -> None:
 
 
 # -- finding the leader --------------------------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientTest", "unattachedAsObserverDoesNotBecomeProspectiveAfterElectionTimeout"
+)
 def test_unattached_as_observer_does_not_become_prospective_after_election_timeout() -> None:
     single = Single(4, election=ElectionState(EPOCH))
     for epoch in (EPOCH, EPOCH + 1):
@@ -273,6 +311,9 @@ def test_unattached_as_observer_does_not_become_prospective_after_election_timeo
     assert single.sent(VoteRequest) is None
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest", "followerAsObserverDoesNotBecomeProspectiveAfterFetchTimeout"
+)
 def test_follower_as_observer_does_not_become_prospective_after_fetch_timeout() -> None:
     single = Single(4, election=ElectionState(EPOCH, 2))
     assert state(single) == ("follower", EPOCH, 2)
@@ -284,6 +325,7 @@ def test_follower_as_observer_does_not_become_prospective_after_fetch_timeout() 
     assert single.sent(VoteRequest) is None
 
 
+@kafka_scenario("KafkaRaftClientTest", "voterBecomeProspectiveAfterFetchTimeout")
 def test_voter_become_prospective_after_fetch_timeout() -> None:
     """The first in line, to the millisecond; it asks with the end of its log."""
     single = Single(election=ElectionState(EPOCH, 2))
@@ -298,6 +340,7 @@ def test_voter_become_prospective_after_fetch_timeout() -> None:
     ]
 
 
+@kafka_scenario("KafkaRaftClientTest", "unattachedAsVoterCanBecomeFollowerAfterFindingLeader")
 def test_unattached_as_voter_can_become_follower_after_finding_leader() -> None:
     single = unattached()
     single.answer(FetchRequest, response(error=ErrorCode.NOT_LEADER_OR_FOLLOWER))

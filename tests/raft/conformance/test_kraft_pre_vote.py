@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.inputs import Answered, Resign
 from quorate.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from quorate.raft.values import ElectionState
-from quorate.sim.story.names import key, listeners
+from quorate.sim.scenario.names import key, listeners
 from raft.conformance.world import (
     LEADER,
     OWN,
@@ -53,10 +54,17 @@ def observer() -> Single:
     return Single(4, election=ElectionState(EPOCH))
 
 
+@kafka_scenario(
+    "KafkaRaftClientPreVoteTest",
+    "handlePreVoteRequestAsCandidate",
+    "handlePreVoteRequestAsUnattachedObserver",
+    "handlePreVoteRequestAsUnattachedVoted",
+    "handlePreVoteRequestAsUnattachedWithLeader",
+)
 @pytest.mark.parametrize(
     "make", [unattached, voted, knows_leader, observer, candidate], ids=lambda make: make.__name__
 )
-def test_pre_votes_are_granted_to_everybody_again_and_again(make) -> None:
+def test_pre_votes_are_granted_to_every_candidate_repeatedly(make) -> None:
     """handlePreVoteRequestAs: Candidate, UnattachedObserver, -Voted, -WithLeader."""
     single = make()
     before = single.core.election
@@ -68,6 +76,7 @@ def test_pre_votes_are_granted_to_everybody_again_and_again(make) -> None:
     assert single.core.election == before
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "handlePreVoteRequestAsResigned")
 def test_handle_pre_vote_request_as_resigned() -> None:
     single = committed()
     single.step(Resign(EPOCH + 1))
@@ -79,6 +88,7 @@ def test_handle_pre_vote_request_as_resigned() -> None:
     assert single.core.role == "unattached"
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "handlePreVoteRequestAsFollowerObserver")
 @pytest.mark.parametrize("has_fetched", [False, True])
 def test_handle_pre_vote_request_as_follower_observer(has_fetched: bool) -> None:
     single = Single(4, election=ElectionState(EPOCH, 2))
@@ -89,6 +99,7 @@ def test_handle_pre_vote_request_as_follower_observer(has_fetched: bool) -> None
     assert state(single) == ("follower", EPOCH, 2) and not single.core.is_voter
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "handlePreVoteRequestAsFollower")
 @pytest.mark.parametrize("has_fetched", [False, True])
 def test_handle_pre_vote_request_as_follower(has_fetched: bool) -> None:
     """Voters and observers alike; a higher epoch is taken, without a vote."""
@@ -104,6 +115,7 @@ def test_handle_pre_vote_request_as_follower(has_fetched: bool) -> None:
     assert single.core.election.voted is None
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "handlePreVoteRequestAsFollowerWithVotedCandidate")
 @pytest.mark.parametrize("has_fetched", [False, True])
 def test_handle_pre_vote_request_as_follower_with_voted_candidate(has_fetched: bool) -> None:
     single = voted()
@@ -116,6 +128,11 @@ def test_handle_pre_vote_request_as_follower_with_voted_candidate(has_fetched: b
     assert single.core.election == ElectionState(EPOCH, 2, key(3))
 
 
+@kafka_scenario(
+    "KafkaRaftClientPreVoteTest",
+    "leaderRejectPreVoteRequestOnSameEpoch",
+    "leaderAcceptPreVoteFromObserver",
+)
 def test_leader_reject_pre_vote_request_on_same_epoch() -> None:
     """Also: leaderAcceptPreVoteFromObserver, which is answered, older epochs with an error."""
     single = leader()
@@ -128,6 +145,7 @@ def test_leader_reject_pre_vote_request_on_same_epoch() -> None:
     assert state(single) == ("leader", EPOCH + 1, 1)
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "preVoteResponseIgnoredAfterBecomingFollower")
 def test_pre_vote_response_ignored_after_becoming_follower() -> None:
     single = prospective()
     single.ask(begin(EPOCH, 3))
@@ -137,28 +155,31 @@ def test_pre_vote_response_ignored_after_becoming_follower() -> None:
     assert state(single) == ("follower", EPOCH, 3)
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "prospectiveReceivesBeginQuorumRequest")
 def test_prospective_receives_begin_quorum_request() -> None:
     single = prospective()
     single.ask(begin(EPOCH, 2))
     assert state(single) == ("follower", EPOCH, 2)
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "prospectiveTransitionsToUnattachedOnElectionFailure")
 def test_prospective_transitions_to_unattached_on_election_failure() -> None:
     single = prospective()
-    told = len(single.notes)
+    seen = len(single.notes)
     single.wait(1500)
-    assert roles_since(single, told)[0] == "unattached", "time is up"
+    assert roles_since(single, seen)[0] == "unattached", "time is up"
     single = prospective()
-    told = len(single.notes)
+    seen = len(single.notes)
     for voter_id in (2, 3):
         single.answer(VoteRequest, refused(), to=voter_id)
-    assert roles_since(single, told) == ["unattached"]
+    assert roles_since(single, seen) == ["unattached"]
     single.wait(1499)
     assert state(single) == ("unattached", EPOCH, -1)
     single.wait(1)
     assert state(single) == ("prospective", EPOCH, -1)
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "prospectiveWithLeaderTransitionsToFollower")
 def test_prospective_with_leader_transitions_to_follower() -> None:
     single = fetched()
     single.wait(2100)
@@ -179,6 +200,12 @@ def test_prospective_with_leader_transitions_to_follower() -> None:
     assert state(single) == ("follower", EPOCH + 1, 3), "another leads by now"
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "prospectiveLosesElectionHasLeaderButMissingEndpoint")
+@kafka_scenario(
+    "QuorumStateTest",
+    "unattachedWithLeaderNoEndpointToAndFromProspective",
+    "prospectiveWithLeaderToUnattachedInSameEpoch",
+)
 def test_prospective_loses_election_has_leader_but_missing_endpoint() -> None:
     single = knows_leader()
     single.wait(2000)
@@ -188,12 +215,13 @@ def test_prospective_loses_election_has_leader_but_missing_endpoint() -> None:
     assert state(single) == ("unattached", EPOCH, 9)
     single.wait(2000)
     assert state(single) == ("prospective", EPOCH, 9)
-    told = len(single.notes)
+    seen = len(single.notes)
     single.wait(1500)
-    assert roles_since(single, told)[0] == "unattached", "time is up"
+    assert roles_since(single, seen)[0] == "unattached", "time is up"
     assert single.core.election == ElectionState(EPOCH, 9)
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "prospectiveWithoutLeaderTransitionsToFollower")
 def test_prospective_without_leader_transitions_to_follower() -> None:
     """A granted pre-vote that names a leader: the leader counts."""
     single = prospective()
@@ -202,6 +230,7 @@ def test_prospective_without_leader_transitions_to_follower() -> None:
     assert state(single) == ("follower", EPOCH, 2)
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "preVoteRequestTimeout")
 def test_pre_vote_request_timeout() -> None:
     single = unattached(election_timeout_ms=20_000)
     single.wait(30_000)
@@ -216,6 +245,11 @@ def test_pre_vote_request_timeout() -> None:
     assert single.core.election == ElectionState(EPOCH + 1, -1, key(1))
 
 
+@kafka_scenario(
+    "KafkaRaftClientPreVoteTest",
+    "handleInvalidPreVoteRequestWithOlderEpoch",
+    "rejectPreVoteIfRemoteLogIsNotUpToDate",
+)
 def test_reject_pre_vote_if_remote_log_is_not_up_to_date() -> None:
     single = unattached()
     older = single.ask(vote(EPOCH - 1, pre_vote=True, end=0, last_epoch=2))
@@ -225,6 +259,7 @@ def test_reject_pre_vote_if_remote_log_is_not_up_to_date() -> None:
     assert state(single) == ("unattached", EPOCH, -1)
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "followerGrantsPreVoteIfHasNotFetchedYet")
 def test_follower_grants_pre_vote_if_has_not_fetched_yet() -> None:
     """The answers name the leader either way."""
     single = follower()
@@ -234,6 +269,7 @@ def test_follower_grants_pre_vote_if_has_not_fetched_yet() -> None:
     assert state(single) == ("follower", EPOCH, 2)
 
 
+@kafka_scenario("KafkaRaftClientPreVoteTest", "preVoteNotSupportedByRemote")
 def test_pre_vote_not_supported_by_remote() -> None:
     """One that does not know pre-votes is enough, each time anew; the others' come too late."""
     single = prospective()
@@ -258,6 +294,9 @@ def test_pre_vote_not_supported_by_remote() -> None:
         assert asked is not None and asked.request.pre_vote  # type: ignore[union-attr]
 
 
+@kafka_scenario(
+    "KafkaRaftClientPreVoteTest", "invalidVoterReplicaPreVoteRequest", "invalidPreVoteRequest"
+)
 @pytest.mark.parametrize("make", [unattached, follower, fetched], ids=lambda make: make.__name__)
 @pytest.mark.parametrize(
     ("changes", "error"),

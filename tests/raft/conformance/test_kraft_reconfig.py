@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_guarantee, kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch
-from quorate.raft.inputs import Answered, Failure, Propose, UpgradeKRaftVersion
+from quorate.raft.inputs import Answered, Propose, SendFailure, UpgradeKRaftVersion
 from quorate.raft.messages import (
     AddVoterRequest,
     AddVoterResponse,
@@ -28,7 +29,7 @@ from quorate.raft.values import (
     Voter,
     Voters,
 )
-from quorate.sim.story.names import CLUSTER_ID, directory, key, listeners, voter
+from quorate.sim.scenario.names import CLUSTER_ID, directory, key, listeners, voter
 from raft.conformance.world import (
     LEADER,
     MOVED,
@@ -74,6 +75,13 @@ TWO_LISTENERS = (*listeners(1), Listener("OTHER", "host1", 1))
 
 
 # -- the bootstrap snapshot --------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientReconfigTest", "leaderWritesBootstrapRecords")
+@kafka_scenario("BatchAccumulatorTest", "leaderChangeMessageWritten")
+@kafka_guarantee(
+    "KafkaRaftClientSnapshotTest",
+    "listenerReceivesBootstrapSnapshot",
+    "listenerReceivesBootstrapSnapshotViaFollowerFetch",
+)
 def test_leader_writes_bootstrap_records() -> None:
     single = candidate(log=empty())
     ready = single.answer(VoteRequest, granted(EPOCH + 1), to=2)
@@ -82,6 +90,7 @@ def test_leader_writes_bootstrap_records() -> None:
     assert single.core.control_at(3) == ControlState(1, SET)
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "bootstrapCheckpointIsNotReturnedOnFetch")
 def test_bootstrap_checkpoint_is_not_returned_on_fetch() -> None:
     single = Single(log=empty(), election=ElectionState(EPOCH, -1, key(1)))
     single.answer(VoteRequest, granted(), to=2)
@@ -91,6 +100,7 @@ def test_bootstrap_checkpoint_is_not_returned_on_fetch() -> None:
     assert answer.snapshot_id is None and answer.records is not None  # type: ignore[union-attr]
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "followerDoesNotRequestLeaderBootstrapSnapshot")
 def test_follower_does_not_request_leader_bootstrap_snapshot() -> None:
     """Java asks the leader again at once; here that leader may rest, another is asked meanwhile."""
     single = Single(log=empty(), election=ElectionState(EPOCH, 2))
@@ -110,6 +120,7 @@ def test_follower_does_not_request_leader_bootstrap_snapshot() -> None:
     assert state(single) == ("follower", EPOCH, 2)
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "followerReadsKRaftBootstrapRecords")
 def test_follower_reads_kraft_bootstrap_records() -> None:
     single = Single(log=empty(), election=ElectionState(EPOCH, 2))
     voters = (*SET, voter(4))
@@ -120,6 +131,7 @@ def test_follower_reads_kraft_bootstrap_records() -> None:
 
 
 # -- adding, removing, updating ------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientReconfigTest", "addVoterWithApiVersionsFromIncorrectNode")
 def test_add_voter_with_api_versions_from_incorrect_node() -> None:
     """An answer that does not belong to the question asked of the new voter counts for nothing."""
     single = committed()
@@ -132,6 +144,11 @@ def test_add_voter_with_api_versions_from_incorrect_node() -> None:
     assert versions(single).writes != ()
 
 
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest",
+    "addVoterFailsWhenLosingLeadership",
+    "removeVoterFailsWhenLosingLeadership",
+)
 @pytest.mark.parametrize("asked", [add(), remove()], ids=["add", "remove"])
 def test_voter_change_fails_when_losing_leadership(asked) -> None:
     """addVoterFailsWhenLosingLeadership, removeVoterFailsWhenLosingLeadership."""
@@ -143,6 +160,7 @@ def test_voter_change_fails_when_losing_leadership(asked) -> None:
     assert single.replies[number].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "removeVoterTimedOut")
 def test_remove_voter_timed_out() -> None:
     single = committed()
     single.ask(remove())
@@ -166,6 +184,14 @@ def test_remove_voter_is_leader() -> None:
     assert single.core.role == "resigned"
 
 
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest",
+    "addVoterWithPendingAddVoter",
+    "removeVoterWithPendingRemoveVoter",
+    "addVoterWithPendingRemoveVoter",
+    "removeVoterWithPendingAddVoter",
+    "updateVoterWithPendingAddVoter",
+)
 @pytest.mark.parametrize("first", [add(), remove()], ids=["add", "remove"])
 @pytest.mark.parametrize("second", [add(), remove(2), update()], ids=["add", "remove", "update"])
 def test_voter_change_with_another_pending(first, second) -> None:
@@ -176,6 +202,7 @@ def test_voter_change_with_another_pending(first, second) -> None:
     assert answer is not None and answer.error == ErrorCode.REQUEST_TIMED_OUT
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "leaderUpdatesVoter")
 def test_leader_updates_voter() -> None:
     """Its listeners changed since the voter set was written: the new leader writes them."""
     single = led(listeners=TWO_LISTENERS)
@@ -184,6 +211,7 @@ def test_leader_updates_voter() -> None:
     assert single.core.control_at(single.core.high_watermark).voters == (entry, *SET[1:])
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "updateVoterOldEpoch", "updateVoterNewEpoch")
 @pytest.mark.parametrize(
     ("epoch", "error"),
     [(EPOCH, ErrorCode.FENCED_LEADER_EPOCH), (EPOCH + 2, ErrorCode.UNKNOWN_LEADER_EPOCH)],
@@ -193,11 +221,13 @@ def test_update_voter_in_another_epoch(epoch: int, error: ErrorCode) -> None:
     assert answer == UpdateVoterResponse(error, OWN, listeners(1))
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "updateVoterToNotLeader")
 def test_update_voter_to_not_leader() -> None:
     answer = follower().ask(update(epoch=EPOCH))
     assert answer == UpdateVoterResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, LEADER, listeners(2))
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "addVoterToNotLeader", "removeVoterToNotLeader")
 def test_voter_changes_to_not_leader() -> None:
     for role in (unattached, follower, observer):
         for asked in (add(), remove()):
@@ -211,6 +241,7 @@ def different(**config: object) -> Single:
     return follower(log=in_log(*SET), listeners=TWO_LISTENERS, **config)
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "followerSendsUpdateVoter")
 def test_follower_sends_update_voter() -> None:
     single = different()
     keep_fetching(single)
@@ -227,6 +258,9 @@ def test_follower_sends_update_voter() -> None:
     assert sent_since(single, before, UpdateVoterRequest) == []
 
 
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest", "followerSendsUpdateVoterAfterElectionWithKraftVersion0"
+)
 @pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION])
 def test_follower_sends_update_voter_after_election_with_kraft_version_0(error: ErrorCode) -> None:
     """Once for each leader."""
@@ -243,6 +277,9 @@ def test_follower_sends_update_voter_after_election_with_kraft_version_0(error: 
     assert send.to == 3 and send.request.epoch == EPOCH + 1  # type: ignore[union-attr]
 
 
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest", "followerSendsUpdateVoterIfPendingFetchDuringTimeout"
+)
 def test_follower_sends_update_voter_if_pending_fetch_during_timeout() -> None:
     """Not beside a Fetch in flight, but when that one is answered."""
     single = different(fetch_timeout_ms=4000)
@@ -256,6 +293,7 @@ def test_follower_sends_update_voter_if_pending_fetch_during_timeout() -> None:
     assert isinstance(send.request, UpdateVoterRequest)
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "updateVoterResponseCausesEpochChange")
 def test_update_voter_response_causes_epoch_change() -> None:
     single = different()
     keep_fetching(single)
@@ -265,6 +303,7 @@ def test_update_voter_response_causes_epoch_change() -> None:
     assert single.sends[-1].to == 3 and isinstance(single.sends[-1].request, FetchRequest)
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "observerDiscoversLeaderWithUnknownVoters")
 def test_observer_discovers_leader_with_unknown_voters() -> None:
     single = Single(4, log=without_voters(), bootstrap_servers=(("seed", 1234),))
     send = single.sent(FetchRequest)
@@ -285,6 +324,7 @@ def upgraded() -> Single:
     return single
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "kRaftUpgradeVersion")
 def test_kraft_upgrade_version() -> None:
     single = upgraded()
     assert single.core.high_watermark == START + 2
@@ -293,6 +333,7 @@ def test_kraft_upgrade_version() -> None:
     assert single.core.high_watermark == START + 3
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "updateVoterAfterKRaftVersionUpgrade")
 def test_update_voter_after_kraft_version_upgrade() -> None:
     single = upgraded()
     answer = single.ask(update())
@@ -301,6 +342,7 @@ def test_update_voter_after_kraft_version_upgrade() -> None:
     assert control_records(single.last) == (Voters((SET[0], moved, SET[2])),)
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "leaderDoesNotBootstrapRecordsWithKraftVersion0")
 def test_leader_does_not_bootstrap_records_with_kraft_version_0() -> None:
     single = candidate(log=without_voters(), static_voters=STATIC)
     ready = single.answer(VoteRequest, granted(EPOCH + 1), to=2)
@@ -316,6 +358,7 @@ def joining(node_id: int, disk: int = 0, **config: object) -> Single:
     return single
 
 
+@kafka_scenario("KafkaRaftClientAutoJoinTest", "autoRemoveOldVoter", "autoAddNewVoter")
 @pytest.mark.parametrize(
     ("node_id", "disk", "kind", "done"),
     [
@@ -334,8 +377,9 @@ def test_auto_join_asks_until_the_log_says_so(node_id: int, disk: int, kind, don
     assert len(sent_since(single, 0, kind)) == 2
 
 
+@kafka_scenario("KafkaRaftClientAutoJoinTest", "autoAddNewVoter")
 def test_auto_add_new_voter_whose_request_is_lost() -> None:
-    """Nobody answers: the log is fetched, and after a period it is asked again; then it is told."""
+    """No node answers: the log is fetched, and a period later the request is sent again and succeeds."""
     single = joining(4, bootstrap_servers=SERVERS)
     first = single.sent(AddVoterRequest)
     assert first is not None and first.to == 2
@@ -376,14 +420,16 @@ def test_an_observer_that_would_join_looks_for_another_leader_when_its_own_is_si
 
 
 @pytest.mark.parametrize("after_ms", [1990, 2000])
-def test_it_does_so_too_when_it_is_told_just_when_its_next_request_is_due(after_ms: int) -> None:
+def test_it_does_so_too_when_the_response_comes_just_when_its_next_request_is_due(
+    after_ms: int,
+) -> None:
     """The silent leader rests then, and so did the observer until it could be asked again."""
     single = joining(4, bootstrap_servers=SERVERS)
     assert single.sent(AddVoterRequest, to=2) is not None
     for _ in range(3):
         before = len(single.sends)
         single.now += after_ms
-        lose(single, AddVoterRequest, Failure.TIMED_OUT)
+        lose(single, AddVoterRequest, SendFailure.TIMED_OUT)
         (elsewhere,) = sent_since(single, before, FetchRequest)
         assert elsewhere.to in (-2, -3)
         single.step(
@@ -393,6 +439,12 @@ def test_it_does_so_too_when_it_is_told_just_when_its_next_request_is_due(after_
         assert len(sent_since(single, before, AddVoterRequest)) == 1
 
 
+@kafka_scenario(
+    "KafkaRaftClientAutoJoinTest",
+    "observersDoNotAutoJoin",
+    "observerDoesNotAddItselfWhenAutoJoinDisabled",
+    "observerDoesNotAutoJoinWithKRaftVersion0",
+)
 @pytest.mark.parametrize(
     ("node_id", "disk", "config"),
     [
@@ -414,6 +466,7 @@ def test_who_does_not_join_fetches_on(node_id: int, disk: int, config: dict[str,
     assert asked == [(2, FetchRequest)] * 16
 
 
+@kafka_scenario("KafkaRaftClientAutoJoinTest", "observerRemovesOldVoterAndAutoJoins")
 def test_observer_removes_old_voter_and_auto_joins() -> None:
     single = joining(3, disk=1)
     single.answer(RemoveVoterRequest, RemoveVoterResponse(ErrorCode.NONE))
@@ -433,6 +486,7 @@ def test_observer_removes_old_voter_and_auto_joins() -> None:
     assert all(isinstance(s.request, FetchRequest) for s in single.sends[before:])
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "followerSendsUpdateVoterWhenDifferent")
 def test_follower_sends_update_voter_when_different() -> None:
     """Not when it is as it should be; and nothing is due at once, again and again."""
     single = follower(log=in_log(*SET))

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, ReplicaKey
-from quorate.node.translate import request_from_wire
-from quorate.node.translate_peer import request_to_wire
+from quorate.node.raft_rpc_inbound import request_from_wire
+from quorate.node.raft_rpc_outbound import request_to_wire
 from quorate.raft.describe import QuorumDescription, ReplicaDescription
 from quorate.raft.inputs import Propose, Resign, Shutdown
 from quorate.raft.messages import (
@@ -27,7 +28,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Append
 from quorate.raft.values import ElectionState
-from quorate.sim.story.names import key
+from quorate.sim.scenario.names import key
 from raft.conformance.world import (
     LEADER,
     OWN,
@@ -74,6 +75,7 @@ BOOTSTRAP = (-2, -3)
 
 
 # -- an observer finds the leader -------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "initializeObserverNoPreviousState")
 def test_initialize_observer_no_previous_state() -> None:
     single = Single(4, log=empty(), election=ElectionState())
     send = single.sent(FetchRequest)
@@ -84,6 +86,7 @@ def test_initialize_observer_no_previous_state() -> None:
     assert state(single) == ("follower", EPOCH, 2)
 
 
+@kafka_scenario("KafkaRaftClientTest", "observerQuorumDiscoveryFailure")
 def test_observer_quorum_discovery_failure() -> None:
     single = observer()
     failed = FetchResponse(ErrorCode.UNKNOWN_SERVER_ERROR, LeaderAndEpoch(-1, -1))
@@ -97,6 +100,7 @@ def test_observer_quorum_discovery_failure() -> None:
     assert state(single) == ("follower", EPOCH, 2)
 
 
+@kafka_scenario("KafkaRaftClientTest", "observerUnattachedSendFetchToBootstrapServers")
 def test_observer_unattached_send_fetch_to_bootstrap_servers() -> None:
     single = observer()
     send = single.sent(FetchRequest)
@@ -106,6 +110,7 @@ def test_observer_unattached_send_fetch_to_bootstrap_servers() -> None:
     assert state(single) == ("follower", EPOCH, 2)
 
 
+@kafka_scenario("KafkaRaftClientTest", "observerFollowerSendFetchToBestNode")
 def test_observer_follower_send_fetch_to_best_node() -> None:
     single = observer(election=ElectionState(EPOCH, 2))
     asked = []
@@ -127,6 +132,7 @@ def discovered() -> Single:
     return single
 
 
+@kafka_scenario("KafkaRaftClientTest", "observerHandleRetryFetchToBootstrapServer")
 def test_observer_handle_retry_fetch_to_bootstrap_server() -> None:
     single = discovered()
     late = single.sent(FetchRequest)
@@ -141,6 +147,7 @@ def test_observer_handle_retry_fetch_to_bootstrap_server() -> None:
     assert state(single) == ("follower", EPOCH, 2)
 
 
+@kafka_scenario("KafkaRaftClientTest", "observerHandleRetryFetchToLeader")
 def test_observer_handle_retry_fetch_to_leader() -> None:
     single = discovered()
     single.wait(2000)
@@ -164,6 +171,13 @@ def starve(single: Single, how: str) -> None:
         single.answer(FetchRequest, gone)
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "followerLeaderRediscoveryAfterBrokerNotAvailableError",
+    "followerLeaderRediscoveryAfterRequestTimeout",
+    "observerLeaderRediscoveryAfterBrokerNotAvailableError",
+    "observerLeaderRediscoveryAfterRequestTimeout",
+)
 @pytest.mark.parametrize("who", ["follower", "observer"])
 @pytest.mark.parametrize("how", ["timeout", "broker not available"])
 def test_leader_rediscovery(who: str, how: str) -> None:
@@ -182,6 +196,7 @@ def test_leader_rediscovery(who: str, how: str) -> None:
 
 
 # -- the leader answers a Fetch ------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "leaderStateUpdateWithDifferentFetchRequestVersions")
 @pytest.mark.parametrize("version", range(12, 19))
 def test_leader_state_update_with_different_fetch_request_versions(version: int) -> None:
     single = static()
@@ -194,6 +209,15 @@ def test_leader_state_update_with_different_fetch_request_versions(version: int)
     assert single.core.high_watermark == START + 1
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "fetchRequestClusterIdValidation",
+    "voteRequestClusterIdValidation",
+    "beginQuorumEpochRequestClusterIdValidation",
+    "endQuorumEpochRequestClusterIdValidation",
+)
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchSnapshotRequestClusterIdValidation")
+@kafka_scenario("KafkaRaftClientPreVoteTest", "preVoteRequestClusterIdValidation")
 @pytest.mark.parametrize(
     ("cluster_id", "error"),
     [
@@ -220,6 +244,7 @@ def test_cluster_id_validation(cluster_id: str | None, error: ErrorCode) -> None
 
 
 # -- the follower --------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "fetchResponseIgnoredAfterBecomingProspective")
 def test_fetch_response_ignored_after_becoming_prospective() -> None:
     single = fetched()
     single.wait(2100)
@@ -229,6 +254,7 @@ def test_fetch_response_ignored_after_becoming_prospective() -> None:
     assert single.core.role == "prospective"
 
 
+@kafka_scenario("KafkaRaftClientTest", "observerReplication")
 def test_observer_replication() -> None:
     single = discovered()
     ready = single.answer(
@@ -241,18 +267,20 @@ def test_observer_replication() -> None:
     assert (send.to, send.request.offset, send.request.last_fetched_epoch) == (2, END + 2, EPOCH)
 
 
+@kafka_scenario("KafkaRaftClientTest", "emptyRecordSetInFetchResponse")
 def test_empty_record_set_in_fetch_response() -> None:
     single = Single(log=empty(), election=ElectionState(EPOCH, 2))
-    told = []
+    reported = []
     for batches, high_watermark in [((), -1), ((), 0), ((batch(0, count=2),), 0), ((), 2)]:
         ready = single.answer(
             FetchRequest, response(batches=batches, high_watermark=high_watermark)
         )
-        told.append((single.core.log_end.offset, ready.high_watermark))
-    assert told == [(0, None), (0, 0), (2, None), (2, 2)]
+        reported.append((single.core.log_end.offset, ready.high_watermark))
+    assert reported == [(0, None), (0, 0), (2, None), (2, 2)]
 
 
 # -- commits -------------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "listenerCommitCallbackAfterLeaderWrite")
 def test_listener_commit_callback_after_leader_write() -> None:
     single = led()
     assert single.core.high_watermark == -1
@@ -267,6 +295,7 @@ def test_listener_commit_callback_after_leader_write() -> None:
     assert single.last.high_watermark == single.core.high_watermark == START + 3
 
 
+@kafka_scenario("KafkaRaftClientTest", "leaderAppendSingleMemberQuorum")
 def test_leader_append_single_member_quorum() -> None:
     single = alone()
     start = single.core.log_end.offset
@@ -280,9 +309,14 @@ def test_leader_append_single_member_quorum() -> None:
     assert answer.records == ReadRange(start, start + 6, 1 << 20)
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "handleLeaderChangeFiresAfterListenerReachesEpochStartOffsetOnEmptyLog",
+    "handleLeaderChangeFiresAfterListenerReachesEpochStartOffset",
+)
 @pytest.mark.parametrize("log", [empty, in_log], ids=["empty log", "log"])
 def test_handle_leader_change_fires_after_listener_reaches_epoch_start_offset(log) -> None:
-    """The core tells the leadership with the epoch's first offset: lead when that is applied."""
+    """The core reports the leadership with the epoch's first offset: lead when that is applied."""
     single = candidate(log=log(*SET) if log is in_log else log())
     ready = single.answer(VoteRequest, granted(EPOCH + 1), to=2)
     start = log(*SET).end_offset if log is in_log else 0
@@ -293,6 +327,9 @@ def test_handle_leader_change_fires_after_listener_reaches_epoch_start_offset(lo
     assert single.core.high_watermark == single.core.log_end.offset > start
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest", "handleCommitCallbackFiresAfterFollowerHighWatermarkAdvances"
+)
 def test_handle_commit_callback_fires_after_follower_high_watermark_advances() -> None:
     single = Single(log=empty(), election=ElectionState(EPOCH, 2))
     first = response(batches=(batch(0, 3, 3),), high_watermark=0)
@@ -301,6 +338,7 @@ def test_handle_commit_callback_fires_after_follower_high_watermark_advances() -
     assert single.answer(FetchRequest, second).high_watermark == 3
 
 
+@kafka_scenario("KafkaRaftClientTest", "handleCommitCallbackFiresInVotedState")
 def test_handle_commit_callback_fires_in_voted_state() -> None:
     """The high watermark stays known in an election: a state machine may catch up to it."""
     single = committed()
@@ -309,6 +347,7 @@ def test_handle_commit_callback_fires_in_voted_state() -> None:
     assert single.core.high_watermark == START
 
 
+@kafka_scenario("KafkaRaftClientTest", "handleCommitCallbackFiresInCandidateState")
 def test_handle_commit_callback_fires_in_candidate_state() -> None:
     single = committed()
     single.step(Resign(EPOCH + 1))
@@ -318,9 +357,15 @@ def test_handle_commit_callback_fires_in_candidate_state() -> None:
     assert (single.core.role, single.core.high_watermark) == ("candidate", START)
 
 
-# -- what a state machine is told of the leader at the start -------------------------------------
+# -- the leader that a state machine learns at the start -------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "handleLeaderChangeFiresAfterUnattachedRegistration",
+    "handleLeaderChangeFiresAfterFollowerRegistration",
+    "handleLeaderChangeFiresAfterResignRegistration",
+)
 @pytest.mark.parametrize(
-    ("election", "told"),
+    ("election", "reported"),
     [
         (ElectionState(EPOCH), LeaderAndEpoch(-1, EPOCH)),
         (ElectionState(EPOCH, 2), LEADER),
@@ -329,14 +374,15 @@ def test_handle_commit_callback_fires_in_candidate_state() -> None:
     ids=["unattached", "follower", "resigned"],
 )
 def test_handle_leader_change_fires_after_registration(
-    election: ElectionState, told: LeaderAndEpoch
+    election: ElectionState, reported: LeaderAndEpoch
 ) -> None:
-    """A resigned leader is told as no leader."""
+    """A resigned leader is reported as no leader."""
     single = Single(election=election)
-    assert single.last.leader == single.core.leader == told
+    assert single.last.leader == single.core.leader == reported
 
 
 # -- DescribeQuorum ------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "describeQuorumNonLeader")
 @pytest.mark.parametrize("role", [name for name in ROLES if name != "leader"])
 def test_describe_quorum_non_leader(role: str) -> None:
     single = ROLES[role]()
@@ -351,6 +397,9 @@ def rows(replicas: tuple[ReplicaDescription, ...]) -> dict[ReplicaKey, Times]:
     return {r.key: (r.log_end_offset, r.last_fetch_ms, r.last_caught_up_ms) for r in replicas}
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest", "describeQuorumWithOnlyStaticVoters", "describeQuorumWithFollowers"
+)
 @pytest.mark.parametrize("known", [True, False], ids=["directories", "static"])
 def test_describe_quorum_with_followers(known: bool) -> None:
     """A voter whose directory id the set does not hold is described without, fetching with one."""
@@ -387,6 +436,7 @@ def test_describe_quorum_with_followers(known: bool) -> None:
     assert single.core.describe(single.now) is None, "check quorum"
 
 
+@kafka_scenario("KafkaRaftClientTest", "describeQuorumWithObserver")
 def test_describe_quorum_with_observer() -> None:
     single = led()
     acknowledge(single, 2)
@@ -416,6 +466,7 @@ def describe(single: Single) -> QuorumDescription:
     return described
 
 
+@kafka_scenario("KafkaRaftClientTest", "describeQuorumNonMonotonicFollowerFetch")
 def test_describe_quorum_non_monotonic_follower_fetch() -> None:
     single = led()
     single.step(Propose(0, EPOCH + 1, 2, 20, "x"))
@@ -430,6 +481,7 @@ def test_describe_quorum_non_monotonic_follower_fetch() -> None:
 
 
 # -- shutdown ------------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "leaderGracefulShutdown")
 def test_leader_graceful_shutdown() -> None:
     single = leader()
     assert not single.step(Shutdown(5000)).stopped
@@ -450,6 +502,11 @@ def test_leader_graceful_shutdown() -> None:
 UNAUTHORIZED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
+@kafka_scenario(
+    "KafkaRaftClientClusterAuthTest",
+    "clusterAuthorizationFailedInFetch",
+    "clusterAuthorizationFailedInVote",
+)
 @pytest.mark.parametrize(
     ("make", "kind", "answer"),
     [
@@ -476,6 +533,7 @@ def test_cluster_authorization_failed(make, kind, answer) -> None:
     assert len([s for s in sent_since(single, sent, kind) if s.to == asked.to]) == 1
 
 
+@kafka_scenario("KafkaRaftClientClusterAuthTest", "clusterAuthorizationFailedInBeginQuorumEpoch")
 def test_cluster_authorization_failed_in_begin_quorum_epoch() -> None:
     single = leader()
     ready = single.answer(BeginQuorumEpochRequest, BeginQuorumEpochResponse(UNAUTHORIZED))
@@ -483,6 +541,7 @@ def test_cluster_authorization_failed_in_begin_quorum_epoch() -> None:
     assert any(UNAUTHORIZED.name in note for note in single.notes)
 
 
+@kafka_scenario("KafkaRaftClientClusterAuthTest", "clusterAuthorizationFailedInEndQuorumEpoch")
 def test_cluster_authorization_failed_in_end_quorum_epoch() -> None:
     single = leader()
     single.step(Resign(EPOCH + 1))
@@ -491,6 +550,7 @@ def test_cluster_authorization_failed_in_end_quorum_epoch() -> None:
     assert any(UNAUTHORIZED.name in note for note in single.notes)
 
 
+@kafka_scenario("KafkaRaftClientTest", "observerGracefulShutdown")
 def test_observer_graceful_shutdown() -> None:
     """At once, though it knows no leader."""
     single = observer()

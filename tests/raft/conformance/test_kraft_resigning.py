@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.inputs import Propose, Resign, Shutdown
@@ -17,7 +18,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused
 from quorate.raft.values import ElectionState
-from quorate.sim.story.names import key, listeners
+from quorate.sim.scenario.names import key, listeners
 from raft.conformance.world import (
     LEADER,
     OWN,
@@ -47,6 +48,7 @@ from raft.single import (
 
 
 # -- EndQuorumEpoch ------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "endQuorumIgnoredAsCandidateIfOlderEpoch")
 def test_end_quorum_ignored_as_candidate_if_older_epoch() -> None:
     single = candidate()
     answer = single.ask(end(key(1), epoch=EPOCH - 1))
@@ -59,6 +61,7 @@ def test_end_quorum_ignored_as_candidate_if_older_epoch() -> None:
     assert single.core.role == "prospective"
 
 
+@kafka_scenario("KafkaRaftClientTest", "endQuorumIgnoredAsLeaderIfOlderEpoch")
 def test_end_quorum_ignored_as_leader_if_older_epoch() -> None:
     single = leader()
     answer = single.ask(end(key(1), epoch=EPOCH))
@@ -67,6 +70,7 @@ def test_end_quorum_ignored_as_leader_if_older_epoch() -> None:
     assert state(single) == ("leader", EPOCH + 1, 1)
 
 
+@kafka_scenario("KafkaRaftClientTest", "endQuorumStartsNewElectionImmediatelyIfFollowerUnattached")
 def test_end_quorum_starts_new_election_immediately_if_follower_unattached() -> None:
     single = unattached()
     answer = single.ask(end(key(1), key(3)))
@@ -75,6 +79,11 @@ def test_end_quorum_starts_new_election_immediately_if_follower_unattached() -> 
     assert state(single) == ("prospective", EPOCH, 2)
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "handleEndQuorumRequest",
+    "handleEndQuorumRequestWithLowerPriorityToBecomeLeader",
+)
 @pytest.mark.parametrize("preferred", [(key(1),), (key(3), key(1))], ids=["first", "second"])
 def test_handle_end_quorum_request(preferred: tuple[ReplicaKey, ...]) -> None:
     """Also: ...WithLowerPriorityToBecomeLeader, which fetches on until its turn comes."""
@@ -96,6 +105,7 @@ def test_handle_end_quorum_request(preferred: tuple[ReplicaKey, ...]) -> None:
 
 
 # -- resigning -----------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "resignInOlderEpochIgnored")
 def test_resign_in_older_epoch_ignored() -> None:
     single = leader()
     single.step(Resign(EPOCH))
@@ -103,6 +113,7 @@ def test_resign_in_older_epoch_ignored() -> None:
     assert state(single) == ("leader", EPOCH + 1, 1)
 
 
+@kafka_scenario("KafkaRaftClientTest", "cannotResignWithLargerEpochThanCurrentEpoch")
 def test_cannot_resign_with_larger_epoch_than_current_epoch() -> None:
     """Java throws; here the core says no in a note and goes on."""
     single = leader()
@@ -111,6 +122,7 @@ def test_cannot_resign_with_larger_epoch_than_current_epoch() -> None:
     assert state(single) == ("leader", EPOCH + 1, 1)
 
 
+@kafka_scenario("KafkaRaftClientTest", "cannotResignIfNotLeader", "cannotResignIfObserver")
 @pytest.mark.parametrize("role", [name for name in ROLES if name not in ("leader", "resigned")])
 def test_cannot_resign_if_not_leader(role: str) -> None:
     """Also: cannotResignIfObserver."""
@@ -121,6 +133,7 @@ def test_cannot_resign_if_not_leader(role: str) -> None:
     assert any("resignation" in note for note in single.notes)
 
 
+@kafka_scenario("KafkaRaftClientTest", "handleBeginQuorumEpochAfterUserInitiatedResign")
 def test_handle_begin_quorum_epoch_after_user_initiated_resign() -> None:
     single = resigned()
     answer = single.ask(begin(EPOCH + 2, 3))
@@ -128,6 +141,7 @@ def test_handle_begin_quorum_epoch_after_user_initiated_resign() -> None:
     assert single.core.leader == single.last.leader == LeaderAndEpoch(3, EPOCH + 2)
 
 
+@kafka_scenario("KafkaRaftClientTest", "electionTimeoutAfterUserInitiatedResign")
 def test_election_timeout_after_user_initiated_resign() -> None:
     single = resigned()
     done = EndQuorumEpochResponse(ErrorCode.NONE, OWN)
@@ -157,6 +171,12 @@ def take_unattached(single: Single) -> None:
     single.ask(vote(EPOCH + 2))
 
 
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "accumulatorClearedAfterBecomingFollower",
+    "accumulatorClearedAfterBecomingVoted",
+    "accumulatorClearedAfterBecomingUnattached",
+)
 @pytest.mark.parametrize("leave", [take_follower, take_voted, take_unattached])
 def test_no_proposal_waits_beyond_leadership(leave) -> None:
     """accumulatorClearedAfterBecoming...: here nothing waits; what comes after is refused."""
@@ -169,6 +189,8 @@ def test_no_proposal_waits_beyond_leadership(leave) -> None:
 
 
 # -- the leader keeps the voters -----------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "beginQuorumEpochHeartbeat")
+@kafka_scenario("LeaderStateTest", "beginQuorumEpochTimer")
 def test_begin_quorum_epoch_heartbeat() -> None:
     single = led()
     before = 0
@@ -183,8 +205,9 @@ def test_begin_quorum_epoch_heartbeat() -> None:
         single.wait(1)
 
 
+@kafka_scenario("KafkaRaftClientTest", "beginQuorumShouldNotSendAfterFetchRequest")
 def test_begin_quorum_should_not_send_after_fetch_request() -> None:
-    """Whoever fetched within the period is not reminded; once it is silent for one, it is again."""
+    """A voter that fetched within the period gets no reminder; once it is silent for one, it is again."""
     single = led()
     done = BeginQuorumEpochResponse(ErrorCode.NONE, OWN)
     reminded = []
@@ -200,6 +223,7 @@ def test_begin_quorum_should_not_send_after_fetch_request() -> None:
     assert reminded == [[3], [3], [2, 3]]
 
 
+@kafka_scenario("KafkaRaftClientTest", "fetchShouldBeTreatedAsLeaderAcknowledgement")
 def test_fetch_should_be_treated_as_leader_acknowledgement() -> None:
     single = led(fetch_timeout_ms=50_000)
     begun = {s.to for s in sent_since(single, 0, BeginQuorumEpochRequest)}
@@ -211,13 +235,15 @@ def test_fetch_should_be_treated_as_leader_acknowledgement() -> None:
     assert sent_since(single, before, BeginQuorumEpochRequest) == []
 
 
+@kafka_scenario("KafkaRaftClientTest", "leaderShouldNotResignLeadershipIfOnlyOneVoters")
 def test_leader_should_not_resign_leadership_if_only_one_voters() -> None:
     single = alone()
     single.wait(1_000_000)
     assert single.core.role == "leader"
 
 
-# -- saying goodbye ------------------------------------------------------------------------------
+# -- EndQuorumEpoch ------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientTest", "endQuorumEpochRetriesWhileResigned")
 def test_end_quorum_epoch_retries_while_resigned() -> None:
     """Who has not answered within the request timeout is asked again, and only that one."""
     single = Single(
@@ -238,6 +264,7 @@ def test_end_quorum_epoch_retries_while_resigned() -> None:
     )
 
 
+@kafka_scenario("KafkaRaftClientTest", "endQuorumEpochSentBasedOnFetchOffset")
 def test_end_quorum_epoch_sent_based_on_fetch_offset() -> None:
     """The one that is further on is named first, though it fetched last and has the higher id."""
     single = committed()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, OffsetAndEpoch
 from quorate.raft.inputs import Answered, CleanTo, Propose, SnapshotCreated, SnapshotInstalled
@@ -19,7 +20,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import AbandonSnapshot, Append, InstallSnapshot, SnapshotChunk
 from quorate.raft.values import ControlState
-from quorate.sim.story.names import CLUSTER_ID, key, listeners
+from quorate.sim.scenario.names import CLUSTER_ID, key, listeners
 from raft.conformance.world import (
     LEADER,
     OWN,
@@ -59,6 +60,7 @@ DOWNLOAD = OffsetAndEpoch(20, LAST_EPOCH)
 
 
 # -- the newest snapshot -------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientSnapshotTest", "latestSnapshotId")
 def test_latest_snapshot_id() -> None:
     assert snapshotted().core.snapshots[-1] == SNAPSHOT
     single = Single(log=recovered(snapshots=(BOOTSTRAP, SNAPSHOT)))
@@ -66,10 +68,12 @@ def test_latest_snapshot_id() -> None:
     assert single.core.high_watermark == SNAPSHOT.offset, "what a snapshot holds is committed"
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "latestSnapshotIdMissing")
 def test_latest_snapshot_id_missing() -> None:
     assert Single(log=recovered(snapshots=(), snapshot_control=None)).core.snapshots == ()
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "createSnapshotAsFollowerWithInvalidSnapshotId")
 @pytest.mark.parametrize(
     ("problem", "snapshot_id"),
     [
@@ -101,6 +105,7 @@ def test_create_snapshot_as_follower_with_invalid_snapshot_id(
     assert single.core.snapshots == (BOOTSTRAP,)
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "createSnapshotAsLeaderWithInvalidSnapshotId")
 def test_create_snapshot_as_leader_with_invalid_snapshot_id() -> None:
     """No high watermark yet, above it, of another epoch, where that epoch has ended, in a batch."""
     single = led()
@@ -147,6 +152,16 @@ LONG, SHORT = ((1, 0), (3, 6)), ((1, 0), (3, 3))
 """Epoch 1 ends at 6, and at 3."""
 
 
+@kafka_scenario(
+    "KafkaRaftClientSnapshotTest",
+    "leaderImmediatelySendsSnapshotId",
+    "fetchRequestOffsetLessThanLogStart",
+    "fetchRequestOffsetAtZero",
+    "fetchRequestTruncateToLogStart",
+    "fetchRequestAtLogStartOffsetWithValidEpoch",
+    "fetchRequestAtLogStartOffsetWithInvalidEpoch",
+    "fetchRequestWithLastFetchedEpochLessThanOldestSnapshot",
+)
 @pytest.mark.parametrize(
     ("epochs", "cleaned", "place", "snapshot", "diverging"),
     [
@@ -170,6 +185,7 @@ def test_fetch_request(epochs, cleaned: bool, place, snapshot, diverging) -> Non
     assert (answer.records is None) is (snapshot is not None or diverging is not None)
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchRequestTruncateToLogStart")
 @pytest.mark.parametrize(
     ("offset", "last_epoch", "diverging"),
     [
@@ -187,21 +203,24 @@ def test_fetch_request_truncate_to_log_start(
     assert (answer.diverging, answer.snapshot_id) == (diverging, None)
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchRequestWithLargerLastFetchedEpoch")
 def test_fetch_request_with_larger_last_fetched_epoch() -> None:
     single = snapshotted(cleaned=False)
     invalid = single.ask(fetch(SNAPSHOT.offset + 1, EPOCH + 2))
     assert invalid is not None and invalid.error == ErrorCode.INVALID_REQUEST
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchRequestAtLogStartOffsetWithInvalidEpoch")
 @pytest.mark.parametrize("last_epoch", [LAST_EPOCH - 1, LAST_EPOCH + 1, OWN.epoch])
 def test_fetch_request_at_log_start_offset_with_invalid_epoch(last_epoch: int) -> None:
-    """Where the log begins only the snapshot tells which epoch came before: older or newer."""
+    """Where the log begins only the snapshot shows which epoch came before: older or newer."""
     answer = snapshotted().ask(fetch(SNAPSHOT.offset, last_epoch, max_wait_ms=0))
     assert isinstance(answer, FetchResponse)
     assert (answer.error, answer.leader) == (ErrorCode.NONE, OWN)
     assert (answer.snapshot_id, answer.diverging, answer.records) == (SNAPSHOT, None, None)
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchSnapshotRequestAsFollower")
 def test_fetch_snapshot_request_as_follower() -> None:
     answer = follower().ask(snapshot_request(epoch=EPOCH))
     assert answer == FetchSnapshotResponse(
@@ -209,6 +228,11 @@ def test_fetch_snapshot_request_as_follower() -> None:
     )
 
 
+@kafka_scenario(
+    "KafkaRaftClientSnapshotTest",
+    "fetchSnapshotRequestWithOlderEpoch",
+    "fetchSnapshotRequestWithNewerEpoch",
+)
 @pytest.mark.parametrize(
     ("epoch", "error"),
     [(EPOCH, ErrorCode.FENCED_LEADER_EPOCH), (EPOCH + 2, ErrorCode.UNKNOWN_LEADER_EPOCH)],
@@ -220,6 +244,10 @@ def test_fetch_snapshot_request_in_another_epoch(epoch: int, error: ErrorCode) -
     assert (answer.error, answer.leader) == (error, OWN)
 
 
+@kafka_scenario(
+    "KafkaRaftClientSnapshotTest",
+    "leaderShouldResignLeadershipIfNotGetFetchSnapshotRequestFromMajorityVoters",
+)
 def test_leader_should_resign_if_not_get_fetch_snapshot_request_from_majority_voters() -> None:
     single = snapshotted()
     for node_id in (2, 3, 2):
@@ -233,6 +261,7 @@ def test_leader_should_resign_if_not_get_fetch_snapshot_request_from_majority_vo
 
 
 # -- the follower fetches a snapshot -------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchResponseWithInvalidSnapshotId")
 @pytest.mark.parametrize("snapshot_id", [(100, -1), (-1, 1), (3, LAST_EPOCH)])
 def test_fetch_response_with_invalid_snapshot_id(snapshot_id: tuple[int, int]) -> None:
     """Refused: the leader rests, is asked again, and the fetch timer was not restarted by it."""
@@ -252,6 +281,7 @@ def test_fetch_response_with_invalid_snapshot_id(snapshot_id: tuple[int, int]) -
     assert single.core.role == "prospective"
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchSnapshotResponseWithInvalidId")
 @pytest.mark.parametrize(
     "wrong", [OffsetAndEpoch(-1, LAST_EPOCH), OffsetAndEpoch(20, -1)], ids=["offset", "epoch"]
 )
@@ -270,6 +300,9 @@ def test_fetch_snapshot_response_with_invalid_id(wrong: OffsetAndEpoch) -> None:
         assert (send.request.offset, send.request.last_fetched_epoch) == (END, LAST_EPOCH)
 
 
+@kafka_scenario(
+    "KafkaRaftClientSnapshotTest", "fetchResponseWithSnapshotId", "fetchSnapshotResponsePartialData"
+)
 def test_fetch_snapshot_response_partial_data() -> None:
     """Also fetchResponseWithSnapshotId: what is asked for is as the configuration has it."""
     single = follower(snapshot_max_bytes=4)
@@ -291,6 +324,11 @@ def test_fetch_snapshot_response_partial_data() -> None:
     assert (send.request.offset, send.request.last_fetched_epoch) == DOWNLOAD
 
 
+@kafka_scenario(
+    "KafkaRaftClientSnapshotTest",
+    "fetchSnapshotResponseFromNewerEpochNotLeader",
+    "fetchSnapshotResponseFromNewerEpochLeader",
+)
 @pytest.mark.parametrize("leader_id", [-1, 2, 3])
 def test_fetch_snapshot_response_from_newer_epoch(leader_id: int) -> None:
     """...NotLeader, ...Leader: the download is given up, also where that leader leads again."""
@@ -307,6 +345,7 @@ def test_fetch_snapshot_response_from_newer_epoch(leader_id: int) -> None:
     assert place == (EPOCH + 1, END, LAST_EPOCH)
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchSnapshotResponseFromOlderEpoch")
 def test_fetch_snapshot_response_from_older_epoch() -> None:
     """Ignored; after the backoff it is asked for again."""
     single = downloading()
@@ -322,6 +361,7 @@ def test_fetch_snapshot_response_from_older_epoch() -> None:
         assert (send.request.snapshot_id, send.request.position) == (DOWNLOAD, 0)
 
 
+@kafka_scenario("KafkaRaftClientSnapshotTest", "fetchSnapshotResponseToNotFollower")
 def test_fetch_snapshot_response_to_not_follower() -> None:
     single = downloading()
     send = single.sent(FetchSnapshotRequest)
@@ -333,11 +373,13 @@ def test_fetch_snapshot_response_to_not_follower() -> None:
 
 
 # -- KafkaRaftClientFetchTest --------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientFetchTest", "sentFetchUsesQuorumMaxBytesConfiguration")
 def test_sent_fetch_uses_quorum_max_bytes_configuration() -> None:
     send = follower(fetch_max_bytes=1024, snapshot_max_bytes=77).sent(FetchRequest)
     assert send is not None and send.request.max_bytes == 1024  # type: ignore[union-attr]
 
 
+@kafka_scenario("KafkaRaftClientFetchTest", "fetchMaxBytesAlwaysReturnsAllBatchesForLargeMax")
 def test_fetch_max_bytes_is_the_askers() -> None:
     """The leader's own configuration does not limit what it sends."""
     answer = led(fetch_max_bytes=1).ask(fetch(END, LAST_EPOCH, max_bytes=12_345))
@@ -345,6 +387,7 @@ def test_fetch_max_bytes_is_the_askers() -> None:
     assert answer.records == ReadRange(END, START, 12_345)
 
 
+@kafka_scenario("KafkaRaftClientFetchTest", "replicationOfHigherPartitionLeaderEpoch")
 def test_replication_of_higher_partition_leader_epoch() -> None:
     single = follower()
     good, bad = batch(END, EPOCH, 10), batch(END + 10, EPOCH + 1, 10)
@@ -353,6 +396,7 @@ def test_replication_of_higher_partition_leader_epoch() -> None:
     assert single.core.log_end == (END + 10, EPOCH)
 
 
+@kafka_scenario("KafkaRaftClientFetchTest", "highWatermarkSentInFetchRequest")
 def test_high_watermark_sent_in_fetch_request() -> None:
     single = follower()
     said = []
@@ -367,6 +411,13 @@ def test_high_watermark_sent_in_fetch_request() -> None:
 UNKNOWN, OLD_VERSION = -1, (1 << 63) - 1
 
 
+@kafka_scenario(
+    "KafkaRaftClientFetchTest",
+    "defaultHwmDeferred",
+    "unknownHwmDeferredWhenLeaderDoesNotKnowHwm",
+    "outdatedHwmCompletedWhenLeaderKnowsHwm",
+    "unchangedHighWatermarkDeferred",
+)
 @pytest.mark.parametrize(
     ("make", "known", "deferred"),
     [
@@ -386,6 +437,7 @@ def test_fetch_with_high_watermark(make, known: int, deferred: bool) -> None:
         assert answer.high_watermark == START  # type: ignore[union-attr]
 
 
+@kafka_scenario("KafkaRaftClientFetchTest", "updatedHighWatermarkCompleted")
 def test_updated_high_watermark_completed() -> None:
     single = committed()
     single.step(Propose(0, EPOCH + 1, 1, 1, "x"))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, ReplicaKey
 from quorate.raft.inputs import Resign, UpgradeKRaftVersion
@@ -22,7 +23,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Refused
 from quorate.raft.values import Voter
-from quorate.sim.story.names import key, listeners
+from quorate.sim.scenario.names import key, listeners
 from raft.conformance.world import (
     MOVED,
     OWN,
@@ -55,6 +56,9 @@ def counts(single: Single) -> tuple[int, int, bool]:
 
 
 # -- adding --------------------------------------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest", "addVoter", "addVoterCompletesEarlyWithAckWhenCommittedFalse"
+)
 @pytest.mark.parametrize("wait_for_commit", [True, False], ids=["at commit", "early"])
 def test_add_voter_from_the_question_to_the_commit(wait_for_commit: bool) -> None:
     """addVoter, addVoterCompletesEarlyWithAckWhenCommittedFalse: answered once, then or then."""
@@ -78,6 +82,7 @@ def test_add_voter_from_the_question_to_the_commit(wait_for_commit: bool) -> Non
     assert late == (AddVoterResponse(ErrorCode.NONE) if wait_for_commit else None)
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "addVoterTimeout")
 def test_add_voter_timeout() -> None:
     """The answer is given up, not the voter: its record may still be committed."""
     single = committed()
@@ -94,6 +99,7 @@ def test_add_voter_timeout() -> None:
     assert again is not None and again.error == TIMED_OUT, "uncommitted as it is"
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "addVoterWithApiVersionsFromIncorrectNode")
 def test_add_voter_when_the_new_voter_answers_with_an_error() -> None:
     """addVoterWithApiVersionsFromIncorrectNode, as Kafka has it: INVALID_REQUEST comes back."""
     single = committed()
@@ -104,6 +110,12 @@ def test_add_voter_when_the_new_voter_answers_with_an_error() -> None:
     assert single.core.voters.voters == SET and counts(single) == (3, 1, False)
 
 
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest",
+    "addVoterInvalidClusterId",
+    "removeVoterInvalidClusterId",
+    "updateVoterInvalidClusterId",
+)
 @pytest.mark.parametrize("cluster_id", ["", "invalid-uuid"])
 @pytest.mark.parametrize(
     "asked", [add(), remove(2), update(listeners=())], ids=["add", "remove", "update"]
@@ -119,6 +131,7 @@ def test_a_voter_change_for_another_cluster(asked, cluster_id: str) -> None:
 
 
 # -- removing ------------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientReconfigTest", "removeVoter")
 def test_remove_voter_from_the_append_to_the_commit() -> None:
     """The removed voter's row is an observer's until it falls silent."""
     single = committed()
@@ -134,7 +147,8 @@ def test_remove_voter_from_the_append_to_the_commit() -> None:
     assert counts(single) == (2, 2, False)
 
 
-def test_a_leader_that_removed_itself_says_goodbye_and_is_an_observer() -> None:
+@kafka_scenario("KafkaRaftClientReconfigTest", "removeVoterIsLeader")
+def test_a_leader_that_removed_itself_ends_its_epoch_and_is_an_observer() -> None:
     """removeVoterIsLeader"""
     single = committed()
     single.ask(remove(1))
@@ -146,9 +160,9 @@ def test_a_leader_that_removed_itself_says_goodbye_and_is_an_observer() -> None:
     acknowledge(single, 3)
     assert single.replies[number] == RemoveVoterResponse(ErrorCode.NONE)
     assert state(single) == ("resigned", EPOCH + 1, 1)
-    goodbye = sent_since(single, before, EndQuorumEpochRequest)
-    assert {send.to for send in goodbye} == {2, 3}
-    assert {send.address for send in goodbye} == {listeners(i)[0].address for i in (2, 3)}
+    ended = sent_since(single, before, EndQuorumEpochRequest)
+    assert {send.to for send in ended} == {2, 3}
+    assert {send.address for send in ended} == {listeners(i)[0].address for i in (2, 3)}
     single.step(Resign(EPOCH + 1))
     assert single.last.faulted is None and state(single) == ("resigned", EPOCH + 1, 1)
     assert single.core.describe(single.now) is None and not single.core.changes_voters
@@ -186,6 +200,11 @@ def removing() -> tuple[Single, int]:
     return single, single.asked
 
 
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest",
+    "addVoterFailsWhenLosingLeadership",
+    "removeVoterFailsWhenLosingLeadership",
+)
 @pytest.mark.parametrize(
     ("begin", "voters"),
     [(asking, SET), (adding, (*SET, NEW)), (removing, SET[:2])],
@@ -200,6 +219,7 @@ def test_a_change_whose_leader_resigns(begin, voters: tuple[Voter, ...]) -> None
     assert single.core.describe(single.now) is None and not single.core.changes_voters
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "leaderMetricsAreReset")
 def test_a_leader_elected_again_has_nothing_of_its_last_time() -> None:
     """leaderMetricsAreReset"""
     single, number = asking()
@@ -218,6 +238,7 @@ def test_a_leader_elected_again_has_nothing_of_its_last_time() -> None:
 
 
 # -- updating ------------------------------------------------------------------------------------
+@kafka_scenario("KafkaRaftClientReconfigTest", "updateVoter")
 def test_update_voter_is_answered_before_it_is_committed() -> None:
     single = committed()
     assert single.ask(update()) == DONE
@@ -230,12 +251,19 @@ def test_update_voter_is_answered_before_it_is_committed() -> None:
     assert single.ask(update()) == DONE
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "updateVoterWithKraftVersion0")
 def test_update_voter_with_kraft_version_0_is_answered_at_once() -> None:
     single = static()
     assert single.ask(update()) == DONE
     assert not single.last.writes
 
 
+@kafka_scenario(
+    "KafkaRaftClientReconfigTest",
+    "updateVoterOldEpoch",
+    "updateVoterNewEpoch",
+    "updateVoterToNotLeader",
+)
 @pytest.mark.parametrize(
     ("make", "changes", "expected"),
     [
@@ -257,8 +285,10 @@ def test_update_voter_without_endpoints(make, changes, expected: ErrorCode) -> N
     assert (answer.error, answer.leader) == (expected, LeaderAndEpoch(known.leader_id, known.epoch))
 
 
+@kafka_scenario("KafkaRaftClientReconfigTest", "invalidKRaftUpgradeVersion")
+@kafka_scenario("LeaderStateTest", "invalidMaybeAppendUpgradedKRaftVersion")
 def test_upgrade_needs_every_voter() -> None:
-    """invalidKRaftUpgradeVersion: none has told what it can run, then one of two."""
+    """invalidKRaftUpgradeVersion: none has reported its versions, then one of two."""
     single = static()
     for updated in (None, 2):
         if updated is not None:

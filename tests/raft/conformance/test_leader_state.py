@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from quorate.base.errors import ErrorCode
 from quorate.raft.inputs import Propose, UpgradeKRaftVersion
 from quorate.raft.messages import (
@@ -11,11 +12,11 @@ from quorate.raft.messages import (
     BeginQuorumEpochResponse,
     VoteResponse,
 )
-from quorate.raft.progress import Progress
+from quorate.raft.progress import ProgressTracker
 from quorate.raft.ready import Accepted, Refused
 from quorate.raft.values import ControlState, KRaftVersion, Voters
 from quorate.raft.voters import VoterSet
-from quorate.sim.story.names import key, listeners, voter
+from quorate.sim.scenario.names import key, listeners, voter
 from raft.conformance.world import (
     OWN,
     SET,
@@ -39,11 +40,12 @@ def propose(single: Single, count: int = 1) -> None:
     single.step(Propose(0, single.core.epoch, count, count, "x"))
 
 
-def book(single: Single) -> Progress:
-    return single.core._state.role.progress  # type: ignore[union-attr]
+def book(single: Single) -> ProgressTracker:
+    return single.core.state.role.progress  # type: ignore[union-attr]
 
 
 # -- acknowledging -------------------------------------------------------------------------------
+@kafka_scenario("LeaderStateTest", "followerAcknowledgement")
 def test_follower_acknowledgement() -> None:
     single = led()
     assert not book(single).voters[2].acknowledged
@@ -52,9 +54,10 @@ def test_follower_acknowledgement() -> None:
     answer = BeginQuorumEpochResponse(ErrorCode.NONE, OWN)
     single.answer(BeginQuorumEpochRequest, answer, to=3)
     assert [book(single).voters[i].acknowledged for i in (1, 2, 3)] == [True, True, True]
-    assert single.core.high_watermark == START, "only the Fetch tells how far"
+    assert single.core.high_watermark == START, "only the Fetch shows how far"
 
 
+@kafka_scenario("LeaderStateTest", "nonFollowerAcknowledgement")
 def test_non_follower_acknowledgement() -> None:
     single = led()
     acknowledge(single, 9)
@@ -63,6 +66,7 @@ def test_non_follower_acknowledgement() -> None:
 
 
 # -- the high watermark --------------------------------------------------------------------------
+@kafka_scenario("LeaderStateTest", "updateHighWatermarkQuorumSizeOne")
 def test_update_high_watermark_quorum_size_one() -> None:
     """Its own log is the majority: what is durable of it, from the epoch's first record on."""
     single = alone(slow=True)
@@ -77,6 +81,9 @@ def test_update_high_watermark_quorum_size_one() -> None:
     assert single.core.high_watermark == end + 3
 
 
+@kafka_scenario(
+    "LeaderStateTest", "updateHighWatermarkQuorumSizeTwo", "updateHighWatermarkQuorumSizeThree"
+)
 @pytest.mark.parametrize(
     ("voters", "needed"),
     [(SET[:2], [2]), (SET, [2]), ((*SET, voter(4)), [2, 3]), ((*SET, voter(4), voter(5)), [2, 3])],
@@ -101,14 +108,16 @@ def test_update_high_watermark_quorum_size(voters, needed: list[int]) -> None:
     assert single.core.high_watermark == START + 4
 
 
+@kafka_scenario("LeaderStateTest", "idempotentEndOffsetUpdate")
 def test_idempotent_end_offset_update() -> None:
     single = led()
     for _ in range(2):
         acknowledge(single, 2)
     assert single.core.high_watermark == START
-    assert single.last.high_watermark is None, "told once"
+    assert single.last.high_watermark is None, "reported once"
 
 
+@kafka_scenario("LeaderStateTest", "nonMonotonicLocalEndOffsetUpdate")
 def test_non_monotonic_local_end_offset_update() -> None:
     """A leader's log never gets shorter: its own row only grows."""
     single = committed(slow=False)
@@ -120,6 +129,7 @@ def test_non_monotonic_local_end_offset_update() -> None:
     assert ends == [START + 1, START + 2, START + 3]
 
 
+@kafka_scenario("LeaderStateTest", "nonMonotonicHighWatermarkUpdate")
 def test_non_monotonic_high_watermark_update() -> None:
     single = led()
     propose(single)
@@ -129,6 +139,7 @@ def test_non_monotonic_high_watermark_update() -> None:
     assert single.core.high_watermark == START + 1
 
 
+@kafka_scenario("LeaderStateTest", "highWatermarkDoesIncreaseFromNewVoter")
 def test_high_watermark_does_increase_from_new_voter() -> None:
     single = committed(SET[:2])
     propose(single, 5)
@@ -141,6 +152,7 @@ def test_high_watermark_does_increase_from_new_voter() -> None:
     assert single.core.high_watermark == START + 6
 
 
+@kafka_scenario("LeaderStateTest", "highWatermarkDoesNotDecreaseFromNewVoter")
 def test_high_watermark_does_not_decrease_from_new_voter() -> None:
     single = committed()
     propose(single, 5)
@@ -157,6 +169,7 @@ def test_high_watermark_does_not_decrease_from_new_voter() -> None:
     assert single.core.high_watermark == START + 6
 
 
+@kafka_scenario("LeaderStateTest", "updateHighWatermarkRemovingFollowerFromVoterStates")
 def test_update_high_watermark_removing_follower_from_voter_states() -> None:
     single = committed()
     acknowledge(single, 3)
@@ -178,6 +191,7 @@ def test_update_high_watermark_removing_follower_from_voter_states() -> None:
     assert single.core.high_watermark == START + 5
 
 
+@kafka_scenario("LeaderStateTest", "updateHighWatermarkQuorumRemovingLeaderFromVoterStates")
 def test_update_high_watermark_quorum_removing_leader_from_voter_states() -> None:
     """A leader that removed itself leads on, but does not count."""
     single = committed()
@@ -193,6 +207,7 @@ def test_update_high_watermark_quorum_removing_leader_from_voter_states() -> Non
     assert single.core.role == "resigned", "the removal is committed"
 
 
+@kafka_scenario("LeaderStateTest", "updateVotersFromNoDirectoryIdToDirectoryId")
 def test_update_voters_from_no_directory_id_to_directory_id() -> None:
     """What a voter has acknowledged under its id alone is not forgotten."""
     single = static()
@@ -207,6 +222,7 @@ def test_update_voters_from_no_directory_id_to_directory_id() -> None:
 
 
 # -- check quorum --------------------------------------------------------------------------------
+@kafka_scenario("LeaderStateTest", "checkQuorum")
 def test_check_quorum_with_five_voters() -> None:
     """Two of the four others, since the last time that two did (checkQuorum)."""
     single = led((*SET, voter(4), voter(5)))
@@ -222,6 +238,7 @@ def test_check_quorum_with_five_voters() -> None:
     assert single.core.role == "resigned"
 
 
+@kafka_scenario("LeaderStateTest", "checkQuorumAfterVoterSetChanges")
 def test_check_quorum_after_voter_set_changes() -> None:
     single = committed()
     single.ask(remove(1))
@@ -233,6 +250,7 @@ def test_check_quorum_after_voter_set_changes() -> None:
     assert single.core.role == "resigned", "one of two others is no majority without the leader"
 
 
+@kafka_scenario("LeaderStateTest", "checkQuorumAfterVoterSetChanges")
 def test_check_quorum_after_a_voter_was_added() -> None:
     """Also checkQuorumAfterVoterSetChanges: of four the leader needs two others, not one."""
     single = committed()
@@ -253,6 +271,7 @@ def test_check_quorum_after_a_voter_was_added() -> None:
     assert single.core.role == "resigned"
 
 
+@kafka_scenario("LeaderStateTest", "checkQuorumWithOneVoter")
 def test_check_quorum_with_one_voter() -> None:
     single = alone()
     single.wait(10_000_000)
@@ -263,18 +282,21 @@ def test_check_quorum_with_one_voter() -> None:
 
 
 # -- the rest ------------------------------------------------------------------------------------
+@kafka_scenario("LeaderStateTest", "getNonLeaderFollowersByFetchOffsetDescending")
 def test_get_non_leader_followers_by_fetch_offset_descending() -> None:
-    progress = Progress(key(1), VoterSet((*SET, voter(4))))
+    progress = ProgressTracker(key(1), VoterSet((*SET, voter(4))))
     for node_id, end in ((2, 5), (3, 9), (4, -1)):
         progress.voters[node_id].end_offset = end
     assert progress.by_descending_end() == (key(3), key(2), key(4))
 
 
+@kafka_scenario("LeaderStateTest", "leaderEndpoints")
 def test_leader_endpoints() -> None:
     single = leader()
     assert single.core.leader_endpoints == listeners(1)
 
 
+@kafka_scenario("LeaderStateTest", "grantVote")
 @pytest.mark.parametrize("pre_vote", [False, True])
 @pytest.mark.parametrize("up_to_date", [False, True])
 def test_grant_vote(pre_vote: bool, up_to_date: bool) -> None:
@@ -284,16 +306,18 @@ def test_grant_vote(pre_vote: bool, up_to_date: bool) -> None:
     assert answer == VoteResponse(ErrorCode.NONE, OWN, False, listeners(1))
 
 
+@kafka_scenario("LeaderStateTest", "volatileVoters")
 def test_volatile_voters() -> None:
-    """At kraft.version 0 the leader knows itself, and remembers what the others tell it."""
+    """At kraft.version 0 the leader knows itself, and remembers what the others report."""
     single = static()
-    role = single.core._state.role
+    role = single.core.state.role
     assert role.volatile_voters == VoterSet((voter(1), *STATIC[1:]))  # type: ignore[union-attr]
     single.ask(update(2, listeners=listeners(2)))
     assert role.volatile_voters == VoterSet((*SET[:2], STATIC[2]))  # type: ignore[union-attr]
     assert single.core.voters.voters == STATIC
 
 
+@kafka_scenario("LeaderStateTest", "maybeAppendUpgradedKRaftVersion")
 def test_maybe_append_upgraded_kraft_version() -> None:
     single = static()
     for node_id in (2, 3):
@@ -307,6 +331,7 @@ def test_maybe_append_upgraded_kraft_version() -> None:
     assert isinstance(again.proposals[0], Accepted) and again.writes == ()
 
 
+@kafka_scenario("LeaderStateTest", "invalidMaybeAppendUpgradedKRaftVersion")
 @pytest.mark.parametrize(
     ("make", "error"),
     [

@@ -10,14 +10,15 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.base.errors import BrokenInvariant, ErrorCode
+from conformance.marker import kafka_scenario
+from quorate.base.errors import ErrorCode, InvariantError
 from quorate.base.ids import LeaderAndEpoch, Listener
-from quorate.raft import moves
+from quorate.raft import transitions as moves
 from quorate.raft.core import RaftCore
 from quorate.raft.inputs import Resign
 from quorate.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from quorate.raft.roles import (
-    LEGAL_MOVES,
+    LEGAL_TRANSITIONS,
     NEVER,
     Candidate,
     Follower,
@@ -28,7 +29,7 @@ from quorate.raft.roles import (
     Unattached,
 )
 from quorate.raft.values import ElectionState
-from quorate.sim.story.names import key, listeners
+from quorate.sim.scenario.names import key, listeners
 from raft.conformance.world import committed, empty, led, refused, response, state
 from raft.single import (
     END,
@@ -122,7 +123,7 @@ def follows(leader_id: int, rise: int, *, addressed: bool = True) -> Callable[[S
     return hear
 
 
-DEEDS: dict[str, Callable[[Single], None]] = {
+EVENTS: dict[str, Callable[[Single], None]] = {
     "higher epoch": at(1, end=0, last_epoch=0),
     "higher epoch, voted": at(1, **UP_TO_DATE),
     "same epoch, asked for a vote": at(0),
@@ -245,13 +246,75 @@ observer                       | resign                                 | follow
 ROWS = [tuple(cell.strip() for cell in line.split("|")) for line in TABLE.strip().splitlines()]
 
 
-@pytest.mark.parametrize(("role", "deed", "expected"), ROWS, ids=[f"{r}: {d}" for r, d, _ in ROWS])
-def test_transition(role: str, deed: str, expected: str) -> None:
+@kafka_scenario(
+    "QuorumStateTest",
+    "unattachedToUnattached",
+    "unattachedToUnattachedVotedSameEpoch",
+    "unattachedToUnattachedVotedHigherEpoch",
+    "unattachedToFollowerSameEpoch",
+    "unattachedToFollowerHigherEpoch",
+    "unattachedToProspective",
+    "unattachedToAnyStateLowerEpoch",
+    "unattachedVotedToUnattachedSameEpoch",
+    "unattachedVotedToUnattachedHigherEpoch",
+    "unattachedVotedToUnattachedVoted",
+    "unattachedVotedToFollowerSameEpoch",
+    "unattachedVotedToFollowerHigherEpoch",
+    "unattachedVotedToProspective",
+    "unattachedVotedToAnyStateLowerEpoch",
+    "unattachedWithLeaderToProspective",
+    "followerToUnattachedSameEpoch",
+    "followerToUnattachedHigherEpoch",
+    "followerToUnattachedVotedHigherEpoch",
+    "followerToFollowerSameEpoch",
+    "followerToFollowerHigherEpoch",
+    "followerToProspective",
+    "followerToAnyStateLowerEpoch",
+    "followerVotedToUnattachedSameEpoch",
+    "followerVotedToUnattachedHigherEpoch",
+    "followerVotedToFollowerSameEpoch",
+    "followerVotedToFollowerHigherEpoch",
+    "prospectiveToUnattachedInSameEpoch",
+    "prospectiveToUnattachedInHigherEpoch",
+    "prospectiveToUnattachedVoted",
+    "prospectiveToUnattachedWithLeaderInHigherEpoch",
+    "prospectiveToFollowerSameEpoch",
+    "prospectiveToFollowerHigherEpoch",
+    "prospectiveToProspective",
+    "prospectiveToCandidate",
+    "prospectiveVotedToUnattachedInSameEpoch",
+    "prospectiveVotedToAndFromFollowerSameEpoch",
+    "prospectiveVotedToCandidate",
+    "prospectiveWithLeaderToUnattachedInHigherEpoch",
+    "prospectiveWithLeaderToUnattachedWithLeaderInHigherEpoch",
+    "prospectiveWithLeaderToFollowerSameEpoch",
+    "prospectiveWithLeaderToFollowerHigherEpoch",
+    "prospectiveWithLeaderToCandidate",
+    "prospectiveVotedWithLeaderToUnattachedInSameEpoch",
+    "candidateToUnattachedSameEpoch",
+    "candidateToUnattachedHigherEpoch",
+    "candidateToFollowerSameEpoch",
+    "candidateToFollowerHigherEpoch",
+    "candidateToLeader",
+    "candidateToAnyStateLowerEpoch",
+    "leaderToUnattachedSameEpoch",
+    "leaderToUnattachedHigherEpoch",
+    "leaderToFollowerHigherEpoch",
+    "leaderToResigned",
+    "leaderToAnyStateLowerEpoch",
+    "resignedToFollowerInSameEpoch",
+    "resignedToUnattachedInHigherEpoch",
+    "observerUnattachedToUnattachedVoted",
+    "observerUnattachedToFollower",
+    "observerFollowerToUnattached",
+)
+@pytest.mark.parametrize(("role", "event", "expected"), ROWS, ids=[f"{r}: {d}" for r, d, _ in ROWS])
+def test_transition(role: str, event: str, expected: str) -> None:
     single = MADE[role]()
-    if deed == "higher epoch, voted" and single.core.role in ("leader", "resigned"):
+    if event == "higher epoch, voted" and single.core.role in ("leader", "resigned"):
         single.ask(vote(single.core.epoch + 1, end=END + 9, last_epoch=single.core.epoch))
     else:
-        DEEDS[deed](single)
+        EVENTS[event](single)
     election = single.core.election
     found = f"{single.core.role} {election.epoch} {election.leader_id}"
     if election.voted is not None:
@@ -308,40 +371,85 @@ unattached observer   | leader 3, higher epoch       | fetch, as the third in li
 TIMER_ROWS = [[cell.strip() for cell in row.split("|")] for row in TIMERS.strip().splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("role", "deed", "expected"), TIMER_ROWS, ids=[f"{r}: {d}" for r, d, _ in TIMER_ROWS]
+@kafka_scenario(
+    "QuorumStateTest",
+    "unattachedToUnattached",
+    "unattachedToUnattachedVotedSameEpoch",
+    "unattachedToFollowerSameEpoch",
+    "unattachedToFollowerHigherEpoch",
+    "unattachedToProspective",
+    "unattachedVotedToUnattachedHigherEpoch",
+    "unattachedVotedToProspective",
+    "followerToUnattachedHigherEpoch",
+    "followerToProspective",
+    "followerVotedToUnattachedHigherEpoch",
+    "prospectiveToCandidate",
+    "prospectiveVotedToCandidate",
+    "observerUnattachedToFollower",
 )
-def test_timer_after_a_transition(role: str, deed: str, expected: str) -> None:
+@pytest.mark.parametrize(
+    ("role", "event", "expected"), TIMER_ROWS, ids=[f"{r}: {d}" for r, d, _ in TIMER_ROWS]
+)
+def test_timer_after_a_transition(role: str, event: str, expected: str) -> None:
     """Who leaves an election without a leader waits no longer for it than it would have; who voted,
     was refused or had a leader begins anew."""
     single = MADE[role]()
     single.wait(300)
-    DEEDS[deed](single)
-    held = single.core._state.role
+    EVENTS[event](single)
+    held = single.core.state.role
     deadline = held.fetch_deadline if isinstance(held, Follower) else held.election_deadline  # type: ignore[union-attr]
     assert LEFT.get(deadline - single.now) == expected
     if isinstance(held, Follower):
         assert held.leader_endpoints == listeners(single.core.election.leader_id)
 
 
-@pytest.mark.parametrize("deed", ["higher epoch", "higher epoch, voted", "time"])
-def test_no_election_timer_runs_for_an_observer(deed: str) -> None:
+@pytest.mark.parametrize("event", ["higher epoch", "higher epoch, voted", "time"])
+def test_no_election_timer_runs_for_an_observer(event: str) -> None:
     single = MADE["unattached observer"]()
-    DEEDS[deed](single)
-    assert single.core._state.role.election_deadline == NEVER  # type: ignore[union-attr]
+    EVENTS[event](single)
+    assert single.core.state.role.election_deadline == NEVER  # type: ignore[union-attr]
 
 
 # -- what Java refuses with an exception ---------------------------------------------------------
+@kafka_scenario(
+    "QuorumStateTest",
+    "unattachedToCandidate",
+    "unattachedToLeaderOrResigned",
+    "unattachedVotedToCandidateOrLeaderOrResigned",
+    "followerToCandidate",
+    "followerToLeaderOrResigned",
+    "prospectiveToLeaderOrResigned",
+    "candidateToResigned",
+    "leaderToProspective",
+    "leaderToCandidate",
+    "leaderToLeader",
+)
 def test_moves_that_do_not_exist() -> None:
     """To leader only as a candidate, to candidate only as prospective, to resigned as a leader."""
-    assert [a for a, b in LEGAL_MOVES if b is Leader] == [Candidate]
-    assert [a for a, b in LEGAL_MOVES if b is Candidate] == [Prospective]
-    assert [a for a, b in LEGAL_MOVES if b is Resigned] == [Leader]
+    assert [a for a, b in LEGAL_TRANSITIONS if b is Leader] == [Candidate]
+    assert [a for a, b in LEGAL_TRANSITIONS if b is Candidate] == [Prospective]
+    assert [a for a, b in LEGAL_TRANSITIONS if b is Resigned] == [Leader]
     for pair in ((Leader, Prospective), (Leader, Candidate), (Candidate, Candidate)):
-        assert pair not in LEGAL_MOVES
-    assert (Resigned, Follower) in LEGAL_MOVES and (Follower, Candidate) not in LEGAL_MOVES
+        assert pair not in LEGAL_TRANSITIONS
+    assert (Resigned, Follower) in LEGAL_TRANSITIONS and (
+        Follower,
+        Candidate,
+    ) not in LEGAL_TRANSITIONS
 
 
+@kafka_scenario(
+    "QuorumStateTest",
+    "unattachedVotedToUnattachedSameEpoch",
+    "followerToUnattachedSameEpoch",
+    "followerVotedToUnattachedSameEpoch",
+    "prospectiveToProspective",
+    "candidateToUnattachedSameEpoch",
+    "candidateToCandidate",
+    "leaderToUnattachedSameEpoch",
+    "observerUnattachedToProspective",
+    "observerUnattachedToCandidateOrLeaderOrResigned",
+    "observerFollowerToProspectiveOrCandidateOrLeaderOrResigned",
+)
 @pytest.mark.parametrize(
     ("make", "move"),
     [
@@ -369,15 +477,16 @@ def test_moves_that_do_not_exist() -> None:
     ],
 )
 def test_an_illegal_transition_is_a_broken_invariant(make, move) -> None:
-    with pytest.raises(BrokenInvariant):
-        move(make().core._state)
+    with pytest.raises(InvariantError):
+        move(make().core.state)
 
 
+@kafka_scenario("QuorumStateTest", "candidateToLeaderWithoutGrantedVote")
 def test_candidate_to_leader_without_granted_vote() -> None:
-    """Not by time, not by a stranger's word; by that of one other of three."""
+    """Not by time, not by the word of an unknown replica; by that of one other of three."""
     single = candidate()
     single.wait(1400)
-    single.core._state.role.ballot.record(9, True)  # type: ignore[union-attr]
+    single.core.state.role.ballot.record(9, True)  # type: ignore[union-attr]
     single.step()
     assert state(single) == ("candidate", EPOCH + 1, -1)
     single.answer(VoteRequest, granted(EPOCH + 1), to=2)
@@ -386,20 +495,28 @@ def test_candidate_to_leader_without_granted_vote() -> None:
     assert described is not None and described.high_watermark == -1
 
 
+@kafka_scenario("QuorumStateTest", "cannotFollowSelf")
 def test_cannot_follow_self() -> None:
     single = unattached()
     single.ask(begin(EPOCH, 1))
     assert state(single) == ("unattached", EPOCH, -1)
-    assert any("this node leads" in note for note in single.notes)
+    assert any("this node as the leader" in note for note in single.notes)
 
 
 # -- start-up ------------------------------------------------------------------------------------
+@kafka_scenario("QuorumStateTest", "initializePrimordialEpoch")
 def test_initialize_primordial_epoch() -> None:
     core = RaftCore(Single().config, None, empty(), lambda: 0.5)
     core.step([], 0)
     assert (core.role, core.election) == ("unattached", ElectionState(0))
 
 
+@kafka_scenario(
+    "QuorumStateTest",
+    "initializeVotedAndLeaderAreSame",
+    "initializeVotedAndLeaderAreDifferent",
+    "initializeAsVotedNoLeader",
+)
 @pytest.mark.parametrize(
     "before",
     [
@@ -418,6 +535,16 @@ def test_initialize_voted(before: ElectionState) -> None:
     assert single.core.role == role
 
 
+@kafka_scenario(
+    "QuorumStateTest",
+    "initializeAsUnattached",
+    "initializeAsFollower",
+    "initializeVotedAndLeaderAreSame",
+    "initializeVotedAndLeaderAreDifferent",
+    "initializeAsVotedNoLeader",
+    "initializeAsResignedCandidate",
+    "initializeAsResignedLeader",
+)
 @pytest.mark.parametrize(
     ("before", "role", "left"),
     [
@@ -431,9 +558,9 @@ def test_initialize_voted(before: ElectionState) -> None:
     ],
 )
 def test_what_a_role_begins_with(before: ElectionState, role: type[Role], left: int) -> None:
-    """initializeAs...: its timer is a whole one, and nobody has said anything yet."""
+    """initializeAs...: its timer is a whole one, and no node has said anything yet."""
     single = Single(election=before)
-    held = single.core._state.role
+    held = single.core.state.role
     assert type(held) is role and single.core.election == before
     deadline = held.fetch_deadline if isinstance(held, Follower) else held.election_deadline  # type: ignore[union-attr]
     assert deadline - single.now == left
@@ -446,6 +573,7 @@ def test_what_a_role_begins_with(before: ElectionState, role: type[Role], left: 
         assert not held.has_fetched
 
 
+@kafka_scenario("QuorumStateTest", "initializeAsUnattachedWhenMissingEndpoints")
 def test_initialize_as_unattached_when_missing_endpoints() -> None:
     single = knows_leader()
     assert state(single) == ("unattached", EPOCH, 9)
@@ -460,6 +588,7 @@ def test_initialize_as_unattached_when_missing_endpoints() -> None:
     assert state(single) == ("follower", EPOCH, 9)
 
 
+@kafka_scenario("QuorumStateTest", "canBecomeFollowerOfNonVoter")
 def test_can_become_follower_of_non_voter() -> None:
     single = unattached()
     single.ask(begin(EPOCH, 9))
@@ -467,6 +596,7 @@ def test_can_become_follower_of_non_voter() -> None:
     assert single.core.leader_endpoints == listeners(9)
 
 
+@kafka_scenario("QuorumStateTest", "cannotTransitionToFollowerWithNoLeaderEndpoint")
 def test_cannot_transition_to_follower_with_no_leader_endpoint() -> None:
     single = unattached()
     for endpoints in ((), (Listener("OTHER", "h", 1),)):
@@ -474,6 +604,7 @@ def test_cannot_transition_to_follower_with_no_leader_endpoint() -> None:
         assert state(single) == ("unattached", EPOCH + 1, 9)
 
 
+@kafka_scenario("QuorumStateTest", "highWatermarkRetained")
 def test_high_watermark_retained() -> None:
     single = committed()
     known = single.core.high_watermark
@@ -494,8 +625,9 @@ def test_high_watermark_retained() -> None:
     assert described is not None and described.high_watermark == -1, "none of the epoch, as leader"
 
 
+@kafka_scenario("QuorumStateTest", "hasRemoteLeader")
 def test_has_remote_leader() -> None:
-    """Who has one tells it, with its endpoints; a leader tells itself, a resigned one nobody."""
+    """A node with a leader names it and its endpoints; a leader names itself, a resigned one no node."""
     expected = {
         "unattached": -1,
         "voted": -1,
@@ -512,6 +644,7 @@ def test_has_remote_leader() -> None:
     assert prospective_with_leader().core.leader.leader_id == 2
 
 
+@kafka_scenario("QuorumStateTest", "followerToFollowerSameEpochAndMoreEndpoints")
 def test_follower_to_follower_same_epoch_and_more_endpoints() -> None:
     single = fetched()
     more = (*listeners(2), Listener("OTHER", "h", 1))
@@ -520,6 +653,7 @@ def test_follower_to_follower_same_epoch_and_more_endpoints() -> None:
     assert state(single) == ("follower", EPOCH, 2)
 
 
+@kafka_scenario("QuorumStateTest", "unattachedCannotAddVotedStateForSelf")
 @pytest.mark.parametrize("disk", [0, 1], ids=["this directory", "another directory"])
 @pytest.mark.parametrize("role", ["unattached", "prospective", "unattached observer"])
 def test_unattached_cannot_add_voted_state_for_self(role: str, disk: int) -> None:
@@ -537,6 +671,7 @@ def test_unattached_cannot_add_voted_state_for_self(role: str, disk: int) -> Non
         assert any("this node's own id" in note for note in single.last.notes)
 
 
+@kafka_scenario("QuorumStateTest", "leaderToFollowerSameEpoch")
 def test_leader_to_follower_same_epoch_is_refused() -> None:
     single = led()
     answer = single.ask(begin(EPOCH + 1, 2))

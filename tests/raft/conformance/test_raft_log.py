@@ -1,23 +1,24 @@
-"""KafkaRaftLogTest: places in the log, snapshots of it, and what a fetch of one is told."""
+"""KafkaRaftLogTest: places in the log, snapshots of it, and the responses to a fetch of one."""
 
 from __future__ import annotations
 
 import pytest
 
+from conformance.marker import kafka_scenario
 from node.test_controllers_together import quota
 from node.world import World, snapshots_of
-from quorate.base.errors import BrokenInvariant, ErrorCode
+from quorate.base.errors import ErrorCode, InvariantError
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
-from quorate.node.disk import Disk
-from quorate.node.jobs import DiskFailed, ReadLog, ReadSnapshot
-from quorate.node.snapshots import SnapshotPolicy
-from quorate.node.translate_peer import request_to_wire, response_from_wire
+from quorate.node.raft_rpc_outbound import request_to_wire, response_from_wire
 from quorate.raft.inputs import CleanTo, SnapshotCreated
 from quorate.raft.log_index import Diverging, LogIndex, NeedsSnapshot
 from quorate.raft.messages import FetchRequest, FetchSnapshotRequest, FetchSnapshotResponse
 from quorate.raft.snapshots import snapshot_problem
 from quorate.raft.values import RecoveredLog
-from quorate.storage.api import CorruptLog
+from quorate.replica.disk_jobs import DiskFailed, ReadLog, ReadSnapshot
+from quorate.replica.disk_worker import DiskWriter
+from quorate.replica.snapshot_policy import SnapshotPolicy
+from quorate.storage.api import CorruptLogError
 from quorate.wire.registry import APIS
 from raft.conformance.world import response
 from raft.single import LAST_EPOCH, follower
@@ -60,6 +61,18 @@ def cleaned() -> LogIndex:
     return made
 
 
+@kafka_scenario(
+    "KafkaRaftLogTest",
+    "validateEpochGreaterThanLastKnownEpoch",
+    "validateEpochLessThanOldestSnapshotEpoch",
+    "validateOffsetLessThanOldestSnapshotOffset",
+    "validateOffsetEqualToOldestSnapshotOffset",
+    "validateUnknownEpochLessThanLastKnownGreaterThanOldestSnapshot",
+    "validateEpochLessThanFirstEpochInLog",
+    "validateOffsetGreatThanEndOffset",
+    "validateOffsetLessThanLEO",
+    "validateValidEpochAndOffset",
+)
 @pytest.mark.parametrize(
     ("made", "offset", "epoch", "expected"),
     [
@@ -87,6 +100,19 @@ def test_validate(made: LogIndex, offset: int, epoch: int, expected: object) -> 
 
 
 # -- snapshots of one's own ------------------------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftLogTest",
+    "createSnapshot",
+    "createSnapshotFromEndOffset",
+    "createSnapshotInMiddleOfBatch",
+    "createSnapshotLaterThanHighWatermark",
+    "createSnapshotMuchLaterEpoch",
+    "createSnapshotBeforeLogStartOffset",
+    "createSnapshotDivergingEpoch",
+    "createSnapshotOlderEpoch",
+    "createSnapshotWithMissingEpoch",
+    "createExistingSnapshot",
+)
 @pytest.mark.parametrize(
     ("made", "high_watermark", "snapshot_id", "problem"),
     [
@@ -112,6 +138,7 @@ def test_create_snapshot(
     assert said is None if problem is None else problem in (said or "")
 
 
+@kafka_scenario("KafkaRaftLogTest", "deleteNonExistentSnapshot")
 def test_delete_non_existent_snapshot() -> None:
     single = follower()
     single.answer(FetchRequest, response(high_watermark=5))
@@ -122,6 +149,7 @@ def test_delete_non_existent_snapshot() -> None:
     assert single.core.log_start_offset == 2
 
 
+@kafka_scenario("KafkaRaftLogTest", "doesntTruncateFully")
 def test_doesnt_truncate_fully() -> None:
     """A snapshot that is older, by epoch or by offset, does not take the log's place."""
     for older in (OffsetAndEpoch(5, LAST_EPOCH - 1), OffsetAndEpoch(4, LAST_EPOCH)):
@@ -131,6 +159,7 @@ def test_doesnt_truncate_fully() -> None:
         assert single.core.log_end == (5, LAST_EPOCH)
 
 
+@kafka_scenario("KafkaRaftLogTest", "snapshotDeletionWithInvalidSnapshotState")
 def test_snapshot_deletion_with_invalid_snapshot_state(tmp_path) -> None:
     """A snapshot that was marked to be deleted is none; and a refused directory keeps it."""
     place = file_place(tmp_path)
@@ -142,7 +171,7 @@ def test_snapshot_deletion_with_invalid_snapshot_state(tmp_path) -> None:
     place.storage.close()
     (found,) = tmp_path.rglob("*.checkpoint")
     deleted = found.rename(found.with_name(found.name + ".deleted"))
-    with pytest.raises(CorruptLog, match="begins at offset 100"):
+    with pytest.raises(CorruptLogError, match="begins at offset 100"):
         file_place(tmp_path).open()
     assert deleted.exists()
 
@@ -158,15 +187,23 @@ def frozen(place):
     return wanted, writer
 
 
+@kafka_scenario("SnapshotWriterReaderTest", "appendToFrozenSnapshot")
 def test_append_to_frozen_snapshot() -> None:
     place = memory_place()
     wanted, writer = frozen(place)
-    with pytest.raises(BrokenInvariant):
+    with pytest.raises(InvariantError):
         writer.append(b"more")
     assert place.storage.read_snapshot(wanted, 0, 1 << 20) == snapshot_bytes(wanted)
 
 
 # -- a snapshot, asked of a whole controller -------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientSnapshotTest",
+    "fetchSnapshotRequestAsLeader",
+    "partialFetchSnapshotRequestAsLeader",
+    "fetchSnapshotRequestWithPartialData",
+    "fetchSnapshotRequestWithInvalidPosition",
+)
 @pytest.mark.parametrize(
     ("where", "error"),
     [
@@ -189,11 +226,13 @@ def test_fetch_snapshot_request_as_leader(controllers: World, where, error: Erro
         assert (answer.size, answer.chunk) == (size, whole[where(size) :][:100])
 
 
+@kafka_scenario("KafkaRaftLogTest", "readMissingSnapshot")
 def test_read_missing_snapshot(controllers: World) -> None:
     answer = ask(controllers, OffsetAndEpoch(7, 1), 0)
     assert answer.error == ErrorCode.SNAPSHOT_NOT_FOUND
 
 
+@kafka_scenario("KafkaRaftLogTest", "readMissingSnapshotFile")
 def test_read_missing_snapshot_file(tmp_path) -> None:
     """Kafka answers that it has none. Here it is known to be there: a disk that has lost it is
     trusted no more, as after any failed read, and the reason names the file."""
@@ -201,7 +240,7 @@ def test_read_missing_snapshot_file(tmp_path) -> None:
     wanted, _ = frozen(place)
     (found,) = tmp_path.rglob("*.checkpoint")
     found.unlink()
-    disk = Disk(place.storage)
+    disk = DiskWriter(place.storage)
     (failed,) = disk.perform([ReadSnapshot(1, wanted, 0, 100)])
     assert isinstance(failed, DiskFailed)
     assert found.name in failed.reason and "someone removed it" in failed.reason

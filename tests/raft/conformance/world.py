@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey
-from quorate.raft.inputs import CleanTo, Failure, SendFailed, SnapshotCreated
+from quorate.raft.inputs import CleanTo, SendFailed, SendFailure, SnapshotCreated
 from quorate.raft.messages import (
     AddVoterRequest,
     ApiVersionsRequest,
@@ -28,7 +28,7 @@ from quorate.raft.messages import (
 )
 from quorate.raft.ready import Append, Ready, Send
 from quorate.raft.values import Batch, ControlRecord, ElectionState, RecoveredLog, Voter, Voters
-from quorate.sim.story.names import CLUSTER_ID, key, listeners, voter
+from quorate.sim.scenario.names import CLUSTER_ID, key, listeners, voter
 from raft.single import (
     END,
     EPOCH,
@@ -120,7 +120,7 @@ def snapshotted(*, cleaned: bool = True) -> Single:
     return single
 
 
-# -- deeds ---------------------------------------------------------------------------------------
+# -- events ---------------------------------------------------------------------------------------
 def acknowledge(single: Single, node_id: int, end: int | None = None) -> None:
     """A replica fetches at the leader's log end (or at `end`), and so says that it has it."""
     offset, epoch = single.core.log_end
@@ -161,7 +161,7 @@ def update(node_id: int = 2, **changes: object) -> UpdateVoterRequest:
 
 
 def versions(single: Single) -> Ready:
-    """The new voter tells that it can run kraft.version 0 and 1."""
+    """The new voter reports that it supports kraft.version 0 and 1."""
     features = {"kraft.version": (0, 1)}
     return single.answer(ApiVersionsRequest, ApiVersionsResponse(ErrorCode.NONE, features))
 
@@ -179,7 +179,7 @@ def chunk(position: int, data: bytes, size: int = 10, **changes: object) -> Fetc
 
 
 def follower_of_two() -> Single:
-    """A follower that has nobody but its leader to ask."""
+    """A follower that has no node but its leader to ask."""
     return follower(log=in_log(voter(1), voter(2)))
 
 
@@ -191,7 +191,9 @@ def downloading() -> Single:
     return single
 
 
-def lose(single: Single, kind: type[Request], failure: Failure = Failure.DISCONNECTED) -> Ready:
+def lose(
+    single: Single, kind: type[Request], failure: SendFailure = SendFailure.DISCONNECTED
+) -> Ready:
     """The newest request of this kind gets no answer."""
     send = single.sent(kind)
     assert send is not None
@@ -223,12 +225,12 @@ def state(single: Single) -> tuple[str, int, int]:
     return single.core.role, election.epoch, election.leader_id
 
 
-def roles_since(single: Single, told: int) -> list[str]:
-    """The roles taken, as the notes tell them, from note number `told` on."""
+def roles_since(single: Single, first: int) -> list[str]:
+    """The roles taken, according to the notes from number `first` on."""
     names = ("unattached", "prospective", "candidate", "leader", "follower", "observer", "resigned")
     words = [
         note.split(": ", 1)[1].split()[0].rstrip(",")
-        for note in single.notes[told:]
+        for note in single.notes[first:]
         if note.startswith("epoch ")
     ]
     return [word for word in words if word in names]

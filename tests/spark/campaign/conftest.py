@@ -1,4 +1,4 @@
-"""What `sim campaign` makes of the seeds that the campaigns on Spark are held against."""
+"""The results of `sim campaign`, with which campaigns on Spark are compared."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.sim.campaign import Campaign
+from quorate.sim.run.campaign import Campaign
 from spark.campaign.results import SEEDS
 
 

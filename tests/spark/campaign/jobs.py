@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.campaign.job import Settings, run
+from quorate.campaign.job import CampaignSettings, run
 from spark.campaign.results import SEEDS
 
 if TYPE_CHECKING:
@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 def campaign(spark: SparkSession, out: str) -> tuple[int, int, int]:
     """A seed a task: (seeds that were run, rows, archives that were sent)."""
-    summary = run(spark, SEEDS, out, settings=Settings(batch=1))
+    summary = run(spark, SEEDS, out, settings=CampaignSettings(batch=1))
     return summary.ran, summary.totals.seeds, len(spark.sparkContext.listArchives)

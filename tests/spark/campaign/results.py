@@ -1,4 +1,4 @@
-"""Results of campaigns to look at, and results that are only pretended."""
+"""Results of campaigns, real and made up."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from pyarrow import parquet
 
 from quorate.campaign.results import write_part
-from quorate.sim.campaign import Code, row_of
-from quorate.sim.marks import ALL_MARKS
-from quorate.sim.plan import Plan
-from quorate.sim.run import Failure, Outcome
+from quorate.sim.coverage.coverage_points import ALL_COVERAGE_POINTS
+from quorate.sim.plan.plan import Plan
+from quorate.sim.run.campaign import Code, row_of
+from quorate.sim.run.run import Failure, WorldOutcome
 
 SEEDS = range(3, 13)
-"""Of campaigns that are really run."""
+"""The seeds of real campaigns."""
 CODE = Code("1.0", "aaaa", 2)
 
 
@@ -29,16 +29,16 @@ def pretend(
     seeds: range,
     code: Code = CODE,
     failing: tuple[int, ...] = (),
-    cold: tuple[str, ...] = (),
+    missed: tuple[str, ...] = (),
     trace: str = "ab",
 ) -> Path:
-    """Write results of worlds that were never run: 100 events, seed ms to heal, 0.5 s each."""
-    marks = dict.fromkeys(set(ALL_MARKS) - set(cold), 2)
+    """Write made-up results: for each seed 100 events, `seed` ms of recovery time, and 0.5 s."""
+    marks = dict.fromkeys(set(ALL_COVERAGE_POINTS) - set(missed), 2)
     rows = []
     for seed in seeds:
         failure = Failure("liveness", "nobody leads", 9000, 100) if seed in failing else None
         plan = Plan(code.plan_format, seed)
-        outcome = Outcome(seed, plan, 100, 9000, trace * 16, failure, 0.5, seed, marks)
+        outcome = WorldOutcome(seed, plan, 100, 9000, trace * 16, failure, 0.5, seed, marks)
         rows.append(row_of(outcome, code))
     write_part(str(out), rows)
     return out

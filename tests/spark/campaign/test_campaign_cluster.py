@@ -12,9 +12,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.xdist_group("sp
 
 def test_a_killed_worker_loses_and_doubles_no_row(driver, local, tmp_path):
     out = tmp_path / "out"
-    told = driver.run_and_lose_a_worker(
+    result = driver.run_and_lose_a_worker(
         *(campaign, str(out)), when=lambda: list(out.glob("part-*"))
     )
-    assert told == (len(SEEDS), len(SEEDS), 1)
+    assert result == (len(SEEDS), len(SEEDS), 1)
     assert len(list(out.glob("part-*"))) == len(SEEDS)
     assert table(out) == table(local)

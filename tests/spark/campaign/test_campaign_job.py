@@ -1,4 +1,4 @@
-"""Campaigns on Spark give the table that `sim campaign` gives, whoever dies meanwhile."""
+"""Campaigns on Spark give the table of `sim campaign`, whatever processes die."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pyarrow import parquet
 
 from interop.process import wait_for
 from quorate.campaign import job
-from quorate.campaign.job import Settings, run
+from quorate.campaign.job import CampaignSettings, run
+from quorate.campaign.processes import run_in_process
 from quorate.campaign.results import part_name
-from quorate.campaign.spread import in_a_process
-from quorate.sim.campaign import Campaign, CampaignError, this_code
+from quorate.sim.run.campaign import Campaign, CampaignError, this_code
 from quorate.spark.files.paths import SourceError
 from spark.campaign.results import SEEDS, pretend, table
 from spark.cluster import PATIENCE
@@ -28,7 +28,7 @@ from spark.cluster import PATIENCE
 def test_the_rows_are_those_of_a_local_campaign(spark, local, tmp_path):
     """Also when the code was sent, and the campaign done in two parts of one share."""
     out = str(tmp_path / "out")
-    settings = Settings(batch=5, shipped=True)
+    settings = CampaignSettings(batch=5, shipped=True)
     first = run(spark, range(3, 8), out, settings=settings)
     whole = run(spark, SEEDS, out, resume=True, settings=settings)
     assert (first.ran, whole.ran, whole.totals.seeds) == (5, 5, 10)
@@ -37,16 +37,16 @@ def test_the_rows_are_those_of_a_local_campaign(spark, local, tmp_path):
         part_name(seeds) for seeds in (range(3, 5), range(5, 8), range(8, 10), range(10, 13))
     ]
     total = Campaign(tmp_path / "out", resume=True).total
-    assert total.worlds == len(SEEDS), "a local campaign can go on with it"
+    assert total.worlds == len(SEEDS), "a local campaign can continue it"
     totals = whole.totals
     assert (totals.events, totals.simulated_ms) == (total.events, total.simulated_ms)
-    assert {name: met.times for name, met in totals.marks.items()} == total.marks
-    assert totals.cold == total.cold and totals.failed == 0
+    assert {name: met.times for name, met in totals.marks.items()} == total.coverage
+    assert totals.not_reached == total.not_reached and totals.failed == 0
     assert len(spark.sparkContext.listArchives) == 1, "sent once, and not by each job"
 
 
 @pytest.mark.slow
-def test_a_job_that_is_killed_goes_on_where_it_was(spark, local, tmp_path):
+def test_a_killed_job_continues(spark, local, tmp_path):
     """SIGKILL to the driver as soon as the first part is there."""
     out = tmp_path / "out"
     command = [sys.executable, "-m", "quorate", "pipeline", "campaign"]
@@ -69,7 +69,7 @@ def test_a_job_that_is_killed_goes_on_where_it_was(spark, local, tmp_path):
         killed.wait()
     done = len(list(out.glob("part-*")))
     assert 0 < done < len(SEEDS)
-    summary = run(spark, SEEDS, str(out), resume=True, settings=Settings(batch=1))
+    summary = run(spark, SEEDS, str(out), resume=True, settings=CampaignSettings(batch=1))
     assert 0 < summary.ran <= len(SEEDS) - done
     assert table(out) == table(local)
 
@@ -94,13 +94,13 @@ def work(tmp_path, **changes):
 @pytest.mark.slow
 def test_a_task_that_runs_twice_leaves_one_part(tmp_path):
     for _ in range(2):
-        assert json.loads(in_a_process(work(tmp_path), None)) == {"worlds": 1}
+        assert json.loads(run_in_process(work(tmp_path), None)) == {"worlds": 1}
     assert [path.name for path in tmp_path.iterdir()] == [part_name([3])]
 
 
 def test_another_code_on_a_worker_is_refused(tmp_path):
     with pytest.raises(RuntimeError, match=r"failed on .*: the code here .* is not the driver's"):
-        in_a_process(work(tmp_path, digest="0123456789abcdef"), None)
+        run_in_process(work(tmp_path, digest="0123456789abcdef"), None)
     assert not list(tmp_path.iterdir())
 
 
@@ -124,18 +124,18 @@ def test_seeds_give_a_part_its_name():
     assert names == sorted(names)
 
 
-# -- what cannot be ------------------------------------------------------------------------------
+# -- what is refused ---------------------------------------------------------------------------
 def refused(spark, out, match, **words):
     with pytest.raises(CampaignError, match=match):
         run(spark, range(2), str(out), **words)
 
 
 @pytest.mark.slow
-def test_results_that_cannot_be_gone_on_with(spark, tmp_path):
+def test_results_that_cannot_be_continued(spark, tmp_path):
     results = pretend(tmp_path / "results", range(2))
     refused(spark, results, "--resume goes on with them")
     refused(spark, results, r"was made by version 1\.0 .*begin in another", resume=True)
-    planted = Settings(plant="vote-twice")
+    planted = CampaignSettings(plant="mutants:vote-twice")
     sound = pretend(tmp_path / "sound", range(2), this_code())
     refused(spark, sound, r"vote-twice.*begin in another", resume=True, settings=planted)
     other = tmp_path / "other"
@@ -145,13 +145,13 @@ def test_results_that_cannot_be_gone_on_with(spark, tmp_path):
     (other / "part-0.parquet").write_bytes(b"no parquet")
     refused(spark, other, r"part-0\.parquet: a part cannot be read", resume=True)
     refused(spark, other / "part-0.parquet", "is a file: name a directory")
-    with pytest.raises(SourceError, match="'nowhere' is no file system that is known"):
+    with pytest.raises(SourceError, match="'nowhere' is no known file system"):
         run(spark, range(2), "nowhere://at/all")
 
 
 @pytest.mark.slow
-def test_a_seed_that_is_there_twice_is_told(spark, tmp_path):
-    """Two campaigns at once, with other batches, are more than the names of parts can stand."""
+def test_a_seed_with_two_rows_is_refused(spark, tmp_path):
+    """Two campaigns at once with different batches write parts of different names."""
     for seeds in (range(8), range(4, 8)):
         pretend(tmp_path, seeds, this_code())
     one, other = sorted(path.name for path in tmp_path.iterdir())
@@ -160,7 +160,7 @@ def test_a_seed_that_is_there_twice_is_told(spark, tmp_path):
     assert run(spark, range(8), str(tmp_path), resume=True).totals.seeds == 8
 
 
-def test_what_a_process_says_at_its_end_is_told(tmp_path):
+def test_the_last_line_of_a_failed_process_is_reported(tmp_path):
     worker = "import sys; print('out of ideas', file=sys.stderr); sys.exit(3)"
     package = tmp_path / "quorate" / "campaign"
     package.mkdir(parents=True)
@@ -168,18 +168,18 @@ def test_what_a_process_says_at_its_end_is_told(tmp_path):
         (folder / "__init__.py").touch()
     (package / "worker.py").write_text(worker)
     with pytest.raises(RuntimeError, match=r"a process of the campaign failed on .*: out of ideas"):
-        in_a_process("{}", str(tmp_path))
+        run_in_process("{}", str(tmp_path))
 
 
 @pytest.mark.slow
-def test_a_task_that_fails_is_told_in_one_line(pipeline, tmp_path, monkeypatch):
+def test_a_failed_task_is_reported_in_one_line(pipeline, tmp_path, monkeypatch):
     other = replace(this_code(), source="0123456789abcdef")
     monkeypatch.setattr(job, "this_code", lambda: other)
-    code, _, said = pipeline("campaign", "--seeds", "1", "--out", tmp_path, "--quiet")
-    (line,) = [line for line in said.splitlines() if line.startswith("a process of the campaign")]
+    code, _, err = pipeline("campaign", "--seeds", "1", "--out", tmp_path, "--quiet")
+    (line,) = [line for line in err.splitlines() if line.startswith("a process of the campaign")]
     assert code == 70 and "is not the driver's (source 0123456789abcdef)" in line
-    code, _, said = pipeline("campaign", "--seeds", "1", "--out", "/proc/no/out", "--quiet")
-    assert code == 2 and "/proc/no/out: cannot be made" in said
+    code, _, err = pipeline("campaign", "--seeds", "1", "--out", "/proc/no/out", "--quiet")
+    assert code == 2 and "/proc/no/out: cannot be made" in err
 
 
 def test_a_batch_of_nothing_is_refused(tmp_path):
@@ -188,7 +188,7 @@ def test_a_batch_of_nothing_is_refused(tmp_path):
 
 
 def test_hidden_files_are_no_parts(tmp_path):
-    """What a killed task leaves is under a name that readers pass over."""
+    """A killed task leaves files under names that readers skip."""
     pretend(tmp_path, range(3))
     (tmp_path / f".{part_name([9])}.0123").write_bytes(b"half a p")
     (tmp_path / "_failures" / "7").mkdir(parents=True)

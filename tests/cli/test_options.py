@@ -1,0 +1,151 @@
+"""Options in the forms that the parser of Kafka's tools accepts, for every tool."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from importlib import import_module
+
+import click
+import pytest
+
+from client.fake_node import FakeNode
+from client.test_admin import cluster
+from quorate.cli.main import TOOLS
+from quorate.cli.options import ToolCommand, expand_options
+
+CLUSTER_ID = "Auo5pIz_RXynyYRjkH2osA"
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command of every tool, with the words that name it."""
+    for name, tool in TOOLS.items():
+        module, _, attribute = tool.place.partition(":")
+        yield from _commands(name, getattr(import_module(module), attribute))
+
+
+def _commands(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    yield name, command
+    if isinstance(command, click.Group):
+        for word, each in command.commands.items():
+            yield from _commands(f"{name} {word}", each)
+
+
+def short_options() -> Iterator[tuple[click.Command, click.Option, str]]:
+    for _, command in commands():
+        for param in command.params:
+            if isinstance(param, click.Option):
+                yield from ((command, param, name) for name in param.opts if len(name) == 2)
+
+
+def value_of(command: click.Command, option: click.Option, args: list[str]) -> object:
+    """What click passes on for `option`, before any conversion."""
+    context = click.Context(command)
+    parser = command.make_parser(context)
+    values, left, _ = parser.parse_args(expand_options(args, command.get_params(context)))
+    assert not left
+    found = values[option.name]
+    return found[0] if option.multiple else found
+
+
+def test_every_command_of_every_tool_takes_the_forms_of_kafkas_tools():
+    plain = [name for name, command in commands() if type(command).parse_args in PLAIN]
+    assert plain == []
+
+
+PLAIN = (click.Command.parse_args, click.Group.parse_args)
+
+
+@pytest.mark.parametrize("value", ["a", "a=b", "=a", "-a", ""])
+def test_every_short_option_takes_its_value_behind_an_equals_sign(value):
+    seen = 0
+    for command, option, name in short_options():
+        if option.is_flag:
+            with pytest.raises(click.BadOptionUsage, match=f"'{name}' does not take a value"):
+                value_of(command, option, [f"{name}={value}"])
+        else:
+            assert value_of(command, option, [f"{name}={value}"]) == value
+            assert value_of(command, option, [name, value]) == value
+            seen += 1
+    assert seen >= 10
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["-st=ID"], ["-stID"]),
+        (["-sg", "-t", "-t=ID"], ["-sg", "-t", "-t=ID"]),
+        (["--cluster", "--feat", "--feat=a=1"], ["--cluster-id", "--feat", "--feature=a=1"]),
+        (["--cluster=-t=ID"], ["--cluster-id=-t=ID"]),
+        (["x=1", "-", "-q=1", "--", "-t=ID"], ["x=1", "-", "-q=1", "--", "-t=ID"]),
+        (["-t"], ["-t"]),
+    ],
+)
+def test_values_of_options_and_unknown_options_stay_as_they_are(args, expected):
+    command = next(command for name, command in commands() if name == "storage format")
+    assert isinstance(command, ToolCommand)
+    assert expand_options(args, command.params) == expected
+
+
+def test_format_stores_the_cluster_id_behind_an_equals_sign(quorate, tmp_path):
+    config = tmp_path / "server.properties"
+    config.write_text(
+        "process.roles=controller\nnode.id=1\ncontroller.listener.names=C\n"
+        "listeners=C://localhost:9093\n"
+        f"controller.quorum.bootstrap.servers=localhost:9093\nlog.dirs={tmp_path / 'log'}\n"
+    )
+    assert quorate("storage", "format", f"-c={config}", "-N", f"-t={CLUSTER_ID}").code == 0
+    written = (tmp_path / "log" / "meta.properties").read_text()
+    assert f"\ncluster.id={CLUSTER_ID}\n" in written
+
+
+ALIASES = [
+    ("--bootstrap-controllers", "1@{}"),
+    ("--bootstrap-controller", "{}"),
+    ("--bootstrap-c", "{},2@{}"),
+]
+
+
+@pytest.mark.parametrize(("option", "value"), ALIASES)
+def test_spellings_of_early_kips_name_controllers(quorate, option, value):
+    with FakeNode({}) as node:
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
+        where = (option, value.format(node.address, node.address))
+        assert quorate("cluster", "cluster-id", *where) == (0, "Cluster ID: c\n", "")
+        listed = quorate("reassign-partitions", "--execute", *where)
+        assert '"[reassignment-json-file]"' in listed.err
+
+
+def test_more_spellings_of_early_kips(quorate, tmp_path):
+    file = tmp_path / "node.properties"
+    file.write_text("")
+    where = ("--bootstrap-controllers", "localhost:1")
+    quorum = ("metadata-quorum", *where)
+    for words, reason in (
+        ((*quorum, "add-controller", "--config", file), "node.id not found in configuration file"),
+        (
+            (*quorum, "--command-config", file, "add-controller", "--config", file),
+            "--config and --command-config cannot be specified together",
+        ),
+        (
+            (*quorum, "remove-controller", "--controller-id", "-1", "--controller-uuid", "x"),
+            "Invalid negative --controller-id",
+        ),
+        (
+            ("features", *where, "upgrade", "--release-software", "4.3", "--metadata", "4.3"),
+            "Can not specify `release-version` with other feature flags",
+        ),
+    ):
+        outcome = quorate(*words)
+        assert (outcome.code, reason in outcome.err) == (1, True), outcome
+
+
+@pytest.mark.parametrize("name", ["metadata-quorum", "features"])
+def test_a_timeout_limits_the_tools_of_the_quorum(quorate, name):
+    words = ("describe", "--status") if name == "metadata-quorum" else ("describe",)
+    where = ("--bootstrap-controller", "localhost:1", "--timeout", "0.01")
+    began = time.monotonic()
+    code, _, err = quorate(name, *where, *words)
+    assert (code, "Cannot connect to localhost:1" in err) == (1, True)
+    assert "do the controllers run?" in err
+    assert time.monotonic() - began < 2

@@ -1,0 +1,365 @@
+"""`quorate reassign-partitions`: files, proposals, throttles, and what is said of half-done work."""
+
+import json
+
+import pytest
+
+from client.fake_node import FakeNode
+from client.test_admin import BROKER, cluster
+from quorate.base.errors import ErrorCode
+from quorate.cli.flat_options import FlatToolError, JsonFileError
+from quorate.cli.tools.reassign_execute import PartitionMove, proposed_moves, topic_throttles
+from quorate.cli.tools.reassign_files import check_plan, plan_document, read_plan, read_topics
+from quorate.cli.tools.reassign_progress import progress_line
+from quorate.cli.tools.reassign_proposals import empty_brokers, place_topics
+from quorate.client.admin.log_dirs import TopicPartitionReplica
+from quorate.client.admin.reassignments import PartitionName, Reassignment
+from quorate.controller.placement import UsableBroker
+from quorate.wire.messages import (
+    AlterPartitionReassignmentsResponse,
+    AlterReplicaLogDirsResponse,
+    DescribeLogDirsResponse,
+    DescribeTopicPartitionsResponse,
+    IncrementalAlterConfigsResponse,
+    ListPartitionReassignmentsResponse,
+)
+
+ANSWER = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+TOPIC = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+PARTITION = TOPIC.DescribeTopicPartitionsResponsePartition
+LOG_DIR = DescribeLogDirsResponse.DescribeLogDirsResult
+MOVED = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+ZERO, ONE = PartitionName("t", 0), PartitionName("t", 1)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def file(text):
+        path = tmp_path / "plan.json"
+        path.write_text(text if isinstance(text, str) else json.dumps(text))
+        return str(path)
+
+    return file
+
+
+def plan(*replicas, **more):
+    return {
+        "version": 1,
+        "partitions": [
+            {"topic": "t", "partition": index, "replicas": ids, **more}
+            for index, ids in enumerate(replicas)
+        ],
+    }
+
+
+# -- files ---------------------------------------------------------------------------------------
+def test_a_plan_with_directories(file):
+    found = read_plan(file(plan([1, 2], [2, 1], log_dirs=["any", "/d"])))
+    assert found.targets == [(ZERO, (1, 2)), (ONE, (2, 1))]
+    assert found.directories == {
+        TopicPartitionReplica(ZERO, 2): "/d",
+        TopicPartitionReplica(ONE, 1): "/d",
+    }
+    assert (found.topics, found.brokers) == (["t"], {1, 2})
+    written = plan_document(dict(found.targets), found.directories)
+    assert read_plan(file(written)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"partitions": [}', "line 1, column 17: not valid JSON"),
+        ("7", "must be a JSON object"),
+        ({"version": 2}, "Not supported version field value 2"),
+        ({"partitions": 7}, '"partitions" must be a list'),
+        ({"partitions": [{"topic": "t"}]}, r"partitions\[0\] must have"),
+        (plan(["1"]), r"partitions\[0\] must have"),
+        (plan([1], log_dirs=[]), "different from size of log dirs list"),
+        (plan([1], log_dirs=7), '"log_dirs" of partitions'),
+    ],
+)
+def test_a_wrong_file_names_the_place(file, text, reason):
+    path = file(text)
+    with pytest.raises(JsonFileError, match=reason) as caught:
+        read_plan(path)
+    assert path in str(caught.value)
+
+
+def test_topics_to_move(file):
+    assert read_topics(file({"topics": [{"topic": "a"}, {"topic": "b"}]})) == ["a", "b"]
+    with pytest.raises(FlatToolError, match=r"duplicate entries: \[a\]"):
+        read_topics(file({"topics": [{"topic": "a"}, {"topic": "a"}]}))
+    with pytest.raises(JsonFileError, match=r"topics\[0\] must be"):
+        read_topics(file({"topics": ["a"]}))
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ({}, "list cannot be empty"),
+        (plan([]), "replica list cannot be empty"),
+        ({"partitions": plan([1])["partitions"] * 2}, "duplicate topic partitions: t-0"),
+        (plan([1, 2, 2, 1]), "t-0 contains multiple entries for 1,2"),
+    ],
+)
+def test_a_plan_that_cannot_be_executed(file, document, reason):
+    with pytest.raises(FlatToolError, match=reason):
+        check_plan(read_plan(file(document)))
+
+
+# -- proposals and throttles ---------------------------------------------------------------------
+def test_a_proposal_spreads_whole_topics_over_racks():
+    brokers = [UsableBroker(n, "ab"[n % 2], False) for n in range(4)]
+    replicas = {PartitionName(topic, index): [9, 8] for topic in "tu" for index in range(4)}
+    found = place_topics(replicas, brokers)
+    assert found.keys() == replicas.keys()
+    for topic in "tu":
+        ids = [found[PartitionName(topic, index)] for index in range(4)]
+        assert all({first % 2, second % 2} == {0, 1} for first, second in ids)
+        assert {broker for pair in ids for broker in pair} == {0, 1, 2, 3}
+    with pytest.raises(FlatToolError, match="replication factor of 2 cannot be reached"):
+        place_topics(replicas, brokers[:1])
+
+
+def test_an_emptied_broker_gives_each_replica_to_the_least_loaded_one():
+    brokers = [UsableBroker(n, rack, False) for n, rack in ((1, "a"), (2, "b"), (3, "b"), (4, "a"))]
+    replicas = {
+        PartitionName("t", 0): (1, 2),
+        PartitionName("t", 1): (2, 1),
+        PartitionName("t", 2): (2, 4),
+        PartitionName("u", 0): (4, 3),
+    }
+    # Rack a is that of the leaving broker 1, and broker 4 is the only other one in it.
+    assert empty_brokers(replicas, {1}, brokers) == {
+        PartitionName("t", 0): [4, 2],
+        PartitionName("t", 1): [2, 4],
+    }
+    assert empty_brokers(replicas, {9}, brokers) == {}
+    plain = [UsableBroker(n, None, False) for n in (1, 2, 3)]
+    found = empty_brokers({PartitionName("t", n): (1,) for n in range(4)}, {1}, plain)
+    assert [ids[0] for ids in found.values()] == [2, 3, 2, 3]
+    with pytest.raises(FlatToolError, match="No broker is left for the replica of t-0 on broker 1"):
+        empty_brokers({PartitionName("t", 0): (1, 2)}, {1}, plain[:2])
+
+
+def test_progress_names_what_is_moving():
+    moving = {PartitionName("t", n): Reassignment((1, 2), (2,), (1,)) for n in range(7)}
+    line = progress_line(9, moving)
+    assert line.startswith("2 of 9 partitions are done; moving: t-0 (+2 -1), t-1 (+2 -1), ")
+    assert line.endswith("t-4 (+2 -1) and 2 more")
+
+
+def test_throttles_cover_moves_in_progress_and_new_ones():
+    current = {ZERO: Reassignment((1, 2, 3), (3,), (1,))}
+    moves = proposed_moves(current, {ZERO: [2, 4], ONE: [1, 5]}, {ZERO: [1, 2, 3], ONE: [1, 2]})
+    assert moves == {
+        ZERO: PartitionMove(frozenset({1, 2}), frozenset({4})),
+        ONE: PartitionMove(frozenset({1, 2}), frozenset({5})),
+    }
+    [(resource, changes)] = topic_throttles(moves).items()
+    assert (resource.name, [change.value for change in changes]) == (
+        "t",
+        ["0:1,0:2,1:1,1:2", "0:4,1:5"],
+    )
+
+
+def altered_all(request):
+    altered = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            altered(resource_type=each.resource_type, resource_name=each.resource_name)
+            for each in request.resources
+        ]
+    )
+
+
+# -- the command ---------------------------------------------------------------------------------
+@pytest.fixture
+def broker():
+    """Partitions 0 and 1 of topic t on broker 1, in directory /a."""
+    partitions = [
+        PARTITION(partition_index=index, leader_id=1, replica_nodes=[1]) for index in (0, 1)
+    ]
+    part = LOG_DIR.DescribeLogDirsTopic.DescribeLogDirsPartition
+    topic = LOG_DIR.DescribeLogDirsTopic(
+        name="t", partitions=[part(partition_index=index) for index in (0, 1)]
+    )
+    with FakeNode({}, BROKER) as node:
+        node.answers |= {
+            "DescribeClusterRequest": [cluster(node, node)],
+            "ListPartitionReassignmentsRequest": [ListPartitionReassignmentsResponse()],
+            "DescribeTopicPartitionsRequest": [
+                DescribeTopicPartitionsResponse(topics=[TOPIC(name="t", partitions=partitions)])
+            ],
+            "DescribeLogDirsRequest": [
+                DescribeLogDirsResponse(results=[LOG_DIR(log_dir="/a", topics=[topic])])
+            ],
+            "IncrementalAlterConfigsRequest": altered_all,
+        }
+        yield node
+
+
+@pytest.fixture
+def tool(quorate, broker):
+    def tool(*words):
+        return quorate("reassign-partitions", "--bootstrap-server", broker.address, *words)
+
+    return tool
+
+
+def alter_answer(*errors):
+    return AlterPartitionReassignmentsResponse(
+        responses=[
+            ANSWER(
+                name="t",
+                partitions=[
+                    ANSWER.ReassignablePartitionResponse(partition_index=index, error_code=error)
+                    for index, error in enumerate(errors)
+                ],
+            )
+        ]
+    )
+
+
+def test_half_of_a_plan_is_refused(tool, broker, file):
+    broker.answers["AlterPartitionReassignmentsRequest"] = [
+        alter_answer(0, ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    ]
+    path = file(plan([2], [2]))
+    code, out, err = tool("--execute", "--reassignment-json-file", path)
+    reason = ErrorCode.INVALID_REPLICA_ASSIGNMENT.message
+    assert (code, err) == (1, "Done for the other partitions: t-0\n")
+    assert out.endswith(f"rollback\nError reassigning partition(s):\nt-1: {reason}\n")
+    before = json.loads(out.splitlines()[2])
+    assert [each["log_dirs"] for each in before["partitions"]] == [["/a"], ["/a"]]
+
+
+def test_execute_throttles_first(tool, broker, file):
+    broker.answers["AlterPartitionReassignmentsRequest"] = [alter_answer(0, 0)]
+    words = ("--execute", "--throttle", "5000", "--reassignment-json-file", file(plan([2], [1, 2])))
+    code, out, err = tool(*words, "--json")
+    assert code == 0
+    assert err.startswith("Warning: You must run --verify periodically")
+    assert [each["partition"] for each in json.loads(out)["started"]] == [0, 1]
+    names = [type(request.message).__name__ for request in broker.requests]
+    assert names.index("IncrementalAlterConfigsRequest") < names.index(
+        "AlterPartitionReassignmentsRequest"
+    )
+    changed = {
+        (each.resource_type, each.resource_name): [(c.name, c.value) for c in each.configs]
+        for request in broker.asked("IncrementalAlterConfigsRequest")
+        for each in request.resources
+    }
+    assert changed[2, "t"] == [
+        ("leader.replication.throttled.replicas", "0:1,1:1"),
+        ("follower.replication.throttled.replicas", "0:2,1:2"),
+    ]
+    assert changed.keys() == {(2, "t"), (4, "1"), (4, "2")}
+
+
+def test_a_directory_move_waits_until_the_replica_is_there(tool, broker, file):
+    def moved(error):
+        done = MOVED.AlterReplicaLogDirPartitionResult(error_code=error)
+        return AlterReplicaLogDirsResponse(results=[MOVED(topic_name="t", partitions=[done])])
+
+    broker.answers |= {
+        "AlterPartitionReassignmentsRequest": [alter_answer(0)],
+        "AlterReplicaLogDirsRequest": [moved(ErrorCode.REPLICA_NOT_AVAILABLE), moved(0)],
+    }
+    path = file(plan([2], log_dirs=["/b"]))
+    code, out, _ = tool("--execute", "--reassignment-json-file", path)
+    assert (code, len(broker.asked("AlterReplicaLogDirsRequest"))) == (0, 2)
+    line = "Successfully started moving log directory to /b for replica t-0 with broker 2 "
+    assert out.splitlines()[-1] == line
+    broker.answers["AlterReplicaLogDirsRequest"] = [moved(ErrorCode.REPLICA_NOT_AVAILABLE)]
+    code, out, _ = tool("--execute", "--timeout", "0", "--reassignment-json-file", path)
+    assert code == 1
+    assert out.endswith("Timed out before log directory move could be started for: t-0-2\n")
+
+
+def test_verify_as_json_clears_throttles_only_at_the_end(tool, broker, file):
+    path = file(plan([1], [2]))
+    document = json.loads(tool("--verify", "--reassignment-json-file", path, "--json").out)
+    assert [each["currentReplicas"] for each in document["partitions"]] == [[1], [1]]
+    assert (document["partitionsOngoing"], document["throttlesCleared"]) == (False, True)
+    moving = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+    broker.answers["ListPartitionReassignmentsRequest"] = [
+        ListPartitionReassignmentsResponse(
+            topics=[
+                moving(
+                    name="t",
+                    partitions=[
+                        moving.OngoingPartitionReassignment(
+                            partition_index=1, replicas=[1, 2], adding_replicas=[2]
+                        )
+                    ],
+                )
+            ]
+        )
+    ]
+    document = json.loads(tool("--verify", "--reassignment-json-file", path, "--json").out)
+    assert [each["done"] for each in document["partitions"]] == [True, False]
+    assert (document["partitionsOngoing"], document["throttlesCleared"]) == (True, False)
+    assert tool("--list").out == (
+        "Current partition reassignments:\nt-1: replicas: 1,2. adding: 2.\n"
+    )
+
+
+def test_a_broker_is_emptied_and_waited_for(tool, broker):
+    moving = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+    one = moving.OngoingPartitionReassignment(
+        partition_index=1, replicas=[1, 2], adding_replicas=[2], removing_replicas=[1]
+    )
+    busy = ListPartitionReassignmentsResponse(topics=[moving(name="t", partitions=[one])])
+    idle = ListPartitionReassignmentsResponse()
+    broker.answers["ListPartitionReassignmentsRequest"] = [idle, busy, idle]
+    broker.answers["AlterPartitionReassignmentsRequest"] = [alter_answer(0, 0)]
+    code, out, err = tool("--execute", "--from-broker", "1", "--wait", "--json")
+    assert (code, err) == (0, "1 of 2 partitions are done; moving: t-1 (+2 -1)\n")
+    [request] = broker.asked("AlterPartitionReassignmentsRequest")
+    assert [each.replicas for each in request.topics[0].partitions] == [[2], [2]]
+    document = json.loads(out)
+    assert document["verified"]["partitionsOngoing"] is False
+    code, out, _ = tool("--execute", "--from-broker", "2")
+    assert (code, out) == (
+        1,
+        "Error: Nothing is to be reassigned: the replicas are where they shall be\n",
+    )
+
+
+def test_topics_by_pattern_are_proposed_without_a_file(tool):
+    document = json.loads(tool("--generate", "--topic", "t.*", "--broker-list", "2", "--json").out)
+    assert [each["replicas"] for each in document["proposed"]["partitions"]] == [[2], [2]]
+    assert [each["log_dirs"] for each in document["current"]["partitions"]] == [["/a"], ["/a"]]
+    code, out, _ = tool("--generate", "--topic", "x", "--broker-list", "2")
+    assert (code, out) == (1, "Error: No topic matches x\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--execute", "--topic", "t"), 'Missing required argument "[broker-list]"'),
+        (("--execute", "--topic", "t", "--from-broker", "1"), "can't be used with option"),
+        (
+            ("--execute", "--topic", "t", "--reassignment-json-file", "f"),
+            "can't be used with option",
+        ),
+        (("--verify", "--topic", "t"), 'Missing required argument "[reassignment-json-file]"'),
+        (("--list", "--wait"), 'Option "[wait]" can\'t be used with action "[list]"'),
+    ],
+)
+def test_options_without_a_file_that_do_not_fit(tool, broker, words, reason):
+    code, _, err = tool(*words)
+    assert (code, reason in err, broker.requests) == (1, True, [])
+
+
+def test_directories_are_not_moved_through_controllers(quorate, file):
+    path = file(plan([1], log_dirs=["/d"]))
+    words = ("--execute", "--reassignment-json-file", path)
+    with FakeNode(
+        {"ListPartitionReassignmentsRequest": [ListPartitionReassignmentsResponse()]}
+    ) as node:
+        node.answers["DescribeClusterRequest"] = [cluster(node)]
+        where = ("--bootstrap-controller", node.address)
+        code, out, _ = quorate("reassign-partitions", *where, *words)
+    assert (code, 'use --bootstrap-server, or "any"' in out) == (1, True)

@@ -1,0 +1,333 @@
+"""Brokers come, go and fail: what their partitions become."""
+
+import pytest
+
+from controller.cluster import SESSION_MS, TOPIC, Cluster, directory
+from controller.test_leaders import alter
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import ZERO_UUID, Uuid
+from quorate.controller import replicas
+from quorate.controller.brokers import UNREGISTER_BROKER
+from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
+from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
+from quorate.controller.result import ApiError
+from quorate.formats.records import RegisterBrokerRecord
+from quorate.metadata.image import NO_LEADER, RECOVERING
+from quorate.wire.messages import (
+    AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    UnregisterBrokerRequest,
+)
+
+LOST = Uuid(bytes(15) + b"\x02")
+
+
+def refused(call, *args, **fields):
+    with pytest.raises(ApiError) as caught:
+        call(*args, **fields)
+    return caught.value.error, str(caught.value)
+
+
+# -- registration --------------------------------------------------------------------------------
+def test_a_broker_registers_fenced_with_the_next_offset_as_epoch():
+    cluster = Cluster()
+    offset = cluster.next_offset
+    assert cluster.register(1).broker_epoch == offset == cluster.broker(1).epoch
+    assert cluster.broker(1).fenced
+
+
+def test_the_same_incarnation_keeps_epoch_and_state():
+    cluster = Cluster()
+    epoch = cluster.register(1, number=7).broker_epoch
+    cluster.unfence(1)
+    assert cluster.register(1, number=7, rack="new").broker_epoch == epoch
+    assert not cluster.broker(1).fenced and cluster.broker(1).rack == "new"
+
+
+def test_another_incarnation_waits_for_the_end_of_the_session():
+    cluster = Cluster(1)
+    error, text = refused(cluster.register, 1)
+    assert error == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert text.startswith("Another broker is registered with that broker id.")
+    cluster.now_ms += SESSION_MS + 1
+    assert cluster.register(1).broker_epoch > 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "text"),
+    [
+        (
+            {"cluster_id": "other"},
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            "Expected cluster ID cluster, but got cluster ID other",
+        ),
+        (
+            {"is_migrating_zk_broker": True},
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            "Controller does not support registering ZK brokers.",
+        ),
+        (
+            {"log_dirs": []},
+            ErrorCode.INVALID_REGISTRATION,
+            "No directories specified in request",
+        ),
+        (
+            {"log_dirs": [ZERO_UUID]},
+            ErrorCode.INVALID_REGISTRATION,
+            "Reserved directory ID in request",
+        ),
+        (
+            {"log_dirs": [directory(1), directory(1)]},
+            ErrorCode.INVALID_REGISTRATION,
+            "Duplicate directory ID in request",
+        ),
+        (
+            {"log_dirs": [directory(2)]},
+            ErrorCode.INVALID_REGISTRATION,
+            "Broker 2 is already registered with directory CAAAAAAAAAAAAAAAAAAAAg",
+        ),
+        (
+            {"features": []},
+            ErrorCode.INVALID_REGISTRATION,
+            "Request features do not contain 'metadata.version'",
+        ),
+    ],
+)
+def test_a_registration_that_is_refused(fields, error, text):
+    cluster = Cluster()
+    cluster.register(2)
+    assert refused(cluster.register, 1, **fields) == (error, text)
+    assert 1 not in cluster.image.cluster.brokers
+
+
+def test_a_broker_that_cannot_run_a_finalized_level_is_refused():
+    cluster = Cluster(level=30)
+    feature = BrokerRegistrationRequest.Feature
+    features = [feature(name="metadata.version", min_supported_version=7, max_supported_version=29)]
+    assert refused(cluster.register, 1, features=features) == (
+        ErrorCode.UNSUPPORTED_VERSION,
+        "Unable to register because the broker does not support finalized version 30 of "
+        "metadata.version. The broker wants a version between 7 and 29, inclusive.",
+    )
+
+
+# -- heartbeats ----------------------------------------------------------------------------------
+def test_a_broker_is_unfenced_once_it_has_applied_its_registration():
+    cluster = Cluster()
+    cluster.register(1)
+    at = cluster.next_offset - 1
+    waits = cluster.heartbeat(1, offset=at - 1)
+    assert (waits.is_fenced, waits.is_caught_up) == (True, False)
+    ready = cluster.heartbeat(1, offset=at)
+    assert (ready.is_fenced, ready.is_caught_up) == (False, True)
+
+
+def test_a_heartbeat_of_another_incarnation_is_refused():
+    cluster = Cluster(1)
+    epoch = cluster.broker(1).epoch
+    request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch + 1)
+    assert refused(cluster.decide, BROKER_HEARTBEAT, request) == (
+        ErrorCode.STALE_BROKER_EPOCH,
+        f"Expected broker epoch {epoch}, but got broker epoch {epoch + 1}",
+    )
+
+
+def test_a_broker_without_contact_is_fenced_and_its_partitions_move():
+    cluster = Cluster(3)
+    cluster.create("orders", assignments=[(1, 2, 3), (2, 3, 1)])
+    cluster.lose(1)
+    assert cluster.broker(1).fenced
+    first, second = cluster.partition("orders", 0), cluster.partition("orders", 1)
+    assert (first.leader, first.isr, first.leader_epoch) == (2, (2, 3), 1)
+    assert (second.leader, second.isr, second.leader_epoch) == (2, (2, 3), 0)
+
+
+def test_the_last_replica_of_the_isr_stays_in_it_and_leads_again():
+    cluster = Cluster(2)
+    cluster.create("orders", assignments=[(1, 2)])
+    cluster.lose(2)
+    cluster.lose(1)
+    assert (cluster.partition("orders").leader, cluster.partition("orders").isr) == (
+        NO_LEADER,
+        (1,),
+    )
+    cluster.unfence(2)
+    assert cluster.partition("orders").leader == NO_LEADER
+    cluster.unfence(1)
+    assert cluster.partition("orders").leader == 1
+
+
+def test_unclean_election_where_the_topic_allows_it():
+    cluster = Cluster(2)
+    cluster.create("orders", assignments=[(1, 2)])
+    cluster.configure(TOPIC, "orders", unclean_leader_election_enable="true")
+    cluster.lose(2)
+    cluster.unfence(2)
+    cluster.lose(1)
+    partition = cluster.partition("orders")
+    assert (partition.leader, partition.isr) == (2, (2,))
+    assert partition.leader_recovery_state == RECOVERING
+
+
+def test_a_controlled_shutdown_moves_leaders_and_ends_when_the_others_know():
+    cluster = Cluster(2)
+    cluster.create("orders", assignments=[(1, 2)])
+    response = cluster.heartbeat(1, want_shut_down=True)
+    assert (response.should_shut_down, response.is_fenced) == (False, False)
+    assert cluster.broker(1).in_controlled_shutdown
+    assert (cluster.partition("orders").leader, cluster.partition("orders").isr) == (2, (2,))
+    done = cluster.next_offset - 1
+    cluster.heartbeat(2, offset=done - 1)
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    cluster.heartbeat(2, offset=done)
+    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    assert cluster.broker(1).fenced
+
+
+def test_a_broker_that_leads_nothing_shuts_down_at_once():
+    cluster = Cluster(2)
+    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    assert cluster.broker(1).fenced
+
+
+def test_a_directory_that_fails_takes_its_partitions_along():
+    cluster = Cluster(2)
+    cluster.register(3, log_dirs=[directory(3, 1), directory(3, 2)])
+    cluster.unfence(3)
+    cluster.create("orders", assignments=[(3, 1), (3, 2)])
+    place(cluster, 3, directory(3, 1), "orders", 0)
+    place(cluster, 3, directory(3, 2), "orders", 1)
+    cluster.heartbeat(3, offline_log_dirs=[directory(3, 1)])
+    assert cluster.partition("orders", 0).leader == 1
+    assert cluster.partition("orders", 1).leader == 3
+    assert cluster.broker(3).directories == (directory(3, 2),)
+
+
+def place(cluster, broker_id, where, topic, index):
+    data = AssignReplicasToDirsRequest.DirectoryData
+    topic_id = cluster.image.topics.named(topic).id
+    partition = data.TopicData.PartitionData(partition_index=index)
+    request = AssignReplicasToDirsRequest(
+        broker_id=broker_id,
+        broker_epoch=cluster.broker(broker_id).epoch,
+        directories=[
+            data(id=where, topics=[data.TopicData(topic_id=topic_id, partitions=[partition])])
+        ],
+    )
+    return cluster.decide(ASSIGN_REPLICAS_TO_DIRS, request)
+
+
+def test_a_replica_in_a_lost_directory_leaves_the_isr():
+    cluster = Cluster(2)
+    cluster.create("orders", assignments=[(1, 2)])
+    place(cluster, 1, LOST, "orders", 0)
+    assert (cluster.partition("orders").leader, cluster.partition("orders").isr) == (2, (2,))
+
+
+# -- restarts, unregistration --------------------------------------------------------------------
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_with_elr_an_unclean_restart_leaves_the_eligible_replicas(is_clean):
+    cluster = Cluster(3, elr=True, file={"min.insync.replicas": "2"})
+    cluster.create("orders", assignments=[(1, 2, 3)])
+    cluster.lose(3)
+    cluster.lose(2)
+    assert (cluster.partition("orders").isr, cluster.partition("orders").elr) == ((1,), (2,))
+    epoch = cluster.broker(2).epoch
+    cluster.register(2, previous_epoch=epoch if is_clean else epoch - 1)
+    assert cluster.partition("orders").elr == ((2,) if is_clean else ())
+    assert isinstance(cluster.records[-1], RegisterBrokerRecord)
+
+
+def test_an_eligible_replica_leads_when_the_isr_is_gone():
+    cluster = Cluster(2, elr=True, file={"min.insync.replicas": "2"})
+    cluster.create("orders", assignments=[(1, 2)])
+    cluster.lose(2)
+    cluster.lose(1)
+    partition = cluster.partition("orders")
+    assert (partition.leader, partition.isr, partition.elr) == (NO_LEADER, (), (1, 2))
+    assert partition.last_known_elr == (1,)
+    cluster.unfence(2)
+    partition = cluster.partition("orders")
+    assert (partition.leader, partition.isr, partition.elr) == (2, (2,), (1,))
+
+
+def test_an_unregistered_broker_leaves_every_isr():
+    cluster = Cluster(2)
+    cluster.create("orders", assignments=[(1, 2)])
+    cluster.decide(UNREGISTER_BROKER, UnregisterBrokerRequest(broker_id=1))
+    assert 1 not in cluster.image.cluster.brokers
+    assert (cluster.partition("orders").leader, cluster.partition("orders").isr) == (2, (2,))
+    assert refused(cluster.decide, UNREGISTER_BROKER, UnregisterBrokerRequest(broker_id=1)) == (
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        "Broker ID 1 is not currently registered",
+    )
+
+
+# -- fencing in several writes -------------------------------------------------------------------
+@pytest.fixture
+def small_parts(monkeypatch):
+    monkeypatch.setattr(replicas, "PART_RECORDS", 2)
+
+
+def begin_to_fence(cluster, broker_id):
+    cluster.now_ms += SESSION_MS + 1
+    for other in cluster.image.cluster.brokers.values():
+        if other.id != broker_id:
+            cluster.liveness.contact(other.id, other.epoch, cluster.now_ms)
+    assert cluster.decide(FENCE_STALE_BROKER, None)
+
+
+def fence_to_the_end(cluster):
+    writes = 1
+    while cluster.decide(FENCE_STALE_BROKER, None):
+        writes += 1
+    return writes
+
+
+def test_a_broker_with_many_partitions_is_fenced_in_several_writes(small_parts):
+    cluster = Cluster(3)
+    cluster.create("a", assignments=[(1, 2, 3)] * 3)
+    cluster.create("b", assignments=[(1, 2, 3)] * 4)
+    begin_to_fence(cluster, 1)
+    assert len(cluster.records) == 2 and not cluster.broker(1).fenced
+    assert fence_to_the_end(cluster) > 3
+    assert cluster.broker(1).fenced
+    for topic in cluster.image.topics:
+        for partition in topic.partitions.values():
+            assert (partition.leader, partition.isr) == (2, (2, 3))
+
+
+def test_a_broker_that_is_being_fenced_gets_nothing_new(small_parts):
+    cluster = Cluster(3)
+    cluster.create("a", assignments=[(1, 2, 3)] * 5)
+    begin_to_fence(cluster, 1)
+    assert not cluster.broker(1).fenced
+    cluster.create("new", 6, 3)
+    assert all(
+        p.leader != 1 and 1 not in p.isr
+        for p in cluster.image.topics.named("new").partitions.values()
+    )
+    assert alter(cluster, [2, 1, 3], topic="new").error_code == ErrorCode.INELIGIBLE_REPLICA
+    assert cluster.heartbeat(1).is_fenced and cluster.records == []
+    fence_to_the_end(cluster)
+    assert cluster.unfence(1) and not cluster.broker(1).fenced
+
+
+def test_a_new_controller_begins_anew_with_a_broker_that_was_being_fenced(small_parts):
+    cluster = Cluster(3)
+    cluster.create("a", assignments=[(1, 2, 3)] * 5)
+    begin_to_fence(cluster, 1)
+    cluster.liveness.activate(cluster.image.cluster, cluster.now_ms)
+    assert cluster.image.cluster.brokers[1].fenced is False
+    cluster.lose(1)
+    assert cluster.broker(1).fenced
+    assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}
+
+
+def test_a_controlled_shutdown_of_many_partitions_comes_in_parts(small_parts):
+    cluster = Cluster(2)
+    cluster.create("a", assignments=[(1, 2)] * 7)
+    cluster.heartbeat(1, want_shut_down=True)
+    assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}
+    assert len(cluster.records) == 8

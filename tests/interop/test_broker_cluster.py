@@ -1,0 +1,241 @@
+"""Three unmodified Java brokers on three Quorate controllers: one cluster for all tests of this file.
+
+The clients are those of kafka-python. Each test leaves every node running.
+"""
+
+import signal
+import threading
+
+import pytest
+
+from interop.kafka import Quorum
+from interop.process import wait_for
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+BROKERS = (11, 12, 13)
+PREFERRED = 0
+"""ElectLeaders' election type."""
+REPLICATED = {
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "transaction.state.log.min.isr": 2,
+    "transaction.state.log.num.partitions": 2,
+}
+
+
+class Cluster:
+    """Controllers and brokers, and an admin client of the brokers."""
+
+    def __init__(self, quorum):
+        from kafka.admin import KafkaAdminClient
+
+        self.quorum = quorum
+        self.brokers = [quorum.nodes[i] for i in BROKERS]
+        self.servers = [broker.address for broker in self.brokers]
+        self.admin = KafkaAdminClient(bootstrap_servers=self.servers)
+
+    def create(self, topic, assignment):
+        from kafka.admin import NewTopic
+
+        self.admin.create_topics([NewTopic(topic, replica_assignments=assignment)])
+
+    def partition(self, topic, index=0):
+        """The partition's row of Metadata: leader_id, replica_nodes, isr_nodes."""
+        rows = self.admin.describe_topics([topic])[0]["partitions"]
+        return next((row for row in rows if row["partition_index"] == index), None)
+
+    def wait_for_partition(self, topic, condition, what):
+        return wait_for(
+            lambda: (row := self.partition(topic)) and condition(row) and row, what, 60, 0.2
+        )
+
+    def producer(self, **settings):
+        from kafka import KafkaProducer
+
+        return KafkaProducer(
+            bootstrap_servers=self.servers, acks="all", retry_backoff_ms=20, **settings
+        )
+
+    def send(self, topic, values, **settings):
+        producer = self.producer(**settings)
+        sent = [producer.send(topic, value, partition=0) for value in values]
+        for one in sent:
+            one.get(30)
+        producer.close()
+
+    def read(self, topic, **settings):
+        """The values of partition 0 up to its present end, in the order of their offsets."""
+        from kafka import KafkaConsumer, TopicPartition
+
+        place = TopicPartition(topic, 0)
+        consumer = KafkaConsumer(
+            bootstrap_servers=self.servers, group_id=None, auto_offset_reset="earliest", **settings
+        )
+        try:
+            consumer.assign([place])
+            end = consumer.end_offsets([place])[place]
+            values = []
+
+            def at_the_end():
+                for messages in consumer.poll(timeout_ms=200).values():
+                    values.extend(message.value for message in messages)
+                return consumer.position(place) >= end
+
+            wait_for(at_the_end, f"{topic} to be read up to offset {end}", 30)
+            return values
+        finally:
+            consumer.close()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    programs = {1: "quorate", 2: "quorate", 3: "quorate"}
+    with Quorum(tmp_path_factory.mktemp("brokers"), programs) as quorum:
+        quorum.format()
+        quorum.start()
+        quorum.leader()
+        for broker_id in BROKERS:
+            broker = quorum.add_broker(broker_id)
+            broker.stop()
+            broker.config.update(REPLICATED)
+            broker.start()
+        for broker_id in BROKERS:
+            wait_until_started(quorum.nodes[broker_id], 1)
+        made = Cluster(quorum)
+        yield made
+        made.admin.close()
+
+
+def wait_until_started(broker, times):
+    wait_for(
+        lambda: broker.log.count("Kafka Server started") >= times, f"{broker} to start", 60, 0.2
+    )
+
+
+def numbered(count, word="message"):
+    return [f"{word} {i}".encode() for i in range(count)]
+
+
+def test_a_transaction_that_aborts_leaves_nothing_to_committed_readers(cluster):
+    cluster.create("transactions", {0: [11, 12, 13]})
+    producer = cluster.producer(transactional_id="mover")
+    producer.init_transactions()
+    producer.begin_transaction()
+    for value in numbered(10, "kept"):
+        producer.send("transactions", value, partition=0)
+    producer.commit_transaction()
+    producer.begin_transaction()
+    for value in numbered(10, "dropped"):
+        producer.send("transactions", value, partition=0)
+    producer.flush(30)
+    producer.abort_transaction()
+    producer.close()
+    assert cluster.read("transactions", isolation_level="read_committed") == numbered(10, "kept")
+
+
+def test_a_group_goes_on_at_its_committed_offset(cluster):
+    from kafka import KafkaConsumer
+
+    cluster.create("grouped", {0: [12, 13, 11]})
+    cluster.send("grouped", numbered(20))
+    seen = []
+    for _ in range(2):
+        consumer = KafkaConsumer(
+            "grouped",
+            bootstrap_servers=cluster.servers,
+            group_id="readers",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_poll_records=10,
+        )
+        batch = wait_for(lambda c=consumer: c.poll(timeout_ms=500), "a batch", 60)
+        seen.extend(message.value for messages in batch.values() for message in messages)
+        consumer.commit()
+        consumer.close()
+    assert seen == numbered(20)
+
+
+def test_data_follows_a_reassignment(cluster):
+    from kafka import TopicPartition
+
+    cluster.create("moved", {0: [11, 12]})
+    cluster.send("moved", numbered(500))
+    cluster.admin.alter_partition_reassignments({TopicPartition("moved", 0): [13, 12]})
+    row = cluster.wait_for_partition(
+        "moved",
+        lambda row: row["replica_nodes"] == [13, 12] and set(row["isr_nodes"]) == {12, 13},
+        "the reassignment to end",
+    )
+    assert row["leader_id"] in (12, 13)
+    assert cluster.read("moved") == numbered(500)
+
+
+def test_a_broker_that_shuts_down_hands_over_and_is_preferred_again(cluster):
+    cluster.create("led", {0: [12, 13]})
+    broker = cluster.quorum.nodes[12]
+    starts = broker.log.count("Kafka Server started")
+    broker.kill(signal.SIGTERM, 60)
+    cluster.wait_for_partition(
+        "led", lambda row: row["leader_id"] == 13 and row["isr_nodes"] == [13], "broker 13 to lead"
+    )
+    cluster.send("led", numbered(5))
+    broker.start()
+    wait_until_started(broker, starts + 1)
+    cluster.wait_for_partition(
+        "led", lambda row: set(row["isr_nodes"]) == {12, 13}, "broker 12 to catch up"
+    )
+    cluster.admin.elect_leaders(PREFERRED, {"led": [0]})
+    cluster.wait_for_partition("led", lambda row: row["leader_id"] == 12, "broker 12 to lead again")
+    assert cluster.read("led") == numbered(5)
+
+
+def test_a_deleted_topic_leaves_the_disks(cluster):
+    cluster.create("gone", {0: [11, 12, 13]})
+    cluster.send("gone", numbered(5))
+    folders = [broker.data / "gone-0" for broker in cluster.brokers]
+    wait_for(lambda: all(folder.exists() for folder in folders), "the replicas to exist")
+    cluster.admin.delete_topics(["gone"])
+    wait_for(lambda: not any(folder.exists() for folder in folders), "the replicas to go", 30)
+    assert "gone" not in cluster.admin.list_topics()
+
+
+def test_nothing_is_lost_or_doubled_when_controller_and_leader_are_killed(cluster):
+    """The active controller and the leader of the partition get SIGKILL at the same moment."""
+    cluster.create("precious", {0: [13, 11, 12]})
+    producer = cluster.producer(enable_idempotence=True, delivery_timeout_ms=120_000)
+    acknowledged = []
+    stop = threading.Event()
+
+    def produce():
+        number = 0
+        while not stop.is_set():
+            value = f"message {number}".encode()
+            producer.send("precious", value, partition=0).get(120)
+            acknowledged.append(value)
+            number += 1
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        wait_for(lambda: len(acknowledged) > 100, "the first messages")
+        controller, broker = cluster.quorum.leader(), cluster.quorum.nodes[13]
+        starts = broker.log.count("Kafka Server started")
+        controller.process.kill()
+        broker.process.kill()
+        controller.wait_for_exit()
+        broker.wait_for_exit()
+        before = len(acknowledged)
+        wait_for(lambda: len(acknowledged) > before + 100, "producing to go on", 60)
+    finally:
+        stop.set()
+        thread.join(130)
+        producer.close()
+    assert not thread.is_alive()
+    controller.start()
+    broker.start()
+    wait_until_started(broker, starts + 1)
+    assert cluster.read("precious") == acknowledged == numbered(len(acknowledged))
+    cluster.wait_for_partition(
+        "precious", lambda row: set(row["isr_nodes"]) == set(BROKERS), "broker 13 to catch up"
+    )

@@ -1,0 +1,227 @@
+package kafka.server;
+
+import kafka.network.SocketServer;
+import kafka.raft.KafkaRaftManager;
+
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.QuorumInfo;
+import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.controller.Controller;
+import org.apache.kafka.metadata.KafkaConfigSchema;
+import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
+import org.apache.kafka.raft.LogOffsetMetadata;
+import org.apache.kafka.raft.RaftLog;
+import org.apache.kafka.server.authorizer.Authorizer;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
+
+import org.mockito.Mockito;
+import org.opentest4j.TestAbortedException;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.Writer;
+import java.lang.reflect.Proxy;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.StringJoiner;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+
+/**
+ * Runs the controller of a Kafka test as a process of its own. It stands before Kafka's class of this name on the class
+ * path. Brokers, clients and tests are Kafka's, unchanged.
+ *
+ * The system property "controller.command" is the command that runs a controller; the properties file that Kafka's harness
+ * made is its last argument. A test with brokers and controllers in one process is aborted.
+ */
+public class ControllerServer {
+    private static final List<String> COMMAND = List.of(System.getProperty("controller.command").split("\\s+"));
+    private static final Duration START_TIMEOUT = Duration.ofSeconds(60);
+
+    private final SharedServer shared;
+    private final CompletableFuture<Integer> firstPort = new CompletableFuture<>();
+    private final Map<String, Integer> ports = new LinkedHashMap<>();
+    private Process process;
+    private Admin admin;
+
+    public ControllerServer(SharedServer shared, KafkaConfigSchema schema, BootstrapMetadata bootstrap) {
+        this.shared = shared;
+        if (config().processRoles().size() > 1)
+            throw new TestAbortedException("brokers and controllers in one process are not for other controllers");
+    }
+
+    public SharedServer sharedServer() {
+        return shared;
+    }
+
+    public KafkaConfig config() {
+        return shared.controllerConfig();
+    }
+
+    public String clusterId() {
+        return shared.clusterId();
+    }
+
+    public Metrics metrics() {
+        return shared.metrics();
+    }
+
+    public CompletableFuture<Integer> socketServerFirstBoundPortFuture() {
+        return firstPort;
+    }
+
+    public scala.Option<Plugin<Authorizer>> authorizerPlugin() {
+        return scala.Option.empty();
+    }
+
+    public void startup() {
+        try {
+            findPorts();
+            Path directory = Files.createTempDirectory("controller-" + config().nodeId() + "-");
+            Path file = directory.resolve("controller.properties");
+            try (Writer writer = Files.newBufferedWriter(file)) {
+                properties().store(writer, null);
+            }
+            start(file, directory.resolve("controller.log").toFile());
+            firstPort.complete(port());
+        } catch (RuntimeException | IOException | InterruptedException error) {
+            firstPort.completeExceptionally(error);
+            throw error instanceof RuntimeException known ? known : new RuntimeException(error);
+        }
+    }
+
+    /** Kafka's harness keeps the ports open until the server takes them over. */
+    private void findPorts() throws IOException {
+        for (var endpoint : scala.jdk.javaapi.CollectionConverters.asJava(config().controllerListeners())) {
+            var address = new InetSocketAddress("localhost", endpoint.port());
+            try (var channel = shared.socketFactory().openServerSocket(endpoint.listener(), address, 65536, 50)) {
+                ports.put(endpoint.listener(), channel.socket().getLocalPort());
+            }
+        }
+    }
+
+    private int port() {
+        return ports.values().iterator().next();
+    }
+
+    private Properties properties() {
+        Properties found = new Properties();
+        config().originals().forEach((key, value) -> found.setProperty(key, text(value)));
+        found.setProperty("listeners", ports.entrySet().stream()
+            .map(entry -> entry.getKey() + "://localhost:" + entry.getValue()).collect(Collectors.joining(",")));
+        String voters = found.getProperty("controller.quorum.voters");
+        if (voters != null && voters.endsWith(":0"))
+            found.setProperty("controller.quorum.voters", voters.substring(0, voters.length() - 1) + port());
+        return found;
+    }
+
+    private static String text(Object value) {
+        if (value instanceof Collection<?> values) {
+            StringJoiner joiner = new StringJoiner(",");
+            values.forEach(one -> joiner.add(text(one)));
+            return joiner.toString();
+        }
+        return value instanceof Class<?> type ? type.getName() : String.valueOf(value);
+    }
+
+    private void start(Path properties, File log) throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>(COMMAND);
+        command.add(properties.toString());
+        process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log).start();
+        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+        long end = System.nanoTime() + START_TIMEOUT.toNanos();
+        while (!listens()) {
+            if (!process.isAlive())
+                throw new IllegalStateException("the controller exited with " + process.exitValue() + ": "
+                    + Files.readString(log.toPath()));
+            if (System.nanoTime() > end)
+                throw new IllegalStateException("the controller does not listen: " + log);
+            Thread.sleep(10);
+        }
+    }
+
+    private boolean listens() {
+        try (Socket socket = new Socket("localhost", port())) {
+            return socket.isConnected();
+        } catch (IOException error) {
+            return false;
+        }
+    }
+
+    private synchronized Admin admin() {
+        if (admin == null)
+            admin = Admin.create(Map.of("bootstrap.controllers", "localhost:" + port(), "request.timeout.ms", "5000",
+                "default.api.timeout.ms", "10000"));
+        return admin;
+    }
+
+    private QuorumInfo quorum() {
+        try {
+            return admin().describeMetadataQuorum().quorumInfo().get(15, TimeUnit.SECONDS);
+        } catch (Exception error) {
+            throw new RuntimeException(error);
+        }
+    }
+
+    public SocketServer socketServer() {
+        SocketServer server = Mockito.mock(SocketServer.class);
+        Mockito.when(server.boundPort(Mockito.any()))
+            .thenAnswer(call -> ports.get(((ListenerName) call.getArgument(0)).value()));
+        return server;
+    }
+
+    @SuppressWarnings("unchecked")
+    public KafkaRaftManager<ApiMessageAndVersion> raftManager() {
+        RaftLog log = Mockito.mock(RaftLog.class);
+        Mockito.when(log.endOffset()).thenAnswer(call -> new LogOffsetMetadata(quorum().highWatermark()));
+        KafkaRaftManager<ApiMessageAndVersion> manager = Mockito.mock(KafkaRaftManager.class);
+        Mockito.when(manager.raftLog()).thenReturn(log);
+        return manager;
+    }
+
+    /** Tests ask whether it is active; what else they ask needs the controller's own process. */
+    public Controller controller() {
+        Class<?>[] types = {Controller.class};
+        return (Controller) Proxy.newProxyInstance(Controller.class.getClassLoader(), types, (proxy, method, arguments) ->
+            switch (method.getName()) {
+                case "isActive" -> quorum().leaderId() == config().nodeId();
+                case "waitForReadyBrokers" -> CompletableFuture.completedFuture(null);
+                case "close", "beginShutdown" -> null;
+                default -> throw new UnsupportedOperationException(method.getName() + " needs the controller's process");
+            });
+    }
+
+    public void shutdown() {
+        if (admin != null)
+            admin.close(Duration.ofMillis(100));
+        if (process == null)
+            return;
+        process.destroy();
+        try {
+            if (!process.waitFor(10, TimeUnit.SECONDS))
+                process.destroyForcibly().waitFor();
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    public void awaitShutdown() {
+        try {
+            process.waitFor();
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,145 @@
+"""Kafka's own published tests with controllers of another make.
+
+Kafka publishes its tests as jars. Their harnesses create one class, `kafka.server.ControllerServer`; the
+one in `java/` takes its place and runs a command as the controller. Brokers, clients and tests are Kafka's.
+"""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIBS = ROOT / ".kafka" / "suite-libs"
+CLASSES = ROOT / ".kafka" / "suite-classes"
+LOG4J = ROOT / "tests" / "interop" / "log4j2-tools.xml"
+JARS = ("kafka-tools", "kafka-clients-integration-tests", "kafka-server")
+"""Whose tests run."""
+IN_ONE_PROCESS = "brokers and controllers in one process"
+CLASS_TIMEOUT_S = 1_800
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One test with one set of parameters; `name` is Kafka's, e.g. `testPath()[1]`."""
+
+    test_class: str
+    name: str
+    outcome: str
+    """passed, failed, or aborted (brokers and controllers are to share a process)."""
+    seconds: float
+    reason: str = ""
+    unique_id: str = ""
+
+
+def controller_command(kind: str) -> list[str]:
+    """The command that runs a controller of this kind: quorate or java."""
+    if kind == "quorate":
+        return [sys.executable, "-m", "quorate", "server-start"]
+    log4j = f"-Dlog4j2.configurationFile={LOG4J}"
+    return ["java", "-Xmx256m", log4j, "-cp", f"{LIBS}/*", "kafka.Kafka"]
+
+
+def test_classes(jars: Sequence[str] = JARS) -> list[str]:
+    """The test classes of the jars, sorted."""
+    from zipfile import ZipFile
+
+    found = set()
+    for name in jars:
+        jar = next(LIBS.glob(f"{name}-*-test.jar"))
+        with ZipFile(jar) as archive:
+            for entry in archive.namelist():
+                if re.fullmatch(r"(?:org|kafka)/[\w/]+Test\.class", entry):
+                    found.add(entry.removesuffix(".class").replace("/", "."))
+    return sorted(found)
+
+
+@functools.cache
+def compiled() -> Path:
+    """The folder with our ControllerServer, compiled when its source is newer."""
+    assert shutil.which("javac"), "no javac on the PATH: Kafka's tests need a JDK, 17 or later"
+    assert LIBS.is_dir(), "Kafka's test jars are not there: run 'make .kafka/suite.stamp'"
+    source = HERE / "java" / "kafka" / "server" / "ControllerServer.java"
+    made = CLASSES / "kafka" / "server" / "ControllerServer.class"
+    if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
+        CLASSES.mkdir(parents=True, exist_ok=True)
+        command = ["javac", "-cp", f"{LIBS}/*", "-d", str(CLASSES), str(source)]
+        subprocess.run(command, check=True, timeout=300)
+    return CLASSES
+
+
+def run(selectors: Iterable[str], controllers: str, reports: Path, timeout_s: float) -> Path:
+    """Run what JUnit's selectors name, in one JVM. Returns the report, which `read` takes.
+
+    Raises TimeoutExpired; AssertionError where there is no report.
+    """
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
+    words = controller_command(controllers)
+    command = [
+        *("java", "-Xmx1g", f"-Dlog4j2.configurationFile={LOG4J}"),
+        f"-Dcontroller.command={' '.join(words)}",
+        *("-cp", f"{compiled()}:{LIBS}/*"),
+        *("org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"),
+        *("--config", "junit.jupiter.extensions.autodetection.enabled=true"),
+        *("--details", "none", "--reports-dir", str(reports), *selectors),
+    ]
+    with (reports / "console.log").open("wb") as log:
+        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=timeout_s)
+    report = reports / "TEST-junit-jupiter.xml"
+    assert report.exists(), f"no report: see {reports / 'console.log'}"
+    return report
+
+
+def run_class(name: str, controllers: str, out: Path) -> list[Invocation]:
+    """Run a class, or read the report of an earlier run. An empty list: it took too long."""
+    kept = out / controllers / f"{name}.xml"
+    if not kept.exists():
+        work = out / controllers / f"{name}.work"
+        try:
+            report = run(("-c", name), controllers, work, CLASS_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return []
+        report.replace(kept)
+        shutil.rmtree(work)
+    return read(kept)
+
+
+def read(report: Path) -> list[Invocation]:
+    """The invocations of a report, in the order of their names."""
+    found = []
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        outcome, reason = "passed", ""
+        for kind in ("failure", "error"):
+            problem = case.find(kind)
+            if problem is not None:
+                outcome = "failed"
+                reason = problem.get("message") or (problem.text or "").strip().split("\n")[0]
+        skipped = case.find("skipped")
+        if skipped is not None:
+            outcome = "aborted"
+            reason = (skipped.text or "").strip().split("\n")[0]
+        texts = "\n".join(out.text or "" for out in case.iter("system-out"))
+        unique_id = re.search(r"^unique-id: (.*)$", texts, re.M)
+        found.append(
+            Invocation(
+                case.get("classname") or "",
+                case.get("name") or "",
+                outcome,
+                float(case.get("time") or 0),
+                " ".join(reason.split())[:200],
+                unique_id[1] if unique_id else "",
+            )
+        )
+    return sorted(found, key=lambda one: (one.test_class, one.name))
+
+
+def default_out() -> Path:
+    return Path(os.environ.get("QUORATE_KAFKA_SUITE", ROOT / "build" / "kafka-suite"))

@@ -1,0 +1,255 @@
+"""One test for each sentence about a replica between its core, its disk and its machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.marker import kafka_scenario
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch, Listener, OffsetAndEpoch, ReplicaKey, Uuid
+from quorate.formats.batch import encode_batch
+from quorate.formats.snapshot import encode_snapshot
+from quorate.raft.inputs import Answered, Received
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    Request,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.raft.ready import Clean, Refused, Send, Truncate
+from quorate.raft.values import ControlState, ElectionState, RaftConfig, RecoveredLog, Voter
+from quorate.replica.disk_jobs import (
+    Job,
+    LogRead,
+    ReadLog,
+    ReadSnapshot,
+    SnapshotRead,
+    Surveyed,
+    Write,
+)
+from quorate.replica.disk_jobs import Written as Durable
+from quorate.replica.proposals import BATCHING_DELAY_MS
+from quorate.replica.replica import Committed, Effects, Input, Replica, Submit
+from quorate.replica.snapshot_policy import SnapshotPolicy
+from quorate.replica.state_machine import Now
+from quorate.sim.world.state_machine import NOTHING, KeyValueMachine
+from quorate.storage.api import Recovered, SnapshotInfo
+
+BOOTSTRAP, OLD, NEW = OffsetAndEpoch(0, 0), OffsetAndEpoch(5, 1), OffsetAndEpoch(9, 1)
+KEY = ReplicaKey(1, Uuid(bytes(15) + b"1"))
+LISTENERS = (Listener("CONTROLLER", "h", 9093),)
+CONTROL = ControlState(1, (Voter(KEY, LISTENERS, 0, 1),))
+
+
+class Alone:
+    """The only voter of its quorum. Its disk does what the test says, when it says so."""
+
+    control, election = CONTROL, ElectionState(1)
+
+    def __init__(self, *snapshots: OffsetAndEpoch, end: int, policy: SnapshotPolicy | None = None):
+        epochs = ((1, 0),) if end else ()
+        log = RecoveredLog(0, end, epochs, snapshots or (BOOTSTRAP,), self.control, ())
+        config = RaftConfig("cluster", KEY.id, KEY.directory_id, True, LISTENERS)
+        recovered = Recovered(log, self.election, ())
+        self.machine = KeyValueMachine()
+        self.replica = Replica(config, recovered, self.machine, lambda: 0.5, policy)
+        self.jobs: list[Job] = []
+        self.sends: list[Send] = []
+        self.now_ms = 0
+        self.step()
+
+    def step(self, *happened: Input) -> Effects:
+        effects = self.replica.step(happened, Now(self.now_ms, 0))
+        self.jobs += effects.jobs
+        self.sends += effects.sends
+        return effects
+
+    def wanted(self, kind: type[Job]) -> Job:
+        """The newest job of this kind."""
+        return [job for job in self.jobs if isinstance(job, kind)][-1]
+
+    def persist(self) -> Effects:
+        return self.step(Durable(self.wanted(Write).seq))
+
+    def load(self, snapshot_id: OffsetAndEpoch) -> Effects:
+        """Answer the job that asks for this snapshot."""
+        job = self.wanted(ReadSnapshot)
+        assert job.snapshot_id == snapshot_id
+        data = b"".join(encode_snapshot(snapshot_id, CONTROL, 0, KeyValueMachine().freeze(), 0))
+        return self.step(SnapshotRead(job.token, len(data), data))
+
+    def feed(self, data: bytes) -> None:
+        """Answer the job that asks for the log; the machine has as many steps as it wants."""
+        effects = self.step(LogRead(self.wanted(ReadLog).token, data))
+        while effects.wake_at_ms == self.now_ms:
+            effects = self.step()
+
+    def is_in_office(self) -> bool:
+        return self.replica.leading_epoch == self.machine.led == self.replica.core.epoch
+
+
+class OneOfThree(Alone):
+    """A follower of node 2."""
+
+    control = ControlState(
+        1,
+        tuple(
+            Voter(ReplicaKey(i, Uuid(bytes(15) + b"%d" % i)), LISTENERS, 0, 1) for i in (1, 2, 3)
+        ),
+    )
+    election = ElectionState(1, 2)
+
+    def answer(self, kind: type[Request], response: Response) -> Effects:
+        """Node 2's word to the newest request of this kind."""
+        asked = [send for send in self.sends if isinstance(send.request, kind) and send.to == 2]
+        return self.step(Answered(asked[-1].correlation, response))
+
+
+# -- the leader -------------------------------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientTest",
+    "handleCommitCallbackFiresInVotedState",
+    "handleCommitCallbackFiresInCandidateState",
+)
+def test_what_is_committed_is_applied_while_there_is_no_leader() -> None:
+    """`KafkaRaftClientTest.testHandleCommitCallbackFiresInCandidateState` and -VotedState."""
+    one = OneOfThree(end=12)
+    leader = LeaderAndEpoch(2, 1)
+    one.answer(FetchRequest, FetchResponse(ErrorCode.NONE, leader, high_watermark=12))
+    first, *rest = (encode_batch(at, 1, 0, [NOTHING] * 4) for at in (0, 4, 8))
+    one.feed(first)
+    one.now_ms += 5_000
+    one.step()
+    assert (one.replica.core.role, one.replica.applied.offset) == ("prospective", 4)
+    one.feed(rest[0])
+    assert (one.replica.core.role, one.replica.applied.offset) == ("prospective", 8)
+    granted = VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, 1), True)
+    one.answer(VoteRequest, granted)
+    one.feed(rest[1])
+    assert (one.replica.core.role, one.replica.applied.offset) == ("candidate", 12)
+    assert one.replica.leading_epoch is None
+
+
+# -- taking office -----------------------------------------------------------------------------
+@kafka_scenario(
+    "KafkaRaftClientTest", "handleLeaderChangeFiresAfterListenerReachesEpochStartOffset"
+)
+@pytest.mark.parametrize("snapshot_id", [BOOTSTRAP, OLD])
+def test_it_is_in_office_when_a_record_of_its_own_epoch_is_applied_not_when_it_is_elected(
+    snapshot_id: OffsetAndEpoch,
+) -> None:
+    """All that was committed before may lack from its state until then, though it has applied
+    everything up to where its epoch starts."""
+    alone = Alone(snapshot_id, end=snapshot_id.offset)
+    if snapshot_id != BOOTSTRAP:
+        alone.load(snapshot_id)
+    alone.persist()
+    assert (alone.replica.core.role, alone.replica.applied) == ("leader", snapshot_id)
+    assert (alone.replica.leading_epoch, alone.machine.led) == (None, None)
+    (refused,) = alone.step(Submit(7, [NOTHING])).outcomes
+    assert isinstance(refused, Refused) and refused.error == ErrorCode.NOT_CONTROLLER
+    alone.persist()
+    assert alone.replica.applied.offset > snapshot_id.offset
+    assert alone.is_in_office()
+    alone.step(Submit(8, [NOTHING]))
+    (committed,) = alone.persist().outcomes
+    assert isinstance(committed, Committed) and committed.token == 8
+
+
+# -- cleaning ----------------------------------------------------------------------------------
+def test_who_only_waits_for_what_came_before_is_answered_when_that_is_applied() -> None:
+    """A batching delay that was in vain is not tried again at once, so it is proposed when the
+    batch before it is applied; nothing may happen for long after that."""
+    node = Alone(end=0)
+    node.persist()
+    node.persist()
+    assert node.is_in_office()
+    for token in range(1, 40, 2):
+        steps = [node.step(Submit(token, [NOTHING])), node.step(Submit(token + 1, ()))]
+        steps.append(node.persist())
+        while len(tokens := [outcome.token for step in steps for outcome in step.outcomes]) < 2:
+            wake = steps[-1].wake_at_ms
+            assert wake is not None and wake <= node.now_ms + BATCHING_DELAY_MS
+            node.now_ms = wake
+            steps.append(node.step())
+        assert tokens == [token, token + 1]
+
+
+def test_what_the_snapshot_that_is_loaded_covers_may_go_meanwhile() -> None:
+    """The newest is always the one that is loaded, and always kept."""
+    alone = Alone(OLD, NEW, end=12, policy=SnapshotPolicy(retention_bytes=0))
+    infos = tuple(SnapshotInfo(snapshot_id, 100, 0) for snapshot_id in (OLD, NEW))
+    alone.persist()
+    assert alone.replica.is_loading
+    alone.step(Surveyed(1000, infos))
+    assert alone.wanted(Write).writes == (Clean(NEW),)
+    assert alone.replica.core.log_start_offset == NEW.offset
+    alone.load(NEW)
+    alone.persist()
+    assert alone.wanted(ReadLog).offset == NEW.offset
+    alone.feed(encode_batch(NEW.offset, 1, 0, [NOTHING] * 3))
+    assert alone.replica.applied.offset == alone.replica.core.high_watermark > 12
+    assert alone.is_in_office()
+
+
+def test_where_nothing_could_be_dropped_it_does_not_look_again_at_once() -> None:
+    """Seed 9 of plan format 4: it looked at its disk without a pause, for seconds."""
+    alone = Alone(OLD, end=12, policy=SnapshotPolicy(retention_bytes=0))
+    strays = (SnapshotInfo(OffsetAndEpoch(at, 1), 100, 0) for at in (3, 4))
+    effects = alone.step(Surveyed(1000, tuple(strays)))
+    assert "nothing to clean before (4, 1)" in effects.notes
+    assert effects.jobs == []
+
+
+# -- reading for others ------------------------------------------------------------------------
+def fetch(epoch: int, offset: int = 0) -> FetchRequest:
+    return FetchRequest(None, ReplicaKey(-1, Uuid(bytes(16))), epoch, offset, 0, 0, 1 << 20, -1)
+
+
+def test_a_write_waits_for_few_of_the_reads_of_a_flood() -> None:
+    alone = Alone(end=12)
+    alone.persist()
+    alone.persist()
+    alone.feed(encode_batch(0, 1, 0, [NOTHING] * 12))
+    assert alone.is_in_office()
+    alone.jobs.clear()
+    epoch = alone.replica.core.epoch
+    alone.step(*(Received(at, fetch(epoch)) for at in range(100)))
+    alone.step(Submit(8, [NOTHING]))
+    assert [type(job) for job in alone.jobs] == [ReadLog, ReadLog, Write]
+    answers = alone.step(LogRead(alone.jobs[0].token, b"data")).answers
+    assert [(answer.reply_to, answer.data) for answer in answers] == [(0, b"data")]
+    assert [type(job) for job in alone.jobs[3:]] == [ReadLog]
+
+
+def test_reads_that_wait_never_see_a_log_that_lost_its_end() -> None:
+    one = OneOfThree(end=12)
+    one.now_ms += 5_000
+    one.step()
+    for epoch in (1, 2):  # the pre-vote, and the vote
+        one.answer(VoteRequest, VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, epoch), True))
+        one.persist()
+    assert (one.replica.core.role, one.replica.core.epoch) == ("leader", epoch)
+    one.step(*(Received(at, fetch(epoch)) for at in range(3)))
+    one.step(Received(9, BeginQuorumEpochRequest(None, KEY, LeaderAndEpoch(2, 3), LISTENERS)))
+    one.persist()
+    there = FetchResponse(ErrorCode.NONE, LeaderAndEpoch(2, 3), 0, 0, OffsetAndEpoch(4, 1))
+    effects = one.answer(FetchRequest, there)
+    assert one.wanted(Write).writes == (Truncate(4),)
+    assert [(answer.reply_to, answer.data) for answer in effects.answers] == [(2, b"")]
+    tokens = [job.token for job in one.jobs if isinstance(job, ReadLog)]
+    assert len(tokens) == 2
+
+
+def test_a_snapshot_that_rots_before_it_is_loaded_ends_the_replica_with_its_name() -> None:
+    alone = Alone(OLD, end=5)
+    asked = alone.wanted(ReadSnapshot)
+    data = bytearray(b"".join(encode_snapshot(OLD, CONTROL, 0, KeyValueMachine().freeze(), 0)))
+    data[-1] ^= 1
+    effects = alone.step(SnapshotRead(asked.token, len(data), bytes(data)))
+    assert effects.faulted is not None
+    assert "00000000000000000005-0000000001.checkpoint: bytes that were sound" in effects.faulted
+    assert effects.is_over

@@ -1,0 +1,64 @@
+"""SCRAM credentials: the keys of RFC 5802, Kafka's syntax and messages."""
+
+from base64 import b64decode
+
+import pytest
+
+from quorate.security.scram import ScramError, parse_scram
+
+
+def test_a_credential_equals_the_example_of_rfc_7677():
+    """User "user", password "pencil", the RFC's salt and 4096 iterations; keys from there."""
+    record = parse_scram(
+        'SCRAM-SHA-256=[name=user,password=pencil,salt="W22ZaJ0SNY7soEsUEjb6gQ==",iterations=4096]'
+    )
+    assert (record.name, record.mechanism, record.iterations) == ("user", 1, 4096)
+    assert record.salt == b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+    assert record.stored_key == b64decode("WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=")
+    assert record.server_key == b64decode("wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=")
+
+
+def test_a_salted_password_replaces_the_password():
+    whole = parse_scram('SCRAM-SHA-256=[name=u,password=pencil,salt="W22ZaJ0SNY7soEsUEjb6gQ=="]')
+    salted = parse_scram(
+        'SCRAM-SHA-256=[name=u,saltedpassword="xKSVEDI6tPlSysH6mUQZOeeOp01r6B3fcJbodRPcYV0=",'
+        'salt="W22ZaJ0SNY7soEsUEjb6gQ=="]'
+    )
+    assert (salted.stored_key, salted.server_key) == (whole.stored_key, whole.server_key)
+
+
+def test_each_credential_gets_a_random_salt():
+    one, two = (parse_scram("SCRAM-SHA-512=[name=u,password=p]") for _ in range(2))
+    assert one.salt != two.salt
+    assert (one.mechanism, len(one.salt), len(one.stored_key)) == (2, 32, 64)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("nonsense", "Failed to find equals sign in SCRAM argument 'nonsense'"),
+        ("MD5=[name=u,password=p]", "The add-scram mechanism MD5 is not supported."),
+        ("SCRAM-SHA-256=name=u]", "Expected configuration string to start with ["),
+        ("SCRAM-SHA-256=[name=u", "Expected configuration string to end with ]"),
+        ("SCRAM-SHA-256=[name]", "No equals sign found in SCRAM component: name"),
+        ("SCRAM-SHA-256=[password=p]", "You must supply 'name' to add-scram"),
+        ("SCRAM-SHA-256=[name=u]", "You must supply one of 'password' or 'saltedpassword'"),
+        ("SCRAM-SHA-256=[name=u,saltedpassword=YQ==]", "You must supply 'salt' with"),
+        ("SCRAM-SHA-256=[name=u,password=p,salt=!]", "Failed to decode given salt: !"),
+        (
+            "SCRAM-SHA-256=[name=u,saltedpassword=!,salt=YQ==]",
+            "Failed to decode given saltedPassword: !",
+        ),
+        ("SCRAM-SHA-256=[name=u,password=p,iterations=x]", "Failed to parse iterations count: x"),
+        ("SCRAM-SHA-256=[name=u,password=p,iterations=4095]", "must be >= 4096"),
+        (
+            "SCRAM-SHA-512=[name=u,password=p,iterations=16385]",
+            "<= 16384 for add-scram using SCRAM_",
+        ),
+        ("SCRAM-SHA-256=[name=u,password=p,b=1,a=2]", "Unknown SCRAM configurations: a, b"),
+    ],
+)
+def test_a_wrong_argument_is_refused(argument, message):
+    with pytest.raises(ScramError) as caught:
+        parse_scram(argument)
+    assert message in str(caught.value)

@@ -1,0 +1,47 @@
+"""The metrics of brokers, topics and partitions, by what happens to a cluster."""
+
+from types import SimpleNamespace
+
+from controller.cluster import SESSION_MS, Cluster
+from quorate.replica.state_machine import Now
+from quorate.server.broker_metrics import BROKER_METRICS
+
+
+def scrape(cluster, is_active=True):
+    """Kafka's attribute -> value."""
+    controller = SimpleNamespace(
+        image=cluster.image,
+        index=cluster.head.index,
+        liveness=cluster.liveness,
+        is_active=is_active,
+    )
+    scene = SimpleNamespace(controller=controller, now=Now(cluster.now_ms, 0))
+    return {metric.attribute: metric.read(scene) for metric in BROKER_METRICS}
+
+
+def test_brokers_topics_and_partitions_are_counted():
+    cluster = Cluster(3)
+    cluster.create("a", assignments=[(1, 2), (2, 3)])
+    cluster.create("b", assignments=[(3,)])
+    found = scrape(cluster)
+    assert (found["GlobalTopicCount"], found["GlobalPartitionCount"]) == (2, 3)
+    assert (found["ActiveBrokerCount"], found["FencedBrokerCount"]) == (3, 0)
+    assert (found["OfflinePartitionsCount"], found["PreferredReplicaImbalanceCount"]) == (0, 0)
+    cluster.lose(3)
+    found = scrape(cluster)
+    assert (found["ActiveBrokerCount"], found["FencedBrokerCount"]) == (2, 1)
+    assert (found["OfflinePartitionsCount"], found["PreferredReplicaImbalanceCount"]) == (1, 1)
+    cluster.heartbeat(1, want_shut_down=True)
+    found = scrape(cluster)
+    assert found["ControlledShutdownBrokerCount"] == 1
+    assert found["BrokerRegistrationState"] == [("1", 20.0), ("2", 30.0), ("3", 10.0)]
+
+
+def test_only_the_active_controller_knows_heartbeats():
+    cluster = Cluster(2)
+    cluster.now_ms += SESSION_MS
+    cluster.heartbeat(2)
+    cluster.now_ms += 5
+    since = scrape(cluster)["TimeSinceLastHeartbeatReceivedMs"]
+    assert since == [("1", SESSION_MS + 5.0), ("2", 5.0)]
+    assert scrape(cluster, is_active=False)["TimeSinceLastHeartbeatReceivedMs"] is None

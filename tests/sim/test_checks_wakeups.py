@@ -1,0 +1,266 @@
+"""Who sleeps for longer than it may, once for each thing that is due."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import LeaderAndEpoch
+from quorate.raft.inputs import Received
+from quorate.raft.messages import AddVoterRequest, AddVoterResponse
+from quorate.raft.ready import Send
+from quorate.raft.roles import (
+    NEVER,
+    Ballot,
+    Candidate,
+    Follower,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from quorate.raft.voters import VoterSet
+from quorate.replica.disk_jobs import Survey
+from quorate.replica.replica import Answer, Committed, Effects
+from quorate.sim.checks.all_checks import RECHECK_PERIOD
+from quorate.sim.checks.voter_changes import IN_TIME
+from quorate.sim.checks.wakeups import DONE, PATIENCE, WAKES
+from sim.fake import Fake, Node, key, voters
+from sim.test_checks_core import A_LEADER, broken
+from sim.test_checks_leader_duties import leading
+from sim.test_checks_voter_changes import HERE
+
+pytestmark = pytest.mark.interpreted
+ALL = VoterSet(tuple(replace(voter, listeners=HERE) for voter in voters(1, 2, 3)))
+
+
+def node(role: Role, *, is_voter: bool = True) -> Node:
+    """Node 1, of three voters or beside two, in this role at 0 ms; all that it has is durable,
+    nothing is under way."""
+    found = Fake()[1]
+    found.fake.checks.models[1].initial_voters = ALL.voters[0 if is_voter else 1 :]
+    found.state.role = role
+    found.state.durable.election_is_durable = True
+    return found
+
+
+def asks(found: Node, other: int, until: int) -> None:
+    found.state.requests.by_node[other] = SimpleNamespace(expires_ms=until)
+
+
+def rests(found: Node, other: int, until: int) -> None:
+    found.state.requests.backoff_until[other] = until
+
+
+def follower(*, is_voter: bool = True) -> Node:
+    """Of node 2, which it asks until 9000 ms."""
+    found = node(Follower(HERE, 2000, 3000), is_voter=is_voter)
+    found.state.leader_id = 2
+    asks(found, 2, 9000)
+    return found
+
+
+def sleeps_no_longer(found: Node, until: int, what: str) -> None:
+    found.step(wake_at_ms=until)
+    with broken(WAKES, what):
+        found.step(wake_at_ms=until + 1)
+
+
+# -- leaders --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("due", "what"),
+    [
+        ("check_deadline", "check quorum ends"),
+        ("begin_deadline", "voters that do not fetch are notified"),
+    ],
+)
+def test_a_leader_that_sleeps_over_what_is_due(due: str, what: str) -> None:
+    _, leader = leading()
+    leader.state.role = replace(A_LEADER, **{due: 700})
+    sleeps_no_longer(leader, 700, f"sleeps for 701 ms as leader; in 700 ms {what}")
+
+
+def test_a_lone_leader_has_no_node_to_wait_for() -> None:
+    alone = node(replace(A_LEADER, check_deadline=700))
+    alone.fake.checks.models[1].initial_voters = voters(1)
+    alone.step(wake_at_ms=None)
+
+
+def test_a_leader_that_sleeps_over_the_time_of_a_change() -> None:
+    _, leader = leading()
+    leader.state.durable.election_is_durable = True
+    request = AddVoterRequest(None, key(4), HERE)
+    leader.step([Received(9, request)], wake_at_ms=2000)
+    with broken(IN_TIME, "received AddVoterRequest"):
+        leader.step(wake_at_ms=2001)
+
+
+# -- followers ------------------------------------------------------------------------------------
+def test_a_follower_that_sleeps_over_its_fetch_timeout() -> None:
+    sleeps_no_longer(follower(), 2000, "its fetch timeout ends")
+
+
+def test_an_observer_waits_for_its_leader() -> None:
+    sleeps_no_longer(follower(is_voter=False), 3000, "it updates its voter")
+
+
+def test_who_installs_a_snapshot_does_not_run() -> None:
+    found = follower()
+    found.state.installing = (3, 1)
+    found.step(wake_at_ms=3000)
+
+
+def test_a_follower_whose_request_is_in_vain() -> None:
+    found = follower()
+    asks(found, 2, 500)
+    sleeps_no_longer(found, 500, "its request times out")
+
+
+def test_a_follower_whose_leader_has_rested() -> None:
+    """Another may be asked earlier; it does not count who rests for longer."""
+    found = follower()
+    asks(found, 2, 0)
+    rests(found, 2, 20)
+    rests(found, 3, 10)
+    sleeps_no_longer(found, 20, "it may fetch")
+
+
+def test_a_follower_that_asks_no_node() -> None:
+    found = follower()
+    asks(found, 2, 0)
+    with broken(WAKES, "in 0 ms it may fetch"):
+        found.step(wake_at_ms=2)
+
+
+@pytest.mark.parametrize("what", ["election_is_durable", "log_is_durable", "installing"])
+def test_who_may_not_fetch_yet_asks_no_node(what: str) -> None:
+    found = follower()
+    asks(found, 2, 0)
+    if what == "installing":
+        found.state.installing = (3, 1)
+    else:
+        setattr(found.state.durable, what, False)
+    found.step(wake_at_ms=2000)
+
+
+# -- who has no leader ----------------------------------------------------------------------------
+def test_who_knows_no_leader_sleeps_over_its_election_timeout() -> None:
+    sleeps_no_longer(node(Unattached(800)), 800, "its election timeout ends")
+
+
+def test_who_knows_no_leader_and_asks_no_node() -> None:
+    found = node(Unattached(800))
+    found.state.requests.bootstrap = ((2, HERE),)
+    with broken(WAKES, "as unattached; in 0 ms it may fetch"):
+        found.step(wake_at_ms=2)
+    rests(found, 2, 20)
+    sleeps_no_longer(found, 20, "it may fetch")
+
+
+@pytest.mark.parametrize("role", [Prospective, Candidate])
+def test_who_asks_for_votes(role: type) -> None:
+    ballot = Ballot(ALL, {1})
+    found = node(role(ballot, 800))
+    asks(found, 2, 600)
+    rests(found, 3, 700)
+    sleeps_no_longer(found, 600, "it sends to node 2 again")
+    ballot.record(2, True)
+    sleeps_no_longer(found, 700, "it sends to node 3 again")
+    ballot.record(3, True)
+    sleeps_no_longer(found, 800, "its election timeout ends")
+
+
+def test_who_has_lost_asks_no_node() -> None:
+    found = node(Candidate(Ballot(ALL, {1}, {2, 3}), 800))
+    found.step(wake_at_ms=800)
+
+
+def test_who_has_resigned_notifies_the_others() -> None:
+    found = node(Resigned(800, {2}))
+    found.fake.checks.epoch_notifications._resigned[1] = found.epoch  # all were notified once
+    rests(found, 2, 20)
+    sleeps_no_longer(found, 20, "it sends to node 2 again")
+    found.state.durable.election_is_durable = False
+    sleeps_no_longer(found, 800, "its election timeout ends")
+
+
+def test_who_is_to_stop() -> None:
+    found = follower()
+    found.state.shutdown_deadline = 100
+    sleeps_no_longer(found, 100, "its shutdown times out")
+
+
+def test_who_sleeps_for_ever() -> None:
+    with broken(WAKES, "sleeps for ever as follower"):
+        follower().step(wake_at_ms=None)
+
+
+# -- what is left undone --------------------------------------------------------------------------
+LEFT = [
+    (
+        {"sends": [Send(9, 2, ("host", 9093), AddVoterRequest("", key(1), (), 0, False), 0)]},
+        "AddVoterRequest(",
+    ),  # type: ignore[arg-type]
+    ({"answers": [Answer(7, AddVoterResponse(ErrorCode.NONE))]}, "AddVoterResponse("),
+    ({"jobs": [Survey()]}, "Survey for its disk"),
+    ({"outcomes": [Committed(7, 3, 4)]}, "Committed for 7"),
+    ({"faulted": "storage failed"}, "storage failed"),
+    ({"leader": LeaderAndEpoch(2, 1)}, "to report the leader"),
+]
+
+
+def steps(found: Node, count: int, wake_at_ms: int | None) -> None:
+    for _ in range(count):
+        found.step(wake_at_ms=wake_at_ms)
+
+
+@pytest.mark.parametrize(("left", "what"), LEFT)
+def test_a_step_that_leaves_something_undone(left: dict[str, Any], what: str) -> None:
+    found = node(Unattached(NEVER))
+    steps(found, 2 * RECHECK_PERIOD, None)
+    found.replica.step = lambda *_: Effects(**left)
+    steps(found, 2 * RECHECK_PERIOD, found.state.now + 1)
+    with broken(DONE, f"until something happens as unattached and has left undone: {what}"):
+        steps(found, RECHECK_PERIOD, None)
+    with broken(DONE, "node 1 (incarnation 1) would sleep for 2 ms"):
+        steps(found, RECHECK_PERIOD, found.state.now + 2)
+
+
+def test_who_ends_leaves_everything_undone() -> None:
+    found = node(Unattached(NEVER))
+    found.replica.step = lambda *_: Effects(jobs=[Survey()])
+    for _ in range(RECHECK_PERIOD):
+        found.step(stopped=True, wake_at_ms=None)
+
+
+# -- how long it waits ----------------------------------------------------------------------------
+def looked_at(found: Node) -> None:
+    """It is looked at now and then."""
+    for _ in range(RECHECK_PERIOD):
+        found.step()
+
+
+@pytest.mark.parametrize(
+    ("role", "most"),
+    [
+        (Follower(HERE, 0, NEVER), 3500),
+        (Unattached(0), 3000),
+    ],
+    ids=["a follower", "who knows no leader"],
+)
+def test_who_waits_for_a_leader_for_longer_than_it_may(role: Role, most: int) -> None:
+    name = "fetch_deadline" if isinstance(role, Follower) else "election_deadline"
+    looked_at(node(replace(role, **{name: most})))
+    looked_at(node(replace(role, **{name: most + 1}), is_voter=False))
+    with broken(PATIENCE, f"waits {most + 1} ms"):
+        looked_at(node(replace(role, **{name: most + 1})))
+
+
+def test_a_successor_whose_turn_is_later_than_that() -> None:
+    found = node(Follower(HERE, 0, 4000))
+    found.state.config.election_backoff_max_ms = 4000
+    looked_at(found)

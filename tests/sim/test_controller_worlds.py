@@ -1,0 +1,149 @@
+"""Worlds of whole controllers: they pass every check, and a broken controller is found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from quorate.base.errors import ErrorCode
+from quorate.controller.head import Head
+from quorate.node.controller_node import NodeEffects
+from quorate.node.write_queue import WriteQueue
+from quorate.sim.plan.draw import draw
+from quorate.sim.plan.draw_controllers import CONTROLLERS, draw_controllers
+from quorate.sim.plan.plan import FaultEvent, Plan, PlanError, check_plan
+from quorate.sim.plan.text import parse_plan, plan_text
+from quorate.sim.run.campaign import seeds_of_day
+from quorate.sim.run.run import checked, run_plan, run_seed
+from quorate.sim.world.cluster import SimulatedCluster
+from quorate.sim.world.controller import ControllerResponse
+from quorate.sim.world.observable import SimulatedNode
+from quorate.sim.world.observer import Observer
+from quorate.wire.messages import (
+    AlterClientQuotasRequest,
+    ControllerRegistrationRequest,
+    UpdateFeaturesRequest,
+)
+
+BUSY = 26
+"""A seed of three voters whose clients have most of their writes committed."""
+SECONDS = 20.0
+"""Of the fresh seeds: begin no world after that."""
+LEAST = 10
+
+
+class Committed(Observer):
+    """Counts the writes that were acknowledged, by request, and the nodes' own registrations."""
+
+    def __init__(self) -> None:
+        self.writes: dict[type[Any], int] = {}
+        self.registered: set[int] = set()
+
+    def node_stepped(
+        self,
+        process: SimulatedNode,
+        effects: NodeEffects,
+        responses: Sequence[ControllerResponse],
+    ) -> None:
+        for response in responses:
+            if response.committed is not None:
+                kind = type(response.request)
+                self.writes[kind] = self.writes.get(kind, 0) + 1
+        assert process.controller is not None
+        self.registered |= set(process.controller.node.image.cluster.controllers)
+
+
+def test_a_world_of_controllers_passes_every_check() -> None:
+    committed = Committed()
+    outcome = run_plan(draw_controllers(BUSY), [*checked(), committed])
+    assert outcome.failure is None
+    kinds = {AlterClientQuotasRequest, UpdateFeaturesRequest, ControllerRegistrationRequest}
+    assert set(committed.writes) == kinds
+    assert {1, 2, 3} < committed.registered  # those of clients, too
+
+
+def test_a_world_of_controllers_follows_from_its_plan() -> None:
+    plan = draw_controllers(10)
+    found = run_plan(parse_plan(plan_text(plan)))
+    assert found.trace_hash == run_seed(10, checked(), CONTROLLERS).trace_hash
+
+
+def test_plans_without_controllers_read_as_before() -> None:
+    assert "controllers" not in plan_text(draw(BUSY))
+    assert "\ncontrollers yes\n" in plan_text(draw_controllers(BUSY), short=True)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"wire": True},
+        {"old": 2},
+        {"young": 2},
+        {"scenario": "canElectInitialLeader"},
+        {"fault_events": (FaultEvent(1000, "upgrade"),)},
+    ],
+)
+def test_settings_that_controllers_do_not_have(settings: dict[str, Any]) -> None:
+    with pytest.raises(PlanError, match="a world of controllers has no"):
+        check_plan(Plan(controllers=True, **settings))
+
+
+@pytest.mark.parametrize("controllers", [True, False])
+def test_a_voter_with_a_new_disk_finds_a_quorum_that_a_client_may_upgrade(
+    controllers: bool,
+) -> None:
+    """At kraft.version 1 a node without a log no longer has the configured voters."""
+    cluster = SimulatedCluster(Plan(controllers=controllers, static=True, voters=3), [])
+    assert bool(cluster.bootstrap_servers(without=1)) == controllers
+
+
+def never_reverts(head: Head) -> None:
+    """In place of Head.revert."""
+
+
+def ignores_commits(head: Head, *ignored: object) -> None:
+    """In place of Head.set_committed."""
+
+
+def answers_at_once(original: Callable[..., None]) -> Callable[..., None]:
+    """Around WriteQueue._write."""
+
+    def write(queue: Any, item: Any, result: Any) -> None:
+        original(queue, item, result)
+        if queue._pending and queue._pending[-1] is item and item.call is not None:
+            queue._pending.pop()
+            queue._respond(item, ErrorCode.NONE, queue.committed_offset)
+
+    return write
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("owner", "name", "mutant", "check"),
+    [
+        (Head, "revert", never_reverts, "head is reverted"),
+        (Head, "set_committed", ignores_commits, "head is not behind"),
+        (WriteQueue, "_write", answers_at_once(WriteQueue._write), "acknowledged metadata"),
+    ],
+)
+def test_a_world_finds_a_broken_controller(
+    monkeypatch: pytest.MonkeyPatch, owner: type[Any], name: str, mutant: Any, check: str
+) -> None:
+    monkeypatch.setattr(owner, name, mutant)
+    failure = run_plan(draw_controllers(BUSY), checked()).failure
+    assert failure is not None
+    assert failure.check == check
+
+
+@pytest.mark.slow
+def test_fresh_seeds_of_controllers_pass_every_check() -> None:
+    until = time.monotonic() + SECONDS
+    for tried, seed in enumerate(seeds_of_day(datetime.now(UTC).date(), 20_000), 1):
+        failure = run_seed(seed, checked(), CONTROLLERS).failure
+        assert failure is None, f"quorate sim run --controllers --seeds {seed}: {failure}"
+        if tried >= LEAST and time.monotonic() > until:
+            break

@@ -1,0 +1,223 @@
+"""Every combination of missing, empty and cut files: what may be lost is refused (decision 8).
+
+The directory has four segments in two epochs, and a snapshot in the second one. `Model` says from the
+bytes that are left what each file knows; it shares no code with the recovery.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+
+import pytest
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.raft.values import ElectionState
+from quorate.storage.api import CorruptLogError
+from quorate.storage.log import LogOptions
+from quorate.storage.memory import MemoryDisk, MemoryStorage
+from storage.builders import data, leader_change, log_of, write_snapshot
+
+OPTIONS = LogOptions(segment_bytes=600, index_interval=150)
+SNAPSHOT = OffsetAndEpoch(8, 1)
+SNAPSHOT_FILE = "00000000000000000008-0000000001.checkpoint"
+EPOCHS = "leader-epoch-checkpoint"
+HARMS = ("keep", "miss", "empty", "cut")
+BATCHES = [*log_of(14), leader_change(14, 3), *(data(offset, 3) for offset in range(15, 24))]
+Files = dict[str, bytes]
+
+
+@cache
+def whole() -> Files:
+    """A directory that was closed; nothing was cleaned."""
+    storage = MemoryStorage(options=OPTIONS)
+    storage.open()
+    storage.append(BATCHES)
+    storage.sync()
+    write_snapshot(storage, SNAPSHOT)
+    storage.save_election(ElectionState(3, 1, None), 1, ())
+    storage.close()
+    return {name: storage.disk.content(name) for name in storage.disk.names()}
+
+
+def base_of(name: str) -> int:
+    return int(name.partition(".")[0])
+
+
+LOGS = sorted(name for name in whole() if name.endswith(".log"))
+BASES = [base_of(name) for name in LOGS]
+"""Of the four segments; the snapshot ends within the second one."""
+
+
+def harmed(harms: dict[str, str], files: Files | None = None) -> Files:
+    files = dict(whole() if files is None else files)
+    for name, harm in harms.items():
+        content = files.pop(name)
+        if harm != "miss":
+            cut = len(content) * 2 // 3
+            files[name] = {"keep": content, "empty": b"", "cut": content[:cut]}[harm]
+    return files
+
+
+def batches(content: bytes) -> list[tuple[int, int, int]]:
+    """(base offset, end offset, epoch) of each whole batch."""
+    found, at = [], 0
+    while at + 61 <= len(content):
+        base, length, epoch = struct.unpack_from(">qii", content, at)
+        delta = struct.unpack_from(">i", content, at + 23)[0]
+        if at + 12 + length > len(content):
+            break
+        found.append((base, base + delta + 1, epoch))
+        at += 12 + length
+    return found
+
+
+def entries(content: bytes, form: str) -> list[tuple[int, ...]]:
+    size = struct.calcsize(form)
+    return list(struct.iter_unpack(form, content[: len(content) // size * size]))
+
+
+@dataclass
+class Model:
+    """What is left of a directory."""
+
+    files: Files
+
+    def refused(self) -> str | None:
+        """Why no node may start on it; None if nothing shows a loss."""
+        snapshot = self.files.get(SNAPSHOT_FILE)
+        if snapshot is not None and snapshot != whole()[SNAPSHOT_FILE]:
+            return "snapshot"
+        covered = 0 if snapshot is None else SNAPSHOT.offset
+        logs = sorted(name for name in self.files if name.endswith(".log"))
+        if not logs and not covered:
+            return "vote without a log"
+        end = base_of(logs[0]) if logs else 0
+        if logs and end > covered:
+            return "the log's start is in no snapshot"
+        for name in logs:
+            if base_of(name) != end:
+                return "hole"
+            found = batches(self.files[name])
+            end = found[-1][1] if found else end
+        end = max(end, covered)
+        return self._witness(end, logs)
+
+    def _witness(self, end: int, logs: list[str]) -> str | None:
+        for name, content in self.files.items():
+            if name.endswith(".index"):
+                known = [base_of(name) + relative for relative, _ in entries(content, ">ii")]
+            elif name.endswith(".timeindex"):
+                known = [base_of(name) + relative for _, relative in entries(content, ">qi")]
+            elif name == EPOCHS:
+                known = [start - 1 for _, start in self.epochs()]
+                # At the end of the log a crash may leave the entry of an epoch without a batch.
+                is_later = any(epoch > SNAPSHOT.epoch for epoch, _ in self.epochs())
+                is_gone = is_later and not self._reaches_epoch_3(logs)
+                if is_gone and (end <= SNAPSHOT.offset or not logs):
+                    return f"{name} knows epoch 3"
+            else:
+                continue
+            if name.endswith("index"):
+                own = name.rpartition(".")[0] + ".log"
+                known += [base_of(name) - 1]
+                if own not in logs and base_of(name):
+                    known += [base_of(name)]
+            if known and max(known) >= end:
+                return f"{name} knows {max(known)}"
+        return None
+
+    def _reaches_epoch_3(self, logs: list[str]) -> bool:
+        return any(epoch == 3 for name in logs for _, _, epoch in batches(self.files[name]))
+
+    def epochs(self) -> list[tuple[int, int]]:
+        """Of a checkpoint that can be read."""
+        try:
+            version, count, *lines = self.files.get(EPOCHS, b"").decode().splitlines()
+            found = [(int(a), int(b)) for a, b in (line.split() for line in lines)]
+        except ValueError:
+            return []
+        return found if version == "0" and len(found) == int(count) else []
+
+
+def outcome(files: Files) -> tuple[str, int]:
+    """refused with the reason, or started with the log's end; a refusal changes nothing."""
+    disk = MemoryDisk()
+    disk.lock()
+    disk.unlock()
+    for name, content in files.items():
+        disk.put(name, content)
+    storage = MemoryStorage(disk, OPTIONS)
+    try:
+        found = storage.open()
+    except CorruptLogError as error:
+        assert {name: disk.content(name) for name in disk.names()} == files
+        return str(error), -1
+    end = found.log.end_offset
+    storage.close()
+    return "", end
+
+
+def check(files: Files) -> bool:
+    expected = Model(files).refused()
+    said, end = outcome(files)
+    assert bool(said) == bool(expected), (expected, said, end, sorted(files))
+    return bool(said)
+
+
+def last_segments(count: int) -> list[str]:
+    return [
+        name
+        for base in BASES[-count:]
+        for name in sorted(whole())
+        if name.startswith(f"{base:020d}.")
+    ]
+
+
+def test_the_directory_is_as_the_model_says():
+    assert len(LOGS) == 4 and BASES[1] < SNAPSHOT.offset < BASES[2]
+    assert Model(whole()).refused() is None
+    assert outcome(whole()) == ("", 24)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["keep", "miss", "empty", "cut"])
+def test_every_combination_of_the_last_two_segments(side):
+    """4 harms for each of six files, four for the checkpoint, two for the snapshot."""
+    names = last_segments(2)
+    assert len(names) == 6
+    refused = started = 0
+    for harms in itertools.product(HARMS, repeat=6):
+        for snapshot in ("keep", "miss"):
+            files = harmed(
+                dict(zip(names, harms, strict=True)) | {EPOCHS: side, SNAPSHOT_FILE: snapshot}
+            )
+            if check(files):
+                refused += 1
+            else:
+                started += 1
+    assert refused > 1000 and started > 20
+
+
+def test_combinations_of_all_files_drawn_at_random():
+    rng = Random(24)
+    names = [name for name in sorted(whole()) if name.endswith(("log", "index", "checkpoint"))]
+    results = []
+    for _ in range(3000):
+        weights = rng.choice([(9, 1, 1, 1), (3, 1, 1, 1), (1, 3, 1, 1), (1, 1, 1, 1)])
+        harms = {name: rng.choices(HARMS, weights)[0] for name in names}
+        results.append(check(harmed(harms)))
+    assert results.count(False) > 30
+
+
+def test_a_lone_voter_without_its_newest_segments_does_not_start():
+    """Found by a trial: it started with a warning, and gave offsets 16 to 23 to other records."""
+    for gone in ({LOGS[2]: "cut", LOGS[3]: "miss"}, {LOGS[2]: "miss", LOGS[3]: "miss"}):
+        said, _ = outcome(harmed(gone))
+        assert "records that were acknowledged may be lost" in said
+        assert ".index knows offset" in said
+    only_snapshot = dict.fromkeys(LOGS[1:], "miss") | {LOGS[0]: "empty"}
+    assert "may be lost" in outcome(harmed(only_snapshot))[0]
