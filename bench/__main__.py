@@ -31,6 +31,8 @@ MEASURES: dict[str, Callable[[bool], Report]] = {
     "steady": quorum.steady,
     "idle": quorum.idle,
     "describe": tools.describe,
+    "admin-tools": tools.admin_tools,
+    "many-topics": tools.many_topics,
     "dump-log": tools.dump_log,
     "codec": engine.codec_rates,
     "steps": engine.step_costs,

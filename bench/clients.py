@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import cast
 
-from bench.load import Client, Refused
+from bench.load import Client, RefusedError
 
 HOST = "127.0.0.1"
 
@@ -89,7 +89,7 @@ class KafkaClient:
         answer = await self._protocol.ask(frame)
         (error,) = struct.unpack_from(">h", answer, self.error_at)
         if error:
-            raise Refused(f"error code {error}")
+            raise RefusedError(f"error code {error}")
 
     def close(self) -> None:
         if self._protocol.transport is not None:
@@ -158,7 +158,7 @@ class RespClient(asyncio.Protocol):
             if waiting.done():
                 continue
             if line.startswith(b"-"):
-                waiting.set_exception(Refused(line.decode()))
+                waiting.set_exception(RefusedError(line.decode()))
             else:
                 waiting.set_result(None)
 
@@ -275,7 +275,7 @@ class EtcdClient(asyncio.Protocol):
             self._succeeded.discard(stream)
             waiting.set_result(None)
         else:
-            waiting.set_exception(Refused("etcd answered without a result"))
+            waiting.set_exception(RefusedError("etcd answered without a result"))
 
     def close(self) -> None:
         if self._transport is not None:

@@ -55,7 +55,7 @@ class Connection(asyncio.Protocol):
 
 
 class Leader:
-    """Takes one put at a time, from whoever sends one that is longer than `SYNCED`."""
+    """Takes one put at a time, from any connection that sends one longer than `SYNCED`."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk

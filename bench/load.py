@@ -1,4 +1,4 @@
-"""A load of N outstanding puts, and what it tells: rate and percentiles."""
+"""A load of N outstanding puts, and its results: rate and percentiles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol
 VALUE = b"v" * 200
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The system answered a put with an error."""
 
 
@@ -19,7 +19,7 @@ class Client(Protocol):
     """One client over TCP; `put` may be called again before the first has been answered."""
 
     async def put(self, key: bytes, value: bytes) -> None:
-        """Store durably. Raises OSError when the connection breaks, Refused for an error."""
+        """Store durably. Raises OSError when the connection breaks, RefusedError for an error."""
 
     def close(self) -> None: ...
 

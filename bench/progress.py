@@ -1,4 +1,4 @@
-"""What a run tells while it measures: each number when it is known, and how far a long one is."""
+"""The progress of a run: each number when it is known, and how far a long one is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 _CLEAR = "\r\x1b[K"
 
 
-def tell(text: str) -> None:
+def print_line(text: str) -> None:
     """A line on stderr, in the place of what `show` wrote last."""
     print(f"{_clear()}  {text}", file=sys.stderr, flush=True)
 

@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 
 import uvloop
 from bench.clients import QuotaClient
-from bench.load import VALUE, Client, Refused, measure, put_for
+from bench.load import VALUE, Client, RefusedError, measure, put_for
 from bench.progress import show
 from bench.report import Goal, Report
 from bench.slow_sync import slowed
 from bench.systems import (
     HOST,
     SYSTEMS,
-    Absent,
+    AbsentError,
     Controllers,
     Etcd,
     Hops,
@@ -57,7 +57,7 @@ def each_system(report: Report) -> Iterator[System]:
         try:
             with started(make) as system:
                 yield system
-        except Absent as error:
+        except AbsentError as error:
             report.absent.append(str(error))
 
 
@@ -92,7 +92,7 @@ def hops(quick: bool) -> Report:
         for make in (Hops, Quorate, Etcd):
             try:
                 systems.append(stack.enter_context(started(make)))
-            except Absent as error:
+            except AbsentError as error:
                 report.absent.append(str(error))
         for _ in range(3 if quick else 9):
             for system in systems:
@@ -149,7 +149,7 @@ async def _first_put(system: System, ports: list[int]) -> None:
                 if port not in clients:
                     clients[port] = await asyncio.wait_for(system.client(port), 0.2)
                 await asyncio.wait_for(clients[port].put(b"key-0-0", VALUE), 1.0)
-            except Refused:
+            except RefusedError:
                 continue
             except (OSError, TimeoutError):
                 if port in clients:

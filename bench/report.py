@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from bench.progress import tell
+from bench.progress import print_line
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Report:
     """Peers that were not on the machine, with how to get them: their goals are not judged."""
 
     def add(self, measure: str, system: str, value: float, unit: str) -> float:
-        """Take a number, and tell it at once."""
+        """Add a number, and print it at once."""
         self.rows.append(Row(measure, system, value, unit))
-        tell(f"{measure}, {system}: {_number(value)} {unit}")
+        print_line(f"{measure}, {system}: {_number(value)} {unit}")
         return value
 
     def value(self, measure: str, system: str) -> float | None:

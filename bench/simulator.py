@@ -1,10 +1,10 @@
-"""How fast hostile worlds go by on one core, with all checks on: the seeds that anybody runs."""
+"""Simulated events and hours a second on one core, with faults and all checks on."""
 
 from __future__ import annotations
 
 from bench.report import Report
 
-from quorate.sim.run import checked, run_seed
+from quorate.sim.run.run import checked, run_seed
 
 EVENTS = 100_000
 """The goal: events a second."""

@@ -84,13 +84,13 @@ def spark_audit(quick: bool) -> Report:
 
 
 def _measure(report: Report, records: int, *, ingest: bool) -> None:
-    from quorate.spark.generate import Fleet, generate
+    from quorate.spark.generate import FleetSpec, generate
 
     with tempfile.TemporaryDirectory(prefix="quorate-bench-") as folder:
         home, out = Path(folder) / "fleet", Path(folder) / "verdict"
         system = f"{records / 1e6:g} M records"
         began = time.perf_counter()
-        written = generate(home, Fleet(records=records, replicas=3, segment_bytes=64 * MIB))
+        written = generate(home, FleetSpec(records=records, replicas=3, segment_bytes=64 * MIB))
         report.add("writing three replicas", system, time.perf_counter() - began, "s")
         report.add("size of one replica", system, written.size / 3 / MIB, "MiB")
         flipped = _part_ways(home / "cluster-0", records)
@@ -127,11 +127,11 @@ def _part_ways(cluster: Path, end: int) -> int:
 
 
 def _last_epoch(log: Path) -> int:
-    from quorate.spark.files.scan import Run, runs
+    from quorate.spark.files.scan import BatchRun, runs
 
     data = log.read_bytes()
     found = runs(lambda position, size: data[position : position + size], len(data))
-    return int(max(run.heads["epoch"][-1] for run in found if isinstance(run, Run)))
+    return int(max(run.heads["epoch"][-1] for run in found if isinstance(run, BatchRun)))
 
 
 def _elected(offset: int, epoch: int, leader: int) -> bytes:
@@ -144,9 +144,9 @@ def _elected(offset: int, epoch: int, leader: int) -> bytes:
     return encode_control_batch(offset, epoch, START_MS, [change])
 
 
-def _check(told: dict[str, Any], records: int, flipped: int) -> None:
+def _check(report: dict[str, Any], records: int, flipped: int) -> None:
     """The audit must say what was done to the replicas, and where."""
-    (cluster,) = told["clusters"]
+    (cluster,) = report["clusters"]
     found = {
         one["node_id"]: (one["state"], [finding["spot"] for finding in one["findings"]])
         for one in cluster["replicas"]
@@ -162,7 +162,7 @@ def _check(told: dict[str, Any], records: int, flipped: int) -> None:
 def _run(
     report: Report, name: str, system: str, words: list[str], out: Path | None = None
 ) -> float:
-    """Seconds that a job took; with `out` it may find damage, and tells of it there."""
+    """Seconds that a job took; with `out` it may find damage, and reports it there."""
     words = words if out is None else [*words, "--out", str(out)]
     command = [sys.executable, "-m", "quorate", "pipeline", *words]
     watch = Watch()
@@ -226,7 +226,7 @@ def _high_water(pid: int) -> int:
 
 def _cpu_s(pid: int) -> float:
     try:
-        told = _stat(pid)
+        fields = _stat(pid)
     except OSError:
         return 0.0
-    return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

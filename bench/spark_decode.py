@@ -34,10 +34,10 @@ that took it 30 us a row, and the ceiling stood still."""
 def spark_decode(quick: bool) -> Report:
     """Logs of several clusters to rows."""
     from quorate.spark import session
-    from quorate.spark.generate import Fleet, generate
+    from quorate.spark.generate import FleetSpec, generate
 
     report = Report()
-    fleet = Fleet(clusters=2 if quick else 4, records=200_000 if quick else 1_000_000, seed=1)
+    fleet = FleetSpec(clusters=2 if quick else 4, records=200_000 if quick else 1_000_000, seed=1)
     with tempfile.TemporaryDirectory(prefix="quorate-bench-") as folder:
         written = generate(Path(folder) / "fleet", fleet)
         report.add("size of the logs read", "quorate", written.size / 1e6, "MB")

@@ -1,7 +1,7 @@
 """What a change costs the history: with more of the past, with more partitions, scattered or not.
 
 The job is the one that users run (`ingest` of the log's new end). Its seconds are a good part Spark
-itself; so what it writes to the largest table is told too, in rows.
+itself; so the rows that it writes to the largest table are reported too.
 """
 
 from __future__ import annotations
@@ -165,16 +165,16 @@ def _slice(
     home: str, files: dict[str, str], values: Iterator[bytes]
 ) -> tuple[float, dict[str, str]]:
     """Processor ms of the records on a slice that has these files, and its files then."""
-    from quorate.spark.tables.slices import Slice, Step
-    from quorate.spark.tables.versions import CURRENT, SlicePlace
+    from quorate.spark.tables.slices import SliceStep, StateSlice
+    from quorate.spark.tables.versions import CURRENT, SliceTarget
 
     steps = []
     for offset, value in enumerate(values, len(files) << 20):
         record, version = decode_record(value)
         text, name = to_json(record, version), type(record).__name__
-        steps.append(Step(offset, offset, offset, 1, offset, name, text, None))
+        steps.append(SliceStep(offset, offset, offset, 1, offset, name, text, None))
     began = time.process_time()
-    task = Slice(SlicePlace(home, 1, False, "c", 0, 1, files))
+    task = StateSlice(SliceTarget(home, 1, False, "c", 0, 1, files))
     for step in steps:
         task.feed(step)
     written = list(task.finish())

@@ -12,7 +12,7 @@ from bench.report import Report
 from bench.spark_audit import KINDS, Watch
 from bench.spark_decode import FACTS
 
-from quorate.base.words import many
+from quorate.base.plural import pluralize
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,18 +26,18 @@ def spark_scale(quick: bool) -> Report:
     The second says whether a worker costs the others anything, also where it has to share its core
     with other programs; the first only where it has not.
     """
-    from quorate.spark.generate import Fleet, generate
+    from quorate.spark.generate import FleetSpec, generate
     from spark.cluster import started
 
     report = Report()
-    fleet = Fleet(clusters=4, records=100_000 if quick else 500_000, seed=1)
+    fleet = FleetSpec(clusters=4, records=100_000 if quick else 500_000, seed=1)
     rows = fleet.clusters * fleet.records
     rates, costs = [], []
     with tempfile.TemporaryDirectory(prefix="quorate-bench-") as folder:
         logs = Path(folder) / "fleet"
         generate(logs, fleet)
         for workers in (1, 2):
-            system = f"{many(workers, 'worker')} of one core"
+            system = f"{pluralize(workers, 'worker')} of one core"
             watch = Watch()
             with started(Path(folder) / f"cluster-{workers}", workers) as driver:
                 driver.submit(decode, str(logs), 1).result()  # Spark's first time

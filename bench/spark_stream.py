@@ -38,7 +38,7 @@ RATE = 1000
 def spark_stream(quick: bool) -> Report:
     """Typed key facts of records, fetched from the leader."""
     from quorate.spark import session
-    from quorate.spark.generate import Fleet, generate
+    from quorate.spark.generate import FleetSpec, generate
 
     report = Report()
     records = 100_000 if quick else 1_000_000
@@ -50,7 +50,7 @@ def spark_stream(quick: bool) -> Report:
         quorum.start()
         node = quorum.leader()
         node.kill()
-        generate(Path(folder) / "fleet", Fleet(records=records, seed=1))
+        generate(Path(folder) / "fleet", FleetSpec(records=records, seed=1))
         (source,) = (Path(folder) / "fleet").rglob("*.log")
         end = append(node.partition / segment_name(0), source)
         node.start()
@@ -93,7 +93,7 @@ def write(port: int, first: int, count: int) -> None:
         answer = connection.call(
             AlterClientQuotasRequest(entries=entries), AlterClientQuotasResponse, 30_000
         )
-    assert not any(told.error_code for told in answer.entries), answer.entries[0].error_message
+    assert not any(entry.error_code for entry in answer.entries), answer.entries[0].error_message
 
 
 def _reader(spark: SparkSession, bootstrap: str) -> DataStreamReader:

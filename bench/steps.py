@@ -19,16 +19,16 @@ from quorate.base.ids import Listener, ReplicaKey, Uuid
 from quorate.embed.machine import OpaqueMachine, encode_entry
 from quorate.embed.node import EmbeddedNode
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
-from quorate.node.calls import Call
-from quorate.node.controller import NodeInput
-from quorate.node.disk import Disk
-from quorate.node.jobs import WriteSnapshot
-from quorate.node.machine import Now
-from quorate.node.replica import Committed, Replica, Submit
-from quorate.node.translate_peer import api_key_of, request_to_wire, response_from_wire
+from quorate.node.controller_node import NodeInput
+from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
+from quorate.node.requests import Call
 from quorate.raft.inputs import Answered
 from quorate.raft.ready import Refused
 from quorate.raft.values import ControlState, RaftConfig, Voter
+from quorate.replica.disk_jobs import WriteSnapshot
+from quorate.replica.disk_worker import DiskWriter
+from quorate.replica.replica import Committed, Replica, Submit
+from quorate.replica.state_machine import Now
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.header import decode_request, decode_response, encode_request
 from quorate.wire.registry import APIS
@@ -70,7 +70,7 @@ class One:
         machine = OpaqueMachine(Nothing())
         replica = Replica(config, storage.open(), machine, random.Random(voter.key.id).random)
         self.node = EmbeddedNode(replica, machine, self.settle, lambda token, response: None)
-        self.disk = Disk(storage)
+        self.disk = DiskWriter(storage)
         self.inbox: list[NodeInput] = []
         self.outcomes: list[Committed | Refused] = []
         self.machine = machine
@@ -118,7 +118,7 @@ class Trio:
         self.settle()
 
     def settle(self) -> None:
-        """Step whoever has something to do, until nobody has."""
+        """Step every node that has something to do, until none has."""
         while any(one.inbox for one in self.nodes.values()):
             for one in self.nodes.values():
                 if one.inbox:

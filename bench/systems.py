@@ -24,7 +24,7 @@ from interop.process import Node, free_port, run_tool, wait_for  # noqa: E402
 __all__ = [
     "HOST",
     "SYSTEMS",
-    "Absent",
+    "AbsentError",
     "Controllers",
     "Etcd",
     "Hops",
@@ -45,7 +45,7 @@ HOPS = ROOT / "bench" / "hops.py"
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Absent(Exception):
+class AbsentError(Exception):
     """A system is not on this machine; the text says how to get it."""
 
 
@@ -290,7 +290,7 @@ class Etcd(System):
 
     def __init__(self, root: Path) -> None:
         if not (shutil.which("etcd") and shutil.which("etcdctl")):
-            raise Absent("etcd is not installed: apt-get install etcd-server etcd-client")
+            raise AbsentError("etcd is not installed: apt-get install etcd-server etcd-client")
         peers = {i: f"http://127.0.0.1:{free_port()}" for i in IDS}
         self.nodes = {i: _EtcdNode(i, root / f"etcd{i}", {"peers": peers}) for i in IDS}
 

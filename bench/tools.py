@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from bench.quorum import started
 from bench.report import Report
 from bench.systems import Controllers, java_command
 
+from interop.kafka import Quorum
+from quorate.client import Admin
+from quorate.client.admin.topics import TopicCreation
 from quorate.formats import records as r
 from quorate.formats.batch import encode_batch
 from quorate.formats.records import encode_record
@@ -22,6 +29,29 @@ DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 QUORATE = [sys.executable, "-m", "quorate"]
 LIKE_THE_SCRIPTS = ("-Xmx256m",)
 """Options that Kafka's own scripts give the JVM of a tool."""
+BROKER_ID = 11
+MANY_TOPICS = 4_000
+"""A Java broker keeps three files of each partition open: of more the usual limits are too low."""
+_TOOLS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "topics --list": ("org.apache.kafka.tools.TopicCommand", ("--list",)),
+    "topics --describe": ("org.apache.kafka.tools.TopicCommand", ("--describe",)),
+    "configs --describe": (
+        "kafka.admin.ConfigCommand",
+        ("--describe", "--entity-type", "brokers"),
+    ),
+    "acls --list": ("org.apache.kafka.tools.AclCommand", ("--list",)),
+    "cluster list-endpoints": ("org.apache.kafka.tools.ClusterTool", ()),
+    "leader-election": (
+        "org.apache.kafka.tools.LeaderElectionCommand",
+        ("--election-type", "preferred", "--all-topic-partitions"),
+    ),
+    "reassign-partitions --list": (
+        "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+        ("--list",),
+    ),
+    "log-dirs --describe": ("org.apache.kafka.tools.LogDirsCommand", ("--describe",)),
+}
+"""Measure -> Kafka's class and the options; the first words are the tool and its verb."""
 
 
 def _seconds(command: list[str], rounds: int) -> float:
@@ -91,3 +121,79 @@ def write_log(path: Path, batches: int) -> None:
                 for i in range(10)
             ]
             file.write(encode_batch(number * 10, 1, 1_700_000_000_000 + number, values))
+
+
+def admin_tools(quick: bool) -> Report:
+    """Each tool against one broker on our controller, and `--help` of each."""
+    report = Report()
+    rounds = 3 if quick else 11
+    with broker_on_quorate() as address:
+        for measure, (main, options) in _TOOLS.items():
+            tool, *verb = measure.split()
+            words = [*(verb if not options else ()), "--bootstrap-server", address, *options]
+            commands = {
+                "quorate": [*QUORATE, tool, *words],
+                "kafka": java_command(main, *words, jvm=LIKE_THE_SCRIPTS),
+            }
+            for name, command in commands.items():
+                report.add(measure, name, _seconds(command, rounds) * 1000, "ms")
+            report.hold_ratio(f"{measure} over Kafka's", measure, "kafka", 0.1)
+    for tool in dict.fromkeys(measure.split()[0] for measure in _TOOLS):
+        time_ms = _seconds([*QUORATE, tool, "--help"], rounds) * 1000
+        report.add(f"{tool} --help", "quorate", time_ms, "ms")
+        report.hold(f"{tool} --help, of 80 ms", 80 / time_ms, 1.0)
+    return report
+
+
+def many_topics(quick: bool) -> Report:
+    """`topics --describe` and `reassign-partitions --verify` of many topics of one partition."""
+    report = Report()
+    count = 1_000 if quick else MANY_TOPICS
+    rounds = 1 if quick else 3
+    with broker_on_quorate() as address, tempfile.TemporaryDirectory() as folder:
+        with Admin.open(bootstrap_servers=address) as admin:
+            for start in range(0, count, 500):
+                names = [f"t{number}" for number in range(start, start + 500)]
+                admin.create_topics([TopicCreation(name, 1, 1) for name in names])
+        partitions = [
+            {"topic": f"t{number}", "partition": 0, "replicas": [BROKER_ID]}
+            for number in range(count)
+        ]
+        plan = Path(folder) / "plan.json"
+        plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+        for tool, main, words in (
+            ("topics", "org.apache.kafka.tools.TopicCommand", ["--describe"]),
+            (
+                "reassign-partitions",
+                "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+                ["--verify", "--preserve-throttles", "--reassignment-json-file", str(plan)],
+            ),
+        ):
+            measure = f"{tool} {words[0]}, {count} topics"
+            line = ["--bootstrap-server", address, *words]
+            commands = {
+                "quorate": [*QUORATE, tool, *line],
+                "kafka": java_command(main, *line, jvm=LIKE_THE_SCRIPTS),
+            }
+            for name, command in commands.items():
+                report.add(measure, name, _seconds(command, rounds) * 1000, "ms")
+            report.hold_ratio(f"{measure} over Kafka's", measure, "kafka", 0.2)
+    return report
+
+
+@contextmanager
+def broker_on_quorate() -> Iterator[str]:
+    """The address of a Java broker whose controller is ours, with an authorizer for ACLs."""
+    config = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with tempfile.TemporaryDirectory(prefix="quorate-bench-") as folder:
+        quorum = Quorum(Path(folder), {1: "quorate"}, config=config)
+        try:
+            quorum.format()
+            quorum.start()
+            quorum.leader()
+            yield quorum.add_broker(BROKER_ID).address
+        finally:
+            quorum.stop()

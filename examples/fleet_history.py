@@ -1,13 +1,13 @@
 # %% [markdown]
 # # What happened to these clusters?
 #
-# From log directories to answers and a picture, with the logs that Kafka 4.3.1 wrote and that lie
-# in this repository. Opens as a notebook in VS Code, PyCharm or Jupyter (with Jupytext), and runs
-# as a script:
+# From log directories to answers and a picture, with sample logs of Kafka 4.3.1 from this
+# repository. Opens as a notebook in VS Code, PyCharm or Jupyter (with Jupytext), and runs as a
+# script:
 #
 #     python examples/fleet_history.py [warehouse] [log directory ...]
 #
-# Needs `pip install 'quorate[spark]'`; your own directories take the place of the samples.
+# Needs `pip install 'quorate[spark]'`. Your own directories replace the samples.
 
 # %%
 import sys
@@ -20,33 +20,36 @@ from quorate.spark.report.svg import Bar, bands, colour
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.warehouse import open_store
 
-words = [] if "ipykernel" in sys.modules else sys.argv[1:]  # a notebook has other words
+words = [] if "ipykernel" in sys.modules else sys.argv[1:]  # a notebook has other arguments
 here = Path(__file__).parent if "__file__" in globals() else Path.cwd()
 samples = here.resolve().parent / "tests/data/kafka-4.3.1"
 warehouse = words[0] if words else tempfile.mkdtemp(prefix="fleet-history-")
 logs = words[1:] or [str(samples / "d-divergent"), str(samples / "g-upgraded-v1")]
 
 # %% [markdown]
-# ## Take the logs in
+# ## Ingest the logs
 #
-# All nodes of a cluster at once: they make one log. What was never committed, or is damaged, goes
-# to the table `quarantine` with its file and byte. Taking the same logs again changes nothing.
+# Give all nodes of a cluster at once: they make one log. Records that were never committed, and
+# damage, go to the table `quarantine` with file and byte. Ingesting the same logs again changes
+# nothing.
 
 # %%
 spark = session("fleet-history")
-summary = ingest(spark, logs, warehouse, tell=print)
+summary = ingest(spark, logs, warehouse, notify=print)
 for cluster_id, one in summary.clusters.items():
-    print(f"{cluster_id}: {one.records} records, {one.events} events, aside: {one.quarantined}")
+    print(
+        f"{cluster_id}: {one.records} records, {one.events} events, in quarantine: {one.quarantined}"
+    )
 
 # %% [markdown]
-# ## Ask
+# ## Query
 #
-# The views are questions that were asked before; the tables take any SQL.
+# The views answer common questions; the tables take any SQL.
 
 # %%
 store = open_store(warehouse)
 views = register_views(spark, store)
-print("to ask:", ", ".join(sorted(views)))
+print("tables and views:", ", ".join(sorted(views)))
 spark.sql("""
     SELECT cluster_id, elected, epoch, controller, controller_before, seconds_without_records
     FROM controller_failovers ORDER BY cluster_id, epoch
@@ -72,7 +75,7 @@ spark.sql("""
 """).show(truncate=False)
 
 # %% [markdown]
-# And how was it in the middle of the story? Exactly what a replay of the log to there gives.
+# What was the state in the middle of the log? Exactly what a replay of the log up to there gives.
 
 # %%
 cluster_id = max(summary.clusters, key=lambda id: summary.clusters[id].log_end_offset)
@@ -80,7 +83,7 @@ middle = summary.clusters[cluster_id].log_end_offset // 2
 state_at(spark, store, "brokers", cluster_id, offset=middle).show(truncate=False)
 
 # %% [markdown]
-# What was put aside, and where it stands:
+# The quarantine, with the location of each row:
 
 # %%
 spark.sql("""
@@ -88,10 +91,10 @@ spark.sql("""
 """).show(truncate=False)
 
 # %% [markdown]
-# ## Look
+# ## Draw
 #
-# Who led the partitions that changed their leader most. (`quorate pipeline report` makes a whole
-# page of such pictures.)
+# The leaders of the partitions with the most leader changes. (`quorate pipeline report` makes a
+# whole page of such pictures.)
 
 # %%
 rows = spark.sql(f"""

@@ -6,9 +6,9 @@
     for i in 1 2 3; do kv serve data-$i --raft 127.0.0.1:700$i --port 640$i & done
     redis-cli -p 6401 set greeting hello
 
-SET and DEL are answered when they are synced to the disks of a majority. GET reads what this
-member has applied; after SYNC, everything that was acknowledged before it. A member that does not
-lead says `-MOVED 0 host:port` with the leader's raft address, or `-TRYAGAIN` while there is none.
+SET and DEL get their response when a majority has synced them to disk. GET reads what this member
+has applied; after SYNC, that includes everything acknowledged before. A member that does not lead
+responds `-MOVED 0 host:port` with the leader's raft address, or `-TRYAGAIN` while there is none.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
-from quorate.embed import Member, NotLeader, Overloaded, QuorateError, create
+from quorate.embed import Member, NotLeaderError, OverloadedError, QuorateError, create
 
 
 class Store:
     """Keys and values; an entry is `S<key length>:<key><value>` or `D<key>`, or empty."""
 
     def __init__(self) -> None:
-        # Python's garbage collector never looks into a dict of nothing but bytes, however large.
+        # Python's garbage collector does not traverse a dict that holds only bytes, however large.
         self.data: dict[bytes, bytes] = {}
 
     def apply(self, offset: int, entry: bytes) -> bytes:
@@ -58,11 +58,11 @@ class Store:
 
 
 class ProtocolError(Exception):
-    """What the client sent is not RESP."""
+    """The client sent something other than RESP."""
 
 
 def take_command(buffer: bytes, at: int) -> tuple[list[bytes], int] | None:
-    """The next array of bulk strings and where it ends; None when it is not all there."""
+    """The next array of bulk strings and where it ends; None when it is incomplete."""
     if at >= len(buffer):
         return None
     if buffer[at : at + 1] != b"*":
@@ -114,7 +114,7 @@ class Client(asyncio.Protocol):
         self.take()
 
     def take(self) -> None:
-        """Commands in order; none beyond a GET that waits for the changes before it."""
+        """Handle commands in order, up to a GET that waits for the changes before it."""
         buffer, at = self.rest, 0
         try:
             while not self.reading and (taken := take_command(buffer, at)) is not None:
@@ -146,12 +146,12 @@ class Client(asyncio.Protocol):
                 self.say(b"-ERR unknown command or wrong arguments: %b\r\n" % name[:40])
 
     def say(self, answer: Read | bytes) -> None:
-        """An answer that waits for nothing but its turn."""
+        """Queue an answer that needs no result."""
         self.propose()
         self.answers.append(answer)
 
     def change(self, entry: bytes) -> None:
-        """Changes that come together are proposed together, up to about a MiB."""
+        """Collect changes of one read of the socket, up to about a MiB, for one proposal."""
         if self.size + len(entry) > 1 << 20:
             self.propose()
         self.entries.append(entry)
@@ -169,7 +169,7 @@ class Client(asyncio.Protocol):
         self.flush()
 
     def flush(self) -> None:
-        """Write every answer whose turn it is."""
+        """Write the answers that are ready, in the order of the commands."""
         ready: list[bytes] = []
         while self.answers:
             answer = self.answers[0]
@@ -191,7 +191,7 @@ class Client(asyncio.Protocol):
 
 @dataclass
 class Changes:
-    """The place of the answers to changes that were proposed together."""
+    """The answers to changes that were proposed together; None until they are committed."""
 
     count: int
     answers: list[bytes] | None = None
@@ -199,7 +199,7 @@ class Changes:
 
 @dataclass
 class Read:
-    """A GET: looked up when its turn comes, after the changes before it."""
+    """A GET: read when all changes before it are answered."""
 
     key: bytes
 
@@ -209,13 +209,13 @@ def bulk(value: bytes | None) -> bytes:
 
 
 def answers_to(outcome: list[object] | QuorateError, count: int) -> list[bytes]:
-    """To each change what the store said, or why all were refused."""
+    """The answer of the store to each change, or the reason why all were refused."""
     if isinstance(outcome, list):
         return cast(list[bytes], outcome)
-    if isinstance(outcome, NotLeader):
+    if isinstance(outcome, NotLeaderError):
         said = f"MOVED 0 {outcome.address}" if outcome.address else "TRYAGAIN no leader is known"
         return [f"-{said}\r\n".encode()] * count
-    said = "TRYAGAIN" if isinstance(outcome, Overloaded) else "ERR"
+    said = "TRYAGAIN" if isinstance(outcome, OverloadedError) else "ERR"
     return [f"-{said} {outcome}\r\n".encode()] * count
 
 
@@ -251,7 +251,7 @@ def main() -> None:
             create(given.directory, given.id, "kv-example", founders or None)
             return
         contacts = tuple(part for part in given.contacts.split(",") if part)
-        gc.set_threshold(20_000)  # what a node makes dies by itself: look for cycles more rarely
+        gc.set_threshold(20_000)  # a node creates few reference cycles: look for them more rarely
         with contextlib.suppress(KeyboardInterrupt):
             run_loop(serve(given.directory, given.raft, given.port, contacts))
     except (QuorateError, ValueError) as error:
