@@ -1,12 +1,12 @@
 ------------------------------- MODULE Guided -------------------------------
-(* Only the behaviours of one story: pairs of an action and a server that  *)
-(* takes it.  A story too deep for breadth-first search shows in a moment  *)
-(* what goes wrong when a rule of the protocol is taken away.              *)
+(* Only the behaviours of one schedule: pairs of an action and a server    *)
+(* that takes it.  A schedule too deep for breadth-first search shows in a *)
+(* moment what goes wrong without a rule of the protocol.                  *)
 EXTENDS Quorate
 
-CONSTANT Stories  \* a set of stories; each behaviour follows one
+CONSTANT Schedules  \* a set of schedules; each behaviour follows one
 
-VARIABLES story, at
+VARIABLES schedule, at
 
 Does(action, i) ==
     CASE action = "Sync" -> Sync(i)
@@ -25,11 +25,11 @@ Does(action, i) ==
       [] action = "FollowHighWatermark" -> FollowHighWatermark(i)
       [] action = "Truncate" -> Truncate(i)
 
-GuidedInit == Init /\ story \in Stories /\ at = 1
+GuidedInit == Init /\ schedule \in Schedules /\ at = 1
 GuidedNext ==
-    /\ at <= Len(story)
-    /\ Does(story[at][1], story[at][2])
+    /\ at <= Len(schedule)
+    /\ Does(schedule[at][1], schedule[at][2])
     /\ at' = at + 1
-    /\ UNCHANGED story
-GuidedSpec == GuidedInit /\ [][GuidedNext]_<<vars, story, at>>
+    /\ UNCHANGED schedule
+GuidedSpec == GuidedInit /\ [][GuidedNext]_<<vars, schedule, at>>
 =============================================================================

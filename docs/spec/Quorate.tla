@@ -44,7 +44,7 @@ VARIABLES
     ballot,      \* per server: who granted its pre-vote, while it is prospective
     asked,       \* requests for votes that were sent
     votes,       \* votes that were granted and said
-    said,        \* <<epoch, leader or None>>: what messages told of epochs and leaders
+    said,        \* <<epoch, leader or None>>: what messages said of epochs and leaders
     led          \* per epoch: what its leader did, see 3 above
 
 vars == <<disk, role, hw, fetched, voters, ballot, asked, votes, said, led>>
@@ -182,7 +182,7 @@ Crash(i) ==
         /\ UNCHANGED <<asked, votes, said, led>>
 
 -----------------------------------------------------------------------------
-(* Epochs and leaders: what every message tells.                           *)
+(* Epochs and leaders: what every message reports.                         *)
 
 (* A message names a higher epoch, perhaps with its leader.                *)
 LearnEpoch(i) ==

@@ -1,6 +1,6 @@
 ---------------------------- MODULE QuorateTrace ----------------------------
 (* Could the specification have done what the real code did?  `Lines', in  *)
-(* the module Run, is a run as quorate.sim.tla records it: after each step *)
+(* the module Run, is a run as quorate.sim.render.tla records it: after each step *)
 (* of a server, what that server holds in memory, and how many writes are  *)
 (* on their way to its disk.  Between two lines only the server of the next line moves, in *)
 (* as many steps as it takes; messages are not in the trace, they come     *)
