@@ -19,7 +19,8 @@ QUICK = bool(os.environ.get("QUORATE_QUICK"))
 LONG = bool(os.environ.get("QUORATE_LONG"))
 # The workers of pytest-xdist inherit the day, so all of them collect the same cases, also at midnight.
 DAY = int(os.environ.setdefault("QUORATE_DAY", f"{datetime.now(UTC):%Y%m%d}"))
-TURN = date(DAY // 10_000, DAY // 100 % 100, DAY % 100).toordinal()
+TODAY = date(DAY // 10_000, DAY // 100 % 100, DAY % 100)
+TURN = TODAY.toordinal()
 """Counts the days: what has `step` slices takes number `TURN % step`."""
 
 
@@ -31,6 +32,17 @@ def share(full: int, *, quick: int, daily: int) -> int:
 def examples(full: int) -> int:
     """How many examples a property test tries of the `full` number of `make test-long`."""
     return share(full, quick=max(3, full // 10), daily=max(5, full // 2))
+
+
+def one_day_in(step: int, turn: int) -> pytest.MarkDecorator:
+    """Leaves a long test to one day in `step`, that with `TURN % step == turn`; `make test-long` runs it.
+
+    Tests of one kind take different turns, so that one of them runs each day.
+    """
+    return pytest.mark.skipif(
+        not LONG and TURN % step != turn % step,
+        reason=f"runs on one day in {step}, and in `make test-long`",
+    )
 
 
 def one_in(step: int, cases: Iterable[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from effort import DAY, share
 from interop.kafka import Quorum, new_uuid, wait_for
 from interop.process import QUORATE, QuorateNode, run_tool
 from second_look import PromiseBrokenError
@@ -196,11 +197,12 @@ class Writer(threading.Thread):
 
 
 def test_kills_lose_no_acknowledged_record(quorum):
-    """A random node, often the leader, is killed at a random moment under load; 20 rounds."""
-    chance = random.Random(7)
+    """A random node, often the leader, is killed at a random moment under load."""
+    rounds = share(20, quick=5, daily=8)
+    chance = random.Random(DAY)
     writer = Writer(quorum)
     writer.start()
-    for _ in range(20):
+    for _ in range(rounds):
         victim = chance.choice(quorum.controllers)
         writer.wait_for_progress(chance.randrange(1, 12))
         victim.kill()
@@ -208,21 +210,21 @@ def test_kills_lose_no_acknowledged_record(quorum):
         victim.start()
     writer.ended.set()
     writer.join()
-    assert len(quorum.acknowledged) > 60
+    assert len(quorum.acknowledged) > 3 * rounds
     assert_all_confirmed(quorum)
 
 
 def test_a_single_voter_keeps_every_acknowledged_record_through_kills(tmp_path):
-    """Only the own disk can keep the record; 30 rounds."""
+    """Only the own disk can keep the record."""
     with Quorum(tmp_path, {1: "quorate"}) as quorum:
         quorum.format()
         quorum.start()
         node = quorum.leader()
         assert isinstance(node, QuorateNode)
-        chance = random.Random(8)
+        chance = random.Random(DAY)
         writer = Writer(quorum)
         writer.start()
-        for _ in range(30):
+        for _ in range(share(30, quick=5, daily=10)):
             writer.wait_for_progress(chance.randrange(1, 6))
             node.kill()
             node.start()

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from effort import one_day_in
 from interop.process import wait_for
 from quorate.cli.sim.nemesis import _text
 from quorate.nemesis.checks import Violation
@@ -63,6 +64,7 @@ def test_a_sound_quorum_violates_nothing(tmp_path):
 
 
 @pytest.mark.slow
+@one_day_in(2, turn=0)
 def test_a_mutant_of_the_real_code_is_found(tmp_path):
     """The leader is isolated, goes on committing, and is replaced."""
     fault = ScheduledFault(0.5, "hold", duration_s=5.0, **CALM)
@@ -92,6 +94,7 @@ def test_stale_reads_are_found(tmp_path):
 
 
 @pytest.mark.slow
+@one_day_in(2, turn=1)
 def test_a_disk_without_syncs_is_found_and_all_files_are_kept(quorate, tmp_path):
     directory = tmp_path / "run"
     words = ("--plant", "member_bugs:forget", "--only", "power", "--seconds", "3", "--seed", "1")

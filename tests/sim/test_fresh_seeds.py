@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
 
 import pytest
 
-from effort import share
+from effort import TODAY, share
 from quorate.sim.run.campaign import seeds_of_day
 from quorate.sim.run.run import checked, run_seed
 
 SHARES = 4
-SECONDS = share(60, quick=5, daily=8)
+SECONDS = share(60, quick=5, daily=4)
 """Of each share: begin no world after that."""
 LEAST = 10
 """Worlds of each share, however slow the machine."""
@@ -26,7 +25,7 @@ def wanted() -> tuple[range, bool]:
     """The seeds of all shares, and whether time is limited."""
     given = os.environ.get("QUORATE_SEEDS")
     if given is None:
-        return seeds_of_day(datetime.now(UTC).date(), 20_000), True
+        return seeds_of_day(TODAY, 20_000), True
     first, dots, last = given.partition("..")
     seeds = range(int(first), int(last) if dots else int(first) + 1)
     assert seeds, f"QUORATE_SEEDS={given} has no seeds: it should be A..B, B not included"

@@ -9,12 +9,11 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from conformance.marker import kafka_scenario
-from effort import TURN, share
+from effort import TODAY, TURN, share
 from quorate.sim.plan.plan import Plan, PlanError
 from quorate.sim.plan.text import parse_plan, plan_text
 from quorate.sim.run.campaign import seeds_of_day
@@ -22,15 +21,15 @@ from quorate.sim.run.kafka_scenarios import SCENARIOS
 from quorate.sim.run.run import checked, drawn, run_plan, run_seed
 
 TURNS = 3
-"""The scenarios take turns by the date: one third of them runs a thousand seeds."""
+"""The scenarios take turns by the date: one third of them runs more seeds."""
 
 
 def wanted(number: int) -> range:
     """The seeds of the scenario with this number in SCENARIOS."""
-    daily = 1000 if number % TURNS == TURN % TURNS else 100
+    daily = 300 if number % TURNS == TURN % TURNS else 30
     given = os.environ.get("QUORATE_SEEDS")
     if given is None:
-        return seeds_of_day(datetime.now(UTC).date(), share(1000, quick=2, daily=daily))
+        return seeds_of_day(TODAY, share(1000, quick=2, daily=daily))
     first, dots, last = given.partition("..")
     return range(int(first), int(last) if dots else int(first) + 1)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from effort import DAY, one_in, share
 from spec.removed_rules import SABOTAGES, Sabotage
 from spec.tlc import SPEC, Verdict, check, copy_spec
 
@@ -38,7 +38,7 @@ def guided(folder: Path, schedules: list[Sabotage], checks: str) -> str:
     return "Guide"
 
 
-@pytest.mark.parametrize("config", STATES)
+@pytest.mark.parametrize("config", one_in(4, STATES))
 def test_it_holds_within_bounds(config: str, tmp_path: Path) -> None:
     copy_spec(tmp_path)
     verdict = check(tmp_path, "MC.tla", f"{config}.cfg", quick=False)
@@ -46,18 +46,17 @@ def test_it_holds_within_bounds(config: str, tmp_path: Path) -> None:
     assert verdict.distinct == STATES[config]
 
 
-def walk(folder: Path, seed: int) -> Verdict:
+def walk(folder: Path, seed: int, count: int = 300) -> Verdict:
     """Every rule at once, three to five epochs: far beyond what can be searched."""
-    walks = ("-simulate", "num=300", "-depth", "150", "-seed", str(seed))
+    walks = ("-simulate", f"num={count}", "-depth", "150", "-seed", str(seed))
     return check(folder, "MC.tla", "Deep.cfg", walks=walks)
 
 
 def test_it_holds_on_walks_far_beyond_the_bounds(tmp_path: Path) -> None:
     """Others every day."""
     copy_spec(tmp_path)
-    today = int(f"{datetime.now(UTC):%Y%m%d}")
-    verdict = walk(tmp_path, today)
-    assert (verdict.code, verdict.broken) == (0, None), f"seed {today}: {verdict.text}"
+    verdict = walk(tmp_path, DAY, share(300, quick=150, daily=150))
+    assert (verdict.code, verdict.broken) == (0, None), f"seed {DAY}: {verdict.text}"
     assert int(re.findall(r"Progress: (\d+) states checked", verdict.text)[-1]) > 10_000
 
 
@@ -69,7 +68,7 @@ def test_walks_meet_what_breaks(tmp_path: Path) -> None:
     assert walk(tmp_path, 1).broken
 
 
-@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda s: s.name.replace(" ", "-"))
+@pytest.mark.parametrize("sabotage", one_in(3, SABOTAGES), ids=lambda s: s.name.replace(" ", "-"))
 def test_each_rule_is_needed(sabotage: Sabotage, tmp_path: Path) -> None:
     copy_spec(tmp_path)
     text = (SPEC / "Quorate.tla").read_text()
@@ -94,20 +93,16 @@ def test_with_all_rules_the_same_schedules_do_no_harm(voters: str, tmp_path: Pat
 RUNS = "    /\\ PreVotes => IsMajority(ballot[i], voters[i])\n"
 HEARS = "        /\\ ~fetched[i]\n"
 LEADS = '        /\\ role[i] # "leader"\n        /\\ ~fetched'
+PRE_VOTE_RULES = {
+    "who-runs": ("Election", RUNS, "", "PreVoteFirst"),
+    "who-hears-a-leader": ("PreVote", HEARS, "", "NobodyDisturbs"),
+    "who-leads": ("PreVote", LEADS, "        /\\ ~fetched", "NobodyDisturbs"),
+}
 
 
-@pytest.mark.parametrize(
-    ("config", "rule", "instead", "breaks"),
-    [
-        ("Election", RUNS, "", "PreVoteFirst"),
-        ("PreVote", HEARS, "", "NobodyDisturbs"),
-        ("PreVote", LEADS, "        /\\ ~fetched", "NobodyDisturbs"),
-    ],
-    ids=["who-runs", "who-hears-a-leader", "who-leads"],
-)
-def test_each_rule_of_pre_votes_is_needed(
-    config: str, rule: str, instead: str, breaks: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", one_in(3, PRE_VOTE_RULES))
+def test_each_rule_of_pre_votes_is_needed(name: str, tmp_path: Path) -> None:
+    config, rule, instead, breaks = PRE_VOTE_RULES[name]
     copy_spec(tmp_path)
     text = (SPEC / "Quorate.tla").read_text()
     assert text.count(rule) == 1

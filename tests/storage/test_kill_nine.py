@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from effort import DAY, share
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import iter_batches
 from quorate.storage.disk_storage import FileStorage
 from storage.builders import ALL, is_as_built, snapshot_bytes
 from storage.killed_worker import OPTIONS, work
 
-ROUNDS = 200
+ROUNDS = share(200, quick=50, daily=80)
 AT_MOST = 2000  # rounds, to meet a kill in the middle of something
 
 
 @pytest.mark.slow
 def test_no_acknowledged_record_is_lost_to_kill_nine(tmp_path):
-    random = chance.Random(1)
+    random = chance.Random(DAY)
     reported: dict[str, int | OffsetAndEpoch] = {
         "vote": 0,
         "end": 0,
@@ -45,8 +46,8 @@ def test_no_acknowledged_record_is_lost_to_kill_nine(tmp_path):
         check_content(storage)
         repairs += len(found.notes)
         storage.close()
-    assert reported["end"] > 1000
-    assert reported["vote"] > 100
+    assert reported["end"] > 5 * ROUNDS
+    assert reported["vote"] > ROUNDS // 2
     assert repairs > 0, "no kill came in the middle of something: the test shows nothing"
 
 
