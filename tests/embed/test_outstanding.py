@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
+from embed.test_propose_all import Journal, run
 from quorate.embed import InDoubtError, MemberStoppedError, OverloadedError, local_cluster
 from quorate.embed.outstanding import Outstanding
-
-from .test_propose_all import Journal, run
 
 
 def ignore(outcome):
