@@ -6,6 +6,7 @@ import atexit
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -210,6 +211,16 @@ class Node:
     def answers(self) -> bool:
         """True when the process runs and is not frozen."""
         return self.is_alive and not self.frozen
+
+    def wait_until_listening(self, timeout: float = 60.0) -> None:
+        """Wait until the port accepts connections; fail at once if the process ends before."""
+
+        def listens() -> bool:
+            assert self.is_alive, f"{self} died:\n{self.log[-3000:]}"
+            with socket.socket() as probe:
+                return probe.connect_ex((HOST, self.port)) == 0
+
+        wait_for(listens, f"{self} to listen", timeout)
 
     # What the programs differ in
 

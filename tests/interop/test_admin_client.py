@@ -48,7 +48,7 @@ def quorum(request, tmp_path_factory):
         quorum.format("--release-version", "4.3")  # the broker is Kafka 4.3.1
         quorum.start()
         quorum.leader()
-        quorum.add_broker(BROKER)
+        quorum.add_broker(BROKER).wait_until_listening()
         yield quorum
 
 
