@@ -32,7 +32,7 @@ WORKERS ?= 3
 test:
 	@$(MAKE) --no-print-directory -j 2 .venv/dev.stamp .kafka/suite.stamp
 	@$(MAKE) --no-print-directory -j 2 native lint
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --durations=30 $(ARGS)
 	$(AGAIN) $(BIN)/pytest -n $(WORKERS) -m "not slow and not interop" $(PURE)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/raft tests/sim
 
