@@ -55,6 +55,7 @@ class Cluster:
         self.rng = random.Random(seed)
         self.now_ms = 1_000
         self.next_offset = 1
+        self.written = []
         features = {METADATA_VERSION: level} | (
             {"eligible.leader.replicas.version": 1} if elr else {}
         )
@@ -112,6 +113,7 @@ class Cluster:
         ]
         if records:
             self.head.apply(records, values)
+            self.written.append(values)
             self.next_offset += len(records)
         check(before, self.image)
 

@@ -3,8 +3,10 @@
 from types import SimpleNamespace
 
 from controller.cluster import SESSION_MS, Cluster
+from quorate.metadata.loader import Loader, LogBatch
 from quorate.replica.state_machine import Now
 from quorate.server.broker_metrics import BROKER_METRICS
+from quorate.server.controller_metrics import CONTROLLER_METRICS
 
 
 def scrape(cluster, is_active=True):
@@ -45,3 +47,53 @@ def test_only_the_active_controller_knows_heartbeats():
     since = scrape(cluster)["TimeSinceLastHeartbeatReceivedMs"]
     assert since == [("1", SESSION_MS + 5.0), ("2", 5.0)]
     assert scrape(cluster, is_active=False)["TimeSinceLastHeartbeatReceivedMs"] is None
+
+
+def elections(cluster):
+    """(unclean, from the ELR), as an active controller counts them; a standby counts the same."""
+    standby = Loader()
+    standby.feed(LogBatch(0, len(flat(cluster)) - 1, 1, 0, flat(cluster)))
+    for values in cluster.written:
+        assert cluster.head.commit(values) is not None
+    assert cluster.head.elections == standby.elections
+    scene = SimpleNamespace(controller=SimpleNamespace(elections=standby.elections))
+    found = {m.attribute: m.read(scene) for m in CONTROLLER_METRICS if "Election" in m.attribute}
+    return (
+        found["UncleanLeaderElectionsPerSec"],
+        found["ElectionFromEligibleLeaderReplicasPerSec"],
+    )
+
+
+def flat(cluster):
+    return [value for values in cluster.written for value in values]
+
+
+def lose_the_isr(cluster, **configs):
+    """Broker 2 falls out of the ISR and comes back, then broker 1 is lost."""
+    names = {name.replace("_", "."): value for name, value in configs.items()}
+    cluster.create("a", assignments=[(1, 2)], configs=names)
+    cluster.lose(2)
+    cluster.unfence(2)
+    cluster.lose(1)
+
+
+def test_unclean_elections_are_counted():
+    cluster = Cluster(2)
+    lose_the_isr(cluster, unclean_leader_election_enable="true")
+    assert cluster.partition("a").leader == 2
+    assert elections(cluster) == (1, 0)
+
+
+def test_elections_of_the_isr_are_not_counted():
+    cluster = Cluster(2)
+    cluster.create("a", assignments=[(1, 2)])
+    cluster.lose(1)
+    assert cluster.partition("a").leader == 2
+    assert elections(cluster) == (0, 0)
+
+
+def test_elections_among_the_eligible_replicas_are_counted():
+    cluster = Cluster(2, elr=True)
+    lose_the_isr(cluster, min_insync_replicas="2")
+    assert cluster.partition("a").leader == 2
+    assert elections(cluster) == (0, 1)

@@ -18,13 +18,21 @@ from quorate.server.meters import Histogram, Meters, Windowed
 from quorate.server.metric_table import STATES
 from quorate.server.metrics import ALL_METRICS as DEFINITIONS
 from quorate.server.metrics import MetricsPage, NodeCollector
+from quorate.wire.messages import AlterClientQuotasRequest
 
 PAGE = Path(__file__).parents[2] / "docs/metrics.md"
+QUOTA = AlterClientQuotasRequest.EntryData(
+    entity=[AlterClientQuotasRequest.EntryData.EntityData(entity_type="user", entity_name="a")],
+    ops=[AlterClientQuotasRequest.EntryData.OpData(key="request_percentage", value=5.0)],
+)
 RAFT = "kafka_server_raft_metrics_"
 CONTROLLER = "kafka_controller_kafka_controller_"
 LEADERS_ONLY = {
     "kafka_controller_kafka_controller_time_since_last_heartbeat_received_ms",
     RAFT + "number_of_observers",
+    RAFT + "number_of_offline_voters",
+    RAFT + "pending_add_voter",
+    RAFT + "pending_remove_voter",
     RAFT + "uncommitted_voter_change",
 }
 
@@ -128,7 +136,7 @@ def test_names_are_derived_from_kafkas(definition):
     domain, _, kind = definition.source.partition(":type=")
     derived = snake(f"{domain}_{kind}_{definition.attribute}")
     if definition.kind == "counter":
-        derived = re.sub(r"(_rate|_count|_per_sec)$", "_total", derived)
+        derived = re.sub(r"(_rate_per_minute|_rate|_count|_per_sec)$", "_total", derived)
     assert definition.name == derived
 
 
@@ -255,6 +263,37 @@ def test_requests_are_counted_and_timed_by_api(measured):
     assert metrics[name + "total_time_ms_sum", "Fetch"] == pytest.approx(40)
     assert metrics[name + "total_time_ms_bucket", "25.0", "Fetch"] == 0
     assert metrics[name + "total_time_ms_bucket", "50.0", "Fetch"] == 1
+
+
+def test_the_queue_of_writes_is_measured(measured):
+    world = measured.world
+    leader = world.active
+    before = measured.raft(leader)
+    world.ask(leader.node_id, AlterClientQuotasRequest(entries=[QUOTA]), 1)
+    world.run(50)
+    after = measured.raft(leader)
+    started = CONTROLLER + "event_queue_operations_started_total"
+    assert after[started] > before[started] > 0
+    waited = "kafka_controller_controller_event_manager_event_queue_time_ms_count"
+    assert after[waited] > before[waited] > 0
+    committed = CONTROLLER + "metadata_commit_rate_total"
+    assert after[committed] == leader.core.high_watermark
+    assert after[CONTROLLER + "metadata_commit_latency_ms_count"] > 0
+    assert after[CONTROLLER + "metadata_snapshot_offset_lag"] == leader.core.high_watermark
+    assert after[CONTROLLER + "metadata_lag"] == 0
+
+
+def test_voters_that_do_not_fetch_are_offline(measured):
+    world = measured.world
+    leader = world.active
+    assert measured.raft(leader)["number_of_offline_voters"] == 0
+    assert measured.raft(leader)["duplicate_voter_ids"] == 0
+    world.crash(followers(world)[0].node_id)
+    world.run(3_000)
+    assert world.active is leader
+    metrics = measured.raft(leader)
+    assert metrics["number_of_offline_voters"] == 1
+    assert (metrics["pending_add_voter"], metrics["pending_remove_voter"]) == (0, 0)
 
 
 # -- instruments -------------------------------------------------------------------------------

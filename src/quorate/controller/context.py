@@ -9,6 +9,7 @@ from immutables import Map
 
 from quorate.base.frozen import frozen
 from quorate.controller.configs_in_force import NO_CONFIGS, ConfigsInForce
+from quorate.controller.counts import ControllerCounts
 from quorate.controller.liveness import Liveness
 from quorate.controller.policies import AlterConfigPolicy, CreateTopicPolicy
 from quorate.metadata.image import Image
@@ -49,6 +50,8 @@ class ControllerConfig:
     """quorate.alter.config.policy"""
     delete_topic_enable: bool = True
     """delete.topic.enable"""
+    heartbeat_interval_ms: int = 2_000
+    """broker.heartbeat.interval.ms: a heartbeat waits for half of it in the queue."""
     session_timeout_ms: int = 9_000
     """broker.session.timeout.ms: a broker without contact for longer is fenced."""
     auto_leader_rebalance_enable: bool = True
@@ -94,6 +97,8 @@ class Context:
     writes."""
     requester: Requester | None = None
     """Who asks; None for the controller's own writes."""
+    counts: ControllerCounts | None = None
+    """Counts what the authorizer decides."""
     image: Image = _EMPTY
     """The committed image: the authorizer knows no other."""
 
@@ -107,7 +112,8 @@ class Context:
         config = self.config.authorizer
         if config is None or self.requester is None:
             return True
-        return authorize(self.image, config, self.requester, operation, resource, name)
+        allowed = authorize(self.image, config, self.requester, operation, resource, name)
+        return allowed if self.counts is None else self.counts.authorized(allowed)
 
     def may_in_cluster(self, operation: AclOperation) -> bool:
         """Whether the requester has this permission on the cluster."""

@@ -23,7 +23,7 @@ from quorate.metadata.errors import ReplayError
 from quorate.metadata.image import Image
 from quorate.metadata.interning import Interner
 from quorate.metadata.loader import Transaction
-from quorate.metadata.topics import Touched
+from quorate.metadata.topics import ElectionCounts, Touched
 from quorate.wire.schema import Message
 
 _MARKERS: Final = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
@@ -48,6 +48,7 @@ class _Outstanding(NamedTuple):
     has_markers: bool
     touched: Touched
     """What they changed of the topics."""
+    elections: ElectionCounts
 
 
 class Head:
@@ -68,6 +69,8 @@ class Head:
         self.index = PartitionIndex()
         """Of the topics of `image`."""
         self._indexed = self._committed.topics
+        self.elections = ElectionCounts()
+        """Of the committed records whose image `commit` knew."""
         self._in_transaction: Touched = {}
         """What the committed part of the open transaction changed."""
 
@@ -98,7 +101,8 @@ class Head:
         """
         state = self._state
         touched: Touched = {}
-        delta = ImageDelta(state.image, self._interner, touched)
+        elections = ElectionCounts()
+        delta = ImageDelta(state.image, self._interner, touched, elections)
         transaction, before = state.transaction, state.before
         has_markers = transaction is not None
         for record in records:
@@ -113,17 +117,17 @@ class Head:
                     raise ReplayError("BeginTransactionRecord: another transaction has not ended")
                 before = delta.apply()
                 transaction = Transaction(record.name, _OFFSET_UNKNOWN)
-                delta = ImageDelta(before, self._interner, touched)
+                delta = ImageDelta(before, self._interner, touched, elections)
                 continue
             if transaction is None:
                 raise ReplayError(f"{type(record).__name__}: no transaction has begun")
             if isinstance(record, AbortTransactionRecord):
                 assert before is not None
-                delta = ImageDelta(before, self._interner, touched)
+                delta = ImageDelta(before, self._interner, touched, elections)
                 self._add_uncommitted(touched)
             transaction = before = None
         self._state = _State(delta.apply(), transaction, before)
-        self._outstanding.append(_Outstanding(values, self._state, has_markers, touched))
+        self._outstanding.append(_Outstanding(values, self._state, has_markers, touched, elections))
         self._index(touched)
 
     def commit(self, values: Sequence[bytes]) -> Image | None:
@@ -136,6 +140,7 @@ class Head:
         """
         outstanding = self._outstanding
         position, state, has_markers = 0, None, False
+        elections = ElectionCounts()
         while position < len(values):
             if not outstanding:
                 return None
@@ -148,7 +153,11 @@ class Head:
             outstanding.popleft()
             position, state = end, first.state
             has_markers = has_markers or first.has_markers
-        return None if state is None or has_markers else state.image
+            elections.add(first.elections)
+        if state is None or has_markers:
+            return None
+        self.elections.add(elections)
+        return state.image
 
     def set_committed(
         self,

@@ -69,6 +69,14 @@ class EmbeddedNode(ReplicaView):
         """A member has no brokers."""
 
     @property
+    def elections(self) -> None:
+        """A member elects no leaders of partitions."""
+
+    @property
+    def counts(self) -> None:
+        """A member has no write queue and no authorizer."""
+
+    @property
     def snapshots_loaded(self) -> int:
         """Snapshots loaded at the start or from a leader."""
         return self.machine.snapshots_loaded

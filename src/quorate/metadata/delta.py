@@ -43,7 +43,7 @@ from quorate.metadata import cluster, security, settings
 from quorate.metadata.errors import ReplayError
 from quorate.metadata.image import Image
 from quorate.metadata.interning import Interner
-from quorate.metadata.topics import TopicsDelta, Touched
+from quorate.metadata.topics import ElectionCounts, TopicsDelta, Touched
 
 
 class ImageDelta:
@@ -53,19 +53,27 @@ class ImageDelta:
     """
 
     def __init__(
-        self, image: Image, interner: Interner | None = None, touched: Touched | None = None
+        self,
+        image: Image,
+        interner: Interner | None = None,
+        touched: Touched | None = None,
+        elections: ElectionCounts | None = None,
     ) -> None:
-        """touched: filled with the topics and partitions that change; None: nobody asks."""
+        """touched: filled with the topics and partitions that change; elections: counts them; None:
+        nobody asks."""
         self.image = image
         """The image so far, but for its topics."""
         self.interner = Interner() if interner is None else interner
         self._topics: TopicsDelta | None = None
         self._touched = touched
+        self._elections = elections
 
     @property
     def topics(self) -> TopicsDelta:
         if self._topics is None:
-            self._topics = TopicsDelta(self.image.topics, self.interner, self._touched)
+            self._topics = TopicsDelta(
+                self.image.topics, self.interner, self._touched, self._elections
+            )
         return self._topics
 
     def replay(self, record: object) -> None:

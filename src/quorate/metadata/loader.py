@@ -27,7 +27,7 @@ from quorate.metadata.delta import ImageDelta
 from quorate.metadata.errors import ReplayError
 from quorate.metadata.image import Image
 from quorate.metadata.interning import Interner
-from quorate.metadata.topics import Touched
+from quorate.metadata.topics import ElectionCounts, Touched
 from quorate.wire.schema import Message
 
 
@@ -101,6 +101,8 @@ class Loader:
         self._next_offset = 0
         self._interner = Interner()
         self._touched: Touched = {}
+        self.elections = ElectionCounts()
+        """Of every batch that was fed."""
 
     def take_touched(self) -> Touched:
         """What `feed` has changed since the last call: in the image with the records of an open
@@ -171,7 +173,7 @@ class Loader:
 
     def delta(self) -> ImageDelta:
         """A delta on what was fed so far, open transaction included, that shares our tuples."""
-        return ImageDelta(self._pending, self._interner, self._touched)
+        return ImageDelta(self._pending, self._interner, self._touched, self.elections)
 
 
 class _Step:
@@ -184,6 +186,7 @@ class _Step:
         self.transaction = loader.transaction
         self._interner = self.delta.interner
         self._touched = loader.touched
+        self._elections = loader.elections
 
     def replay(self, index: int, record: bytes | Message) -> None:
         if isinstance(record, bytes):
@@ -199,7 +202,9 @@ class _Step:
             self._open("AbortTransactionRecord")
             self.transaction = None
             # Back to the image before BeginTransactionRecord, which was published there.
-            self.delta = ImageDelta(self.published.image, self._interner, self._touched)
+            self.delta = ImageDelta(
+                self.published.image, self._interner, self._touched, self._elections
+            )
         else:
             self.delta.replay(record)
 
@@ -221,7 +226,7 @@ class _Step:
             batch = self.batch
             provenance = Provenance(offset - 1, batch.epoch, batch.timestamp_ms, False)
             self.published = Published(image, provenance)
-            self.delta = ImageDelta(image, self._interner, self._touched)
+            self.delta = ImageDelta(image, self._interner, self._touched, self._elections)
 
     def _open(self, record: str) -> None:
         if self.transaction is None:

@@ -6,6 +6,7 @@ Rules: `TopicsDelta`, `TopicDelta`, `PartitionRegistration` and the replay metho
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from immutables import Map, MapMutation
@@ -37,6 +38,21 @@ Touched = dict[Uuid, set[int]]
 """Topic id -> the partitions that changed; a topic that was created or removed is there, too."""
 
 
+@dataclass(slots=True)
+class ElectionCounts:
+    """Elections that records brought, as `TopicDelta.updateElectionStats` counts them."""
+
+    unclean: int = 0
+    """The leader came from outside the ISR: it begins to recover."""
+    from_elr: int = 0
+    """The leader was an eligible leader replica (KIP-966)."""
+
+    def add(self, other: ElectionCounts) -> None:
+        """Count the other ones too."""
+        self.unclean += other.unclean
+        self.from_elr += other.from_elr
+
+
 class TopicsDelta:
     """Changes to `topics`, gathered in place; `apply` gives the new value.
 
@@ -44,8 +60,15 @@ class TopicsDelta:
     snapshot come topic by topic, and its maps are then built once.
     """
 
-    def __init__(self, topics: Topics, interner: Interner, touched: Touched | None = None) -> None:
-        """touched: filled with what changes; None: nobody asks."""
+    def __init__(
+        self,
+        topics: Topics,
+        interner: Interner,
+        touched: Touched | None = None,
+        elections: ElectionCounts | None = None,
+    ) -> None:
+        """touched: filled with what changes; elections: counts them; None: nobody asks."""
+        self._elections = elections
         self._touched = touched
         self._before = topics
         self._interner = interner
@@ -99,6 +122,10 @@ class TopicsDelta:
                 f"PartitionChangeRecord: topic {uuid_to_text(record.topic_id)} has no partition "
                 f"{record.partition_id}"
             )
+        elections = self._elections
+        if elections is not None:
+            elections.unclean += record.leader_recovery_state == RECOVERING
+            elections.from_elr += record.leader in before.elr
         partitions[record.partition_id] = merge(before, record, self._interner)
 
     def remove_topic(self, record: RemoveTopicRecord) -> str:

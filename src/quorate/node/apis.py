@@ -22,6 +22,7 @@ from quorate.controller.configs import (
     INCREMENTAL_ALTER_CONFIGS,
     IncrementalAlterConfigs,
 )
+from quorate.controller.context import ControllerConfig
 from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
 from quorate.controller.elections import ELECT_LEADERS
 from quorate.controller.heartbeats import BROKER_HEARTBEAT
@@ -137,6 +138,8 @@ class ApiRow:
     the request is decided, another one by the decision."""
     on_arrival: Arrival | None = None
     """What a write changes at the active controller before it waits for its turn."""
+    timeout_ms: Callable[[ControllerConfig], int] | None = None
+    """How long a write may wait, where the node's configuration says it."""
     prepare: Callable[[NodeView, Call], Any] | None = None
     """What any node does with a write before it waits for its turn; the result is the write's request.
     None: the request is the message."""
@@ -223,6 +226,7 @@ def _write(
     max_bytes: int,
     *,
     on_arrival: Arrival | None = None,
+    timeout_ms: Callable[[ControllerConfig], int] | None = None,
     prepare: Callable[[NodeView, Call], Any] | None = None,
 ) -> ApiRow:
     return ApiRow(
@@ -234,6 +238,7 @@ def _write(
         max_bytes,
         acl,
         on_arrival=on_arrival,
+        timeout_ms=timeout_ms,
         prepare=prepare,
     )
 
@@ -354,7 +359,14 @@ ROWS: Final[tuple[ApiRow, ...]] = (
     _raft(59, "FetchSnapshot", carries_data=True),
     ApiRow(60, "DescribeCluster", Kind.READ, describe_cluster, None, SMALL_REQUEST_BYTES, ALTER),
     _write(62, BROKER_REGISTRATION, CLUSTER_ACTION, SMALL_REQUEST_BYTES),
-    _write(63, BROKER_HEARTBEAT, CLUSTER_ACTION, SMALL_REQUEST_BYTES, on_arrival=_heard),
+    _write(
+        63,
+        BROKER_HEARTBEAT,
+        CLUSTER_ACTION,
+        SMALL_REQUEST_BYTES,
+        on_arrival=_heard,
+        timeout_ms=lambda config: config.heartbeat_interval_ms // 2,
+    ),
     _write(64, UNREGISTER_BROKER, ALTER, SMALL_REQUEST_BYTES),
     _write(67, ALLOCATE_PRODUCER_IDS, CLUSTER_ACTION, SMALL_REQUEST_BYTES),
     _write(70, CONTROLLER_REGISTRATION, CLUSTER_ACTION, SMALL_REQUEST_BYTES),

@@ -14,10 +14,12 @@ from quorate.base.ids import Address, LeaderAndEpoch
 from quorate.base.notes import Warn
 from quorate.controller.activation import Bootstrap
 from quorate.controller.context import Context, ControllerConfig, Rng
+from quorate.controller.counts import ControllerCounts
 from quorate.controller.head import Head
 from quorate.controller.liveness import Liveness
 from quorate.controller.partition_index import PartitionIndex
 from quorate.metadata.image import Image
+from quorate.metadata.topics import ElectionCounts
 from quorate.node.apis import API_TABLE, ApiRow, denied
 from quorate.node.envelope import envelope_error, unwrap
 from quorate.node.loggers import Loggers, NoLoggers
@@ -80,6 +82,8 @@ class NodeEffects:
     faulted: str | None = None
     errors: int = 0
     """Faults that did not end the node (`MetadataErrorCount`)."""
+    queued_ms: list[int] = field(default_factory=list)
+    """How long each write that was decided had waited in the queue."""
 
     def answer(self, call: Call, message: Message) -> None:
         """Answer the call. Where the version of the request has no field for what the response says,
@@ -123,7 +127,10 @@ class ControllerNode(ReplicaView):
         self.liveness = Liveness(self._config.session_timeout_ms)
         self._rng = rng
         room = batch_room(replica.config.limits.batch_bytes)
-        self._writes = WriteQueue(machine.head, room, self._context, lambda: self.leader_id)
+        self.counts = ControllerCounts()
+        self._writes = WriteQueue(
+            machine.head, room, self._context, lambda: self.leader_id, self.counts
+        )
         self._own_writes = OwnWrites(registrant, bootstrap or Bootstrap(), self._config)
         self._registration = Registration(registrant)
         self._next = 0
@@ -162,6 +169,7 @@ class ControllerNode(ReplicaView):
             if not self._inbox or effects.stopped or effects.faulted:
                 break
         self._register(effects)
+        effects.queued_ms, writes.queued_ms = writes.queued_ms, []
         effects.wake_at_ms = done.wake_at_ms
         # What this node writes unasked waits for a decision in steps: its time may have passed.
         own_at_ms = None if writes.is_deciding else self._own_writes.wake_at_ms
@@ -205,7 +213,8 @@ class ControllerNode(ReplicaView):
             if row.on_arrival is not None and self._writes.is_active:
                 row.on_arrival(self.liveness, call.message, self.now.monotonic_ms)
             request = call.message if row.prepare is None else row.prepare(self, call)
-            self._writes.add(row.operation, request, call, self.now.monotonic_ms)
+            timeout_ms = None if row.timeout_ms is None else row.timeout_ms(self._config)
+            self._writes.add(row.operation, request, call, self.now.monotonic_ms, timeout_ms)
         elif row.handler is not None:
             answer = row.handler(self, call)
             if answer is not None:
@@ -225,9 +234,10 @@ class ControllerNode(ReplicaView):
             return True
         if self.image.features.metadata_version is None:
             # The entries are not known yet: only super users may ask (`AuthorizerNotReadyException`).
-            return call.principal in config.super_users
+            return self.counts.authorized(call.principal in config.super_users)
         requester = Requester(call.principal, call.host)
-        return authorize(self.image, config, requester, operation, resource, name)
+        allowed = authorize(self.image, config, requester, operation, resource, name)
+        return self.counts.authorized(allowed)
 
     @property
     def _leads(self) -> bool:
@@ -301,6 +311,7 @@ class ControllerNode(ReplicaView):
             is_forwarded=call is not None and call.envelope is not None,
             listener="" if call is None else call.listener,
             requester=None if call is None else Requester(call.principal, call.host),
+            counts=self.counts,
             image=self.image,
         )
 
@@ -356,6 +367,11 @@ class ControllerNode(ReplicaView):
     def index(self) -> PartitionIndex:
         """Of the partitions of the head image."""
         return self.machine.head.index
+
+    @property
+    def elections(self) -> ElectionCounts:
+        """Committed elections since the start."""
+        return self.machine.elections
 
     @property
     def has_authorizer(self) -> bool:

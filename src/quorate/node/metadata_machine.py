@@ -10,7 +10,7 @@ from quorate.controller.head import Head
 from quorate.metadata.image import Image
 from quorate.metadata.loader import Loader, LogBatch, Provenance, Published, SnapshotBuilder
 from quorate.metadata.replay import record_values
-from quorate.metadata.topics import Touched
+from quorate.metadata.topics import ElectionCounts, Touched
 from quorate.raft.values import ControlState
 from quorate.replica.state_machine import CommittedBatch, Now
 
@@ -38,6 +38,14 @@ class MetadataMachine:
     def provenance(self) -> Provenance:
         """Up to where `image` holds the log."""
         return self._loader.published.provenance
+
+    @property
+    def elections(self) -> ElectionCounts:
+        """Committed elections since the start; those of a snapshot are not counted."""
+        total = ElectionCounts()
+        total.add(self._loader.elections)
+        total.add(self.head.elections)
+        return total
 
     # -- what is committed --------------------------------------------------------------------
     def begin_load(self, snapshot_id: OffsetAndEpoch, timestamp_ms: int) -> None:

@@ -25,7 +25,9 @@ from typing import Any, Final
 from quorate.base.errors import ErrorCode
 from quorate.base.notes import Fault
 from quorate.controller.context import Context
+from quorate.controller.counts import ControllerCounts
 from quorate.controller.head import Head
+from quorate.controller.heartbeats import BROKER_HEARTBEAT
 from quorate.controller.result import (
     ApiError,
     KRaftVersionChange,
@@ -62,6 +64,7 @@ class QueuedWrite:
     request: Any
     call: Call | None
     deadline_ms: int | None
+    added_ms: int
     response: Any = None
     token: int = 0
     """Of the last part that was submitted; 0: there are no records."""
@@ -93,10 +96,15 @@ class WriteQueue:
         batch_room: int,
         context: Callable[[Call | None], Context],
         leader_id: Callable[[], int],
+        counts: ControllerCounts | None = None,
     ) -> None:
         """batch_room: bytes of records that fit one batch, as `size_in_batch` counts; leader_id: of
         the leader that the replica knows, -1 for none."""
         self.head = head
+        self.counts = ControllerCounts() if counts is None else counts
+        self.queued_ms: list[int] = []
+        """How long each write that was decided had waited in the queue."""
+        self._now_ms = 0
         self._room = batch_room
         self._context = context
         self.inputs: list[Submit | inputs.UpgradeKRaftVersion | inputs.Resign] = []
@@ -164,12 +172,23 @@ class WriteQueue:
 
     # -- 1. in ----------------------------------------------------------------------------------
     def add(
-        self, operation: WriteOperation[Any, Any], request: Any, call: Call | None, now_ms: int
+        self,
+        operation: WriteOperation[Any, Any],
+        request: Any,
+        call: Call | None,
+        now_ms: int,
+        timeout_ms: int | None = None,
     ) -> None:
-        """Take a write: decide it now, or when its turn comes."""
-        timeout_ms = operation.timeout_ms(request)
+        """Take a write: decide it now, or when its turn comes.
+
+        timeout_ms: how long it may wait; None: what the operation says.
+        """
+        self._now_ms = now_ms
+        self.counts.operations_started += 1
+        if timeout_ms is None:
+            timeout_ms = operation.timeout_ms(request)
         deadline_ms = None if timeout_ms is None else now_ms + timeout_ms
-        write = QueuedWrite(operation, request, call, deadline_ms)
+        write = QueuedWrite(operation, request, call, deadline_ms, now_ms)
         write.response = operation.empty(request)
         if write.response is not None:
             self._respond(write, ErrorCode.NONE, _NOTHING_COMMITTED)
@@ -188,9 +207,12 @@ class WriteQueue:
         Queued writes whose deadline has passed fail with REQUEST_TIMED_OUT. The decision that holds
         the queue takes one more step; without one, the next queued writes are decided.
         """
+        self._now_ms = now_ms
         late = [w for w in self._queued if w.deadline_ms is not None and w.deadline_ms <= now_ms]
         for write in late:
             self._queued.remove(write)
+            self.counts.operations_timed_out += 1
+            self.counts.heartbeats_timed_out += write.operation is BROKER_HEARTBEAT
             self._fail(write, ErrorCode.REQUEST_TIMED_OUT, None)
         if self._raft_token:
             return
@@ -218,6 +240,7 @@ class WriteQueue:
 
     # -- 2. decide ------------------------------------------------------------------------------
     def _decide(self, write: QueuedWrite) -> None:
+        self.queued_ms.append(self._now_ms - write.added_ms)
         try:
             decision = write.operation.decide(self.head, write.request, self._context(write.call))
             if isinstance(decision, Result):

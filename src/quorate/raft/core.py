@@ -31,6 +31,7 @@ from quorate.raft.inputs import (
 )
 from quorate.raft.invariants import InvariantChecker
 from quorate.raft.ready import Ready, Refused, Reply, Send
+from quorate.raft.reconfig_state import AwaitingCommit
 from quorate.raft.roles import (
     NEVER,
     Candidate,
@@ -164,6 +165,23 @@ class RaftCore:
         """Does this node lead and is a voter change under way?"""
         role = self._state.role
         return isinstance(role, Leader) and role.change is not None
+
+    @property
+    def voter_change(self) -> str | None:
+        """add or remove while this node leads and such a change of the voters is under way."""
+        role = self._state.role
+        if not isinstance(role, Leader) or role.change is None:
+            return None
+        is_removal = isinstance(role.change, AwaitingCommit) and role.change.removal
+        return "remove" if is_removal else "add"
+
+    def offline_voters(self, now_ms: int) -> int | None:
+        """How many other voters have not fetched within the fetch timeout; None where this node does
+        not lead."""
+        role = self._state.role
+        if not isinstance(role, Leader):
+            return None
+        return len(role.progress.silent(self._state.config.fetch_timeout_ms, now_ms))
 
     @property
     def ignores_static_voters(self) -> bool:

@@ -159,6 +159,7 @@ def controller_config(config: NodeConfig, cluster_id: str) -> ControllerConfig:
         default_replication_factor=config.default_replication_factor,
         num_partitions=config.num_partitions,
         delete_topic_enable=config.delete_topic_enable,
+        heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
         session_timeout_ms=config.broker_session_timeout_ms,
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,

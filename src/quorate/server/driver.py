@@ -178,12 +178,14 @@ class Driver:
         # 1. Take every input: all requests of this turn of the loop share one batch and one sync.
         happened, self._inbox = self._inbox, []
         now = present()
+        meters = self._meters
+        began = 0.0 if meters is None else meters.clock()
         try:
             # 2. Step the node and carry out its effects.
             effects = self._node.step(happened, now)
             self._carry_out(effects)
-            if self._meters is not None:
-                self._meters.stepped(happened, effects)
+            if meters is not None:
+                meters.stepped(happened, effects, meters.clock() - began)
         except BaseException as error:
             # 3. An error in a step stops the node: see `fault_of`.
             self._end(fault_of(error, self._node.node_id))

@@ -107,6 +107,14 @@ class Meters:
         """Time per record, as in Kafka: the batch's time divided by its number of records."""
         self.commit_seconds = Histogram(FAST_S)
         """Time per batch."""
+        self.commit_ms = Histogram(REQUEST_MS)
+        """Time per batch, in KIP-631's unit."""
+        self.committed_records = 0
+        """Records committed as the leader."""
+        self.queued_ms = Histogram(REQUEST_MS)
+        """How long writes waited for their decision."""
+        self.step_ms = Histogram(REQUEST_MS)
+        """Time of each step of the node."""
         self.election_latency_ms = Windowed()
         self.new_leaders = 0
         self.errors = 0
@@ -147,8 +155,10 @@ class Meters:
         del self._pending[token]
 
     # -- steps --------------------------------------------------------------------------------
-    def stepped(self, happened: Iterable[NodeInput], effects: NodeEffects) -> None:
-        """The node took these inputs, with these effects."""
+    def stepped(
+        self, happened: Iterable[NodeInput], effects: NodeEffects, took_s: float | None = None
+    ) -> None:
+        """The node took these inputs, with these effects; `took_s`: how long, where it is known."""
         core, now_s = self._replica.core, self.clock()
         role = core.role
         if role != self._role:
@@ -160,6 +170,10 @@ class Meters:
         if effects.jobs:
             self._count(effects.jobs, now_s)
         self.errors += effects.errors
+        for waited in effects.queued_ms:
+            self.queued_ms.observe(waited)
+        if took_s is not None:
+            self.step_ms.observe(took_s * 1000)
         if self._uncommitted:
             self._commit(core.high_watermark, now_s)
         for item in happened:
@@ -208,4 +222,6 @@ class Meters:
         while uncommitted and uncommitted[0][0] <= high_watermark:
             _, count, since = uncommitted.popleft()
             self.commit_seconds.observe(now_s - since)
+            self.commit_ms.observe((now_s - since) * 1000)
+            self.committed_records += count
             self.commit_latency_ms.record((now_s - since) * 1000 / count, now_s)

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from quorate.base.ids import ZERO_UUID, Uuid, uuid_to_text
+from quorate.controller.counts import ControllerCounts
 from quorate.controller.liveness import Liveness
 from quorate.controller.partition_index import PartitionIndex
 from quorate.formats.versions import KRAFT_VERSION, METADATA_VERSION
 from quorate.metadata.image import Image
+from quorate.metadata.topics import ElectionCounts
 from quorate.raft.core import RaftCore
 from quorate.raft.values import ControlState
 from quorate.replica.replica import Replica
@@ -40,6 +42,8 @@ class ObservedNode(Protocol):
     """The node that the metrics describe: a controller, or a member of quorate.embed."""
 
     replica: Replica
+    cluster_id: str
+    unstable_features: bool
 
     @property
     def image(self) -> Image: ...
@@ -57,6 +61,14 @@ class ObservedNode(Protocol):
     @property
     def index(self) -> PartitionIndex | None:
         """None for a node that keeps no partitions."""
+
+    @property
+    def elections(self) -> ElectionCounts | None:
+        """Of partitions; None for a node that keeps none."""
+
+    @property
+    def counts(self) -> ControllerCounts | None:
+        """None for a node without a write queue."""
 
     @property
     def liveness(self) -> Liveness | None:

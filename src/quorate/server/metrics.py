@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 
 from quorate.replica.state_machine import Now
 from quorate.server.broker_metrics import BROKER_METRICS
+from quorate.server.controller_metrics import CONTROLLER_METRICS
 from quorate.server.meters import Histogram, Meters
 from quorate.server.metric_table import (
     DEFINITIONS,
@@ -35,7 +36,7 @@ from quorate.server.metric_table import (
 )
 from quorate.server.web import Page
 
-ALL_METRICS: Final = (*DEFINITIONS, *BROKER_METRICS)
+ALL_METRICS: Final = (*DEFINITIONS, *BROKER_METRICS, *CONTROLLER_METRICS)
 
 
 class NodeCollector(Collector):

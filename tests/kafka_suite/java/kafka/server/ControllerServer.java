@@ -15,6 +15,12 @@ import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.server.metrics.KafkaYammerMetrics;
+
+import com.yammer.metrics.core.Meter;
+import com.yammer.metrics.core.Metric;
+import com.yammer.metrics.core.MetricName;
+import com.yammer.metrics.core.MetricsRegistry;
 
 import org.mockito.Mockito;
 import org.opentest4j.TestAbortedException;
@@ -22,9 +28,13 @@ import org.opentest4j.TestAbortedException;
 import java.io.File;
 import java.io.IOException;
 import java.io.Writer;
+import java.lang.reflect.Field;
 import java.lang.reflect.Proxy;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.net.Socket;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -32,10 +42,12 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
 import java.util.StringJoiner;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
@@ -53,6 +65,9 @@ public class ControllerServer {
     private final SharedServer shared;
     private final CompletableFuture<Integer> firstPort = new CompletableFuture<>();
     private final Map<String, Integer> ports = new LinkedHashMap<>();
+    private static final Map<ControllerServer, Integer> METRICS = new ConcurrentHashMap<>();
+    private static final List<MetricName> METERS = List.of(
+        meterName("UncleanLeaderElectionsPerSec"), meterName("ElectionFromEligibleLeaderReplicasPerSec"));
     private Process process;
     private Admin admin;
 
@@ -95,6 +110,7 @@ public class ControllerServer {
                 properties().store(writer, null);
             }
             start(file, directory.resolve("controller.log").toFile());
+            showMeters();
             firstPort.complete(port());
         } catch (RuntimeException | IOException | InterruptedException error) {
             firstPort.completeExceptionally(error);
@@ -124,7 +140,52 @@ public class ControllerServer {
         String voters = found.getProperty("controller.quorum.voters");
         if (voters != null && voters.endsWith(":0"))
             found.setProperty("controller.quorum.voters", voters.substring(0, voters.length() - 1) + port());
+        try (ServerSocket free = new ServerSocket(0)) {
+            METRICS.put(this, free.getLocalPort());
+            found.setProperty("quorate.metrics.listener", "127.0.0.1:" + free.getLocalPort());
+        } catch (IOException error) {
+            throw new RuntimeException(error);
+        }
         return found;
+    }
+
+    private static MetricName meterName(String name) {
+        return new MetricName("kafka.controller", "ControllerStats", name, null,
+            "kafka.controller:type=ControllerStats,name=" + name);
+    }
+
+    /** Tests read these meters in their own JVM: they ask the controllers for the count. Java ones have no such page. */
+    @SuppressWarnings("unchecked")
+    private static void showMeters() {
+        if (!COMMAND.contains("quorate"))
+            return;
+        try {
+            Field field = MetricsRegistry.class.getDeclaredField("metrics");
+            field.setAccessible(true);
+            var metrics = (Map<MetricName, Metric>) field.get(KafkaYammerMetrics.defaultRegistry());
+            for (MetricName name : METERS) {
+                Meter meter = Mockito.mock(Meter.class);
+                Mockito.when(meter.count()).thenAnswer(call -> count(name.getName()));
+                metrics.put(name, meter);
+            }
+        } catch (ReflectiveOperationException error) {
+            throw new RuntimeException(error);
+        }
+    }
+
+    /** A meter of one JVM counts what each of its controllers sees. */
+    private static long count(String name) throws IOException {
+        String shown = "kafka_controller_controller_stats_"
+            + name.replace("PerSec", "Total").replaceAll("(?<=[a-z])(?=[A-Z])", "_").toLowerCase(Locale.ROOT) + " ";
+        long total = 0;
+        for (int port : METRICS.values()) {
+            try (var page = URI.create("http://127.0.0.1:" + port + "/metrics").toURL().openStream()) {
+                total += new String(page.readAllBytes(), StandardCharsets.UTF_8).lines()
+                    .filter(line -> line.startsWith(shown))
+                    .mapToLong(line -> (long) Double.parseDouble(line.substring(shown.length()))).sum();
+            }
+        }
+        return total;
     }
 
     private static String text(Object value) {
@@ -204,6 +265,9 @@ public class ControllerServer {
     }
 
     public void shutdown() {
+        METRICS.remove(this);
+        if (METRICS.isEmpty())
+            METERS.forEach(KafkaYammerMetrics.defaultRegistry()::removeMetric);
         if (admin != null)
             admin.close(Duration.ofMillis(100));
         if (process == null)
