@@ -20,7 +20,7 @@ FACES = sorted(
 )
 OWN = (
     *("base", "client", "client.admin", "config", "embed", "formats", "log_dirs", "metadata"),
-    *("raft", "security", "server", "storage", "wire"),
+    *("nemesis", "raft", "security", "server", "sim", "storage", "wire"),
 )
 SHARED = {"QuorateError", "ReplicaKey"}
 """Names of quorate.base that quorate.embed exports, too; these two modules are small."""

@@ -91,7 +91,7 @@ def test_a_nemesis_names_its_seed(quorate, monkeypatch, tmp_path, kept):
         on_event({"at_us": 2_500_000, "what": "begin", "kind": "kill", "node": 1})
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("quorate.nemesis.run.run", run)
+    monkeypatch.setattr("quorate.nemesis.run.run_nemesis", run)
     keep = ["--keep", tmp_path / "kept"] if kept else []
     outcome = quorate("sim", "nemesis", "--seconds", 60, "--seed", 7, "--only", "kill", *keep)
     assert outcome.code == 130

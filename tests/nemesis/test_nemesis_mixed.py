@@ -5,7 +5,7 @@ import pytest
 from interop.java import libs
 from quorate.nemesis.mixed_workload import ControllerWorkload
 from quorate.nemesis.plan import ScheduledFault
-from quorate.nemesis.run import NemesisOptions, run
+from quorate.nemesis.run import NemesisOptions, run_nemesis
 
 
 @pytest.mark.slow
@@ -21,7 +21,9 @@ def test_a_mixed_quorum_violates_nothing(tmp_path):
         ScheduledFault(19.0, "power", False, 0.2, 0.5),
         ScheduledFault(25.0, "hold", True, 0.2, 3.0),
     )
-    result = run(ControllerWorkload(libs()), NemesisOptions(3, 30.0, faults, tmp_path / "run"))
+    result = run_nemesis(
+        ControllerWorkload(libs()), NemesisOptions(3, 30.0, faults, tmp_path / "run")
+    )
     assert result.violations == []
     assert result.faults.total() >= 5
     assert result.outcomes["ok"] > 50

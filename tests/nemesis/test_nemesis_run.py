@@ -13,14 +13,14 @@ from interop.process import wait_for
 from quorate.cli.sim.nemesis import _text
 from quorate.nemesis.checks import Violation
 from quorate.nemesis.plan import DISK_FAULT_KINDS, FAULT_KINDS, ScheduledFault, draw_faults
-from quorate.nemesis.run import NemesisOptions, NemesisResult, run
+from quorate.nemesis.run import NemesisOptions, NemesisResult, run_nemesis
 from quorate.nemesis.store_workload import StoreWorkload
 
 CALM = {"on_leader": True, "pick": 0.2}
 
 
 def inject(directory, seconds, *faults, mutant=None):
-    return run(StoreWorkload(mutant=mutant), NemesisOptions(7, seconds, faults, directory))
+    return run_nemesis(StoreWorkload(mutant=mutant), NemesisOptions(7, seconds, faults, directory))
 
 
 def lines(path):

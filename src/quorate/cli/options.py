@@ -44,6 +44,12 @@ class OrderedGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with the whole first sentence of each; click cuts it to one line."""
+        rows = [(name, command.get_short_help_str(1000)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = next((n for n, arg in enumerate(args) if arg in self.commands), len(args))
         own = expand_options(args[:end], self.get_params(ctx))

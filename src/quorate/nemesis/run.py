@@ -136,7 +136,7 @@ class NotEmptyError(QuorateError):
     exit_code = 2
 
 
-def run(
+def run_nemesis(
     workload: NemesisWorkload, options: NemesisOptions, on_event: OnEvent = ignore
 ) -> NemesisResult:
     """Do a run; its files are in `options.directory` afterwards.

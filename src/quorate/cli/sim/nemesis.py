@@ -97,11 +97,11 @@ def nemesis(as_json: bool, keep: Path | None, **given: Any) -> int:
         click.echo("\n".join(f"{name:34} {text}" for name, text in FAULT_KINDS.items()))
         return 0
     options, workload = _plan(given, keep)
-    from quorate.nemesis.run import run
+    from quorate.nemesis.run import run_nemesis
 
     progress = _NemesisProgress(_ignore if as_json or not sys.stderr.isatty() else _show)
     try:
-        result = run(workload, options, progress)
+        result = run_nemesis(workload, options, progress)
     except KeyboardInterrupt:
         if keep is None:
             shutil.rmtree(options.directory, ignore_errors=True)
