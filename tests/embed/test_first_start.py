@@ -87,6 +87,91 @@ def test_a_refused_founder_joins_as_a_new_member(tmp_path):
     run(scenario)
 
 
+async def grown(path, ids):
+    """A cluster that member 1 founded alone, and that others joined; addresses by id, members."""
+    places = {i: free_address() for i in ids}
+    create(path / "1", 1, "grown", {1: places[1]})
+    members = {1: await Member.start(path / "1", Journal(), places[1], settings=QUICK)}
+    await until(lambda: members[1].leads)
+    for i in ids[1:]:
+        create(path / str(i), i, "grown")
+        members[i] = await Member.start(
+            path / str(i), Journal(), places[i], contacts=(places[1],), settings=QUICK
+        )
+        await members[1].add_member(members[i].key, places[i])
+    return places, members
+
+
+async def found_alone_anew(path, places, contacts):
+    """Member 1 on an empty disk, as its start script founds it."""
+    shutil.rmtree(path / "1")
+    create(path / "1", 1, "grown", {1: places[1]})
+    return await Member.start(path / "1", Journal(), places[1], contacts=contacts, settings=QUICK)
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_lone_founder_that_lost_its_disk_hears_of_its_cluster_from_a_contact(tmp_path, removed):
+    """It knows no other founder, and would lead a quorum of its own beside the living one."""
+
+    async def scenario():
+        places, members = await grown(tmp_path, (1, 2, 3))
+        others = [members[2], members[3]]
+        await members[1].propose(b"x")
+        if removed:
+            await members[1].remove_member(members[1].key)
+            await until(lambda: all(len(member.members) == 2 for member in others))
+        await members[1].stop(0)
+        said = "was removed from the cluster" if removed else "has run before"
+        for contacts in [(places[2],), (free_address(), places[3])]:
+            with pytest.raises(QuorateError, match=f"Member 1 {said}, according to contact"):
+                await found_alone_anew(tmp_path, places, contacts)
+        for member in others:
+            await member.stop()
+
+    run(scenario)
+
+
+def test_a_founder_is_refused_the_address_of_another_member(tmp_path):
+    async def scenario():
+        places, members = await grown(tmp_path, (1, 2))
+        create(tmp_path / "9", 9, "grown", {9: places[1]})
+        await members[1].remove_member(members[1].key)
+        await members[1].stop(0)
+        create(tmp_path / "5", 5, "grown")
+        joiner = await Member.start(
+            tmp_path / "5", Journal(), places[1], contacts=(places[2],), settings=QUICK
+        )
+        await until(lambda: members[2].leads)
+        await members[2].add_member(joiner.key, places[1])
+        await joiner.stop(0)
+        with pytest.raises(QuorateError, match="Member 9 has the address of member 5"):
+            await Member.start(tmp_path / "9", Journal(), places[1], contacts=(places[2],))
+        await members[2].stop(0)
+
+    run(scenario)
+
+
+def test_contacts_that_know_nothing_do_not_stop_a_founder(tmp_path):
+    """Its own address, one that nobody listens on, another cluster, and a joiner that knows no member."""
+
+    async def scenario():
+        own, other, waiting = free_address(), free_address(), free_address()
+        create(tmp_path / "9", 9, "others", {9: other})
+        create(tmp_path / "4", 4, "grown")
+        create(tmp_path / "1", 1, "grown", {1: own})
+        foreign = await Member.start(tmp_path / "9", Journal(), other, settings=QUICK)
+        joiner = await Member.start(tmp_path / "4", Journal(), waiting, contacts=(own,))
+        contacts = (own, free_address(), other, waiting)
+        founder = await Member.start(
+            tmp_path / "1", Journal(), own, contacts=contacts, settings=QUICK
+        )
+        await until(lambda: founder.leads)
+        for member in (founder, joiner, foreign):
+            await member.stop()
+
+    run(scenario)
+
+
 def test_a_founder_that_starts_late_for_the_first_time_is_accepted(tmp_path):
     async def scenario():
         async with Trio(tmp_path, settings=QUICK, late=(3,)) as trio:

@@ -64,7 +64,10 @@ MINUTE_MS = 60_000
 
 @pytest.mark.parametrize(
     ("leader", "said"),
-    [(1, "a message names this node as the leader"), (3, "a message names 3: ignored")],
+    [
+        (1, "a message names this node as the leader"),
+        (3, f"names {key(3)} at host3:9003: ignored"),
+    ],
 )
 def test_a_contradicting_leader_is_reported_once_a_minute(leader: int, said: str) -> None:
     single = follower()

@@ -9,7 +9,7 @@ it is UNCONFIRMED until the founder has followed or led for the first time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from quorate.base.errors import QuorateError
@@ -44,47 +44,67 @@ def is_unconfirmed(voter: Voter) -> bool:
 
 
 async def refuse_repeated_founding(config: RaftConfig, recovered: Recovered) -> None:
-    """At the first start of a founder, ask the other founders whether it ran before.
+    """At the first start of a founder, ask the contacts and the other founders whether it ran before.
 
     1. Only a directory with the initial snapshot, an empty log and no vote is asked about.
-    2. All other founders are asked at once, for 2 s at most: a new cluster must be able to start while
-       others are down.
-    3. One that lists this member as confirmed, or not at all, proves that it ran before.
-    4. Founders that do not answer prove nothing; they are logged.
+    2. All contacts and other founders are asked at once, for 2 s at most: a new cluster must be able
+       to start while others are down. The contacts are heard first: a founder that was alone knows
+       of the living quorum only by them.
+    3. One that lists this member as confirmed, or not at all, or its address under another id, proves
+       that it ran before, or that a quorum of this name lives without it.
+    4. Those that do not answer, and those that know no member at all, prove nothing; they are logged.
 
-    Raises QuorateError when the member ran before.
+    Raises QuorateError when the member must not be founded.
     """
     others = _others(config, recovered)
-    answers = await asyncio.gather(*(_ask(voter.listeners[0].address) for voter in others))
-    for voter, answer in zip(others, answers, strict=True):
-        if answer is not None and answer.cluster_id == config.cluster_id:
-            _check_description(config.node_id, voter, answer)
-    if silent := [v for v, answer in zip(others, answers, strict=True) if answer is None]:
+    if others is None:
+        return
+    own = {listener.address for listener in config.listeners}
+    known = {Address(*server): f"contact {Address(*server)}" for server in config.bootstrap_servers}
+    for voter in others:
+        address = voter.listeners[0].address
+        known[address] = f"member {voter.key.id} at {address}"
+    asked = {address: who for address, who in known.items() if address not in own}
+    answers = await asyncio.gather(*map(_ask, asked))
+    silent = []
+    for who, answer in zip(asked.values(), answers, strict=True):
+        if answer is None or not answer.brokers:
+            silent.append(who)
+        elif answer.cluster_id == config.cluster_id:
+            _check_description(config.node_id, own, who, answer)
+    if silent:
         LOG.info(
             "First start of founder %d: %s did not answer whether it has run before",
             config.node_id,
-            ", ".join(f"{v.key.id} at {v.listeners[0].address}" for v in silent),
+            ", ".join(silent),
         )
 
 
-def _others(config: RaftConfig, recovered: Recovered) -> Sequence[Voter]:
-    """The other founders; empty unless this is the first start of a founder."""
+def _others(config: RaftConfig, recovered: Recovered) -> Sequence[Voter] | None:
+    """The other founders; None unless this is the first start of a founder."""
     log, election = recovered.log, recovered.election
     voted = election is not None and election.epoch > 0
     control = log.snapshot_control
     if voted or log.end_offset or log.snapshots != (BOOTSTRAP_SNAPSHOT_ID,) or control is None:
-        return ()
+        return None
     founders = {voter.key.id: voter for voter in control.voters or ()}
     own = founders.pop(config.node_id, None)
-    return tuple(founders.values()) if own is not None and is_unconfirmed(own) else ()
+    return tuple(founders.values()) if own is not None and is_unconfirmed(own) else None
 
 
-def _check_description(node_id: int, other: Voter, answer: DescribeClusterResponse) -> None:
+def _check_description(
+    node_id: int, own: Collection[Address], who: str, answer: DescribeClusterResponse
+) -> None:
     known = next((node for node in answer.brokers if node.broker_id == node_id), None)
-    if known is not None and known.is_fenced:
+    there = [n for n in answer.brokers if n.broker_id != node_id and Address(n.host, n.port) in own]
+    if there:
+        what = f"has the address of member {there[0].broker_id}"
+    elif known is None:
+        what = "was removed from the cluster"
+    elif known.is_fenced:
         return
-    who = f"member {other.key.id} at {other.listeners[0].address}"
-    what = "was removed from the cluster" if known is None else "has run before"
+    else:
+        what = "has run before"
     raise QuorateError(
         f"Member {node_id} {what}, according to {who}, and must not be founded again: it would have "
         "lost its vote and the entries that it acknowledged. Restore its directory; or remove it from "

@@ -101,13 +101,15 @@ class Member:
         """Start the member of a directory that `create` created.
 
         `listen` is the `host:port` to bind; `advertise` is what others connect to, if different.
-        `contacts` are addresses of members, for a joining member. `metrics` is the `host:port` of the
-        pages `/metrics`, `/healthz` and `/readyz`. `settings` are Kafka's keys (`controller.quorum.*`,
-        `metadata.log.*`). `open_storage` opens another storage, e.g. one with faults in a test.
+        `contacts` are addresses of members: a joining member needs them, a founder asks them at its
+        first start. `metrics` is the `host:port` of the pages `/metrics`, `/healthz` and `/readyz`.
+        `settings` are Kafka's keys (`controller.quorum.*`, `metadata.log.*`). `open_storage` opens another
+        storage, e.g. one with faults in a test.
 
         Raises QuorateError when the directory is not a member's, damaged or in use, when the port is in
-        use, and when another founder answers that this founder ran before (asking takes 2 s at most,
-        at the first start). Raises TypeError for an argument of a wrong type and for an invalid machine.
+        use, and when a contact or another founder answers that this founder must not be founded
+        again (asking takes 2 s at most, at the first start). Raises TypeError for an argument of a wrong
+        type and for an invalid machine.
         """
         opaque = OpaqueMachine(machine)
         path = directory_path(directory)

@@ -77,8 +77,12 @@ def maybe_transition(s: RaftState, leader: LeaderAndEpoch, given: Listeners) -> 
     # 4. Two leaders in one epoch contradict the election; only a peer's defect or a restored old
     # directory explains it. Following either would not repair it.
     if s.leader_id not in (-1, leader_id):
-        text = f"epoch {epoch}: leader is {s.leader_id}, a message names {leader_id}: ignored"
-        s.warn_sparingly("two leaders", text)
+        who = s.key_and_address(leader_id, endpoints)
+        s.warn_sparingly(
+            "two leaders",
+            f"epoch {epoch}: leader is {s.leader_id}, a message names {who}: ignored. It leads another "
+            "quorum of this cluster id: stop that node unless this one is the wrong one",
+        )
         return False
     # Only more endpoints are news, as in `KafkaRaftClient.maybeTransition`: a repeated
     # BeginQuorumEpoch must not restart the fetch timer of a follower that cannot fetch.

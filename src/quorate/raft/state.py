@@ -213,6 +213,12 @@ class RaftState:
         is_usable = listener_of(given, self.listener) is not None
         return given if is_usable else self.voters.listeners(leader_id)
 
+    def key_and_address(self, node_id: int, endpoints: Listeners) -> str:
+        """A node for warnings: its key as the voter set has it, and where to find it."""
+        voter = self.voters.get(node_id)
+        place = self.usable(endpoints) or "an unknown address"
+        return f"{node_id if voter is None else voter.key} at {place}"
+
     # -- notes, requests, changes of state ---------------------------------------------------
     def note(self, text: str) -> None:
         self.out.notes.append(text)
