@@ -126,6 +126,20 @@ def test_the_next_format_replaces_the_voters(node, monkeypatch, name):
     assert decode_record(values[0])[0].feature_level == 25  # type: ignore[attr-defined]  # of 4.0
 
 
+@pytest.mark.parametrize("name", STANDALONE_WRITES)
+def test_the_next_format_in_the_other_layout_replaces_the_records(node, monkeypatch, name):
+    cut_short(node, monkeypatch, name)
+    assert node.format(DYNAMIC, "--standalone", "-r", "4.4").code == 0
+    assert files(node.a) == {CHECKPOINT, "meta.properties"}
+
+
+@pytest.mark.parametrize("name", [CHECKPOINT, "meta.properties"])
+def test_an_interrupted_format_of_the_layout_of_4_4_leaves_no_records(node, monkeypatch, name):
+    cut_short(node, monkeypatch, name, flags=("-r", "4.4"))
+    assert node.format(DYNAMIC, "-N").code == 0
+    assert files(node.a) == {"bootstrap.checkpoint", "meta.properties"}
+
+
 def test_a_data_directory_keeps_no_metadata_partition_of_an_interrupted_format(
     node, monkeypatch, tmp_path
 ):

@@ -27,7 +27,16 @@ STATIC = DYNAMIC | {
     "controller.quorum.bootstrap.servers": "",
     "controller.quorum.voters": "1@localhost:9093",
 }
+SCRAM = "SCRAM-SHA-256=[name=alice,password=secret,iterations=8192]"
 BROKER = DYNAMIC | {"process.roles": "broker", "listeners": "PLAINTEXT://localhost:9092"}
+
+
+def files(directory):
+    return {str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file()}
+
+
+def records_in(snapshot):
+    return [decode_record(value)[0] for value in snapshot.values]
 
 
 @pytest.fixture
@@ -108,6 +117,46 @@ def test_a_release_and_a_feature_combine(node):
     assert not (node.a / "__cluster_metadata-0").exists()
 
 
+LAYOUTS_OF_4_4 = {
+    "standalone": (DYNAMIC, ("--standalone",), (1, 1)),
+    "no initial controllers": (DYNAMIC, ("-N",), (1, None)),
+    "static": (STATIC, (), (0, None)),
+}
+
+
+@pytest.mark.parametrize(("base", "flags", "control"), LAYOUTS_OF_4_4.values(), ids=LAYOUTS_OF_4_4)
+@pytest.mark.parametrize("release", ["4.4-IV0", "4.4-IV1", "4.4-IV2", "4.4"])
+def test_the_layout_of_4_4_has_the_records_in_the_first_snapshot(
+    node, base, flags, control, release
+):
+    node.configure(base)
+    assert node.format(*flags, "-r", release, "-S", SCRAM).code == 0
+    assert files(node.a) == {CHECKPOINT, "meta.properties"}
+    assert files(node.b) == {"meta.properties"}
+    snapshot = read_snapshot((node.a / CHECKPOINT).read_bytes())
+    version, voters = snapshot.control.kraft_version, snapshot.control.voters
+    assert (version, None if voters is None else len(voters)) == control
+    first, *others = records_in(snapshot)
+    assert first.feature_level == {"4.4-IV0": 31, "4.4-IV1": 32}.get(release, 33)
+    assert ("share.version", 2) in [(r.name, r.feature_level) for r in others[:-1]]
+    assert others[-1].name == "alice"
+
+
+def test_a_broker_keeps_no_records_in_the_layout_of_4_4(node):
+    node.configure(BROKER)
+    assert node.format("-r", "4.4").code == 0
+    assert files(node.a) == files(node.b) == {"meta.properties"}
+
+
+@pytest.mark.parametrize("release", ["3.9", "4.3", "4.3-IV0"])
+def test_an_older_release_gets_its_own_layout(node, release):
+    """Kafka 4.4's tool writes the layout of 4.4 for every release; Kafka 4.3 would ignore it."""
+    assert node.format("--standalone", "-r", release, "-f", "group.version=1").code == 0
+    assert files(node.a) == {CHECKPOINT, "bootstrap.checkpoint", "meta.properties"}
+    assert read_snapshot((node.a / CHECKPOINT).read_bytes()).values == ()
+    assert node.records()[0].name == "metadata.version"
+
+
 def test_the_same_voters_on_every_node(node):
     ids = [uuid_to_text(Uuid(bytes([n]) * 16)) for n in (1, 2)]
     voters = f"2@b:9094:{ids[1]},1@[::1]:9093:{ids[0]}"
@@ -134,8 +183,7 @@ def test_a_static_quorum_and_a_broker_need_no_flag(node):
 
 
 def test_credentials(node):
-    scram = "SCRAM-SHA-256=[name=alice,password=secret,iterations=8192]"
-    outcome = node.format("-s", "-S", scram)
+    outcome = node.format("-s", "-S", SCRAM)
     assert "UserScramCredentialRecord(name='alice', mechanism=1, salt=[" in outcome.out
     assert "secret" not in outcome.out
     record = node.records()[-1]

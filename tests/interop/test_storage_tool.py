@@ -127,6 +127,26 @@ def test_format_writes_the_same_files(tools, base, words):
     assert tools.files("quorate") == tools.files("java")
 
 
+FORMATS_4_4 = {
+    "initial controllers": FORMATS["initial controllers"],
+    "controllers elsewhere": FORMATS["controllers elsewhere"],
+    "credentials": FORMATS["credentials"],
+    "static": (STATIC, ("-f", "group.version=0", "-S", SCRAM_256)),
+    "broker": FORMATS["broker"],
+    "broker with voters": FORMATS["broker with voters"],
+}
+
+
+@pytest.mark.parametrize(("base", "words"), FORMATS_4_4.values(), ids=FORMATS_4_4)
+def test_format_writes_the_same_files_in_the_layout_of_4_4(tools, base, words):
+    tools.release = KAFKA_4_4
+    tools.configure(base)
+    said = tools.run("format", "--cluster-id", CLUSTER, "-r", "4.4", *words)
+    assert said["quorate"][0] == said["java"][0] == 0, said
+    assert sorted(said["quorate"][1]) == sorted(said["java"][1])
+    assert tools.files("quorate") == tools.files("java")
+
+
 def test_standalone_is_the_same_but_for_its_random_id(tools):
     tools.configure(DYNAMIC)
     said = tools.run("format", "-t", CLUSTER, "--standalone")

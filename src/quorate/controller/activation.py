@@ -39,7 +39,7 @@ BOOTSTRAP_TRANSACTION: Final = "Bootstrap records"
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """The records that a new cluster begins with, from `bootstrap.checkpoint`."""
+    """The records that a new cluster begins with, from the directory of the node that leads first."""
 
     values: tuple[bytes, ...] = ()
     """Without any: metadata.version at the default level and nothing else."""

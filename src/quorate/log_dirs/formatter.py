@@ -110,6 +110,16 @@ class FormatPlan:
     """The directories without meta.properties; empty when all are formatted."""
     unreadable: tuple[str, ...]
     member: bool = False
+    is_controller: bool = True
+
+    @property
+    def is_4_4_layout(self) -> bool:
+        """The bootstrap records are in the snapshot 0-0, and there is no bootstrap.checkpoint.
+
+        Kafka 4.4 reads both layouts, Kafka 4.3 only the old one (KAFKA-19648). So the layout is that
+        of the release that is asked for (decision 16).
+        """
+        return self.metadata_version >= MetadataVersion.IBP_4_4_IV0
 
 
 def plan(config: NodeConfig, request: FormatRequest) -> FormatPlan:
@@ -143,6 +153,7 @@ def plan(config: NodeConfig, request: FormatRequest) -> FormatPlan:
         directories=_directories(config, request, ensemble),
         unreadable=tuple(ensemble.failed),
         member=request.member,
+        is_controller=config.is_controller,
     )
 
 
@@ -352,18 +363,24 @@ def _write_directory(plan: FormatPlan, directory: PlannedDirectory) -> None:
     path = Path(directory.path)
     # 1. The directory itself.
     make_durable_directory(path)
-    # 2. The records that a new cluster's log begins with.
+    # 2. The records that a new cluster's log begins with. Remove those that an interrupted format of
+    #    the other layout left: the node would take them for its own.
     now_ms = int(time.time() * 1000)
-    write_durably(path / BOOTSTRAP_CHECKPOINT, bootstrap_checkpoint(plan.records, now_ms))
-    # 3. The voter set of a dynamic quorum (KIP-853); else remove one that an interrupted format left:
-    #    the node would take it for its own.
-    if directory.kind.startswith("dynamic"):
+    legacy = path / BOOTSTRAP_CHECKPOINT
+    if not plan.is_4_4_layout:
+        write_durably(legacy, bootstrap_checkpoint(plan.records, now_ms))
+    elif legacy.exists():
+        legacy.unlink()
+        sync_directory(path)
+    # 3. The snapshot 0-0: the voter set of a dynamic quorum (KIP-853), and in the layout of 4.4 the
+    #    records. Else remove one that an interrupted format left.
+    if _has_first_snapshot(plan, directory):
         partition = path / PARTITION_DIRECTORY
         make_durable_directory(partition)
         checkpoint = partition / snapshot_name(BOOTSTRAP_SNAPSHOT_ID)
-        write_durably(checkpoint, dynamic_quorum_checkpoint(plan, now_ms), _READ_ONLY)
+        write_durably(checkpoint, first_snapshot(plan, now_ms), _READ_ONLY)
     else:
-        _remove_leftover_voters(path)
+        _remove_leftover_snapshot(path)
     # 4. The mark of a formatted directory. It comes last: see the module's docstring.
     write_meta_properties(
         directory.path,
@@ -371,7 +388,13 @@ def _write_directory(plan: FormatPlan, directory: PlannedDirectory) -> None:
     )
 
 
-def _remove_leftover_voters(directory: Path) -> None:
+def _has_first_snapshot(plan: FormatPlan, directory: PlannedDirectory) -> bool:
+    if plan.is_4_4_layout:
+        return directory.kind != "data" and plan.is_controller
+    return directory.kind.startswith("dynamic")
+
+
+def _remove_leftover_snapshot(directory: Path) -> None:
     """Remove, durably, the snapshot 0-0 that an interrupted format may have left.
 
     A snapshot beside a log stays; `plan` refuses such a metadata directory. Raises OSError.
@@ -392,8 +415,13 @@ def bootstrap_checkpoint(records: Sequence[BootstrapRecord], now_ms: int) -> byt
     return b"".join(encode_snapshot(BOOTSTRAP_SNAPSHOT_ID, state, 0, values, now_ms))
 
 
-def dynamic_quorum_checkpoint(plan: FormatPlan, now_ms: int) -> bytes:
-    """The bytes of the snapshot 0-0: kraft.version and the initial voters, without records."""
-    voters = tuple(voter.to_voter(plan.listener_name) for voter in plan.voters)
+def first_snapshot(plan: FormatPlan, now_ms: int) -> bytes:
+    """The bytes of the snapshot 0-0.
+
+    kraft.version and the initial voters, where the quorum is dynamic and they are known; the
+    bootstrap records in the layout of 4.4.
+    """
+    voters = tuple(voter.to_voter(plan.listener_name) for voter in plan.voters) or None
     state = ControlState(plan.feature_levels[KRAFT_VERSION], voters)
-    return b"".join(encode_snapshot(BOOTSTRAP_SNAPSHOT_ID, state, now_ms, (), now_ms))
+    values = [encode_record(record, 0) for record in plan.records] if plan.is_4_4_layout else []
+    return b"".join(encode_snapshot(BOOTSTRAP_SNAPSHOT_ID, state, now_ms, values, now_ms))

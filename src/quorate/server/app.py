@@ -21,12 +21,7 @@ from quorate.config.node_config import NodeConfig
 from quorate.config.raft_config import raft_config
 from quorate.config.unsupported import check_servable
 from quorate.config.validation import OVERRIDES
-from quorate.controller.activation import Bootstrap, metadata_version_in
 from quorate.controller.context import ControllerConfig
-from quorate.formats.errors import FormatError
-from quorate.formats.files import BOOTSTRAP_CHECKPOINT
-from quorate.formats.snapshot import read_snapshot
-from quorate.formats.versions import FeatureError
 from quorate.log_dirs.meta_properties import NodeIdentity, load_identity
 from quorate.node.controller_node import ControllerNode
 from quorate.node.metadata_machine import MetadataMachine
@@ -34,6 +29,7 @@ from quorate.node.registration import Registrant
 from quorate.replica.replica import Replica
 from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.security.authorizer import AuthorizerConfig
+from quorate.server.bootstrap import read_bootstrap
 from quorate.server.descriptors import max_connections_for, raise_limit, soft_limit
 from quorate.server.driver import Driver, present
 from quorate.server.limits import ConnectionLimits
@@ -43,7 +39,6 @@ from quorate.server.meters import Meters
 from quorate.server.policies import alter_config_policy, create_topic_policy
 from quorate.server.sockets import BoundSockets, backlog, bind, bind_metrics
 from quorate.storage.api import Recovered, Storage
-from quorate.storage.disk import read_regular
 from quorate.storage.disk_storage import FileStorage
 from quorate.storage.log import LogOptions
 
@@ -117,7 +112,7 @@ def build(
 ) -> ControllerNode:
     """Build the controller, with a new incarnation id.
 
-    Raises FormatError for a damaged bootstrap.checkpoint.
+    Raises FormatError for damaged bootstrap records.
     """
     registrant = Registrant(
         config.node_id,
@@ -138,7 +133,7 @@ def build(
         machine,
         registrant,
         random.SystemRandom(),
-        read_bootstrap(config, recovered.log.end_offset == 0),
+        read_bootstrap(Path(config.metadata_log_dir), recovered.log.end_offset == 0),
         controller_config(config, identity.cluster_id),
         PythonLoggers(),
     )
@@ -179,27 +174,6 @@ def snapshot_policy(config: NodeConfig) -> SnapshotPolicy:
         config.metadata_max_retention_bytes,
         config.metadata_max_retention_ms,
     )
-
-
-def read_bootstrap(config: NodeConfig, is_new: bool) -> Bootstrap:
-    """Read `bootstrap.checkpoint` of the metadata log directory, if the file exists.
-
-    `is_new`: the log is empty and may start with its records. Then metadata.version must be supported.
-    Raises FormatError.
-    """
-    path = Path(config.metadata_log_dir, BOOTSTRAP_CHECKPOINT)
-    try:
-        data = read_regular(str(path))
-    except FileNotFoundError:
-        return Bootstrap()
-    try:
-        bootstrap = Bootstrap(read_snapshot(data).values)
-        records = bootstrap.records()
-        if is_new:
-            metadata_version_in(records)
-    except (FormatError, FeatureError) as error:
-        raise FormatError(f"{path}: {error}. Restore the file, or format anew") from None
-    return bootstrap
 
 
 def limits(config: NodeConfig) -> ConnectionLimits:
