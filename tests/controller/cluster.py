@@ -50,6 +50,8 @@ class Cluster:
         """`file`: the properties of the controller, node 3000."""
         self.head = Head()
         self.requester = None
+        self.may_use_tokens = True
+        self.mutation_quota = None
         self.config = ControllerConfig(3000, "cluster", file=Map(file), **config)
         self.liveness = Liveness(SESSION_MS)
         self.rng = random.Random(seed)
@@ -87,6 +89,8 @@ class Cluster:
             next_offset=self.next_offset,
             version=version,
             is_forwarded=forwarded,
+            may_use_tokens=self.may_use_tokens,
+            mutation_quota=self.mutation_quota,
             requester=self.requester,
             image=self.image,
         )

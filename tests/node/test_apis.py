@@ -21,7 +21,6 @@ from quorate.wire.messages import (
     ApiVersionsRequest,
     BeginQuorumEpochRequest,
     ControllerRegistrationRequest,
-    CreateDelegationTokenRequest,
     DefaultPrincipalData,
     DescribeClusterRequest,
     DescribeQuorumRequest,
@@ -446,7 +445,6 @@ def test_a_refusal_of_the_core_is_the_inner_response(world):
     ("request_", "error"),
     [
         (envelope(VoteRequest(), 2), ErrorCode.INVALID_REQUEST),
-        (envelope(CreateDelegationTokenRequest(), 3), ErrorCode.UNSUPPORTED_VERSION),
         (
             EnvelopeRequest(request_data=b"nonsense", request_principal=PRINCIPAL),
             ErrorCode.INVALID_REQUEST,

@@ -10,7 +10,7 @@ from quorate.controller.activation import Bootstrap
 from quorate.formats.records import FeatureLevelRecord, encode_record
 from quorate.formats.versions import supported_features
 from quorate.metadata.image import NO_LEADER
-from quorate.wire.messages import CreateTopicsRequest
+from quorate.wire.messages import AlterClientQuotasRequest, CreateTopicsRequest
 
 LEVEL = FeatureLevelRecord(name="metadata.version", feature_level=30)
 
@@ -145,3 +145,39 @@ def test_the_index_of_a_standby_is_that_of_the_active_controller(world, brokers)
     world.run(2_000)
     contents = [node.controller.head.index.content() for node in world.alive]
     assert len(contents) == 3 and contents[0] == contents[1] == contents[2]
+
+
+def test_a_client_beyond_its_mutation_quota_is_throttled(world, brokers):
+    leader = world.active
+    entry = AlterClientQuotasRequest.EntryData
+    quota = entry(
+        entity=[entry.EntityData(entity_type="user", entity_name="ANONYMOUS")],
+        ops=[entry.OpData(key="controller_mutation_rate", value=2.0)],
+    )
+    world.ask(leader.node_id, AlterClientQuotasRequest(entries=[quota]))
+    throttled = []
+    step = leader.controller.step
+
+    def stepped(happened, now):
+        effects = step(happened, now)
+        throttled.extend(ms for _, ms in effects.throttled)
+        return effects
+
+    leader.controller.step = stepped
+
+    def create(name, version):
+        topic = CreateTopicsRequest.CreatableTopic(
+            name=name, num_partitions=24, replication_factor=1
+        )
+        response = world.ask(leader.node_id, CreateTopicsRequest(topics=[topic]), version)
+        return response.topics[0].error_code, response.throttle_time_ms
+
+    assert create("within", 7) == (ErrorCode.NONE, 0)
+    error, throttle_ms = create("strict", 7)
+    assert error == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert 900 <= throttle_ms <= 1_000
+    error, longer_ms = create("permissive", 5)
+    assert error == ErrorCode.NONE
+    assert 12_800 <= longer_ms <= 13_000
+    assert throttled == [throttle_ms, longer_ms]
+    assert set(world.active.image.topics.ids) == {"t", "within", "permissive"}

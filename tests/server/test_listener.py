@@ -541,3 +541,21 @@ def config(folder, text):
         f"controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=a:1\n{text}"
     )
     return load_config(file)
+
+
+def test_a_muted_connection_is_read_again_when_its_time_is_over():
+    async def run():
+        async with Server() as server:
+            reader, writer = await server.connect()
+            writer.write(frame(b"one"))
+            await server.wait_for(1)
+            server.slots[0].connection.mute(0.15)
+            begun = asyncio.get_running_loop().time()
+            server.answer(0, b"ONE")
+            assert await reader.readexactly(3) == b"ONE", "the response goes out at once"
+            writer.write(frame(b"two"))
+            await server.wait_for(2)
+            assert asyncio.get_running_loop().time() - begun >= 0.14
+            writer.close()
+
+    asyncio.run(run())

@@ -36,6 +36,7 @@ _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
 """Kafka keys that are checked but have no effect, and the reason."""
 AUTHORIZER: Final = "authorizer.class.name"
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+TOKEN_KEY: Final = "delegation.token.secret.key"  # noqa: S105 - the name of a key
 SUPER_USERS: Final = "super.users"
 CREATE_TOPIC_POLICY: Final = "quorate.create.topic.policy"
 ALTER_CONFIG_POLICY: Final = "quorate.alter.config.policy"
@@ -48,7 +49,7 @@ _OTHER_KEYS: Final = (
     *("node.id", "broker.id", "process.roles", "log.dir", "log.dirs", "metadata.log.dir"),
     *(addresses.LISTENERS, addresses.ADVERTISED, addresses.PROTOCOL_MAP),
     *(addresses.CONTROLLER_NAMES, addresses.VOTERS, addresses.BOOTSTRAP, METRICS_LISTENER),
-    *(cross_checks.OVERRIDES, AUTHORIZER, SUPER_USERS, *POLICIES, *POLICIES.values()),
+    *(cross_checks.OVERRIDES, AUTHORIZER, SUPER_USERS, TOKEN_KEY, *POLICIES, *POLICIES.values()),
 )
 
 
@@ -93,6 +94,8 @@ class NodeConfig:
     """`quorate.create.topic.policy=module:attribute`; Kafka has no such key. Empty: no policy."""
     alter_config_policy: str = ""
     """`quorate.alter.config.policy=module:attribute`, likewise."""
+    delegation_token_secret_key: str = field(default="", repr=False)
+    """Empty: no delegation tokens."""
     metrics_listener: Address | None = None
     """`quorate.metrics.listener=host:port`; Kafka has no such key."""
     warnings: tuple[str, ...] = ()
@@ -145,6 +148,11 @@ class NodeConfig:
     num_partitions: int = _int(1, at_least=1)
     delete_topic_enable: bool = _flag(True)
     allow_everyone_if_no_acl_found: bool = _flag()
+    controller_quota_window_num: int = _int(11, at_least=1)
+    controller_quota_window_size_seconds: int = _int(1, at_least=1)
+    delegation_token_max_lifetime_ms: int = _int(_WEEK_MS, at_least=1, bits=64)
+    delegation_token_expiry_time_ms: int = _int(24 * 60 * 60 * 1000, at_least=1, bits=64)
+    delegation_token_expiry_check_interval_ms: int = _int(60 * 60 * 1000, at_least=1, bits=64)
 
     @property
     def is_controller(self) -> bool:
@@ -220,6 +228,7 @@ def config_of(settings: Settings) -> NodeConfig:
         max_connections_by_host=cross_checks.connections_by_host(settings),
         authorizer=settings.text(AUTHORIZER) or "",
         super_users=_super_users(settings),
+        delegation_token_secret_key=settings.text(TOKEN_KEY) or "",
         create_topic_policy=_policy(settings, CREATE_TOPIC_POLICY),
         alter_config_policy=_policy(settings, ALTER_CONFIG_POLICY),
         metrics_listener=_metrics_listener(settings),

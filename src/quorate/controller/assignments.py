@@ -113,6 +113,16 @@ def new_uuid(rng: Rng) -> Uuid:
             return found
 
 
+def charge(context: Context, partitions: int) -> None:
+    """Count partitions that are created or removed against the requester's quota.
+
+    Raises ApiError THROTTLING_QUOTA_EXCEEDED where it is used up.
+    """
+    quota = context.mutation_quota
+    if quota is not None and not quota.take(partitions):
+        raise ApiError.of(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+
+
 def check_size(records: Sequence[Message]) -> None:
     if len(records) > MAX_RECORDS:
         text = "Unable to perform excessively large batch operation."

@@ -11,7 +11,9 @@ from quorate.base.frozen import frozen
 from quorate.controller.configs_in_force import NO_CONFIGS, ConfigsInForce
 from quorate.controller.counts import ControllerCounts
 from quorate.controller.liveness import Liveness
+from quorate.controller.mutation_quotas import MutationQuota
 from quorate.controller.policies import AlterConfigPolicy, CreateTopicPolicy
+from quorate.controller.token_config import NO_TOKENS, TokenConfig
 from quorate.metadata.image import Image
 from quorate.raft.values import ControlState
 from quorate.security.acl import AclOperation, AclResource
@@ -62,6 +64,14 @@ class ControllerConfig:
     """unclean.leader.election.interval.ms"""
     authorizer: AuthorizerConfig | None = None
     """Of `authorizer.class.name`; None: every request is allowed."""
+    quota_windows: int = 11
+    """controller.quota.window.num"""
+    quota_window_s: int = 1
+    """controller.quota.window.size.seconds"""
+    tokens: TokenConfig = NO_TOKENS
+    """delegation.token.*"""
+    security_protocols: Map[str, str] = NO_CONFIGS
+    """Listener name (upper case) -> its protocol; PLAINTEXT where it is absent."""
     max_idle_ms: int = 500
     """metadata.max.idle.interval.ms: between two NoOpRecords; 0 for none."""
 
@@ -95,6 +105,10 @@ class Context:
     listener: str = ""
     """The name of the listener that the request came on, upper case; empty for the controller's own
     writes."""
+    mutation_quota: MutationQuota | None = None
+    """Of the requester, for changes of topics and partitions; None: no limit."""
+    may_use_tokens: bool = False
+    """Delegation tokens may be asked for on this connection."""
     requester: Requester | None = None
     """Who asks; None for the controller's own writes."""
     counts: ControllerCounts | None = None
@@ -106,6 +120,11 @@ class Context:
     def configs(self) -> ConfigsInForce:
         """The configs that topics follow."""
         return self.config.configs
+
+    @property
+    def throttle_ms(self) -> int:
+        """How long the requester is to wait because of its quota."""
+        return 0 if self.mutation_quota is None else self.mutation_quota.throttle_ms
 
     def may(self, operation: AclOperation, resource: AclResource, name: str) -> bool:
         """Whether the requester has this permission on the resource of this name."""

@@ -10,6 +10,7 @@ from typing import Final
 from quorate.base.errors import ErrorCode
 from quorate.controller.assignments import (
     bad_assignment,
+    charge,
     check_active,
     check_assignment,
     check_size,
@@ -52,7 +53,9 @@ def _create_partitions(
     unique = {result.name: result for result in results}
     return Result(
         () if request.validate_only else records,
-        CreatePartitionsResponse(results=list(unique.values())),
+        CreatePartitionsResponse(
+            results=list(unique.values()), throttle_time_ms=context.throttle_ms
+        ),
     )
 
 
@@ -78,6 +81,7 @@ def _more_partitions(
         if additional > MAX_RECORDS:
             text = "Unable to perform excessively large batch operation."
             raise ApiError(ErrorCode.POLICY_VIOLATION, text)
+        charge(context, additional)
         assignments = placed(image, additional, factor, context)
     else:
         assignments = _manual_partitions(image, topic, wanted, additional, factor, context)
@@ -101,6 +105,7 @@ def _manual_partitions(
             f"Attempted to add {additional} additional partition(s), but only {len(given)} "
             "assignment(s) were specified."
         )
+    charge(context, additional)
     for number, replicas in enumerate(given):
         check_assignment(image, replicas, factor)
         check_active(image, replicas, len(topic.partitions) + number, context)

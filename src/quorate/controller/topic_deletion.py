@@ -9,9 +9,7 @@ from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, Uuid
-from quorate.controller.assignments import (
-    check_size,
-)
+from quorate.controller.assignments import charge, check_size
 from quorate.controller.context import Context
 from quorate.controller.head import Head
 from quorate.controller.result import ApiError, Result, WriteOperation
@@ -39,10 +37,15 @@ def _delete_topics(
     for wanted in _wanted(image, request):
         name, topic_id, refused = _permitted(wanted, context)
         if refused is None:
-            records.append(RemoveTopicRecord(topic_id=topic_id))
+            try:
+                charge(context, len(image.topics.by_id[topic_id].partitions))
+                records.append(RemoveTopicRecord(topic_id=topic_id))
+            except ApiError as exceeded:
+                refused = exceeded
         results.append(_deletion(name, topic_id, refused))
     check_size(records)
-    return Result(records, DeleteTopicsResponse(responses=results))
+    response = DeleteTopicsResponse(responses=results, throttle_time_ms=context.throttle_ms)
+    return Result(records, response)
 
 
 def _permitted(wanted: _Deletion, context: Context) -> _Deletion:

@@ -14,6 +14,7 @@ from quorate.base.errors import ErrorCode
 from quorate.base.ids import METADATA_TOPIC
 from quorate.controller.assignments import (
     bad_assignment,
+    charge,
     check_active,
     check_assignment,
     check_size,
@@ -96,9 +97,8 @@ def _create_topics(
         created.get(name) or _refused_topic(name, refusals.by_name[name])
         for name in dict.fromkeys(names)
     ]
-    return Result(
-        () if request.validate_only else records, CreateTopicsResponse(topics=results), atomic=True
-    )
+    response = CreateTopicsResponse(topics=results, throttle_time_ms=context.throttle_ms)
+    return Result(() if request.validate_only else records, response, atomic=True)
 
 
 def _check_total(
@@ -155,6 +155,7 @@ def _create_topic(
     configs = _configs(image, topic, context)
     assignments = _assignments(image, topic, context)
     ask(context.config.create_topic_policy, _new_topic(topic, assignments))
+    charge(context, len(assignments))
     topic_id = new_uuid(context.rng)
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id), *configs]
     for index, replicas in enumerate(assignments):

@@ -23,6 +23,12 @@ from quorate.controller.configs import (
     IncrementalAlterConfigs,
 )
 from quorate.controller.context import ControllerConfig
+from quorate.controller.delegation_tokens import (
+    CREATE_DELEGATION_TOKEN,
+    EXPIRE_DELEGATION_TOKEN,
+    RENEW_DELEGATION_TOKEN,
+    describe_tokens,
+)
 from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
 from quorate.controller.elections import ELECT_LEADERS
 from quorate.controller.heartbeats import BROKER_HEARTBEAT
@@ -53,6 +59,8 @@ from quorate.wire.messages import (
     DescribeAclsRequest,
     DescribeAclsResponse,
     DescribeConfigsRequest,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     ListConfigResourcesRequest,
@@ -102,6 +110,7 @@ CLUSTER_ACTION: Final = AclRule(AclOperation.CLUSTER_ACTION)
 ALTER: Final = AclRule(AclOperation.ALTER)
 ALTER_ALL_CONFIGS: Final = AclRule(AclOperation.ALTER_CONFIGS)
 ALTER_THEIR_CONFIGS: Final = AclRule(AclOperation.ALTER_CONFIGS, None)
+CREATE_TOKENS: Final = AclRule(AclOperation.CREATE_TOKENS, AclResource.USER)
 DESCRIBE: Final = AclRule(AclOperation.DESCRIBE)
 DESCRIBE_ALL_CONFIGS: Final = AclRule(AclOperation.DESCRIBE_CONFIGS)
 DESCRIBE_THEIR_CONFIGS: Final = AclRule(AclOperation.DESCRIBE_CONFIGS, None)
@@ -222,7 +231,7 @@ def _read(key: int, name: str, answer: Callable[[Image, Any], Message], acl: Acl
 def _write(
     key: int,
     operation: WriteOperation[Any, Any],
-    acl: AclRule,
+    acl: AclRule | None,
     max_bytes: int,
     *,
     on_arrival: Arrival | None = None,
@@ -310,6 +319,20 @@ def _failed_topics(
     )
 
 
+def _describe_tokens(host: NodeView, call: Call) -> Message:
+    """Kafka's controllers do not serve it; KIP-919 names it."""
+    message = call.message
+    assert isinstance(message, DescribeDelegationTokenRequest)
+    if not host.may_use_tokens(call):
+        error = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        return DescribeDelegationTokenResponse(error_code=error)
+
+    def may(operation: AclOperation, resource: AclResource, name: str) -> bool:
+        return host.may(call, operation, resource, name)
+
+    return describe_tokens(host.image, message, host.tokens, call.principal, may)
+
+
 def _list_config_resources(host: NodeView, call: Call) -> Message:
     message = call.message
     assert isinstance(message, ListConfigResourcesRequest)
@@ -335,6 +358,18 @@ ROWS: Final[tuple[ApiRow, ...]] = (
     ),
     _write(33, ALTER_CONFIGS, ALTER_THEIR_CONFIGS, BULK_REQUEST_BYTES),
     _write(37, CREATE_PARTITIONS, _topic(AclOperation.ALTER), BULK_REQUEST_BYTES),
+    _write(38, CREATE_DELEGATION_TOKEN, CREATE_TOKENS, SMALL_REQUEST_BYTES),
+    _write(39, RENEW_DELEGATION_TOKEN, None, SMALL_REQUEST_BYTES),
+    _write(40, EXPIRE_DELEGATION_TOKEN, None, SMALL_REQUEST_BYTES),
+    ApiRow(
+        41,
+        "DescribeDelegationToken",
+        Kind.READ,
+        _describe_tokens,
+        None,
+        SMALL_REQUEST_BYTES,
+        AclRule(AclOperation.DESCRIBE, AclResource.DELEGATION_TOKEN),
+    ),
     _write(43, ELECT_LEADERS, ALTER, BULK_REQUEST_BYTES),
     _write(
         44,

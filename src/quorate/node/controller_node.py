@@ -17,7 +17,9 @@ from quorate.controller.context import Context, ControllerConfig, Rng
 from quorate.controller.counts import ControllerCounts
 from quorate.controller.head import Head
 from quorate.controller.liveness import Liveness
+from quorate.controller.mutation_quotas import STRICT_SINCE, MutationQuota, MutationQuotas
 from quorate.controller.partition_index import PartitionIndex
+from quorate.controller.token_config import PLAINTEXT, TokenConfig, may_ask_for_tokens
 from quorate.metadata.image import Image
 from quorate.metadata.topics import ElectionCounts
 from quorate.node.apis import API_TABLE, ApiRow, denied
@@ -82,6 +84,8 @@ class NodeEffects:
     faulted: str | None = None
     errors: int = 0
     """Faults that did not end the node (`MetadataErrorCount`)."""
+    throttled: list[tuple[int, int]] = field(default_factory=list)
+    """(token of the call, ms) of each of `answers` whose connection is not to be read for that time."""
     queued_ms: list[int] = field(default_factory=list)
     """How long each write that was decided had waited in the queue."""
 
@@ -127,6 +131,7 @@ class ControllerNode(ReplicaView):
         self.liveness = Liveness(self._config.session_timeout_ms)
         self._rng = rng
         room = batch_room(replica.config.limits.batch_bytes)
+        self._mutations = MutationQuotas(self._config.quota_windows, self._config.quota_window_s)
         self.counts = ControllerCounts()
         self._writes = WriteQueue(
             machine.head, room, self._context, lambda: self.leader_id, self.counts
@@ -294,7 +299,27 @@ class ControllerNode(ReplicaView):
                 self._refuse_envelope(call, effects)
             else:
                 effects.answer(call, response.message)
+                self._throttle(call, response.message, effects)
         writes.responses.clear()
+
+    def _throttle(self, call: Call, message: Message, effects: NodeEffects) -> None:
+        """Throttle the connection of a client that exceeds a quota. A broker throttles its own clients
+        (`RequestHandlerHelper.sendResponseMaybeThrottleWithControllerQuota`)."""
+        throttle_ms = getattr(message, "throttle_time_ms", 0)
+        if throttle_ms and call.envelope is None:
+            effects.throttled.append((call.token, throttle_ms))
+
+    def _mutation_quota(self, call: Call | None) -> MutationQuota | None:
+        strict_since = None if call is None else STRICT_SINCE.get(call.request.api_key)
+        if call is None or strict_since is None:
+            return None
+        return self._mutations.of(
+            self.image.client_quotas,
+            call.principal.partition(":")[2],
+            call.request.client_id or "",
+            self.now.monotonic_ms,
+            strict=call.request.version >= strict_since,
+        )
 
     def _context(self, call: Call | None) -> Context:
         in_work = sum(len(item.values) for item in self._inbox if isinstance(item, Submit))
@@ -311,6 +336,8 @@ class ControllerNode(ReplicaView):
             is_forwarded=call is not None and call.envelope is not None,
             listener="" if call is None else call.listener,
             requester=None if call is None else Requester(call.principal, call.host),
+            mutation_quota=self._mutation_quota(call),
+            may_use_tokens=call is not None and self.may_use_tokens(call),
             counts=self.counts,
             image=self.image,
         )
@@ -372,6 +399,18 @@ class ControllerNode(ReplicaView):
     def elections(self) -> ElectionCounts:
         """Committed elections since the start."""
         return self.machine.elections
+
+    @property
+    def tokens(self) -> TokenConfig:
+        return self._config.tokens
+
+    def may_use_tokens(self, call: Call) -> bool:
+        return may_ask_for_tokens(
+            call.principal,
+            token_authenticated=call.token_authenticated,
+            is_forwarded=call.envelope is not None,
+            protocol=self._config.security_protocols.get(call.listener, PLAINTEXT),
+        )
 
     @property
     def has_authorizer(self) -> bool:

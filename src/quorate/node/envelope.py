@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from quorate.base.errors import ErrorCode
-from quorate.node.apis import API_TABLE, FORWARDABLE
+from quorate.node.apis import FORWARDABLE
 from quorate.node.request_limits import check_size
 from quorate.node.requests import Call
 from quorate.wire.codec import decode_prefix
@@ -22,8 +22,8 @@ def unwrap(call: Call) -> Call | ErrorCode:
     """The request inside an Envelope, or why it is refused (`EnvelopeUtils`)."""
     message = call.message
     assert isinstance(message, EnvelopeRequest)
-    principal = _principal(message.request_principal)
-    if principal is None:
+    found = _principal(message.request_principal)
+    if found is None:
         return ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
     if len(message.client_host_address) not in (4, 16):
         return ErrorCode.INVALID_REQUEST
@@ -34,17 +34,20 @@ def unwrap(call: Call) -> Call | ErrorCode:
         return ErrorCode.UNSUPPORTED_VERSION
     if request.api_key not in FORWARDABLE:
         return ErrorCode.INVALID_REQUEST
-    if request.api_key not in API_TABLE:
-        # Not INVALID_REQUEST where Kafka's controller would serve it: of that a broker makes
-        # UNKNOWN_SERVER_ERROR. At UNSUPPORTED_VERSION it closes the connection of its client, and
-        # the client asks anew which APIs there are.
-        return ErrorCode.UNSUPPORTED_VERSION
     host = str(ip_address(message.client_host_address))
-    return Call(call.token, request, call.listener, call, principal, host)
+    return Call(
+        call.token,
+        request,
+        call.listener,
+        call,
+        f"{found.type}:{found.name}",
+        host,
+        found.token_authenticated,
+    )
 
 
-def _principal(data: bytes | None) -> str | None:
-    """The principal as `type:name`; None where it cannot be read.
+def _principal(data: bytes | None) -> DefaultPrincipalData | None:
+    """None where it cannot be read.
 
     It is a version and then DefaultPrincipalData (`DefaultKafkaPrincipalBuilder`).
     """
@@ -54,7 +57,7 @@ def _principal(data: bytes | None) -> str | None:
         found, _ = decode_prefix(DefaultPrincipalData, 0, data, _VERSION)
     except WireError:
         return None
-    return f"{found.type}:{found.name}"
+    return found
 
 
 def envelope_error(call: Call, error: ErrorCode) -> bytes:

@@ -4,7 +4,7 @@
 2. Its own registration, while the head image lacks this incarnation (KIP-919).
 3. A NoOpRecord every `metadata.max.idle.interval.ms` (KIP-835).
 4. Periodic tasks (`PeriodicTaskControlManager`): fencing of brokers without contact, preferred and
-   unclean elections. A task that has more to do runs again at once.
+   unclean elections, removal of expired delegation tokens. A task that has more to do runs again at once.
 
 All of them are write operations in the write queue, like those of clients.
 """
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from quorate.controller.activation import ACTIVATION, NO_OP, Bootstrap
 from quorate.controller.context import ControllerConfig
+from quorate.controller.delegation_tokens import EXPIRE_DELEGATION_TOKENS
 from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.heartbeats import FENCE_STALE_BROKER
 from quorate.controller.registration import CONTROLLER_REGISTRATION
@@ -104,6 +105,8 @@ def _periods(config: ControllerConfig) -> dict[WriteOperation[Any, Any], int]:
         FENCE_STALE_BROKER: max(1, config.session_timeout_ms // _CHECKS_PER_SESSION),
         ELECT_UNCLEAN: config.unclean_election_interval_ms,
     }
+    if config.tokens.secret_key is not None:
+        periods[EXPIRE_DELEGATION_TOKENS] = config.tokens.check_interval_ms
     if config.auto_leader_rebalance_enable:
         periods[ELECT_PREFERRED] = config.imbalance_check_interval_ms
     return periods

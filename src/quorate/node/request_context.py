@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from quorate.controller.configs_in_force import ConfigsInForce
+from quorate.controller.token_config import NO_TOKENS, TokenConfig
 from quorate.metadata.image import Image
 from quorate.node.loggers import Loggers
 from quorate.node.requests import Call
@@ -49,6 +50,13 @@ class NodeView(Protocol):
     def is_active(self) -> bool: ...
 
     @property
+    def tokens(self) -> TokenConfig:
+        """`delegation.token.*`"""
+
+    def may_use_tokens(self, call: Call) -> bool:
+        """Whether delegation tokens may be asked for on the connection of the call."""
+
+    @property
     def has_authorizer(self) -> bool:
         """`authorizer.class.name` is set."""
 
@@ -74,6 +82,13 @@ class ReplicaView:
     @property
     def control(self) -> ControlState:
         return self.replica.core.voters
+
+    @property
+    def tokens(self) -> TokenConfig:
+        return NO_TOKENS
+
+    def may_use_tokens(self, call: Call) -> bool:
+        return False
 
     @property
     def has_authorizer(self) -> bool:

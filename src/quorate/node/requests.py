@@ -32,6 +32,8 @@ class Call:
     """Who asks, as `type:name`."""
     host: str = ""
     """The client's IP address; inside an Envelope that of the broker's client."""
+    token_authenticated: bool = False
+    """The principal has logged in with a delegation token."""
 
     @property
     def asked(self) -> Asked:

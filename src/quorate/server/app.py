@@ -22,6 +22,7 @@ from quorate.config.raft_config import raft_config
 from quorate.config.unsupported import check_servable
 from quorate.config.validation import OVERRIDES
 from quorate.controller.context import ControllerConfig
+from quorate.controller.token_config import TokenConfig
 from quorate.log_dirs.meta_properties import NodeIdentity, load_identity
 from quorate.node.controller_node import ControllerNode
 from quorate.node.metadata_machine import MetadataMachine
@@ -162,6 +163,15 @@ def controller_config(config: NodeConfig, cluster_id: str) -> ControllerConfig:
         authorizer=AuthorizerConfig(config.super_users, config.allow_everyone_if_no_acl_found)
         if config.authorizer
         else None,
+        quota_windows=config.controller_quota_window_num,
+        quota_window_s=config.controller_quota_window_size_seconds,
+        tokens=TokenConfig(
+            config.delegation_token_secret_key or None,
+            config.delegation_token_max_lifetime_ms,
+            config.delegation_token_expiry_time_ms,
+            config.delegation_token_expiry_check_interval_ms,
+        ),
+        security_protocols=Map(config.security_protocols),
         max_idle_ms=config.metadata_max_idle_interval_ms,
     )
 

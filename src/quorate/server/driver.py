@@ -222,6 +222,8 @@ class Driver:
             self._send(send)
         for ask in effects.registrations:
             self._send_registration(ask)
+        for token, throttle_ms in effects.throttled:
+            self._slots[token].connection.mute(throttle_ms / 1000)
         touched: dict[InboundConnection, None] = {}
         for token, frame in effects.answers:
             slot = self._slots.pop(token)

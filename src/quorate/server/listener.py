@@ -4,6 +4,7 @@ As in Kafka (`SocketServer`, `Processor`), the responses of a connection keep th
 and bytes that are not a request close it. These limits protect the node:
 
 - number of connections: in all, per IP address, and by file descriptors (`Acceptor.admit`);
+- quotas of clients (`InboundConnection.mute`);
 - requests per connection and step (MAX_REQUESTS_PER_STEP) and without a response (_MAX_UNANSWERED):
   beyond them the connection is throttled, i.e. not read;
 - bytes of requests that are incomplete or wait (`Acceptor.account`), and of responses that the client
@@ -71,6 +72,7 @@ class InboundConnection(asyncio.Protocol):
         self._held_bytes = 0
         self._reading = True
         self._write_room = True
+        self._muted_until = 0.0
         self._turn = 0
         self._taken = 0
         """Requests that were handed over in the step `_turn`."""
@@ -142,7 +144,12 @@ class InboundConnection(asyncio.Protocol):
         self._account()
 
     def _has_room(self) -> bool:
-        return self._write_room and len(self._slots) < _MAX_UNANSWERED and self._server.has_room()
+        return (
+            self._write_room
+            and len(self._slots) < _MAX_UNANSWERED
+            and self._server.has_room()
+            and self._server.time() >= self._muted_until
+        )
 
     def _may_hand_over(self) -> bool:
         if self._turn != self._server.turn:
@@ -161,6 +168,12 @@ class InboundConnection(asyncio.Protocol):
         if not wanted:
             self._server.throttled[self] = None
         self._reading = wanted
+
+    def mute(self, for_s: float) -> None:
+        """Do not read for this time: the client has exceeded a quota (`ThrottledChannel`)."""
+        self._muted_until = max(self._muted_until, self._server.time() + for_s)
+        self._server.call_later(for_s, self.resume)
+        self._throttle()
 
     def flush(self) -> None:
         """Write every response that is next in order, with one write."""
@@ -226,6 +239,7 @@ class Acceptor:
         self.on_frame = on_frame
         self.has_room = has_room
         self.time = loop.time
+        self.call_later = loop.call_later
         self.throttled: dict[InboundConnection, None] = {}
         """Throttled connections, longest wait first."""
         self.turn = 0

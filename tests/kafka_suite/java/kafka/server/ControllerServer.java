@@ -179,7 +179,9 @@ public class ControllerServer {
             + name.replace("PerSec", "Total").replaceAll("(?<=[a-z])(?=[A-Z])", "_").toLowerCase(Locale.ROOT) + " ";
         long total = 0;
         for (int port : METRICS.values()) {
-            try (var page = URI.create("http://127.0.0.1:" + port + "/metrics").toURL().openStream()) {
+            var connection = URI.create("http://127.0.0.1:" + port + "/metrics").toURL().openConnection();
+            connection.setRequestProperty("Connection", "close");  // a kept connection has a thread, which tests forbid
+            try (var page = connection.getInputStream()) {
                 total += new String(page.readAllBytes(), StandardCharsets.UTF_8).lines()
                     .filter(line -> line.startsWith(shown))
                     .mapToLong(line -> (long) Double.parseDouble(line.substring(shown.length()))).sum();

@@ -1,0 +1,326 @@
+"""Delegation tokens (KIP-48, KIP-900): created, renewed, expired, described, and swept when expired.
+
+A token's secret, its HMAC, is computed from its id with the key of the cluster. So no record and no
+image holds it, and every node with the same key gives the same one.
+
+Source: `DelegationTokenControlManager`; `ControllerApis` and `KafkaApis` for what comes before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from quorate.base.errors import ErrorCode
+from quorate.base.ids import uuid_to_text
+from quorate.controller.assignments import new_uuid
+from quorate.controller.brokers import metadata_version
+from quorate.controller.context import Context
+from quorate.controller.head import Head
+from quorate.controller.result import OnException, Result, WriteOperation
+from quorate.controller.token_config import TokenConfig
+from quorate.formats.records import DelegationTokenRecord, RemoveDelegationTokenRecord
+from quorate.metadata.image import DelegationToken, Image
+from quorate.security.acl import AclOperation, AclResource
+from quorate.wire.messages import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+from quorate.wire.schema import Message
+
+MAX_EXPIRATIONS: Final = 1_000
+"""Most tokens that one sweep removes (`MAX_RECORDS_PER_EXPIRATION`)."""
+_USER: Final = "User"
+_ANONYMOUS: Final = "User:ANONYMOUS"
+_ERROR_TIMESTAMP: Final = -1
+_LONG_MAX: Final = 2**63 - 1
+
+
+@lru_cache(maxsize=65_536)
+def token_hmac(secret_key: str, token_id: str) -> bytes:
+    """The secret of a token: HMAC-SHA-512 of its id."""
+    return hmac.digest(secret_key.encode(), token_id.encode(), hashlib.sha512)
+
+
+def _later(now_ms: int, duration_ms: int) -> int:
+    """The sum, at most the largest long."""
+    return min(now_ms + duration_ms, _LONG_MAX)
+
+
+def _asking(context: Context) -> str:
+    return _ANONYMOUS if context.requester is None else context.requester.principal
+
+
+def _unusable(image: Image, context: Context) -> ErrorCode | None:
+    """Why there are no tokens here."""
+    if context.config.tokens.secret_key is None:
+        return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
+    if not metadata_version(image).delegation_tokens:
+        return ErrorCode.UNSUPPORTED_VERSION
+    return None
+
+
+def _is_expired(token: DelegationToken, now_ms: int) -> bool:
+    return token.max_timestamp < now_ms or token.expiration_timestamp < now_ms
+
+
+def _is_owner_or_renewer(token: DelegationToken, principal: str) -> bool:
+    return principal == token.owner or principal in token.renewers
+
+
+def _find(
+    image: Image, secret_key: str | None, secret: bytes
+) -> tuple[str, DelegationToken] | None:
+    if secret_key is None:
+        return None
+    for token_id, token in image.delegation_tokens.items():
+        if hmac.compare_digest(token_hmac(secret_key, token_id), secret):
+            return token_id, token
+    return None
+
+
+def _record(token_id: str, token: DelegationToken, expires_ms: int) -> DelegationTokenRecord:
+    return DelegationTokenRecord(
+        owner=token.owner,
+        requester=token.requester,
+        renewers=list(token.renewers),
+        issue_timestamp=token.issue_timestamp,
+        max_timestamp=token.max_timestamp,
+        expiration_timestamp=expires_ms,
+        token_id=token_id,
+    )
+
+
+# -- create ------------------------------------------------------------------------------------
+def _create(
+    head: Head, request: CreateDelegationTokenRequest, context: Context
+) -> Result[CreateDelegationTokenResponse]:
+    requester = _asking(context)
+    owner = requester
+    if request.owner_principal_name:
+        owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
+    if not context.may_use_tokens:
+        error = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        return Result((), _not_created(owner, requester, error, _ERROR_TIMESTAMP))
+    if owner != requester and not context.may(AclOperation.CREATE_TOKENS, AclResource.USER, owner):
+        error = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        return Result((), _not_created(owner, requester, error, _ERROR_TIMESTAMP))
+    unusable = _unusable(head.image, context)
+    if unusable is not None:
+        return Result((), _not_created(owner, requester, unusable, 0))
+    if any(renewer.principal_type != _USER for renewer in request.renewers):
+        return Result((), _not_created(owner, requester, ErrorCode.INVALID_PRINCIPAL_TYPE, 0))
+    return _created(owner, requester, request, context)
+
+
+def _created(
+    owner: str, requester: str, request: CreateDelegationTokenRequest, context: Context
+) -> Result[CreateDelegationTokenResponse]:
+    tokens, now_ms = context.config.tokens, context.time_ms
+    assert tokens.secret_key is not None
+    lifetime_ms = tokens.max_lifetime_ms
+    if request.max_lifetime_ms > 0:
+        lifetime_ms = min(lifetime_ms, request.max_lifetime_ms)
+    max_ms = _later(now_ms, lifetime_ms)
+    expires_ms = min(max_ms, _later(now_ms, tokens.expiry_time_ms))
+    token_id = uuid_to_text(new_uuid(context.rng))
+    renewers = tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers)
+    token = DelegationToken(owner, requester, renewers, now_ms, max_ms, expires_ms)
+    response = _not_created(owner, requester, ErrorCode.NONE, 0)
+    response.issue_timestamp_ms = now_ms
+    response.expiry_timestamp_ms = expires_ms
+    response.max_timestamp_ms = max_ms
+    response.token_id = token_id
+    response.hmac = token_hmac(tokens.secret_key, token_id)
+    return Result((_record(token_id, token, expires_ms),), response)
+
+
+def _not_created(
+    owner: str, requester: str, error: ErrorCode, timestamp: int
+) -> CreateDelegationTokenResponse:
+    owner_type, _, owner_name = owner.partition(":")
+    requester_type, _, requester_name = requester.partition(":")
+    return CreateDelegationTokenResponse(
+        error_code=error,
+        principal_type=owner_type,
+        principal_name=owner_name,
+        token_requester_principal_type=requester_type,
+        token_requester_principal_name=requester_name,
+        issue_timestamp_ms=timestamp,
+        expiry_timestamp_ms=timestamp,
+        max_timestamp_ms=timestamp,
+    )
+
+
+def _create_failed(
+    request: CreateDelegationTokenRequest, error: ErrorCode, message: str | None
+) -> CreateDelegationTokenResponse:
+    return _not_created(_ANONYMOUS, _ANONYMOUS, error, _ERROR_TIMESTAMP)
+
+
+CREATE_DELEGATION_TOKEN: Final = WriteOperation("CreateDelegationToken", _create, _create_failed)
+
+
+# -- renew -------------------------------------------------------------------------------------
+def _renew(
+    head: Head, request: RenewDelegationTokenRequest, context: Context
+) -> Result[RenewDelegationTokenResponse]:
+    if not context.may_use_tokens:
+        return Result((), _not_renewed(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, -1))
+    unusable = _unusable(head.image, context)
+    if unusable is not None:
+        return Result((), _not_renewed(unusable))
+    tokens, now_ms = context.config.tokens, context.time_ms
+    found = _find(head.image, tokens.secret_key, request.hmac)
+    if found is None:
+        return Result((), _not_renewed(ErrorCode.DELEGATION_TOKEN_NOT_FOUND))
+    token_id, token = found
+    if _is_expired(token, now_ms):
+        return Result((), _not_renewed(ErrorCode.DELEGATION_TOKEN_EXPIRED))
+    if not _is_owner_or_renewer(token, _asking(context)):
+        return Result((), _not_renewed(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH))
+    period_ms = tokens.expiry_time_ms
+    if request.renew_period_ms > 0:
+        period_ms = min(period_ms, request.renew_period_ms)
+    expires_ms = min(token.max_timestamp, _later(now_ms, period_ms))
+    response = RenewDelegationTokenResponse(expiry_timestamp_ms=expires_ms)
+    return Result((_record(token_id, token, expires_ms),), response)
+
+
+def _not_renewed(error: ErrorCode, timestamp: int = 0) -> RenewDelegationTokenResponse:
+    return RenewDelegationTokenResponse(error_code=error, expiry_timestamp_ms=timestamp)
+
+
+def _renew_failed(
+    request: RenewDelegationTokenRequest, error: ErrorCode, message: str | None
+) -> RenewDelegationTokenResponse:
+    return _not_renewed(error)
+
+
+RENEW_DELEGATION_TOKEN: Final = WriteOperation("RenewDelegationToken", _renew, _renew_failed)
+
+
+# -- expire ------------------------------------------------------------------------------------
+def _expire(
+    head: Head, request: ExpireDelegationTokenRequest, context: Context
+) -> Result[ExpireDelegationTokenResponse]:
+    """A negative period removes the token, also one that is expired."""
+    if not context.may_use_tokens:
+        return Result((), _not_expired(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, -1))
+    unusable = _unusable(head.image, context)
+    if unusable is not None:
+        return Result((), _not_expired(unusable))
+    now_ms = context.time_ms
+    found = _find(head.image, context.config.tokens.secret_key, request.hmac)
+    if found is None:
+        return Result((), _not_expired(ErrorCode.DELEGATION_TOKEN_NOT_FOUND))
+    token_id, token = found
+    if not _is_owner_or_renewer(token, _asking(context)):
+        return Result((), _not_expired(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH))
+    if request.expiry_time_period_ms < 0:
+        removal = RemoveDelegationTokenRecord(token_id=token_id)
+        return Result((removal,), ExpireDelegationTokenResponse(expiry_timestamp_ms=now_ms))
+    if _is_expired(token, now_ms):
+        return Result((), _not_expired(ErrorCode.DELEGATION_TOKEN_EXPIRED))
+    expires_ms = min(token.max_timestamp, _later(now_ms, request.expiry_time_period_ms))
+    response = ExpireDelegationTokenResponse(expiry_timestamp_ms=expires_ms)
+    return Result((_record(token_id, token, expires_ms),), response)
+
+
+def _not_expired(error: ErrorCode, timestamp: int = 0) -> ExpireDelegationTokenResponse:
+    return ExpireDelegationTokenResponse(error_code=error, expiry_timestamp_ms=timestamp)
+
+
+def _expire_failed(
+    request: ExpireDelegationTokenRequest, error: ErrorCode, message: str | None
+) -> ExpireDelegationTokenResponse:
+    return _not_expired(error)
+
+
+EXPIRE_DELEGATION_TOKEN: Final = WriteOperation("ExpireDelegationToken", _expire, _expire_failed)
+
+
+# -- periodic ----------------------------------------------------------------------------------
+def _sweep(head: Head, request: None, context: Context) -> Result[bool]:
+    """Remove expired tokens. The response: run again at once."""
+    records: list[Message] = []
+    notes: list[str] = []
+    for token_id, token in head.image.delegation_tokens.items():
+        if len(records) == MAX_EXPIRATIONS:
+            break
+        if _is_expired(token, context.time_ms):
+            records.append(RemoveDelegationTokenRecord(token_id=token_id))
+            notes.append(f"Delegation token {token_id} of {token.owner} has expired")
+    return Result(records, len(records) == MAX_EXPIRATIONS, atomic=False, notes=tuple(notes))
+
+
+def _sweep_failed(request: None, error: ErrorCode, message: str | None) -> bool:
+    return False
+
+
+EXPIRE_DELEGATION_TOKENS: Final = WriteOperation(
+    "expireDelegationTokens", _sweep, _sweep_failed, on_exception=OnException.TRY_AGAIN
+)
+
+
+# -- describe ----------------------------------------------------------------------------------
+def describe_tokens(
+    image: Image,
+    request: DescribeDelegationTokenRequest,
+    tokens: TokenConfig,
+    requester: str,
+    may: Callable[[AclOperation, AclResource, str], bool],
+) -> DescribeDelegationTokenResponse:
+    """The tokens that the requester owns or may renew, and those that it has the permission for.
+
+    may: whether the requester has a permission on the resource of a name.
+    """
+    if tokens.secret_key is None:
+        return DescribeDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    owners = None
+    if request.owners is not None:
+        owners = [f"{each.principal_type}:{each.principal_name}" for each in request.owners]
+    found = []
+    for token_id, token in sorted(image.delegation_tokens.items()):
+        if owners is not None and not any(_is_owner_or_renewer(token, o) for o in owners):
+            continue
+        if (
+            _is_owner_or_renewer(token, requester)
+            or may(AclOperation.DESCRIBE, AclResource.DELEGATION_TOKEN, token_id)
+            or may(AclOperation.DESCRIBE_TOKENS, AclResource.USER, token.owner)
+        ):
+            found.append(_described(token_id, token, tokens.secret_key))
+    return DescribeDelegationTokenResponse(tokens=found)
+
+
+def _described(
+    token_id: str, token: DelegationToken, secret_key: str
+) -> DescribeDelegationTokenResponse.DescribedDelegationToken:
+    cls = DescribeDelegationTokenResponse.DescribedDelegationToken
+    owner_type, _, owner_name = token.owner.partition(":")
+    requester_type, _, requester_name = token.requester.partition(":")
+    renewers = [each.partition(":") for each in token.renewers]
+    return cls(
+        principal_type=owner_type,
+        principal_name=owner_name,
+        token_requester_principal_type=requester_type,
+        token_requester_principal_name=requester_name,
+        issue_timestamp=token.issue_timestamp,
+        expiry_timestamp=token.expiration_timestamp,
+        max_timestamp=token.max_timestamp,
+        token_id=token_id,
+        hmac=token_hmac(secret_key, token_id),
+        renewers=[
+            cls.DescribedDelegationTokenRenewer(principal_type=kind, principal_name=name)
+            for kind, _, name in renewers
+        ],
+    )

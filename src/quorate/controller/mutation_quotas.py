@@ -1,0 +1,134 @@
+"""Quotas on changes of topics and partitions: `controller_mutation_rate` (KIP-599).
+
+Each user, client id or pair of both that has a quota has a bucket of tokens. It holds `rate` times
+`controller.quota.window.num` times `controller.quota.window.size.seconds` tokens at most and is
+refilled with `rate` tokens a second. A partition that is created or removed takes one. An empty
+bucket refuses strict requests, and throttles the connections of others.
+
+The buckets are soft state of the active controller, as in Kafka. Times are monotonic, ms.
+
+Source: `ControllerMutationQuotaManager`, `TokenBucket`, `ClientQuotaManager.DefaultQuotaCallback`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from quorate.metadata.settings import Quotas, quota_entity
+
+MUTATION_RATE: Final = "controller_mutation_rate"
+STRICT_SINCE: Final[Mapping[int, int]] = {19: 6, 20: 5, 37: 3}
+"""API key -> the first version that refuses what exceeds the quota: CreateTopics, DeleteTopics,
+CreatePartitions. Clients of older versions do not know the error."""
+_MAX_BUCKETS: Final = 10_000
+"""Full buckets are forgotten beyond this number: a new one is full too."""
+
+
+class Limit(NamedTuple):
+    """The quota of a request, and whom it is shared with."""
+
+    rate: float
+    user: str
+    """Empty: all users share the bucket."""
+    client_id: str
+    """Empty: all client ids share it."""
+
+
+def find_limit(quotas: Quotas, key: str, user: str, client_id: str) -> Limit | None:
+    """The most specific quota that is set, in Kafka's order; None: there is none."""
+    candidates: tuple[tuple[dict[str, str | None], str, str], ...] = (
+        ({"user": user, "client-id": client_id}, user, client_id),
+        ({"user": user, "client-id": None}, user, client_id),
+        ({"user": user}, user, ""),
+        ({"user": None, "client-id": client_id}, user, client_id),
+        ({"user": None, "client-id": None}, user, client_id),
+        ({"user": None}, user, ""),
+        ({"client-id": client_id}, "", client_id),
+        ({"client-id": None}, "", client_id),
+    )
+    for entity, of_user, of_client in candidates:
+        found = quotas.get(quota_entity(entity))
+        if found is not None and key in found:
+            return Limit(found[key], of_user, of_client)
+    return None
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at_ms: int
+
+    def refill(self, rate: float, burst: float, now_ms: int) -> None:
+        self.tokens = min(burst, self.tokens + rate * (now_ms - self.at_ms) / 1000)
+        self.at_ms = now_ms
+
+
+class MutationQuotas:
+    """The buckets of one controller."""
+
+    def __init__(self, windows: int = 11, window_s: int = 1) -> None:
+        """windows: `controller.quota.window.num`; window_s: `controller.quota.window.size.seconds`."""
+        self._seconds = windows * window_s
+        self._buckets: dict[tuple[str, str], _Bucket] = {}
+
+    def of(
+        self, quotas: Quotas, user: str, client_id: str, now_ms: int, *, strict: bool
+    ) -> MutationQuota | None:
+        """The quota of one request; None: it has none. `user`: the name of the principal."""
+        if not quotas:
+            return None
+        limit = find_limit(quotas, MUTATION_RATE, user, client_id)
+        if limit is None:
+            return None
+        burst = limit.rate * self._seconds
+        key = (limit.user, limit.client_id)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            self._make_room(now_ms, burst)
+            bucket = self._buckets[key] = _Bucket(burst, now_ms)
+        return MutationQuota(bucket, limit.rate, burst, now_ms, strict)
+
+    def _make_room(self, now_ms: int, burst: float) -> None:
+        """Forget buckets that nobody has used for as long as they take to fill."""
+        if len(self._buckets) < _MAX_BUCKETS:
+            return
+        oldest = now_ms - self._seconds * 1000
+        idle = [key for key, found in self._buckets.items() if found.at_ms < oldest]
+        for key in idle or [next(iter(self._buckets))]:
+            del self._buckets[key]
+
+
+class MutationQuota:
+    """The quota of one request (`StrictControllerMutationQuota`, `PermissiveControllerMutationQuota`)."""
+
+    def __init__(
+        self, bucket: _Bucket, rate: float, burst: float, now_ms: int, strict: bool
+    ) -> None:
+        self._bucket = bucket
+        self._rate = rate
+        self._burst = burst
+        self._now_ms = now_ms
+        self._strict = strict
+        self.throttle_ms = 0
+        """How long until the bucket is no more below empty: for the response and the connection."""
+
+    def take(self, permits: int) -> bool:
+        """Take a token for each partition that is created or removed.
+
+        False: the bucket was below empty, and the request is strict. The last tokens may be overdrawn
+        by any number.
+        """
+        bucket = self._bucket
+        bucket.refill(self._rate, self._burst, self._now_ms)
+        if self._strict and bucket.tokens < 0:
+            self._throttle()
+            return False
+        bucket.tokens = min(self._burst, bucket.tokens - permits)
+        if not self._strict and bucket.tokens < 0:
+            self._throttle()
+        return True
+
+    def _throttle(self) -> None:
+        self.throttle_ms = int(-self._bucket.tokens / self._rate * 1000 + 0.5)
