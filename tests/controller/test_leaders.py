@@ -252,6 +252,28 @@ def test_a_reassignment_is_cancelled():
     assert ongoing(cluster) == {}
 
 
+def test_a_reassignment_replaces_the_one_under_way():
+    """Kafka 4.3.1 leaves 3 in both sets: it waits for a replica that it removes, without end."""
+    cluster = Cluster(3)
+    cluster.create("orders", assignments=[(1, 2)])
+    reassign(cluster, [1, 3])
+    assert ongoing(cluster) == {("orders", 0): ([1, 3, 2], [3], [2])}
+    reassign(cluster, [1, 2])
+    partition = cluster.partition("orders")
+    assert (partition.replicas, partition.isr) == ((1, 2), (1, 2))
+    assert ongoing(cluster) == {}
+
+
+def test_a_replica_that_a_later_reassignment_names_is_not_removed():
+    cluster = Cluster(3)
+    cluster.create("orders", assignments=[(1, 2)])
+    reassign(cluster, [1, 3])
+    reassign(cluster, [1, 3, 2])
+    assert ongoing(cluster) == {("orders", 0): ([1, 3, 2], [3], [])}
+    alter(cluster, [1, 2, 3])
+    assert cluster.partition("orders").replicas == (1, 3, 2)
+
+
 def test_a_cancellation_that_would_be_unclean_is_refused():
     cluster = Cluster(3)
     cluster.create("orders", assignments=[(1, 2)])

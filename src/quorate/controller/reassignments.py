@@ -93,12 +93,18 @@ def _alter_one(
 
 
 def _reassigned(partition: Partition, replicas: list[int]) -> PartitionTarget:
-    """The new replicas first, then those to remove. What is not named anew stays as it is, also of a
-    reassignment that is under way."""
+    """The new replicas first, then those to remove.
+
+    A request may replace a reassignment that is under way. Kafka then leaves `adding` and `removing`
+    where the new set is empty, so a replica that is to be removed may be one to wait for, and the
+    reassignment never ends; or a replica is removed that the request names. Here both follow the request
+    (decision 7).
+    """
     removing = sorted(set(partition.replicas) - set(replicas))
     adding = sorted(set(replicas) - set(partition.replicas))
+    still_adding = [replica for replica in partition.adding_replicas if replica in replicas]
     return PartitionTarget(
-        replicas=[*replicas, *removing], removing=removing or None, adding=adding or None
+        replicas=[*replicas, *removing], removing=removing, adding=adding or still_adding
     )
 
 
