@@ -41,7 +41,8 @@ _HOT: Final = {
     "sim/checks": "*",
     "sim/coverage": "*",
     "sim/run": "liveness",
-    "sim/world": "client_loop client_op clients cluster controller controller_clients controller_process"
+    "sim/world": "brokers client_loop client_op clients cluster controller controller_calls"
+    " controller_clients controller_process topic_requests"
     " crash_points disk disk_operations dispatch durable_state fault_budget faults fingerprint kernel"
     " network observable observer operators process state_machine trace wire world",
     "storage": "api disk disk_storage log memory recovery scan segment snapshots",

@@ -20,6 +20,7 @@ _BATCH_BYTES: Final = 1 << 16
 """A registration of a controller and the bootstrap records fit."""
 _LEFT_OUT: Final = frozenset({"upgrade", "insist"})
 """They propose a kraft.version to the replica, past the write queue of its controller."""
+_BROKERS: Final = (0, 1, 3, 3, 4)
 _IDLE_MS: Final = (0, 2_000, 5_000)
 """`metadata.max.idle.interval.ms`. Shorter, the log might not stand still in the liveness phase."""
 
@@ -31,6 +32,7 @@ def draw_controllers(seed: int) -> Plan:
     return replace(
         plan,
         controllers=True,
+        brokers=Prng(seed, "brokers").pick(_BROKERS),
         wire=False,
         old=0,
         young=0,

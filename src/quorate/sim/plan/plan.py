@@ -249,6 +249,8 @@ class Plan:
     controllers: bool = False
     """Each node runs a ControllerNode over Kafka's metadata, and clients write metadata. Otherwise
     each node runs a Replica over a key-value machine."""
+    brokers: int = 0
+    """Simulated brokers, which register with the controllers (KIP-631). They need `controllers`."""
     voters: int = 3
     observers: int = 0
     static: bool = False
@@ -319,6 +321,8 @@ def check_plan(plan: Plan, lines: Mapping[str | FaultEvent, int] = MappingProxyT
     count = plan.voters + plan.observers
     if plan.controllers:
         _check_controllers(plan, lines)
+    elif plan.brokers:
+        raise PlanError("brokers need controllers", lines.get("brokers", 0))
     _check_software(plan, lines)
     for fault_event in plan.fault_events:
         line = lines.get(fault_event, 0)

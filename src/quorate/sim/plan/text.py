@@ -46,7 +46,7 @@ _PARTS: Final[Mapping[str, type[Any]]] = {
 _PLAIN: Final = tuple(f.name for f in fields(Plan) if f.name not in (*_PARTS, "fault_events"))
 HEAD: Final = ("format", "seed", "voters", "duration_ms")
 """Settings that every plan has, before all others."""
-_LATER: Final = ("scenario", "controllers")
+_LATER: Final = ("scenario", "controllers", "brokers")
 """Settings that were added without a new format. A plan without them has their defaults."""
 _MASKS: Final = frozenset({"old", "young"})
 _DEFAULT: Final = Plan()

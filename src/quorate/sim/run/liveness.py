@@ -56,6 +56,7 @@ class LivenessPhase:
         world.network.heal()
         world.clients.stop()
         world.controller_clients.stop()
+        world.brokers.stop()
         for process in world.processes.values():
             self._repair(process)
         world.liveness_began()
@@ -105,18 +106,28 @@ class LivenessPhase:
                 )
             if process.replica.applied.offset != core.log_end.offset:
                 return f"node {process.id} has applied {process.replica.applied.offset} only"
-        pending = world.clients.pending
-        if pending:
-            return f"client {pending[0].client} waits for {pending[0]}"
-        waiting = world.controller_clients.pending
-        if waiting:
-            return f"a client of the controllers waits: {waiting[0]}"
+        waiting = self._waiting(leader)
+        if waiting is not None:
+            return waiting
         gone = self._gone(leader)
         if gone is not None:
             return f"voter {gone} has lost its disk and is still a voter"
         if not world.plan.thorough:
             return None
         return self._wrongly_described(leader) or self._outside(leader)
+
+    def _waiting(self, leader: Process) -> str | None:
+        """A client without a response, or a broker or partition that is not in service."""
+        world = self._world
+        pending = world.clients.pending
+        if pending:
+            return f"client {pending[0].client} waits for {pending[0]}"
+        waiting = world.controller_clients.pending
+        if waiting:
+            return f"a client of the controllers waits: {waiting[0]}"
+        if leader.controller is None:
+            return None
+        return world.brokers.missing(leader.controller.node.image)
 
     def _outside(self, leader: Process) -> str | None:
         """A node that should have joined with auto-join and has not.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorate.sim.checks.all_checks import Checks
+from quorate.sim.checks.broker_metadata import BrokerMetadataCheck
 from quorate.sim.checks.controller_head import ControllerHeadCheck
 from quorate.sim.plan.draw import draw
 from quorate.sim.plan.draw_controllers import CONTROLLERS, draw_controllers
@@ -54,7 +55,7 @@ class WorldOutcome:
 
 def checked() -> list[Observer]:
     """New observers for one world: every check."""
-    return [Checks(), ControllerHeadCheck()]
+    return [Checks(), ControllerHeadCheck(), BrokerMetadataCheck()]
 
 
 def run_world(world: World) -> None:

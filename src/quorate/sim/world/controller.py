@@ -36,6 +36,10 @@ from quorate.wire.messages import ControllerRegistrationResponse
 from quorate.wire.registry import APIS
 from quorate.wire.schema import Message
 
+SESSION_MS: Final = 3_000
+"""Of brokers: shorter than Kafka's, as a world is short."""
+_ELECTIONS_MS: Final = 2_000
+"""Between two looks for leaders to elect, preferred or unclean."""
 _LENGTH: Final = 4
 """Bytes of a frame's length."""
 
@@ -185,7 +189,14 @@ class SimulatedController:
             Registrant(node_id, Uuid(rng.bytes(16)), listeners),
             ControllerRng(rng),
             Bootstrap((encode_record(level, 0),)),
-            ControllerConfig(node_id, replica.config.cluster_id, max_idle_ms=max_idle_ms),
+            ControllerConfig(
+                node_id,
+                replica.config.cluster_id,
+                max_idle_ms=max_idle_ms,
+                session_timeout_ms=SESSION_MS,
+                imbalance_check_interval_ms=_ELECTIONS_MS,
+                unclean_election_interval_ms=_ELECTIONS_MS,
+            ),
         )
         self._calls: dict[int, Call] = {}
         """By token: without a response."""

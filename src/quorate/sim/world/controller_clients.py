@@ -1,9 +1,9 @@
 """Clients of a world of controllers: each sends one metadata write at a time until it has a response.
 
-A client sends AlterClientQuotas, UpdateFeatures, ControllerRegistration or UnregisterController to the
-node that it takes for the active controller. If the node is not active, or does not respond in time,
-the client sends the same request to another node. The registrations of the nodes themselves use the
-same path.
+A client sends AlterClientQuotas, UpdateFeatures, ControllerRegistration, UnregisterController, or a
+request about topics where there are brokers, to the node that it takes for the active controller. If
+the node is not active, or does not respond in time, the client sends the same request to another node.
+The registrations of the nodes themselves use the same path.
 """
 
 from __future__ import annotations
@@ -17,14 +17,19 @@ from quorate.node.registration import Registrant, RegistrationSend
 from quorate.sim.prng import Prng
 from quorate.sim.world.client_loop import MAX_PATIENCE, RETRY_US, ClientLoop, LoopClient
 from quorate.sim.world.cluster import SimulatedCluster
-from quorate.sim.world.controller import ControllerResponse
+from quorate.sim.world.controller_calls import ControllerCall, ControllerCalls
 from quorate.sim.world.network import Network
-from quorate.sim.world.observable import LISTENER, OUTSIDE
+from quorate.sim.world.observable import LISTENER
 from quorate.sim.world.process import Process
+from quorate.sim.world.topic_requests import topic_request
 from quorate.wire.messages import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     ControllerRegistrationResponse,
+    CreatePartitionsResponse,
+    CreateTopicsResponse,
+    DeleteTopicsResponse,
+    IncrementalAlterConfigsResponse,
     UnregisterControllerRequest,
     UpdateFeaturesRequest,
 )
@@ -36,6 +41,8 @@ _FIRST_FOREIGN_ID: Final = 1000
 """Node ids of the controllers that clients register lie above the ids of the nodes."""
 QUOTA: Final = "producer_byte_rate"
 _UPGRADE: Final = 1
+_ABOUT_TOPICS: Final = 0.7
+"""The part of the requests that are about topics, where there are brokers."""
 
 
 class MetadataClient(LoopClient):
@@ -46,37 +53,50 @@ class MetadataClient(LoopClient):
         self.request: Message | None = None
 
 
-class MetadataCall:
-    """One request on its way to one node: from a client, or from a node that registers."""
+class ClientCall(ControllerCall):
+    """An attempt of a client."""
 
     def __init__(
-        self, client: MetadataClient | None, process: Process | None, request: Message
+        self, clients: ControllerClients, client: MetadataClient, request: Message
     ) -> None:
+        super().__init__(request)
         self.client = client
-        self.attempt = 0 if client is None else client.attempt
-        self.process = process
-        """The node that registers."""
-        self.turn = 0 if process is None else process.turn
-        self.request = request
-        self.over = False
+        self.attempt = client.attempt
+        self._clients = clients
 
-    @property
-    def source(self) -> int:
-        return OUTSIDE if self.process is None else self.process.id
+    def answered(self, response: Message | None) -> None:
+        self._clients.answered(self, response)
+
+
+class RegistrationCall(ControllerCall):
+    """A node registers with the active controller."""
+
+    def __init__(self, process: Process, request: Message) -> None:
+        super().__init__(request, process.id)
+        self._process = process
+        self._turn = process.turn
+
+    def answered(self, response: Message | None) -> None:
+        controller = self._process.controller
+        if self._process.turn != self._turn or controller is None:
+            return
+        assert response is None or isinstance(response, ControllerRegistrationResponse)
+        controller.registered(response)
+        self._process.post()
 
 
 class ControllerClients(ClientLoop[MetadataClient]):
     """All metadata clients; none where the plan has no controllers."""
 
-    def __init__(self, world: SimulatedCluster, network: Network) -> None:
+    def __init__(self, world: SimulatedCluster, network: Network, calls: ControllerCalls) -> None:
         plan = world.plan
         count = plan.clients.count if plan.controllers else 0
         clients = [MetadataClient(plan.seed, i, 1 + i % plan.voters) for i in range(1, count + 1)]
         super().__init__(world, network, clients)
-        self._token = 0
-        self._asked: dict[int, MetadataCall] = {}
-        """By token of the call, which is negative: those of the network are positive."""
+        self._calls = calls
         self._quotas = 0
+        self._brokers = plan.brokers
+        self._topics = 0
 
     @property
     def pending(self) -> list[Message]:
@@ -91,6 +111,9 @@ class ControllerClients(ClientLoop[MetadataClient]):
 
     def _drawn(self, client: MetadataClient) -> Message:
         rng = client.rng
+        if self._brokers and rng.happens(_ABOUT_TOPICS):
+            self._topics += 1
+            return topic_request(rng, self._topics, self._brokers)
         choice = rng.random()
         if choice < 0.6 and self._quotas < _QUOTAS:
             # A user of its own for each quota: a request that arrives late overwrites nothing.
@@ -116,14 +139,13 @@ class ControllerClients(ClientLoop[MetadataClient]):
         if request is None:
             return
         client.attempt += 1
-        asked = MetadataCall(client, None, request)
-        self._network.carry(OUTSIDE, client.target, self._arrive, client.target, asked)
+        asked = ClientCall(self, client, request)
+        self._calls.send(asked, client.target)
         timeout = world.now_us + self._plan.timeout_ms * 1000 * client.patience
         world.push(timeout, self._time_out, asked)
 
-    def _time_out(self, asked: MetadataCall) -> None:
+    def _time_out(self, asked: ClientCall) -> None:
         client = asked.client
-        assert client is not None
         if client.request is not asked.request or client.attempt != asked.attempt:
             return
         client.patience = min(client.patience + 1, MAX_PATIENCE)
@@ -134,32 +156,9 @@ class ControllerClients(ClientLoop[MetadataClient]):
             client.target = 1 + client.rng.below(self._nodes)
             self._try(client)
 
-    # -- on the way ---------------------------------------------------------------------------
-    def _arrive(self, to: int, asked: MetadataCall) -> None:
-        process = self._world.processes[to]
-        if process.controller is None:
-            if process.reachable:
-                self._network.carry(to, asked.source, self._answered, asked, None)
-            return
-        self._token -= 1
-        self._asked[self._token] = asked
-        process.controller.ask(self._token, asked.request)
-        process.post()
-
-    def respond(self, process: Process, response: ControllerResponse) -> None:
-        """A controller answers one of these requests."""
-        asked = self._asked.pop(response.token)
-        self._network.carry(process.id, asked.source, self._answered, asked, response.response)
-
-    def _answered(self, asked: MetadataCall, response: Message | None) -> None:
-        """`response` None: the node refuses the connection."""
-        if asked.over:
-            return
-        asked.over = True
+    def answered(self, asked: ClientCall, response: Message | None) -> None:
+        """A node answers, or refuses the connection (None)."""
         client = asked.client
-        if client is None:
-            self._registered(asked, response)
-            return
         if client.request is not asked.request or client.attempt != asked.attempt:
             return
         if response is None or error_of(response) == ErrorCode.NOT_CONTROLLER:
@@ -170,33 +169,25 @@ class ControllerClients(ClientLoop[MetadataClient]):
         client.request, client.patience = None, 1
         self._think(client)
 
-    # -- registrations of the nodes -----------------------------------------------------------
     def register(self, process: Process, registration: RegistrationSend) -> None:
         """A node asks the active controller to register it."""
-        world = self._world
-        asked = MetadataCall(None, process, registration.request)
-        to = world.addresses.get(registration.address)
+        asked = RegistrationCall(process, registration.request)
+        to = self._world.addresses.get(registration.address)
         if to is not None:
-            self._network.carry(process.id, to, self._arrive, to, asked)
-        timeout = world.now_us + registration.timeout_ms * 1000
-        world.push(timeout, self._answered, asked, None)
-
-    @staticmethod
-    def _registered(asked: MetadataCall, response: Message | None) -> None:
-        process = asked.process
-        assert process is not None
-        controller = process.controller
-        if process.turn != asked.turn or controller is None:
-            return
-        assert response is None or isinstance(response, ControllerRegistrationResponse)
-        controller.registered(response)
-        process.post()
+            self._calls.send(asked, to)
+        self._calls.expire(asked, registration.timeout_ms * 1000)
 
 
 def error_of(response: Message) -> ErrorCode:
     """The error of a write: of the response, or of its only entry."""
     if isinstance(response, AlterClientQuotasResponse):
         return ErrorCode.of(response.entries[0].error_code)
+    if isinstance(response, CreateTopicsResponse):
+        return ErrorCode.of(response.topics[0].error_code)
+    if isinstance(response, DeleteTopicsResponse | IncrementalAlterConfigsResponse):
+        return ErrorCode.of(response.responses[0].error_code)
+    if isinstance(response, CreatePartitionsResponse):
+        return ErrorCode.of(response.results[0].error_code)
     code: int = response.error_code  # type: ignore[attr-defined]
     return ErrorCode.of(code)
 

@@ -1,4 +1,4 @@
-"""A simulated world: its nodes, network, clients, operators and faults.
+"""A simulated world: its nodes, network, clients, brokers, operators and faults.
 
 The plan alone determines every event. `run.run` runs a world from its start to its end.
 """
@@ -11,9 +11,11 @@ from quorate.node.registration import RegistrationSend
 from quorate.raft.ready import Refused, Send
 from quorate.replica.replica import Answer, Committed
 from quorate.sim.plan.plan import Plan, check_plan
+from quorate.sim.world.brokers import Brokers
 from quorate.sim.world.clients import Clients
 from quorate.sim.world.cluster import SimulatedCluster
 from quorate.sim.world.controller import ControllerResponse
+from quorate.sim.world.controller_calls import ControllerCalls
 from quorate.sim.world.controller_clients import ControllerClients
 from quorate.sim.world.fault_budget import FaultBudget
 from quorate.sim.world.faults import Faults
@@ -38,7 +40,9 @@ class World(SimulatedCluster):
         self.network = Network(self)
         self.operators = Operators(self, self.network, self.budget)
         self.clients = Clients(self, self.network)
-        self.controller_clients = ControllerClients(self, self.network)
+        self.controller_calls = ControllerCalls(self, self.network)
+        self.controller_clients = ControllerClients(self, self.network, self.controller_calls)
+        self.brokers = Brokers(self, self.network, self.controller_calls)
         self.faults = Faults(self, self.network, self.operators, self.budget)
 
     def begin(self) -> None:
@@ -48,6 +52,7 @@ class World(SimulatedCluster):
             self.faults.start(process)
         self.clients.begin()
         self.controller_clients.begin()
+        self.brokers.begin()
         self.faults.begin()
 
     # -- what processes ask for -----------------------------------------------------------------
@@ -62,7 +67,7 @@ class World(SimulatedCluster):
             self.operators.settle(outcome)
 
     def respond(self, process: Process, response: ControllerResponse) -> None:
-        self.controller_clients.respond(process, response)
+        self.controller_calls.respond(process, response)
 
     def register(self, process: Process, registration: RegistrationSend) -> None:
         self.controller_clients.register(process, registration)
