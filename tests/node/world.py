@@ -15,6 +15,7 @@ from quorate.base.ids import Listener, OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.controller.activation import Bootstrap
 from quorate.controller.context import ControllerConfig
 from quorate.node.controller_node import ControllerNode, NodeEffects, NodeInput, Registered
+from quorate.node.feature_guard import FeatureGuard
 from quorate.node.metadata_machine import MetadataMachine
 from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.node.registration import Registrant
@@ -86,7 +87,9 @@ class World:
         segment_bytes=1 << 30,
         **config,
     ) -> None:
-        """config: fields of every node's ControllerConfig."""
+        """config: fields of every node's ControllerConfig. `unstable`: ids of nodes that take levels
+        that are in development."""
+        self.unstable = set(config.pop("unstable", ()))
         self.config = config
         self.now_ms = 0
         self.random = random.Random(seed)
@@ -123,16 +126,24 @@ class World:
         node = self.nodes[node_id]
         recovered = node.storage.open()
         incarnation = Uuid(self.random.randbytes(16))
-        registrant = Registrant(node_id, incarnation, (listener(node_id),))
-        machine = MetadataMachine()
-        replica = Replica(node.config, recovered, machine, self.random.random, node.policy)
+        guard = FeatureGuard(node_id in self.unstable)
+        registrant = Registrant(node_id, incarnation, (listener(node_id),), guard.unstable)
+        machine = MetadataMachine(guard)
+        replica = Replica(
+            node.config,
+            recovered,
+            machine,
+            self.random.random,
+            node.policy,
+            admit=guard.check_batch,
+        )
         node.controller = ControllerNode(
             replica,
             machine,
             registrant,
             self.random,
             self.bootstrap,
-            ControllerConfig(node_id, CLUSTER, **self.config),
+            ControllerConfig(node_id, CLUSTER, guard.unstable, **self.config),
         )
         node.disk = DiskWriter(node.storage)
         node.wake_at_ms, node.faulted, node.stopped, node.inbox = self.now_ms, None, False, []

@@ -9,6 +9,7 @@ from quorate.formats.records import (
     encode_record,
 )
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, encode_snapshot
+from quorate.formats.supported_levels import UnsupportedLevelError
 from quorate.raft.values import ControlState
 from quorate.server.bootstrap import read_bootstrap
 
@@ -90,6 +91,6 @@ def test_records_of_a_newer_release_are_called_newer(directory, place, value):
 
 def test_a_level_that_is_not_known_is_refused_in_a_new_directory(directory):
     directory.first.write_bytes(snapshot(level(99)))
-    with pytest.raises(FormatError, match="No MetadataVersion with feature level 99"):
+    with pytest.raises(UnsupportedLevelError, match="has level 99, and this node supports"):
         directory.read()
     assert directory.read(is_new=False) == [level(99)]

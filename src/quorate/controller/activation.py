@@ -24,6 +24,7 @@ from quorate.formats.records import (
     NoOpRecord,
     decode_record,
 )
+from quorate.formats.supported_levels import check_values
 from quorate.formats.versions import (
     DEFAULT,
     METADATA_VERSION,
@@ -64,6 +65,7 @@ def _activate(head: Head, bootstrap: Bootstrap, context: Context) -> Result[None
     notes: list[str] = []
     found: list[Message] = []
     if version is None:
+        check_values(bootstrap.values, context.config.unstable_features, "the bootstrap records")
         found = list(bootstrap.records())
         version = metadata_version_in(found)
         if _level(found, ELR_FEATURE):

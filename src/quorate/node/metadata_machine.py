@@ -11,6 +11,7 @@ from quorate.metadata.image import Image
 from quorate.metadata.loader import Loader, LogBatch, Provenance, Published, SnapshotBuilder
 from quorate.metadata.replay import record_values
 from quorate.metadata.topics import ElectionCounts, Touched
+from quorate.node.feature_guard import FeatureGuard
 from quorate.raft.values import ControlState
 from quorate.replica.state_machine import CommittedBatch, Now
 
@@ -21,7 +22,9 @@ class MetadataMachine:
     It writes nothing by itself: what an active controller writes goes through the write queue.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, guard: FeatureGuard | None = None) -> None:
+        """guard: None for that of the levels in production."""
+        self._guard = guard or FeatureGuard()
         self._loader = Loader()
         self.head = Head(self._loader.delta().interner)
         self._builder: SnapshotBuilder | None = None
@@ -56,6 +59,7 @@ class MetadataMachine:
 
     def load(self, values: Sequence[bytes]) -> None:
         assert self._builder is not None
+        self._guard.check_values(values, "a snapshot")
         self._builder.feed(values)
 
     def end_load(self) -> None:
@@ -76,6 +80,8 @@ class MetadataMachine:
             provenance = Provenance(batch.last_offset, batch.epoch, batch.timestamp_ms, True)
             loader.install(Published(known, provenance))
         else:
+            where = f"offsets {batch.base_offset} to {batch.last_offset}"
+            self._guard.check_values(values, where)
             loader.feed(
                 LogBatch(
                     batch.base_offset,

@@ -104,7 +104,9 @@ class Replica:
         random: Callable[[], float],
         policy: SnapshotPolicy | None = None,
         memory: MemoryLimits | None = None,
+        admit: Callable[[Batch], None] | None = None,
     ) -> None:
+        """admit: looks at each batch before it is appended; what it raises ends the node."""
         memory = memory or MemoryLimits()
         self.config = config
         self.machine = machine
@@ -112,6 +114,7 @@ class Replica:
         self.leading_epoch: int | None = None
         """The epoch in which the state machine leads: everything before it is applied."""
         self._policy = policy or SnapshotPolicy()
+        self._admit = admit
         self._tail = Tail(recovered.log.end_offset, memory.tail)
         self._high_watermark = 0
         self._token = 0
@@ -328,6 +331,9 @@ class Replica:
 
     def _disk_write(self, write: object) -> DiskWrite:
         if isinstance(write, Append):
+            if self._admit is not None:
+                for batch in write.batches:
+                    self._admit(batch)
             batches = tuple(map(self._encode, write.batches))
             self._tail.append(batches)
             return AppendBatches(batches)

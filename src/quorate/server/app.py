@@ -25,6 +25,7 @@ from quorate.controller.context import ControllerConfig
 from quorate.controller.token_config import TokenConfig
 from quorate.log_dirs.meta_properties import NodeIdentity, load_identity
 from quorate.node.controller_node import ControllerNode
+from quorate.node.feature_guard import FeatureGuard, check_log
 from quorate.node.metadata_machine import MetadataMachine
 from quorate.node.registration import Registrant
 from quorate.replica.replica import Replica
@@ -109,32 +110,40 @@ def open_storage(config: NodeConfig) -> Storage:
 
 
 def build(
-    config: NodeConfig, identity: NodeIdentity, advertised: Listeners, recovered: Recovered
+    config: NodeConfig,
+    identity: NodeIdentity,
+    advertised: Listeners,
+    recovered: Recovered,
+    storage: Storage,
 ) -> ControllerNode:
-    """Build the controller, with a new incarnation id.
+    """Build the controller, with a new incarnation id. `storage` is open.
 
-    Raises FormatError for damaged bootstrap records.
+    Raises UnsupportedLevelError for a feature level that this release does not support, and
+    FormatError for damaged bootstrap records.
     """
+    guard = FeatureGuard(config.unstable_feature_versions_enable)
+    has_levels = check_log(storage, recovered.log, guard.unstable)
     registrant = Registrant(
         config.node_id,
         Uuid(secrets.token_bytes(16)),
         advertised,
         config.unstable_feature_versions_enable,
     )
-    machine = MetadataMachine()
+    machine = MetadataMachine(guard)
     replica = Replica(
         raft_config(config, identity.cluster_id, identity.directory_id, advertised),
         recovered,
         machine,
         random.random,
         snapshot_policy(config),
+        admit=guard.check_batch,
     )
     return ControllerNode(
         replica,
         machine,
         registrant,
         random.SystemRandom(),
-        read_bootstrap(Path(config.metadata_log_dir), recovered.log.end_offset == 0),
+        read_bootstrap(Path(config.metadata_log_dir), not has_levels, guard.unstable),
         controller_config(config, identity.cluster_id),
         PythonLoggers(),
     )
@@ -247,7 +256,7 @@ async def _serve(
         recovered = storage.open()
         for note in recovered.notes:
             LOG.log(level_of(note), "%s", note)
-        controller = build(config, identity, bound.advertised, recovered)
+        controller = build(config, identity, bound.advertised, recovered, storage)
         ended: asyncio.Future[str | None] = loop.create_future()
 
         def end(fault: str | None) -> None:

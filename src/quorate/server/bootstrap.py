@@ -13,15 +13,17 @@ from quorate.controller.activation import Bootstrap, metadata_version_in
 from quorate.formats.errors import FormatError, NewerRecordError
 from quorate.formats.files import BOOTSTRAP_CHECKPOINT, PARTITION_DIRECTORY, snapshot_name
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID, read_snapshot
+from quorate.formats.supported_levels import check_values
 from quorate.formats.versions import FeatureError
 from quorate.storage.disk import read_regular
 
 
-def read_bootstrap(metadata_log_dir: Path, is_new: bool) -> Bootstrap:
+def read_bootstrap(metadata_log_dir: Path, is_new: bool, unstable: bool = False) -> Bootstrap:
     """Read the bootstrap records; without any, the default of `Bootstrap`.
 
-    `is_new`: the log is empty and may start with them. Then metadata.version must be known. Raises
-    FormatError for a damaged file and for records that this release does not know, and OSError.
+    `is_new`: the log has no feature level and may begin with them. Then each level must be supported;
+    `unstable` is `unstable.feature.versions.enable`. Raises UnsupportedLevelError, FormatError for a
+    damaged file and for records that this release does not know, and OSError.
     """
     for path in (
         metadata_log_dir / PARTITION_DIRECTORY / snapshot_name(BOOTSTRAP_SNAPSHOT_ID),
@@ -38,6 +40,7 @@ def read_bootstrap(metadata_log_dir: Path, is_new: bool) -> Bootstrap:
                 continue
             records = bootstrap.records()
             if is_new:
+                check_values(bootstrap.values, unstable, str(path))
                 metadata_version_in(records)
         except NewerRecordError as error:
             raise FormatError(

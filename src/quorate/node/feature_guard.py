@@ -1,0 +1,99 @@
+"""A node refuses feature levels that it does not support before they matter.
+
+1. At the start, in the newest snapshot and in the whole log, committed or not (`check_log`).
+2. In every batch that it is about to append (`FeatureGuard.check_batch`): the record is neither
+   written nor acknowledged here, and this node never stands for election with it.
+3. When records are applied (`FeatureGuard.check_values`): the last resort, as Kafka has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from quorate.base.ids import OffsetAndEpoch
+from quorate.formats.batch import iter_batches, values, whole_batches_size
+from quorate.formats.files import snapshot_name
+from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
+from quorate.formats.supported_levels import FEATURE_LEVEL_FRAME, check_level, check_values
+from quorate.formats.versions import KRAFT_VERSION
+from quorate.raft.values import Batch, KRaftVersion, RecoveredLog
+from quorate.storage.api import Storage
+
+_READ: Final = 1 << 20
+
+
+class FeatureGuard:
+    """Raises UnsupportedLevelError for levels outside the range that this node advertises."""
+
+    def __init__(self, unstable: bool = False) -> None:
+        """unstable: `unstable.feature.versions.enable`."""
+        self.unstable = unstable
+
+    def check_batch(self, batch: Batch) -> None:
+        """Check a batch before it is appended."""
+        where = f"offsets {batch.base_offset} to {batch.last_offset}"
+        for record in batch.control:
+            if isinstance(record, KRaftVersion):
+                check_level(KRAFT_VERSION, record.version, self.unstable, where)
+        payload = batch.payload
+        if isinstance(payload, bytes) and FEATURE_LEVEL_FRAME in payload:
+            for view in iter_batches(payload, verify=False):
+                if not view.is_control:
+                    check_values(values(view), self.unstable, where)
+
+    def check_values(self, found: Iterable[bytes], where: str) -> None:
+        """Check record values before they are applied; `where` is what holds them."""
+        check_values(found, self.unstable, where)
+
+
+def check_log(storage: Storage, log: RecoveredLog, unstable: bool) -> bool:
+    """Check what a node has on its disk, before it starts.
+
+    Returns whether there is any level: without one, the log may begin with the bootstrap records.
+    Raises UnsupportedLevelError, StorageError, and RecordError for a damaged record.
+    """
+    # 1. kraft.version.
+    if log.snapshot_control is not None:
+        where = snapshot_name(log.snapshots[-1]) if log.snapshots else "the snapshot"
+        check_level(KRAFT_VERSION, log.snapshot_control.kraft_version, unstable, where)
+    for offset, record in log.control_records:
+        if isinstance(record, KRaftVersion):
+            check_level(KRAFT_VERSION, record.version, unstable, f"offset {offset}")
+    # 2. The newest snapshot. Its features come first (`FeaturesImage.write`): stop behind them. The
+    #    records of 0-0 are not committed state.
+    found = False
+    newest = log.snapshots[-1] if log.snapshots else BOOTSTRAP_SNAPSHOT_ID
+    if newest != BOOTSTRAP_SNAPSHOT_ID:
+        for some in _of_snapshot(storage, newest):
+            check_values(some, unstable, f"snapshot {snapshot_name(newest)}")
+            found = found or any(value.startswith(FEATURE_LEVEL_FRAME) for value in some)
+            if not some[-1].startswith(FEATURE_LEVEL_FRAME):
+                break
+    # 3. The log.
+    offset = max(newest.offset, log.start_offset)
+    while data := storage.read(offset, log.end_offset, _READ):
+        has_level = FEATURE_LEVEL_FRAME in data
+        for view in iter_batches(data, verify=False):
+            if has_level and not view.is_control:
+                some = values(view)
+                where = f"offsets {view.base_offset} to {view.last_offset}"
+                check_values(some, unstable, where)
+                found = found or any(value.startswith(FEATURE_LEVEL_FRAME) for value in some)
+            offset = view.end_offset
+    return found
+
+
+def _of_snapshot(storage: Storage, snapshot_id: OffsetAndEpoch) -> Iterator[list[bytes]]:
+    """The record values of each batch that has any."""
+    size = storage.snapshot_size(snapshot_id) or 0
+    position, rest = 0, b""
+    while position < size:
+        piece = storage.read_snapshot(snapshot_id, position, _READ)
+        position += len(piece)
+        data = rest + piece
+        whole = whole_batches_size(data)
+        for view in iter_batches(data[:whole], verify=False):
+            if not view.is_control and (found := values(view)):
+                yield found
+        rest = data[whole:]
