@@ -34,6 +34,7 @@ _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "internal.metadata.delete.delay.millis": "cleaned files are deleted at once",
 }
 """Kafka keys that are checked but have no effect, and the reason."""
+AUDIT_DIR: Final = "quorate.audit.dir"
 AUTHORIZER: Final = "authorizer.class.name"
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 TOKEN_KEY: Final = "delegation.token.secret.key"  # noqa: S105 - the name of a key
@@ -49,7 +50,15 @@ _OTHER_KEYS: Final = (
     *("node.id", "broker.id", "process.roles", "log.dir", "log.dirs", "metadata.log.dir"),
     *(addresses.LISTENERS, addresses.ADVERTISED, addresses.PROTOCOL_MAP),
     *(addresses.CONTROLLER_NAMES, addresses.VOTERS, addresses.BOOTSTRAP, METRICS_LISTENER),
-    *(cross_checks.OVERRIDES, AUTHORIZER, SUPER_USERS, TOKEN_KEY, *POLICIES, *POLICIES.values()),
+    *(
+        cross_checks.OVERRIDES,
+        AUDIT_DIR,
+        AUTHORIZER,
+        SUPER_USERS,
+        TOKEN_KEY,
+        *POLICIES,
+        *POLICIES.values(),
+    ),
 )
 
 
@@ -96,6 +105,8 @@ class NodeConfig:
     """`quorate.alter.config.policy=module:attribute`, likewise."""
     delegation_token_secret_key: str = field(default="", repr=False)
     """Empty: no delegation tokens."""
+    audit_dir: str = ""
+    """`quorate.audit.dir`; Kafka has no such key. Empty: no audit trail."""
     metrics_listener: Address | None = None
     """`quorate.metrics.listener=host:port`; Kafka has no such key."""
     warnings: tuple[str, ...] = ()
@@ -148,6 +159,9 @@ class NodeConfig:
     num_partitions: int = _int(1, at_least=1)
     delete_topic_enable: bool = _flag(True)
     allow_everyone_if_no_acl_found: bool = _flag()
+    quorate_audit_entries: int = _int(1_000, at_least=1)
+    quorate_audit_max_bytes: int = _int(10 * _MIB, at_least=4096, bits=64)
+    quorate_audit_max_files: int = _int(5, at_least=1)
     controller_quota_window_num: int = _int(11, at_least=1)
     controller_quota_window_size_seconds: int = _int(1, at_least=1)
     delegation_token_max_lifetime_ms: int = _int(_WEEK_MS, at_least=1, bits=64)
@@ -228,6 +242,7 @@ def config_of(settings: Settings) -> NodeConfig:
         max_connections_by_host=cross_checks.connections_by_host(settings),
         authorizer=settings.text(AUTHORIZER) or "",
         super_users=_super_users(settings),
+        audit_dir=settings.text(AUDIT_DIR) or "",
         delegation_token_secret_key=settings.text(TOKEN_KEY) or "",
         create_topic_policy=_policy(settings, CREATE_TOPIC_POLICY),
         alter_config_policy=_policy(settings, ALTER_CONFIG_POLICY),

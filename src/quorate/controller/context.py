@@ -72,6 +72,8 @@ class ControllerConfig:
     """delegation.token.*"""
     security_protocols: Map[str, str] = NO_CONFIGS
     """Listener name (upper case) -> its protocol; PLAINTEXT where it is absent."""
+    audited: bool = False
+    """quorate.audit.dir is set."""
     max_idle_ms: int = 500
     """metadata.max.idle.interval.ms: between two NoOpRecords; 0 for none."""
 

@@ -85,6 +85,10 @@ FORWARDABLE: Final = frozenset(
 """What Kafka's brokers forward in an Envelope, served here or not (`ApiKeys.forwardable`)."""
 
 
+VOTER_CHANGES: Final = frozenset((80, 81))
+"""AddRaftVoter, RemoveRaftVoter: the audit trail has them too."""
+
+
 class Kind(Enum):
     """Who answers a request."""
 

@@ -22,7 +22,8 @@ from quorate.controller.partition_index import PartitionIndex
 from quorate.controller.token_config import PLAINTEXT, TokenConfig, may_ask_for_tokens
 from quorate.metadata.image import Image
 from quorate.metadata.topics import ElectionCounts
-from quorate.node.apis import API_TABLE, ApiRow, denied
+from quorate.node.apis import API_TABLE, VOTER_CHANGES, ApiRow, denied
+from quorate.node.audit import AuditEntry, of_request, of_write
 from quorate.node.envelope import envelope_error, unwrap
 from quorate.node.loggers import Loggers, NoLoggers
 from quorate.node.metadata_machine import MetadataMachine
@@ -84,6 +85,8 @@ class NodeEffects:
     faulted: str | None = None
     errors: int = 0
     """Faults that did not end the node (`MetadataErrorCount`)."""
+    audit: list[AuditEntry] = field(default_factory=list)
+    """Entries of the audit trail, in order."""
     throttled: list[tuple[int, int]] = field(default_factory=list)
     """(token of the call, ms) of each of `answers` whose connection is not to be read for that time."""
     queued_ms: list[int] = field(default_factory=list)
@@ -136,6 +139,9 @@ class ControllerNode(ReplicaView):
         self._writes = WriteQueue(
             machine.head, room, self._context, lambda: self.leader_id, self.counts
         )
+        self._is_audited = self._config.audited
+        if self._is_audited:
+            self._writes.audited = []
         self._own_writes = OwnWrites(registrant, bootstrap or Bootstrap(), self._config)
         self._registration = Registration(registrant)
         self._next = 0
@@ -213,7 +219,10 @@ class ControllerNode(ReplicaView):
             reason = f"api key {call.request.api_key} is not served by this node"
             effects.closed.append(Closed(call.token, reason))
         elif not self._may(row, call):
-            effects.answer(call, denied(row, call))
+            refusal = denied(row, call)
+            if self._is_audited:
+                effects.audit.append(of_request(row.name, call, refusal))
+            effects.answer(call, refusal)
         elif row.operation is not None:
             if row.on_arrival is not None and self._writes.is_active:
                 row.on_arrival(self.liveness, call.message, self.now.monotonic_ms)
@@ -249,6 +258,9 @@ class ControllerNode(ReplicaView):
         return self.replica.core.leader.leader_id == self.node_id
 
     def _reply(self, call: Call, answer: Message, effects: NodeEffects) -> None:
+        if self._is_audited and call.request.api_key in VOTER_CHANGES:
+            name = API_TABLE[call.request.api_key].name
+            effects.audit.append(of_request(name, call, answer))
         error = getattr(answer, "error_code", ErrorCode.NONE)
         if call.envelope is not None and error == ErrorCode.NOT_CONTROLLER:
             self._refuse_envelope(call, effects)
@@ -290,6 +302,20 @@ class ControllerNode(ReplicaView):
         for operation, result in writes.own_results:
             self._own_writes.done(operation, result, self.now.monotonic_ms)
         writes.own_results.clear()
+        if writes.audited:
+            for write, error, offset in writes.audited:
+                entry = of_write(
+                    write.operation.name,
+                    write.request,
+                    write.call,
+                    write.response,
+                    write.facts,
+                    error,
+                    offset,
+                )
+                if entry is not None:
+                    effects.audit.append(entry)
+            writes.audited.clear()
         effects.errors, writes.faults = effects.errors + writes.faults, 0
         for response in writes.responses:
             call = response.call

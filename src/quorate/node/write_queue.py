@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from quorate.base.errors import ErrorCode
@@ -37,6 +36,7 @@ from quorate.controller.result import (
     WriteOperation,
 )
 from quorate.metadata.errors import ReplayError
+from quorate.node.queued_write import QueuedWrite, WriteResponse
 from quorate.node.record_parts import encode, part_ends
 from quorate.node.requests import Call
 from quorate.raft import inputs
@@ -54,34 +54,6 @@ QUEUED_RECORDS: Final = 1_000
 """With so many records, or more, of queued writes a step of the node decides no further one."""
 _LOST: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _NOTHING_COMMITTED: Final = -1
-
-
-@dataclass(slots=True)
-class QueuedWrite:
-    """A write on its way. `call` is None for a write of the controller's own."""
-
-    operation: WriteOperation[Any, Any]
-    request: Any
-    call: Call | None
-    deadline_ms: int | None
-    added_ms: int
-    response: Any = None
-    token: int = 0
-    """Of the last part that was submitted; 0: there are no records."""
-
-
-@dataclass(slots=True)
-class WriteResponse:
-    """The response to a call, to be sent now.
-
-    `offset` is the end (exclusive) of the newest record that the response may depend on; it is
-    committed. -1: the write failed, or depends on no record of this leadership.
-    """
-
-    call: Call
-    message: Message
-    error: ErrorCode
-    offset: int
 
 
 class WriteQueue:
@@ -102,6 +74,9 @@ class WriteQueue:
         the leader that the replica knows, -1 for none."""
         self.head = head
         self.counts = ControllerCounts() if counts is None else counts
+        self.audited: list[tuple[QueuedWrite, ErrorCode, int]] | None = None
+        """Each write that is answered, with its error and the end offset of its records; None: nobody
+        asks."""
         self.queued_ms: list[int] = []
         """How long each write that was decided had waited in the queue."""
         self._now_ms = 0
@@ -313,6 +288,8 @@ class WriteQueue:
     def _submit(self, write: QueuedWrite, records: Sequence[Message], atomic: bool) -> None:
         version = self.head.image.features.metadata_version
         values = [encode(record, version) for record in records]
+        if self.audited is not None:
+            write.facts.add(records)
         bounds = part_ends(write.operation.name, atomic, values, self._room)
         first = 0
         for end in bounds:
@@ -340,6 +317,10 @@ class WriteQueue:
 
     def _committed(self, outcome: Committed) -> None:
         pending = self._pending
+        if self.audited is not None and (pending or self._deciding is not None):
+            facts = (pending[0] if pending else self._deciding[0]).facts  # type: ignore[index]
+            if facts.first_offset < 0:
+                facts.first_offset = outcome.base_offset
         self.committed_offset = outcome.end_offset
         self._committed_token = outcome.token
         if not pending or pending[0].token != outcome.token:
@@ -446,6 +427,8 @@ class WriteQueue:
         self._respond(write, error, _NOTHING_COMMITTED)
 
     def _respond(self, write: QueuedWrite, error: ErrorCode, offset: int) -> None:
+        if self.audited is not None:
+            self.audited.append((write, error, offset))
         if write.call is None:
             self.own_results.append((write.operation, write.response))
         else:

@@ -31,6 +31,7 @@ from quorate.node.registration import Registrant
 from quorate.replica.replica import Replica
 from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.security.authorizer import AuthorizerConfig
+from quorate.server.audit_log import AuditLog
 from quorate.server.bootstrap import read_bootstrap
 from quorate.server.descriptors import max_connections_for, raise_limit, soft_limit
 from quorate.server.driver import Driver, present
@@ -172,6 +173,7 @@ def controller_config(config: NodeConfig, cluster_id: str) -> ControllerConfig:
         authorizer=AuthorizerConfig(config.super_users, config.allow_everyone_if_no_acl_found)
         if config.authorizer
         else None,
+        audited=bool(config.audit_dir),
         quota_windows=config.controller_quota_window_num,
         quota_window_s=config.controller_quota_window_size_seconds,
         tokens=TokenConfig(
@@ -182,6 +184,18 @@ def controller_config(config: NodeConfig, cluster_id: str) -> ControllerConfig:
         ),
         security_protocols=Map(config.security_protocols),
         max_idle_ms=config.metadata_max_idle_interval_ms,
+    )
+
+
+def open_audit(config: NodeConfig) -> AuditLog | None:
+    """The audit trail, if `quorate.audit.dir` is set. Raises AuditError."""
+    if not config.audit_dir:
+        return None
+    return AuditLog(
+        Path(config.audit_dir),
+        config.quorate_audit_max_bytes,
+        config.quorate_audit_max_files,
+        config.quorate_audit_entries,
     )
 
 
@@ -265,7 +279,9 @@ async def _serve(
 
         meters = None if metrics is None else Meters(controller.replica)
         most = config.queued_max_requests
+        audit = open_audit(config)
         driver = Driver(controller, storage, loop, limits(config), most, end, meters)
+        driver.audit = audit
         _handle_signals(loop, driver)
         pages = None
         if metrics is not None and meters is not None:
@@ -281,6 +297,8 @@ async def _serve(
         await driver.close()
         if pages is not None:
             pages.close()
+        if audit is not None:
+            audit.close()
         if fault is not None:
             raise NodeFaultError(f"Node {config.node_id} stopped: {fault}")
         LOG.info("The log is closed")

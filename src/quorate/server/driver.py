@@ -24,6 +24,7 @@ from quorate.raft.ready import Send
 from quorate.replica.disk_jobs import Result
 from quorate.replica.replica import Replica
 from quorate.replica.state_machine import Now
+from quorate.server.audit_log import AuditLog
 from quorate.server.disk import DiskThread, run_in_thread
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import Acceptor, InboundConnection, ResponseSlot
@@ -105,6 +106,8 @@ class Driver:
         self._ended = ended
         self._max_queued = max_queued
         self._meters = meters
+        self.audit: AuditLog | None = None
+        """Keeps the audit trail; None: there is none."""
         on_sync = None if meters is None else meters.sync_seconds.observe
         self._disk = DiskThread(storage, loop, self._deliver, on_sync)
         self.fault: str | None = None
@@ -183,6 +186,9 @@ class Driver:
         try:
             # 2. Step the node and carry out its effects.
             effects = self._node.step(happened, now)
+            if effects.audit and self.audit is not None:  # before the responses go out
+                epoch = self._node.replica.core.epoch
+                self.audit.write(effects.audit, self._node.node_id, epoch, now.wall_ms)
             self._carry_out(effects)
             if meters is not None:
                 meters.stepped(happened, effects, meters.clock() - began)

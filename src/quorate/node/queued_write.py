@@ -1,0 +1,41 @@
+"""A write on its way through the queue, and the response to its call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from quorate.base.errors import ErrorCode
+from quorate.controller.result import WriteOperation
+from quorate.node.audit import WriteFacts
+from quorate.node.requests import Call
+from quorate.wire.schema import Message
+
+
+@dataclass(slots=True)
+class QueuedWrite:
+    """A write on its way. `call` is None for a write of the controller's own."""
+
+    operation: WriteOperation[Any, Any]
+    request: Any
+    call: Call | None
+    deadline_ms: int | None
+    added_ms: int
+    response: Any = None
+    token: int = 0
+    """Of the last part that was submitted; 0: there are no records."""
+    facts: WriteFacts = field(default_factory=WriteFacts)
+
+
+@dataclass(slots=True)
+class WriteResponse:
+    """The response to a call, to be sent now.
+
+    `offset` is the end (exclusive) of the newest record that the response may depend on; it is
+    committed. -1: the write failed, or depends on no record of this leadership.
+    """
+
+    call: Call
+    message: Message
+    error: ErrorCode
+    offset: int

@@ -1,0 +1,124 @@
+"""The audit trail of one node: a ring in memory, and JSON lines in files of bounded size.
+
+A line is handed to the operating system before the response goes out, so it survives the end of the
+process (kill -9). It is not synced: a power failure may lose the newest lines, the metadata log does
+not lose the changes. The file is written on the event loop; a failure is reported, and the node goes
+on without the file until it can be opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from quorate.base.errors import QuorateError
+from quorate.node.audit import AuditEntry
+from quorate.server.logs import LOG
+
+FILE: Final = "audit.jsonl"
+"""The newest entries; `audit.1.jsonl` has those before them, and so on."""
+_NEWLINE: Final = b"\n"
+
+
+class AuditError(QuorateError):
+    """The directory of the audit trail cannot be used. The message says why."""
+
+
+class AuditLog:
+    """Writes entries. `recent` has the newest ones, oldest first."""
+
+    def __init__(self, folder: Path, max_bytes: int, max_files: int, entries: int) -> None:
+        """Open the file. Raises AuditError.
+
+        folder: `quorate.audit.dir`; max_bytes: of one file; max_files: that are kept in all; entries:
+        that stay in memory.
+        """
+        self.recent: deque[AuditEntry] = deque(maxlen=entries)
+        self._folder = folder
+        self._max_bytes = max_bytes
+        self._max_files = max_files
+        self._file: int | None = None
+        self._size = 0
+        self._is_failing = False
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._open()
+        except OSError as error:
+            raise AuditError(
+                f"quorate.audit.dir={folder}: {error.strerror or error}: make it a directory that "
+                "this node may write"
+            ) from None
+
+    def write(self, entries: Sequence[AuditEntry], node_id: int, epoch: int, wall_ms: int) -> None:
+        """Keep these entries; `wall_ms`: the time, since 1970."""
+        moment = datetime.fromtimestamp(wall_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        lines = bytearray()
+        for entry in entries:
+            whole = {"time": moment, "node": node_id, "epoch": epoch, **entry}
+            self.recent.append(whole)
+            lines += json.dumps(whole, separators=(",", ":")).encode() + _NEWLINE
+        try:
+            if self._file is None:
+                self._open()
+            if self._size and self._size + len(lines) > self._max_bytes:
+                self._rotate()
+            assert self._file is not None
+            _write_all(self._file, bytes(lines))
+            self._size += len(lines)
+        except OSError as error:
+            self._fail(error)
+        else:
+            self._is_failing = False
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _open(self) -> None:
+        path = self._folder / FILE
+        self._file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+        self._size = os.fstat(self._file).st_size
+        if self._size and os.pread(self._file, 1, self._size - 1) != _NEWLINE:
+            _write_all(self._file, _NEWLINE)  # the machine went down within a line
+            self._size += 1
+
+    def _rotate(self) -> None:
+        self.close()
+        names = [FILE, *(f"audit.{number}.jsonl" for number in range(1, self._max_files))]
+        (self._folder / names[-1]).unlink(missing_ok=True)
+        for older, newer in zip(reversed(names[1:]), reversed(names[:-1]), strict=True):
+            if (self._folder / newer).exists():
+                (self._folder / newer).rename(self._folder / older)
+        self._open()
+
+    def _fail(self, error: OSError) -> None:
+        if not self._is_failing:
+            LOG.error("The audit trail in %s cannot be written: %s", self._folder, error)
+        self._is_failing = True
+        self.close()
+
+
+def _write_all(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]
+
+
+def read_entries(folder: Path) -> list[AuditEntry]:
+    """All entries on disk, the oldest first; a line that was cut off is left out."""
+    found: list[AuditEntry] = []
+    numbered = sorted(folder.glob("audit.*.jsonl"), key=lambda path: -int(path.name.split(".")[1]))
+    for path in (*numbered, folder / FILE):
+        if path.exists():
+            for line in path.read_bytes().splitlines():
+                try:
+                    found.append(json.loads(line))
+                except ValueError:
+                    continue
+    return found

@@ -1,0 +1,88 @@
+"""The alerting rules: each fires and clears on samples, and has its entry in docs/operations.md."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from quorate.server.metrics import ALL_METRICS
+
+DOCS = Path(__file__).parents[2] / "docs"
+RULES = yaml.safe_load((DOCS / "alerts.yml").read_text())["groups"][0]["rules"]
+EXPRESSION = re.compile(
+    r"(?:(?P<total>sum|max)\((?P<gauge>\w+)\)|increase\((?P<counter>\w+)\[(?P<range>\d+)m\]\))"
+    r" (?P<operator>[<>]) (?P<bound>\d+)"
+)
+SECONDS = {"s": 1, "m": 60}
+
+
+class Alert:
+    """Evaluates one rule over series of samples: (s, value) of each node, as Prometheus does."""
+
+    def __init__(self, rule):
+        self.parts = EXPRESSION.fullmatch(rule["expr"])
+        assert self.parts, f"{rule['expr']}: this evaluator knows no such expression"
+        number, unit = re.fullmatch(r"(\d+)([sm])", rule["for"]).groups()
+        self.for_s = int(number) * SECONDS[unit]
+        self.since = None
+
+    @property
+    def metric(self):
+        return self.parts["gauge"] or self.parts["counter"]
+
+    def fires(self, now_s, series):
+        """Call it with ascending times."""
+        parts = self.parts
+        past = [[value for at, value in one if at <= now_s] for one in series]
+        if parts["gauge"]:
+            newest = [values[-1] for values in past if values]
+            value = sum(newest) if parts["total"] == "sum" else max(newest)
+        else:
+            begin = now_s - int(parts["range"]) * 60
+            within = [[v for at, v in one if begin <= at <= now_s] for one in series]
+            value = max(values[-1] - values[0] for values in within)
+        bound = float(parts["bound"])
+        holds = value < bound if parts["operator"] == "<" else value > bound
+        if not holds:
+            self.since = None
+            return False
+        self.since = now_s if self.since is None else self.since
+        return now_s - self.since >= self.for_s
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_a_rule_fires_and_clears(rule):
+    alert = Alert(rule)
+    bound = float(alert.parts["bound"])
+    is_counter = alert.parts["counter"] is not None
+    bad = bound - 1 if alert.parts["operator"] == "<" else bound + 1
+    good = bound if alert.parts["operator"] == "<" else 0.0
+    begin, end, stop = 600, 1_200, 2_400
+
+    def value(at):
+        if is_counter:  # it rises once, and stays
+            return 5.0 if at < begin else 5.0 + bad
+        return bad if begin <= at < end else good
+
+    nodes = [
+        [(at, value(at)) for at in range(0, stop, 5)],
+        [(at, 0.0 if not is_counter else 7.0) for at in range(0, stop, 5)],
+    ]
+    fired = [at for at in range(0, stop, 5) if alert.fires(at, nodes)]
+    assert fired, "it never fires"
+    assert fired[0] == begin + alert.for_s
+    last = begin + int(alert.parts["range"]) * 60 if is_counter else end
+    assert fired[-1] < last + 5 and fired[-1] < stop - 5, "it clears"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_a_rule_names_a_metric_of_ours_and_its_runbook(rule):
+    names = {definition.name for definition in ALL_METRICS}
+    assert Alert(rule).metric in names
+    page, _, anchor = rule["annotations"]["runbook"].partition("#")
+    assert page == "docs/operations.md"
+    assert anchor == rule["alert"].lower()
+    headings = re.findall(r"^## (.+)$", (DOCS / "operations.md").read_text(), re.M)
+    assert rule["alert"] in headings
+    assert rule["labels"]["severity"] in ("critical", "warning")
