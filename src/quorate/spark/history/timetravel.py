@@ -20,7 +20,7 @@ from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import VALIDITY
 from quorate.spark.tables.lineage import covered
 from quorate.spark.tables.read import read_files, read_table
-from quorate.spark.tables.store import StoredFile, TableStore
+from quorate.spark.tables.store import StoredFile, TableFiles, TableStore
 from quorate.spark.tables.versions import CURRENT
 
 if TYPE_CHECKING:
@@ -51,18 +51,19 @@ def state_at(
     """
     if kind not in KINDS:
         raise UnknownStateError(f"there is no kind '{kind}'; the kinds are {', '.join(KINDS)}")
-    known = load_progress(store).get(cluster_id)
+    tables = store.version()  # jobs may commit meanwhile
+    known = load_progress(tables).get(cluster_id)
     if known is None or known.applied_end is None:
         raise UnknownStateError(f"{store.root}: it has no state of cluster '{cluster_id}'")
     if instant is not None:
         if offset is not None:
             raise UnknownStateError("give an offset or an instant, not both")
-        offset = _offset_at(spark, store, known, instant)
+        offset = _offset_at(spark, tables, known, instant)
     elif offset is None:
         offset = known.applied_end - 1
     _check(known, offset)
     cluster = safe_name(cluster_id)
-    rows = read_table(spark, store, kind, lambda file: file.path.split("/")[1] == cluster)
+    rows = read_table(spark, tables, kind, lambda file: file.path.split("/")[1] == cluster)
     rows = rows.where(rows.cluster_id == cluster_id).where(
         f"valid_from_offset <= {offset} AND coalesce(valid_to_offset > {offset}, true)"
     )
@@ -77,17 +78,18 @@ def offset_at(spark: SparkSession, store: TableStore, cluster_id: str, instant: 
     An instant without a zone is UTC, whatever the session's zone is.
     Raises UnknownStateError when the log in the warehouse begins later.
     """
-    return _offset_at(spark, store, load_progress(store)[cluster_id], instant)
+    tables = store.version()
+    return _offset_at(spark, tables, load_progress(tables)[cluster_id], instant)
 
 
 def _offset_at(
-    spark: SparkSession, store: TableStore, known: ClusterProgress, instant: datetime
+    spark: SparkSession, tables: TableFiles, known: ClusterProgress, instant: datetime
 ) -> int:
     from pyspark.sql import functions as F
 
     cluster_id = known.cluster_id
     cluster = safe_name(cluster_id) + "/"
-    log = read_table(spark, store, "log", lambda file: file.path.startswith(cluster))
+    log = read_table(spark, tables, "log", lambda file: file.path.startswith(cluster))
     since = (instant if instant.tzinfo else instant.replace(tzinfo=UTC)) - _EPOCH
     until = F.timestamp_micros(F.lit(since // timedelta(microseconds=1)))
     later = log.where(F.col("time") > until).agg(F.min("offset")).first()
@@ -97,7 +99,7 @@ def _offset_at(
     last = -1 if found is None or found[0] is None else int(found[0])
     for start, stop in known.unknown:
         if start - 1 <= last < stop:
-            loaded = _snapshot_time(spark, store, cluster_id, stop)
+            loaded = _snapshot_time(spark, tables, cluster_id, stop)
             # the snapshot after the hole is not later: its state holds at the instant
             if loaded is not None and loaded <= since:
                 return stop
@@ -108,13 +110,13 @@ def _offset_at(
 
 
 def _snapshot_time(
-    spark: SparkSession, store: TableStore, cluster_id: str, offset: int
+    spark: SparkSession, tables: TableFiles, cluster_id: str, offset: int
 ) -> timedelta | None:
     """The time (since 1970) of the snapshot loaded at this offset, the end of a hole; None without one."""
     from pyspark.sql import functions as F
 
     cluster = safe_name(cluster_id) + "/"
-    loaded = read_table(spark, store, "changes", lambda file: file.path.startswith(cluster)).where(
+    loaded = read_table(spark, tables, "changes", lambda file: file.path.startswith(cluster)).where(
         f"event = 'snapshot loaded' AND effective_offset = {offset}"
     )
     found = loaded.agg(F.min(F.unix_micros("time"))).first()
@@ -125,18 +127,18 @@ def _snapshot_time(
 
 def log_ends(store: TableStore, cluster_id: str) -> datetime:
     """The time of the last record in the warehouse, UTC."""
-    return _EPOCH + timedelta(microseconds=load_progress(store)[cluster_id].last_time)
+    return _EPOCH + timedelta(microseconds=load_progress(store.version())[cluster_id].last_time)
 
 
 def current(
-    spark: SparkSession, store: TableStore, kind: str, files: Sequence[StoredFile]
+    spark: SparkSession, tables: TableFiles, kind: str, files: Sequence[StoredFile]
 ) -> DataFrame:
     """The current objects of a kind, in every cluster; reads no files of the history.
 
     files: the current files of the table
     """
     now = [file for file in files if file.path.startswith(CURRENT + "/")]
-    rows = read_files(spark, store, kind, now)
+    rows = read_files(spark, tables, kind, now)
     return rows.drop("is_current", "valid_to_offset", "valid_to_time")
 
 

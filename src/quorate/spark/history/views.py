@@ -270,18 +270,20 @@ def register_views(spark: SparkSession, store: TableStore, sql: str | None = Non
     """Define the tables and views of a warehouse for SQL in this session; returns their names.
 
     sql: define only those that this text may use, which takes less time
+
+    All of them show the warehouse as one run left it. Finishes the last run.
     """
+    tables = store.version()
     wanted = set(NAMES) if sql is None else _names_in(sql)
     for table in TABLES:
         now = f"{table}_now"
         if wanted.isdisjoint((table, now)):
             continue
-        # listed once, so that the current rows and the history are of the same run
-        files = store.files(table)
+        files = tables.files(table)
         if table in wanted:
-            read_files(spark, store, table, files).createOrReplaceTempView(table)
+            read_files(spark, tables, table, files).createOrReplaceTempView(table)
         if now in wanted:
-            current(spark, store, table, files).createOrReplaceTempView(now)
+            current(spark, tables, table, files).createOrReplaceTempView(now)
     for name in VIEWS:
         if name in wanted:
             spark.sql(VIEWS[name].sql).createOrReplaceTempView(name)

@@ -17,7 +17,15 @@ import pyarrow as pa
 from quorate.spark.tables.file_tasks import FileTask, run_file_tasks, write_rows
 from quorate.spark.tables.files import DataFile, WriteTarget, file_name, read_file
 from quorate.spark.tables.kinds import KINDS
-from quorate.spark.tables.store import COMPACT, NoWarehouseError, RunPlan, StoredFile, TableStore
+from quorate.spark.tables.read_version import commit_run, read_version
+from quorate.spark.tables.store import (
+    COMPACT,
+    NoWarehouseError,
+    StoredFile,
+    TableFiles,
+    TableStore,
+)
+from quorate.spark.tables.summary import retry_while_overtaken
 from quorate.spark.tables.versions import CLOSED
 from quorate.spark.tables.warehouse import open_store
 
@@ -54,37 +62,48 @@ def compact_warehouse(
     """Join small files, then delete files that were replaced or abandoned more than keep_hours ago.
 
     least_files: join only where at least this many small files belong together
+
+    Other jobs may write to the warehouse at the same time. When one of them replaces a file that
+    this job joins, it looks for small files again.
     """
     began = time.monotonic()
     store = open_store(warehouse, table_format)
     if store.last_run() == 0:
         raise NoWarehouseError(warehouse)
-    run = store.next_run()
     summary = CompactSummary(store.root)
     notify("joining small files")
-    tasks = list(_file_tasks(store, least_files))
-    if tasks:
-        plan = RunPlan(run, COMPACT)
-        for one in run_file_tasks(
-            spark, tasks, _joiner(WriteTarget(store.root, run, store.hidden))
-        ):
-            for file in one["files"]:
-                plan.add(DataFile(**file))
-        for task in tasks:
-            plan.remove(task.table, task.paths)
-        summary.joined = sum(len(task.paths) for task in tasks)
-        summary.written = sum(map(len, plan.adds.values()))
-        store.commit(plan)
+    retry_while_overtaken(lambda: _join_files(spark, store, least_files, summary), notify)
     notify("deleting unused files")
     summary.deleted = store.sweep(keep_hours)
     summary.seconds = round(time.monotonic() - began, 3)
     return summary
 
 
-def _file_tasks(store: TableStore, least_files: int) -> Iterator[FileTask]:
+def _join_files(
+    spark: SparkSession, store: TableStore, least_files: int, summary: CompactSummary
+) -> None:
+    """Join small files, in one run. Raises ConcurrentRunError."""
+    read = read_version(store, ())  # it changes no rows, so it works on no cluster
+    tasks = list(_file_tasks(read.tables, least_files))
+    if not tasks:
+        return
+    plan = read.plan(COMPACT)
+    target = WriteTarget(store.root, plan.run, store.hidden)
+    for one in run_file_tasks(spark, tasks, _joiner(target)):
+        for file in one["files"]:
+            plan.add(DataFile(**file))
+    for task in tasks:
+        plan.remove(task.table, task.paths)
+    written = sum(map(len, plan.adds.values()))
+    commit_run(read, plan)
+    summary.joined = sum(len(task.paths) for task in tasks)
+    summary.written = written
+
+
+def _file_tasks(tables: TableFiles, least_files: int) -> Iterator[FileTask]:
     for table in ("log", "changes", "quarantine", *KINDS):
         groups: dict[str, list[StoredFile]] = {}
-        for file in store.files(table):
+        for file in tables.files(table):
             if file.size < TARGET_BYTES and (table not in KINDS or file.path.startswith(CLOSED)):
                 groups.setdefault(_group(table, file), []).append(file)
         for files in groups.values():

@@ -90,8 +90,8 @@ def follow_clusters(
     go_on: called about once a second; False ends the job after the current micro-batch
 
     Other jobs may write to the warehouse at the same time: a micro-batch is repeated when another
-    job commits first. Raises SourceError, InvalidInputError, WarehouseError, ConcurrentRunError,
-    QueryFailedError.
+    job changes one of its clusters first. Raises SourceError, InvalidInputError, WarehouseError,
+    ConcurrentRunError, QueryFailedError.
     """
     settings = parse_stream_options(options)
     began = time.monotonic()
@@ -178,8 +178,7 @@ def fallen_silent(committed: Mapping[str, int], taken: Mapping[str, int]) -> lis
 
 def _note_ends(followed: FollowSummary, store: TableStore, clusters: Collection[str]) -> None:
     """Add the progress of every cluster, also of one without new records, as `ingest` does."""
-    store.recover()
-    for id, now in load_progress(store).items():
+    for id, now in load_progress(store.version()).items():
         if id in clusters or id in followed.clusters:
             note_progress(of_cluster(followed, id), now)
 

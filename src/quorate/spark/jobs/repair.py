@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
+from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.delta_repair import repair_commits
 from quorate.spark.tables.file_tasks import write_rows
 from quorate.spark.tables.files import DataFile, WriteTarget, file_name, read_file, safe_name
@@ -24,14 +24,16 @@ from quorate.spark.tables.ingest import catch_up
 from quorate.spark.tables.layout import BRONZE, CONTROL, STATE
 from quorate.spark.tables.lineage import EpochSpan, uncovered, union
 from quorate.spark.tables.log_rebuild import plan_log_rebuild
+from quorate.spark.tables.read_version import ReadVersion, commit_run, read_version
 from quorate.spark.tables.store import (
     NoWarehouseError,
     RunPlan,
     StoredFile,
+    TableFiles,
     TableStore,
     WarehouseError,
 )
-from quorate.spark.tables.summary import IngestSummary
+from quorate.spark.tables.summary import IngestSummary, retry_while_overtaken
 from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:
@@ -66,67 +68,77 @@ def repair_warehouse(
 ) -> RepairSummary:
     """Check a warehouse, and repair what can be repaired.
 
-    Raises WarehouseError where there is none, and for a loss that needs a backup.
+    Other jobs may write to the warehouse at the same time: what they change meanwhile is checked
+    again. Raises WarehouseError where there is none, and for a loss that needs a backup.
     """
     began = time.monotonic()
     store = open_store(warehouse, table_format)
     summary = RepairSummary(store.root)
     notify("checking the tables' logs")
     summary.mended = repair_commits(store)
-    if store.next_run() == 1:
+    if store.version().run == 0:
         raise NoWarehouseError(warehouse)
     notify("looking for lost data files")
-    missing, tables_to_rebuild = store.missing(), store.tables_to_rebuild()
-    if missing or tables_to_rebuild:
-        _remove_lost(store, missing, summary, tables_to_rebuild)
-        store.mark_rebuilt()
-        notify("deriving the state again")
-        catch_up(spark, store, IngestSummary(store.root))
+    retry_while_overtaken(lambda: _check_files(store, summary), notify)
+    notify("applying the log to the state")
+    retry_while_overtaken(lambda: catch_up(spark, store, IngestSummary(store.root)), notify)
     summary.seconds = round(time.monotonic() - began, 3)
     return summary
 
 
-def _remove_lost(
-    store: TableStore,
+def _check_files(store: TableStore, summary: RepairSummary) -> None:
+    """Remove what is lost, if anything is. Raises ConcurrentRunError."""
+    read, tables_to_rebuild = read_version(store), store.tables_to_rebuild()
+    missing = read.tables.missing()
+    if missing or tables_to_rebuild:
+        remove_lost(read, missing, summary, tables_to_rebuild)
+        store.mark_rebuilt()
+
+
+def remove_lost(
+    read: ReadVersion,
     missing: Mapping[str, list[StoredFile]],
     summary: RepairSummary,
     tables_to_rebuild: Collection[str] = (),
 ) -> None:
     """One run: missing files leave their tables, with all state that must be derived again.
 
-    damaged_tables: tables with unknown losses, for which the state of all clusters is derived again
+    tables_to_rebuild: tables with unknown losses, for which the state of all clusters is derived
+        again
+
+    Raises ConcurrentRunError, and WarehouseError where a file of the progress is missing.
     """
+    tables, progress = read.tables, read.progress
+    summary.told_anew, summary.forgotten = [], {}
     summary.missing = {table: [file.path for file in gone] for table, gone in missing.items()}
     for table in CONTROL:
         if table in missing:
             raise WarehouseError(
-                f"{store.place(table)}/{missing[table][0].path} is missing: it has the progress of "
+                f"{tables.place(table)}/{missing[table][0].path} is missing: it has the progress of "
                 "each cluster. Restore it, or ingest the logs into a new warehouse"
             )
-    plan = RunPlan(store.next_run(), "repair")
-    progress = load_progress(store)
-    remade = plan_log_rebuild(store, plan, progress) if "log" in tables_to_rebuild else None
+    plan = read.plan("repair")
+    remade = plan_log_rebuild(tables, plan, progress) if "log" in tables_to_rebuild else None
     for table in ("snapshots", "quarantine") if remade is not None else BRONZE:
         plan.remove(table, summary.missing.get(table, ()))
     gone = [path for table in STATE for path in summary.missing.get(table, ())]
     for id, known in sorted(progress.items()):
         folder = safe_name(id)
         lost = (
-            _lost_offsets(store, folder, missing.get("log", ())) if remade is None else remade[id]
+            _lost_offsets(tables, folder, missing.get("log", ())) if remade is None else remade[id]
         )
         if lost:
             summary.forgotten[id] = lost
             known = replace(known, spans=tuple(_without_ranges(known.spans, lost)))
         if tables_to_rebuild or any(folder in path.split("/") for path in gone):
             summary.told_anew.append(id)
-            known = _without_state(store, plan, folder, known)
-        progress[id] = replace(known, run=plan.run)
-    plan_progress(store, plan, progress)
-    store.commit(plan)
+            known = _without_state(tables, plan, folder, known)
+        progress[id] = known
+    commit_run(read, plan, progress)
 
 
 def _lost_offsets(
-    store: TableStore, folder: str, gone: Iterable[StoredFile]
+    tables: TableFiles, folder: str, gone: Iterable[StoredFile]
 ) -> list[tuple[int, int]]:
     """The offset ranges of a cluster that only its missing files had."""
     lost = [
@@ -138,10 +150,10 @@ def _lost_offsets(
         return []
     names = {file.path for file in gone}
     held: list[tuple[int, int]] = []
-    for file in store.files("log"):
+    for file in tables.files("log"):
         near = any(file.low["offset"] < end and file.high["offset"] >= at for at, end in lost)
         if file.path.startswith(f"{folder}/") and file.path not in names and near:
-            offsets = read_file(store.root, "log", file.path).column("offset").to_pylist()
+            offsets = read_file(tables.root, "log", file.path).column("offset").to_pylist()
             held += union((offset, offset + 1) for offset in offsets)
     return [part for at, end in union(lost) for part in uncovered(union(held), at, end)]
 
@@ -155,18 +167,18 @@ def _without_ranges(
 
 
 def _without_state(
-    store: TableStore, plan: RunPlan, folder: str, known: ClusterProgress
+    tables: TableFiles, plan: RunPlan, folder: str, known: ClusterProgress
 ) -> ClusterProgress:
     """Remove a cluster's silver, gold and `misfit` rows, which will be derived again."""
     for table in STATE:
-        mine = [file.path for file in store.files(table) if folder in file.path.split("/")]
+        mine = [file.path for file in tables.files(table) if folder in file.path.split("/")]
         plan.remove(table, mine)
     gone = set(plan.removes.get("quarantine", ()))
-    place = WriteTarget(store.root, plan.run, store.hidden)
-    for file in store.files("quarantine"):
+    place = WriteTarget(tables.root, plan.run, tables.hidden)
+    for file in tables.files("quarantine"):
         if file.path in gone or not file.path.startswith(f"{folder}/"):
             continue
-        rows = read_file(store.root, "quarantine", file.path)
+        rows = read_file(tables.root, "quarantine", file.path)
         kept = rows.filter(pc.not_equal(rows.column("reason"), "misfit"))
         if kept.num_rows < rows.num_rows:
             plan.remove("quarantine", [file.path])

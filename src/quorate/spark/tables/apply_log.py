@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.spark.tables.bronze import CREATING_RECORDS, TRANSACTION_MARKERS, BronzeResult
-from quorate.spark.tables.control import ClusterProgress, plan_progress
+from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.files import DataFile, WriteTarget, safe_name
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.lineage import covered, offsets_after_gaps, uncovered
 from quorate.spark.tables.offset_ranges import OffsetRange, before_open_transaction, ranges_to_apply
 from quorate.spark.tables.read import may_reach, read_table
+from quorate.spark.tables.read_version import ReadVersion, check_version, commit_run
 from quorate.spark.tables.state import ClusterWork, apply_steps, slices_for
-from quorate.spark.tables.store import RunPlan, StoredFile, TableStore
+from quorate.spark.tables.store import StoredFile, TableFiles
 from quorate.spark.tables.summary import (
     IngestSummary,
     InvalidInputError,
@@ -34,14 +35,14 @@ _RECORDS_A_THING: Final = 8
 
 def apply_log(
     spark: SparkSession,
-    store: TableStore,
-    progress: dict[str, ClusterProgress],
+    read: ReadVersion,
     taken: Mapping[str, BronzeResult],
     summary: IngestSummary,
     fail_fast: bool,
 ) -> dict[str, ClusterProgress]:
     """Apply to silver and gold what bronze has. Returns the new progress of each cluster.
 
+    read: the version of the warehouse, and the clusters to apply
     taken: what this job took into bronze; it spares a look at what records the log has
 
     1. Find the ranges of each cluster to apply (`offset_ranges`); stop when there is nothing new.
@@ -52,7 +53,8 @@ def apply_log(
     With fail_fast raises InvalidInputError when records do not fit the state. Raises
     ConcurrentRunError.
     """
-    stored = stored_snapshots(store)
+    tables, progress = read.tables, read.progress
+    stored = stored_snapshots(tables)
     pending = {
         id: ranges_to_apply(
             one.applied_end, covered(one.spans), sorted(stored.get(safe_name(id), ()))
@@ -62,17 +64,17 @@ def apply_log(
     pending = {id: way for id, way in pending.items() if way[0] or way[1] != progress[id].problem}
     if not pending:
         return progress
-    run = store.next_run()
-    log = _log_from(spark, store, progress, pending)
+    log = _log_from(spark, tables, progress, pending)
     pending, opened = _up_to_open_transactions(log, progress, taken, pending)
-    work = _work(store, progress, taken, pending)
-    plan = RunPlan(run, "state")
+    work = _work(tables, progress, taken, pending)
+    plan = read.plan("state")
     counts: Mapping[str, Counter[str]] = {}
     misfits: Mapping[str, str] = {}
     if any(one.ranges for one in work):
-        topics = read_table(spark, store, "topics", lambda file: file.path.startswith(CURRENT))
-        snapshots = read_table(spark, store, "snapshots")
-        done = apply_steps(log, snapshots, topics, work, WriteTarget(store.root, run, store.hidden))
+        topics = read_table(spark, tables, "topics", lambda file: file.path.startswith(CURRENT))
+        snapshots = read_table(spark, tables, "snapshots")
+        target = WriteTarget(tables.root, plan.run, tables.hidden)
+        done = apply_steps(log, snapshots, topics, work, target)
         counts, misfits = done.counts, done.misfits
         for file in done.files:
             plan.add(DataFile(**file))
@@ -84,7 +86,7 @@ def apply_log(
                     plan.remove(kind, [path])
     found = dict(progress)
     for one in work:
-        found[one.cluster_id] = _progress_after(progress[one.cluster_id], one, pending, opened, run)
+        found[one.cluster_id] = _progress_after(progress[one.cluster_id], one, pending, opened)
     for cluster_id, count in counts.items():
         cluster_summary = of_cluster(summary, cluster_id)
         cluster_summary.events += count["events"]
@@ -92,19 +94,19 @@ def apply_log(
             cluster_summary.quarantined["misfit"] = count["misfits"]
             cluster_summary.examples["misfit"] = misfits[cluster_id]
     if fail_fast and misfits:
+        check_version(read)
         raise InvalidInputError(
             "the log was taken, the state left as it was: records do not fit it in cluster "
             + describe_findings(summary)
         )
-    plan_progress(store, plan, found)
     plan.summary = summary.to_json()
-    store.commit(plan)
+    commit_run(read, plan, found)
     return found
 
 
 def _log_from(
     spark: SparkSession,
-    store: TableStore,
+    tables: TableFiles,
     progress: Mapping[str, ClusterProgress],
     pending: Mapping[str, tuple[list[OffsetRange], str | None]],
 ) -> DataFrame:
@@ -115,7 +117,7 @@ def _log_from(
         cluster = file.path.partition("/")[0]
         return cluster in since and may_reach(file, "offset", since[cluster])
 
-    return read_table(spark, store, "log", wanted)
+    return read_table(spark, tables, "log", wanted)
 
 
 def _up_to_open_transactions(
@@ -156,7 +158,7 @@ def _all_of(found: Sequence[OffsetRange], taken: BronzeResult) -> bool:
 
 
 def _work(
-    store: TableStore,
+    tables: TableFiles,
     progress: Mapping[str, ClusterProgress],
     taken: Mapping[str, BronzeResult],
     pending: Mapping[str, tuple[list[OffsetRange], str | None]],
@@ -164,7 +166,7 @@ def _work(
     current: dict[str, dict[tuple[int, str], str]] = {}
     things: Counter[str] = Counter()
     for kind in KINDS:
-        for file in store.files(kind):
+        for file in tables.files(kind):
             folder, *rest = file.path.split("/")
             if folder == CURRENT:
                 cluster, name = rest
@@ -174,7 +176,7 @@ def _work(
     for id in sorted(pending):
         known, new = progress[id], taken.get(id, BronzeResult())
         found = tuple(pending[id][0])
-        made, steps = _estimate(store, id, found, new)
+        made, steps = _estimate(tables, id, found, new)
         slices = slices_for(things[safe_name(id)] + made, steps, known.slices)
         files = current.get(safe_name(id), {})
         cut = bool(files) and bool(found) and slices > known.slices
@@ -195,7 +197,7 @@ def _work(
 
 
 def _estimate(
-    store: TableStore, id: str, found: Sequence[OffsetRange], new: BronzeResult
+    tables: TableFiles, id: str, found: Sequence[OffsetRange], new: BronzeResult
 ) -> tuple[int, int]:
     """An estimate of how many things the ranges create, and the number of their records."""
     steps = sum(part.end - part.start for part in found)
@@ -205,7 +207,7 @@ def _estimate(
     for part in found:
         if part.baseline is not None:
             folder = "{}/{}-{}/".format(safe_name(id), *part.baseline)
-            files = [f for f in store.files("snapshots") if f.path.startswith(folder)]
+            files = [f for f in tables.files("snapshots") if f.path.startswith(folder)]
             rows = sum(_rows(file) for file in files)
             made, steps = made + rows, steps + rows
     return made, steps
@@ -221,7 +223,6 @@ def _progress_after(
     work: ClusterWork,
     pending: Mapping[str, tuple[list[OffsetRange], str | None]],
     opened: Mapping[str, int],
-    run: int,
 ) -> ClusterProgress:
     found, problem = pending[known.cluster_id]
     at, unknown = known.applied_end or 0, list(known.unknown)
@@ -238,14 +239,13 @@ def _progress_after(
         slices=work.slices,
         unknown=tuple(unknown),
         problem=problem,
-        run=run,
     )
 
 
-def stored_snapshots(store: TableStore) -> dict[str, set[tuple[int, int]]]:
+def stored_snapshots(tables: TableFiles) -> dict[str, set[tuple[int, int]]]:
     """(end offset, epoch) of the snapshots in bronze, by the folder name of their cluster."""
     found: dict[str, set[tuple[int, int]]] = {}
-    for file in store.files("snapshots"):
+    for file in tables.files("snapshots"):
         cluster, id, _ = file.path.split("/")
         offset, epoch = id.split("-")
         found.setdefault(cluster, set()).add((int(offset), int(epoch)))

@@ -24,7 +24,7 @@ from quorate.spark.tables.files import safe_name
 from quorate.spark.tables.lineage import EpochGroup, committed_lineage, missing_from
 from quorate.spark.tables.proof import proven_spans
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.store import StoredFile, TableStore
+from quorate.spark.tables.store import StoredFile, TableFiles
 from quorate.spark.tables.survey import InputSurvey, SourceRows, replica_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ ForeignReplicas = dict[str, dict[str, str]]
 
 def foreign_replicas(
     spark: SparkSession,
-    store: TableStore,
+    tables: TableFiles,
     rows: SourceRows,
     survey: InputSurvey,
     progress: Mapping[str, ClusterProgress],
@@ -62,7 +62,7 @@ def foreign_replicas(
 
     rows: the input; survey: what its batch headers say
     """
-    found = _of_other_contents(spark, store, rows, survey, progress)
+    found = _of_other_contents(spark, tables, rows, survey, progress)
     for cluster_id, replica, why in contradicting_replicas(survey, progress):
         found.setdefault(cluster_id, {}).setdefault(replica, why)
     return found
@@ -94,7 +94,7 @@ def contradicting_replicas(
 
 def _of_other_contents(
     spark: SparkSession,
-    store: TableStore,
+    tables: TableFiles,
     rows: SourceRows,
     survey: InputSurvey,
     progress: Mapping[str, ClusterProgress],
@@ -110,7 +110,7 @@ def _of_other_contents(
         return {}
     taken = {
         boundary: _content(row)
-        for boundary, row in _at(_known(spark, store, boundaries), boundaries)
+        for boundary, row in _at(_known(spark, tables, boundaries), boundaries)
     }
     found: ForeignReplicas = {}
     offsets = ", ".join(map(str, sorted({boundary.offset for boundary in boundaries})))
@@ -166,7 +166,7 @@ def _epoch_boundaries(
 
 
 def _known(
-    spark: SparkSession, store: TableStore, boundaries: Iterable[EpochBoundary]
+    spark: SparkSession, tables: TableFiles, boundaries: Iterable[EpochBoundary]
 ) -> DataFrame:
     places = {(safe_name(boundary.cluster_id), boundary.offset) for boundary in boundaries}
 
@@ -175,7 +175,7 @@ def _known(
         cluster = file.path.split("/")[0]
         return any(cluster == of and low <= offset <= high for of, offset in places)
 
-    return read_table(spark, store, "log", wanted)
+    return read_table(spark, tables, "log", wanted)
 
 
 def _at(rows: DataFrame, boundaries: set[EpochBoundary]) -> list[tuple[EpochBoundary, Any]]:

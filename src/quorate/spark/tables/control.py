@@ -15,7 +15,7 @@ import pyarrow as pa
 from quorate.spark.tables.files import TableWriter, file_name, read_file
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.lineage import EpochSpan, covered, join_spans
-from quorate.spark.tables.store import RunPlan, TableStore
+from quorate.spark.tables.store import RunPlan, TableFiles
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,15 @@ class ClusterProgress:
         return replace(self, spans=tuple(join_spans([*self.spans, *spans])))
 
 
-def load_progress(store: TableStore) -> dict[str, ClusterProgress]:
+def load_progress(tables: TableFiles) -> dict[str, ClusterProgress]:
     """The progress of each cluster in the warehouse."""
     spans: dict[str, list[EpochSpan]] = {}
-    for row in _rows(store, "epochs"):
+    for row in _rows(tables, "epochs"):
         cluster_id, *span = row.values()
         spans.setdefault(cluster_id, []).append(EpochSpan(*span))
     return {
         row["cluster_id"]: _progress(row, spans.get(row["cluster_id"], []))
-        for row in _rows(store, "clusters")
+        for row in _rows(tables, "clusters")
     }
 
 
@@ -91,11 +91,14 @@ def _ranges(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def plan_progress(
-    store: TableStore, plan: RunPlan, progress: Mapping[str, ClusterProgress]
+    tables: TableFiles, plan: RunPlan, progress: Mapping[str, ClusterProgress]
 ) -> None:
-    """Plan that the run replaces the progress of all clusters."""
-    clusters = TableWriter(store.root, "clusters", file_name("clusters", plan.run), store.hidden)
-    epochs = TableWriter(store.root, "epochs", file_name("epochs", plan.run), store.hidden)
+    """Plan that the run replaces the progress of all clusters.
+
+    tables: as the run before it left them
+    """
+    clusters = TableWriter(tables.root, "clusters", file_name("clusters", plan.run), tables.hidden)
+    epochs = TableWriter(tables.root, "epochs", file_name("epochs", plan.run), tables.hidden)
     for cluster_id in sorted(progress):
         known = progress[cluster_id]
         clusters.add(
@@ -118,16 +121,16 @@ def plan_progress(
         for span in known.spans:
             epochs.add((cluster_id, *span))
     for writer in (clusters, epochs):
-        plan.remove(writer.table, [file.path for file in store.files(writer.table)])
+        plan.remove(writer.table, [file.path for file in tables.files(writer.table)])
         plan.add(writer.close())
 
 
-def _rows(store: TableStore, table: str) -> list[dict[str, Any]]:
+def _rows(tables: TableFiles, table: str) -> list[dict[str, Any]]:
     """The rows of a table, with times as microseconds."""
     found: list[dict[str, Any]] = []
     plain = pa.schema(
         [(f.name, pa.int64() if pa.types.is_timestamp(f.type) else f.type) for f in TABLES[table]]
     )
-    for file in store.files(table):
-        found += read_file(store.root, table, file.path).cast(plain).to_pylist()
+    for file in tables.files(table):
+        found += read_file(tables.root, table, file.path).cast(plain).to_pylist()
     return found

@@ -30,13 +30,13 @@ from quorate.spark.tables.delta_log import APP, RUNS, RUNS_PATH
 from quorate.spark.tables.files import run_of
 from quorate.spark.tables.layout import TABLES, table_path
 from quorate.spark.tables.store import (
-    COMPACT,
     ConcurrentRunError,
     LostCommitError,
     RunPlan,
     StoredFile,
     TableStore,
     WarehouseError,
+    WarehouseVersion,
     WarehouseWriteError,
     age_hours,
     parse_plan,
@@ -65,20 +65,7 @@ class DeltaStore(TableStore):
         self._repairing = False
 
     def files(self, table: str) -> list[StoredFile]:
-        opened = self._open(table_path(table))
-        if opened is None:
-            return []
-        actions = pa.table(opened.get_add_actions(flatten=False)).to_pylist()
-        return [
-            StoredFile(
-                unquote(action["path"]),
-                action["num_records"] or 0,
-                action.get("min") or {},
-                action.get("max") or {},
-                action["size_bytes"],
-            )
-            for action in actions
-        ]
+        return _stored_files(self._open(table_path(table)))
 
     def last_run(self) -> int:
         runs = self._open(RUNS_PATH)
@@ -86,8 +73,9 @@ class DeltaStore(TableStore):
 
     def commit(self, plan: RunPlan) -> None:
         last = self._last_plan()
-        if last is not None:
-            plan.before = last.last_runs
+        if plan.run != (0 if last is None else last.run) + 1:
+            raise ConcurrentRunError(self.root)
+        plan.before = {} if last is None else last.last_runs
         self._check_files(plan)
         name = f"{plan.run:08d}-{uuid4().hex}.json"
         try:
@@ -99,27 +87,55 @@ class DeltaStore(TableStore):
             self._apply_to(table, plan)
 
     def recover(self) -> bool:
+        return self._finish()[0]
+
+    def version(self) -> WarehouseVersion:
+        _, run, tables = self._finish()
+        return WarehouseVersion(self, run, lambda table: _stored_files(tables[table]))
+
+    def _finish(self) -> tuple[bool, int, dict[str, Any | None]]:
+        """Finish the last run. Returns whether there was something to do, the number of the run,
+        and the tables as it left them; None for a table that does not exist.
+
+        1. Open the tables first, then read the record of runs: a job that commits between the two
+           makes the record newer, never the tables. In the other order its commit would look like
+           a loss.
+        2. Apply what the tables lack, and open them again. When they lack nothing, they are those
+           of the last run: no later one was recorded when they were opened.
+        """
         if not self._repairing and self.tables_to_rebuild():
             raise LostCommitError(
                 f"{self.root}/{_REBUILD_MARKER}: a repair was not finished", self.root
             )
-        # The tables first, then the record of runs: a job that commits between the two reads makes
-        # the record newer, never the tables. In the other order its commit would look like a loss.
-        reached = self._reached()
-        last = self._last_plan()
-        newest, recorded = max(reached.values(), default=0), 0 if last is None else last.run
+        changed = False
+        while True:
+            tables = self._tables()
+            reached = {
+                table: opened.transaction_version(APP) or 0
+                for table, opened in tables.items()
+                if opened is not None
+            }
+            last = self._last_plan()
+            self._check_recorded(max(reached.values(), default=0), 0 if last is None else last.run)
+            if last is None:
+                return changed, 0, tables
+            lacking = [
+                (table, plan)
+                for table in last.last_runs
+                for plan in self._not_applied(table, last, reached.get(table, 0))
+            ]
+            for table, plan in lacking:
+                changed = self._apply_to(table, plan) or changed
+            if not lacking:
+                return changed, last.run, tables
+
+    def _check_recorded(self, newest: int, recorded: int) -> None:
+        """Raise LostCommitError when a table has a later run than the record of runs."""
         if newest > recorded:
             what = (
                 f"its last commit is lost: tables have run {newest}, but it has only run {recorded}"
             )
             raise LostCommitError(f"{self._uri(RUNS_PATH)}: {what}", self.root)
-        if last is None:
-            return False
-        changed = False
-        for table in last.last_runs:
-            for plan in self._not_applied(table, last, reached.get(table, 0)):
-                changed = self._apply_to(table, plan) or changed
-        return changed
 
     def recover_after_repair(self) -> bool:
         """As `recover`, for the repair that has marked tables to rebuild itself."""
@@ -194,17 +210,14 @@ class DeltaStore(TableStore):
             )
         except (DeltaError, OSError) as error:
             if self.last_run() >= plan.run:
+                if self._recorded_plan_name(plan.run) == name:
+                    return  # the commit counts: only its answer was lost
                 raise ConcurrentRunError(self.root) from None
             raise WarehouseWriteError(self.root, error) from None
 
-    def _reached(self) -> dict[str, int]:
-        """By table, the last run in its `txn` actions."""
-        opened = {table: self._open(table_path(table)) for table in TABLES}
-        return {
-            table: found.transaction_version(APP) or 0
-            for table, found in opened.items()
-            if found is not None
-        }
+    def _tables(self) -> dict[str, Any | None]:
+        """Each table as it is now; None when it does not exist."""
+        return {table: self._open(table_path(table)) for table in TABLES}
 
     def _last_plan(self) -> RunPlan | None:
         run = self.last_run()
@@ -300,7 +313,7 @@ class DeltaStore(TableStore):
         opened = self._opened(table_path(table), TABLES[table])
         if (opened.transaction_version(APP) or 0) >= plan.run:
             return False
-        now, change = int(time.time() * 1000), plan.job != COMPACT
+        now, change = int(time.time() * 1000), plan.changes_rows
         adds = [
             AddAction(file.path, file.size, {}, now, change, file.stats)
             for file in plan.adds.get(table, [])
@@ -331,14 +344,21 @@ class DeltaStore(TableStore):
     def _opened(self, path: str, schema: pa.Schema) -> Any:
         """The table; created if missing, and with the columns that were added since."""
         from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
 
         found = self._open(path)
         if found is not None:
             return self._widened(path, found, schema)
         self.fs.create_dir(self.path(path), recursive=True)
-        return DeltaTable.create(
-            self._uri(path), schema, mode="ignore", storage_options=self._options or None
-        )
+        try:
+            return DeltaTable.create(
+                self._uri(path), schema, mode="ignore", storage_options=self._options or None
+            )
+        except DeltaError:
+            created = self._open(path)
+            if created is None:
+                raise  # unless another process has created the table
+            return created
 
     def _widened(self, path: str, found: Any, schema: pa.Schema) -> Any:
         """The table with all columns: other readers see only columns that its log names."""
@@ -358,6 +378,23 @@ class DeltaStore(TableStore):
 
     def _uri(self, path: str) -> str:
         return f"{self.root}/{path}"
+
+
+def _stored_files(opened: Any | None) -> list[StoredFile]:
+    """The live files of an open table; none when it does not exist."""
+    if opened is None:
+        return []
+    actions = pa.table(opened.get_add_actions(flatten=False)).to_pylist()
+    return [
+        StoredFile(
+            unquote(action["path"]),
+            action["num_records"] or 0,
+            action.get("min") or {},
+            action.get("max") or {},
+            action["size_bytes"],
+        )
+        for action in actions
+    ]
 
 
 def _lacking(table: Any, schema: pa.Schema) -> list[pa.Field]:

@@ -53,7 +53,7 @@ class _CommitRepair:
 
     def __init__(self, store: DeltaStore) -> None:
         self._store = store
-        self._names = store.plan_names()
+        self._names: dict[int, list[str]] = {}
 
     def repair(self) -> list[str]:
         """Returns texts of what was done. Raises WarehouseError.
@@ -72,6 +72,8 @@ class _CommitRepair:
         logs = {table: self._log(table_path(table)) for table in TABLES}
         newest = max(log.last_run for log in logs.values())
         recorded = self._log(RUNS_PATH).last_run
+        # other jobs may be at work: each run that the logs above have had its plan before
+        self._names = self._store.plan_names()
         again = range(recorded + 1, newest + 1)
         for run in again:
             self._store.plan_name(run)  # raises when there is none

@@ -15,7 +15,7 @@ from quorate.spark.files.scan import located_problem
 from quorate.spark.tables.files import safe_name
 from quorate.spark.tables.lineage import EpochGroup, EpochSpan, covered, overlap
 from quorate.spark.tables.read import may_reach, read_table
-from quorate.spark.tables.store import StoredFile, TableStore
+from quorate.spark.tables.store import StoredFile, TableFiles
 from quorate.spark.tables.survey import REPLICA, InputSurvey
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class TakenBackRange(NamedTuple):
     reason: str
 
 
-def find_known(spark: SparkSession, store: TableStore, survey: InputSurvey) -> list[KnownFinding]:
+def find_known(spark: SparkSession, tables: TableFiles, survey: InputSurvey) -> list[KnownFinding]:
     """The rows in quarantine that the input has again.
 
     A `superseded` row counts when the input has its offset from a later epoch. Damaged bytes and
@@ -72,13 +72,13 @@ def find_known(spark: SparkSession, store: TableStore, survey: InputSurvey) -> l
         cluster = file.path.partition("/")[0]
         return cluster in first and may_reach(file, "offset", first[cluster])
 
-    if not any(wanted(file) for file in store.files("quarantine")):
+    if not any(wanted(file) for file in tables.files("quarantine")):
         return []
     here = spark.createDataFrame(
         [(id, g.replica, g.epoch, g.first, g.last) for id, gs in survey.groups.items() for g in gs],
         _OFFERED,
     )
-    rows = read_table(spark, store, "quarantine", wanted).where(
+    rows = read_table(spark, tables, "quarantine", wanted).where(
         F.col("reason").isin(SUPERSEDED, _OF_A_REPLICA, *_OF_THE_LOG)
     )
     found = rows.join(F.broadcast(here), _is_offered(rows), "left_semi")

@@ -17,7 +17,7 @@ from quorate.spark.stream.options import END, MAJORITY, SNAPSHOT
 from quorate.spark.tables.apply_log import apply_log, stored_snapshots
 from quorate.spark.tables.bronze import BODY_COLUMNS, BronzeResult, plan_intakes, write_bronze
 from quorate.spark.tables.continuity import foreign_replicas, without_foreign_replicas
-from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
+from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.files import DataFile, WriteTarget, safe_name
 from quorate.spark.tables.findings import SUPERSEDED, find_known
 from quorate.spark.tables.lineage import (
@@ -42,8 +42,15 @@ from quorate.spark.tables.proof import (
     unproven,
 )
 from quorate.spark.tables.read import read_table
+from quorate.spark.tables.read_version import (
+    ReadVersion,
+    check_version,
+    commit_run,
+    read_again,
+    read_version,
+)
 from quorate.spark.tables.rewind import rewind_state
-from quorate.spark.tables.store import ConcurrentRunError, RunPlan, TableStore
+from quorate.spark.tables.store import ConcurrentRunError, RunPlan, TableFiles, TableStore
 from quorate.spark.tables.summary import (
     IngestSummary,
     InvalidInputError,
@@ -90,8 +97,8 @@ def ingest(  # noqa: PLR0913 - settings by their names, one call for a program t
     fail_fast: instead of quarantining anything, raise InvalidInputError and take nothing (nor take
         anything back); if only the state refuses records, the log is taken and the state stays
 
-    Other jobs may write to the warehouse at the same time: a run that loses against theirs is
-    repeated.
+    Other jobs may write to the warehouse at the same time. When one of them changes a cluster of
+    this input, the job reads the warehouse again, and repeats what it had not committed.
 
     Raises SourceError for missing paths, WarehouseError, ConcurrentRunError.
     """
@@ -127,7 +134,8 @@ def ingest_rows(
 
     committed: the rows come from a running quorum, which returns committed records only
 
-    1. Finish the last run, survey the batch headers of the input, load the progress of clusters.
+    1. Finish the last run, survey the batch headers of the input, read the version of the
+       warehouse. What follows applies to the clusters of the input only.
     2. Leave out foreign replicas (`continuity`).
     3. Take back what bronze has but the input shows to be uncommitted (`take_back`).
     4. Find what is known to be committed (`proof`); with `up_to` leave out the rest.
@@ -136,34 +144,34 @@ def ingest_rows(
     7. Rewind the state of clusters whose gap in the log was filled.
     8. Apply the log to the state, one run.
 
-    Raises OvertakenError when another job recorded a run first; it says what this job has done.
+    Raises OvertakenError when another job changed one of these clusters first; it says what this
+    job has done.
     """
     began = time.monotonic()
     summary = IngestSummary(store.root)
     # 1. Survey the input.
-    run = store.next_run()
+    store.recover()
     notify("looking over the input")
     survey = survey_input(rows(HEADER_COLUMNS))
     named = NamedVoters() if committed else named_voters(rows(VOTER_COLUMNS, NAMES_VOTERS))
-    progress = load_progress(store)
+    read = read_version(store, survey.clusters)
+    progress = read.progress
     rows, survey = without_known_starts(rows, survey, progress)
     summary.damaged_pieces = survey.damaged
     # 2. Leave out foreign replicas.
-    others = foreign_replicas(spark, store, rows, survey, progress)
+    others = foreign_replicas(spark, read.tables, rows, survey, progress)
     if others:
         rows, survey = without_foreign_replicas(rows, survey, others)
     for cluster_id, replicas in others.items():
         of_cluster(summary, cluster_id).foreign_replicas = replicas
     if fail_fast and others:
-        raise InvalidInputError(
-            "nothing was taken; bad input in cluster " + describe_findings(summary)
-        )
+        raise _refused(read, summary)
     # 3. Take back uncommitted records.
-    known = find_known(spark, store, survey)
+    known = find_known(spark, read.tables, survey)
     back = ranges_to_take_back(survey, progress)
     if back:
-        take_back(spark, store, back, summary, notify, fail_fast)
-        run, progress = store.next_run(), load_progress(store)
+        read = take_back(spark, read, back, summary, notify, fail_fast)
+        progress = read.progress
         # The state is rewound too, so records that did not fit it get another chance.
         known = [one for one in known if one.cluster_id not in back or one.reason != "misfit"]
     done = committed_part(summary)
@@ -177,35 +185,31 @@ def ingest_rows(
         skip = _unproven(survey, progress, NamedVoters(), committed)
     # 5. Take records into bronze.
     notify("taking records (bronze)")
-    taken = _take_records(spark, rows, store, survey, progress, run, skip)
+    taken = _take_records(spark, rows, read, survey, skip)
     note_taken(summary, taken.clusters)
     if fail_fast and summary.bad:
-        raise InvalidInputError(
-            "nothing was taken; bad input in cluster " + describe_findings(summary)
-        )
+        raise _refused(read, summary)
     # With fail_fast, rows that an earlier job took back are no reason to refuse this input.
     if not fail_fast:
         note_known(summary, [one for one in known if one.reason == SUPERSEDED])
-    before = progress
-    progress = _with_proof(_with_taken(progress, taken, run), open_ends)
-    if taken.plan.adds or progress != before:
-        plan_progress(store, taken.plan, progress)
-        taken.plan.summary = summary.to_json()
-        _commit(store, taken.plan, done)
-    done = committed_part(summary)
+    progress = _with_proof(_with_taken(progress, taken), open_ends)
     try:
+        if taken.plan.adds or progress != read.progress:
+            taken.plan.summary = summary.to_json()
+            commit_run(read, taken.plan, progress)
+            done = committed_part(summary)
+            read = read_again(read, taken.plan.run)
         # 6. Take snapshots for gaps by damage.
-        _take_late_snapshots(spark, rows, store, survey, progress, taken)
+        read = _take_late_snapshots(spark, rows, read, survey, taken)
         # 7. Rewind the state where a gap was filled.
-        for cluster_id, end in filled_gaps(progress).items():
+        for cluster_id, end in filled_gaps(read.progress).items():
             notify(f"applying {cluster_id} again from offset {end}: its missing part is there now")
-            rewind_state(spark, store, cluster_id, end, store.next_run())
-            progress = load_progress(store)
+            read = read_again(read, rewind_state(spark, read, cluster_id, end))
         # 8. Apply the log to the state.
         notify("applying them to the state (silver, gold)")
-        progress = apply_log(spark, store, progress, taken.clusters, summary, fail_fast)
-    except ConcurrentRunError:
-        raise OvertakenError(store.root, done) from None
+        progress = apply_log(spark, read, taken.clusters, summary, fail_fast)
+    except ConcurrentRunError as error:
+        raise OvertakenError(error, done) from None
     _note_progress(summary, set(survey.groups), progress, skip)
     summary.seconds = round(time.monotonic() - began, 3)
     return summary
@@ -229,16 +233,16 @@ def _note_progress(
 
 
 def catch_up(spark: SparkSession, store: TableStore, summary: IngestSummary) -> None:
-    """Apply to silver and gold what bronze has, without new input."""
-    apply_log(spark, store, load_progress(store), {}, summary, False)
+    """Apply to silver and gold what bronze has, without new input. Raises ConcurrentRunError."""
+    apply_log(spark, read_version(store), {}, summary, False)
 
 
-def _commit(store: TableStore, plan: RunPlan, done: IngestSummary) -> None:
-    """Commit a run. Raises OvertakenError with `done` when another job was first."""
-    try:
-        store.commit(plan)
-    except ConcurrentRunError:
-        raise OvertakenError(store.root, done) from None
+def _refused(read: ReadVersion, summary: IngestSummary) -> InvalidInputError:
+    """The error with fail_fast. Raises ConcurrentRunError where the findings are out of date."""
+    check_version(read)
+    return InvalidInputError(
+        "nothing was taken; bad input in cluster " + describe_findings(summary)
+    )
 
 
 @dataclass
@@ -253,56 +257,54 @@ class _BronzeRun:
 def _take_records(
     spark: SparkSession,
     rows: SourceRows,
-    store: TableStore,
+    read: ReadVersion,
     survey: InputSurvey,
-    progress: Mapping[str, ClusterProgress],
-    run: int,
     skip: Mapping[str, Ranges],
 ) -> _BronzeRun:
-    plan = RunPlan(run, "bronze")
+    plan, progress = read.plan("bronze"), read.progress
     intakes = plan_intakes(survey, {id: known.spans for id, known in progress.items()}, skip)
     ranges = {
         id: union([*one.known, *_ranges(one, survey.groups[id])]) for id, one in intakes.items()
     }
-    snapshots = _wanted_snapshots(store, survey, progress, ranges)
+    snapshots = _wanted_snapshots(read.tables, survey, progress, ranges)
     if not (survey.damaged or snapshots or any(one.chunks for one in intakes.values())):
         return _BronzeRun(plan, {})
-    return _bronze_run(spark, rows, store, plan, intakes, snapshots)
+    return _bronze_run(spark, rows, read.tables, plan, intakes, snapshots)
 
 
 def _take_late_snapshots(
     spark: SparkSession,
     rows: SourceRows,
-    store: TableStore,
+    read: ReadVersion,
     survey: InputSurvey,
-    progress: Mapping[str, ClusterProgress],
     taken: _BronzeRun,
-) -> None:
+) -> ReadVersion:
     """Take, in a run of their own, snapshots for gaps that only the taken records show.
 
     The survey sees the first and last offset of an epoch in a chunk. A damaged batch between them
-    shows when the chunk is read.
+    shows when the chunk is read. Returns the warehouse after that run.
     """
+    progress = read.progress
     ranges = {id: covered(progress[id].spans) for id in survey.groups if id in progress}
-    snapshots = _wanted_snapshots(store, survey, progress, ranges)
-    if snapshots:
-        plan = RunPlan(store.next_run(), "bronze")
-        more = _bronze_run(spark, rows, store, plan, {}, snapshots)
-        taken.snapshots += more.snapshots
-        plan_progress(store, plan, progress)
-        store.commit(plan)
+    snapshots = _wanted_snapshots(read.tables, survey, progress, ranges)
+    if not snapshots:
+        return read
+    more = _bronze_run(spark, rows, read.tables, read.plan("bronze"), {}, snapshots)
+    commit_run(read, more.plan)
+    taken.snapshots += more.snapshots
+    return read_again(read, more.plan.run)
 
 
 def _bronze_run(
     spark: SparkSession,
     rows: SourceRows,
-    store: TableStore,
+    tables: TableFiles,
     plan: RunPlan,
     intakes: Mapping[str, Intake],
     snapshots: list[SnapshotFile],
 ) -> _BronzeRun:
-    known_bad = read_table(spark, store, "quarantine") if store.files("quarantine") else None
-    target = WriteTarget(store.root, plan.run, store.hidden)
+    known_bad = read_table(spark, tables, "quarantine") if tables.files("quarantine") else None
+    target = WriteTarget(tables.root, plan.run, tables.hidden)
     files, clusters = write_bronze(rows(BODY_COLUMNS), known_bad, intakes, snapshots, target)
     for file in files:
         plan.add(DataFile(**file))
@@ -310,7 +312,7 @@ def _bronze_run(
 
 
 def _wanted_snapshots(
-    store: TableStore,
+    tables: TableFiles,
     survey: InputSurvey,
     progress: Mapping[str, ClusterProgress],
     ranges: Mapping[str, Sequence[tuple[int, int]]],
@@ -327,7 +329,7 @@ def _wanted_snapshots(
             for file in reversed(survey.snapshots)
             if file.cluster_id == cluster_id
         }
-        stored = stored_snapshots(store).get(safe_name(cluster_id), set())
+        stored = stored_snapshots(tables).get(safe_name(cluster_id), set())
         usable = sorted(set(offered) | stored)
         next_ranges = ranges_to_apply(known.applied_end, here, usable)[0]
         needed = {part.baseline for part in next_ranges}
@@ -344,15 +346,15 @@ def _ranges(one: Intake, groups: Iterable[EpochGroup]) -> list[tuple[int, int]]:
 
 
 def _with_taken(
-    progress: Mapping[str, ClusterProgress], taken: _BronzeRun, run: int
+    progress: Mapping[str, ClusterProgress], taken: _BronzeRun
 ) -> dict[str, ClusterProgress]:
     found = dict(progress)
     for snapshot in taken.snapshots:
-        found.setdefault(snapshot.cluster_id, ClusterProgress(snapshot.cluster_id, run=run))
+        found.setdefault(snapshot.cluster_id, ClusterProgress(snapshot.cluster_id))
     for cluster_id, new in taken.clusters.items():
         if new.spans:
             known = found.get(cluster_id, ClusterProgress(cluster_id))
-            found[cluster_id] = replace(known.with_spans(new.spans), run=run)
+            found[cluster_id] = known.with_spans(new.spans)
     return found
 
 

@@ -28,43 +28,43 @@ from quorate.spark.tables.files import (
 )
 from quorate.spark.tables.layout import table_path
 from quorate.spark.tables.lineage import EpochSpan, uncovered, union
-from quorate.spark.tables.store import RunPlan, TableStore
+from quorate.spark.tables.store import RunPlan, TableFiles
 
 Ranges = list[tuple[int, int]]
 LOG: Final = "log"
 
 
 def plan_log_rebuild(
-    store: TableStore, plan: RunPlan, progress: Mapping[str, ClusterProgress]
+    tables: TableFiles, plan: RunPlan, progress: Mapping[str, ClusterProgress]
 ) -> dict[str, Ranges]:
     """Plan that the table names each record that a file has.
 
     Returns by cluster the offsets that no file has, as ranges [start, end).
     """
-    live = {file.path for file in store.files(LOG)}
-    there = set(_there(store, plan.run))
+    live = {file.path for file in tables.files(LOG)}
+    there = set(_there(tables, plan.run))
     plan.remove(LOG, sorted(live - there))
     lost = {}
     for cluster_id, known in progress.items():
         mine = [path for path in there if path.startswith(f"{safe_name(cluster_id)}/")]
         held: Ranges = []
         for path in sorted(mine, key=lambda path: (path not in live, path)):
-            held = _take(store, plan, path, path in live, known.spans, held)
+            held = _take(tables, plan, path, path in live, known.spans, held)
         lost[cluster_id] = [p for s in known.spans for p in uncovered(held, s.start, s.end)]
     return lost
 
 
-def _there(store: TableStore, run: int) -> Iterator[str]:
+def _there(tables: TableFiles, run: int) -> Iterator[str]:
     """The paths of files of earlier runs in the folder of the table."""
-    base = store.path(table_path(LOG))
-    for info in store.listing(base):
+    base = tables.path(table_path(LOG))
+    for info in tables.listing(base):
         path = posixpath.relpath(info.path, base)
         if path.endswith(".parquet") and 0 < run_of(path) < run:
             yield path
 
 
 def _take(
-    store: TableStore,
+    tables: TableFiles,
     plan: RunPlan,
     path: str,
     is_live: bool,
@@ -78,7 +78,7 @@ def _take(
 
     Returns what the table has then.
     """
-    found = list(_ranges(store, path))
+    found = list(_ranges(tables, path))
     right = [
         piece
         for span in spans
@@ -88,25 +88,25 @@ def _take(
     ]
     if _count(right) == _count((start, end) for _, start, end in found):
         if not is_live:
-            plan.add(existing_file(store.root, LOG, path))
+            plan.add(existing_file(tables.root, LOG, path))
         return union([*held, *right])
     if is_live:
         plan.remove(LOG, [path])
     if right:
-        rows = read_file(store.root, LOG, path)
+        rows = read_file(tables.root, LOG, path)
         offsets = rows.column("offset").to_numpy()
         kept = rows.filter(pa.array(_within(offsets, right)))
-        place = WriteTarget(store.root, plan.run, store.hidden)
+        place = WriteTarget(tables.root, plan.run, tables.hidden)
         folder = path.rpartition("/")[0]
         for file in write_rows(place, LOG, f"{folder}/{file_name('held', plan.run)}", kept):
             plan.add(DataFile(**file))
     return union([*held, *right])
 
 
-def _ranges(store: TableStore, path: str) -> Iterator[tuple[int, int, int]]:
+def _ranges(tables: TableFiles, path: str) -> Iterator[tuple[int, int, int]]:
     """(epoch, start, end) of each part of a file without a gap; end exclusive."""
-    full = posixpath.join(store.path(table_path(LOG)), path)
-    rows = pq.read_table(full, filesystem=store.fs, columns=["offset", "epoch"], partitioning=None)
+    full = posixpath.join(tables.path(table_path(LOG)), path)
+    rows = pq.read_table(full, filesystem=tables.fs, columns=["offset", "epoch"], partitioning=None)
     if not rows.num_rows:
         return
     rows = rows.sort_by("offset")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from quorate.spark.tables.files import read_batches
 from quorate.spark.tables.layout import TABLES
-from quorate.spark.tables.store import StoredFile, TableStore
+from quorate.spark.tables.store import StoredFile, TableFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,28 +21,29 @@ _WILD: Final = re.compile(r"[][{}*?\\]")
 
 def read_table(
     spark: SparkSession,
-    store: TableStore,
+    tables: TableFiles,
     table: str,
     wanted: Callable[[StoredFile], bool] | None = None,
 ) -> DataFrame:
-    """The rows of a table at this moment; `wanted` leaves out files by their statistics.
+    """The rows of a table; `wanted` leaves out files by their statistics.
 
-    Call it again to see later runs.
+    Of a TableStore, they are those at this moment: call it again to see later runs. Of a
+    WarehouseVersion, they are those that its run left.
     """
-    files = [file for file in store.files(table) if wanted is None or wanted(file)]
-    return read_files(spark, store, table, files)
+    files = [file for file in tables.files(table) if wanted is None or wanted(file)]
+    return read_files(spark, tables, table, files)
 
 
 def read_files(
-    spark: SparkSession, store: TableStore, table: str, files: Sequence[StoredFile]
+    spark: SparkSession, tables: TableFiles, table: str, files: Sequence[StoredFile]
 ) -> DataFrame:
     """The rows of some files of a table."""
     schema = spark_schema(TABLES[table])
     if not files:
         return spark.createDataFrame([], schema)
-    place = store.place(table)
+    place = tables.place(table)
     if not hadoop_reads(spark, place):
-        return _by_tasks(spark, store, table, files, schema)
+        return _by_tasks(spark, tables, table, files, schema)
     paths = [_WILD.sub(r"\\\g<0>", f"{place}/{file.path}") for file in files]
     return spark.read.schema(schema).parquet(*paths)
 
@@ -66,10 +67,10 @@ def hadoop_reads(spark: SparkSession, place: str) -> bool:
 
 
 def _by_tasks(
-    spark: SparkSession, store: TableStore, table: str, files: Sequence[StoredFile], schema: str
+    spark: SparkSession, tables: TableFiles, table: str, files: Sequence[StoredFile], schema: str
 ) -> DataFrame:
     """The rows through PyArrow's file systems: a task for each file."""
-    root = store.root
+    root = tables.root
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

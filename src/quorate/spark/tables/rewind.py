@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
+from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.file_tasks import FileTask, run_file_tasks, slice_number, write_rows
 from quorate.spark.tables.files import DataFile, WriteTarget, file_name, read_file, safe_name
 from quorate.spark.tables.kinds import KINDS
 from quorate.spark.tables.layout import QUARANTINE
 from quorate.spark.tables.lineage import EpochSpan, offsets_after_gaps, uncovered
 from quorate.spark.tables.read import may_reach, read_table
-from quorate.spark.tables.store import RunPlan, StoredFile, TableStore
+from quorate.spark.tables.read_version import ReadVersion, commit_run
+from quorate.spark.tables.store import StoredFile, TableFiles
 from quorate.spark.tables.transactions import transactions
 from quorate.spark.tables.versions import CLOSED, CURRENT, in_slice
 
@@ -32,41 +33,40 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def rewind(
-    spark: SparkSession, store: TableStore, cluster_id: str, offset: int, end: int, run: int
-) -> None:
+def rewind(spark: SparkSession, read: ReadVersion, cluster_id: str, offset: int, end: int) -> int:
     """Remove the range [offset, end) from the log of a cluster, and rewind the state before it.
 
-    The log behind the range stays: it came from other replicas.
+    The log behind the range stays: it came from other replicas. Returns the number of the run.
+    Raises ConcurrentRunError.
     """
-    known = load_progress(store)
-    state_end = _state_end(spark, store, cluster_id, offset, known[cluster_id].spans)
-    _rewind(spark, store, known, cluster_id, (offset, end), state_end, run)
+    spans = read.progress[cluster_id].spans
+    state_end = _state_end(spark, read.tables, cluster_id, offset, spans)
+    return _rewind(spark, read, cluster_id, (offset, end), state_end)
 
 
-def rewind_state(
-    spark: SparkSession, store: TableStore, cluster_id: str, end: int, run: int
-) -> None:
-    """Rewind the state of a cluster to an offset (exclusive); its log stays."""
-    _rewind(spark, store, load_progress(store), cluster_id, None, end, run)
+def rewind_state(spark: SparkSession, read: ReadVersion, cluster_id: str, end: int) -> int:
+    """Rewind the state of a cluster to an offset (exclusive); its log stays.
+
+    Returns the number of the run. Raises ConcurrentRunError.
+    """
+    return _rewind(spark, read, cluster_id, None, end)
 
 
 def _rewind(
     spark: SparkSession,
-    store: TableStore,
-    known: dict[str, ClusterProgress],
+    read: ReadVersion,
     cluster_id: str,
     wrong: tuple[int, int] | None,
     state_end: int,
-    run: int,
-) -> None:
+) -> int:
+    known, tables = read.progress, read.tables
     before = known[cluster_id]
     start, end = wrong or (before.log_end, before.log_end)
-    tasks = [*_log_tasks(store, cluster_id, start, end)]
+    tasks = [*_log_tasks(tables, cluster_id, start, end)]
     if before.applied_end is not None and before.applied_end > state_end:
-        tasks += _state_tasks(store, cluster_id, state_end, before.slices)
-    plan = RunPlan(run, "rewind")
-    target = WriteTarget(store.root, run, store.hidden)
+        tasks += _state_tasks(tables, cluster_id, state_end, before.slices)
+    plan = read.plan("rewind")
+    target = WriteTarget(tables.root, plan.run, tables.hidden)
     results = run_file_tasks(
         spark, tasks, _rewind_task(cluster_id, start, end, state_end, before.slices, target)
     )
@@ -83,22 +83,25 @@ def _rewind(
         applied_end=None if before.applied_end is None else min(before.applied_end, state_end),
         unknown=tuple((low, high) for low, high in before.unknown if high < state_end),
         open_transaction=state_end if state_end < start < before.log_end else None,
-        run=run,
         unproven=tuple(
             piece for low, high in before.unproven for piece in uncovered([(start, end)], low, high)
         ),
     )
-    plan_progress(store, plan, known)
     plan.summary = {"cluster_id": cluster_id, "taken_back": wrong, "state_end": state_end}
-    store.commit(plan)
+    commit_run(read, plan, known)
+    return plan.run
 
 
 def _state_end(
-    spark: SparkSession, store: TableStore, cluster_id: str, offset: int, spans: Iterable[EpochSpan]
+    spark: SparkSession,
+    tables: TableFiles,
+    cluster_id: str,
+    offset: int,
+    spans: Iterable[EpochSpan],
 ) -> int:
     """Where the state must end: at `offset`, or before a transaction whose end is removed."""
     mine = safe_name(cluster_id) + "/"
-    log = read_table(spark, store, "log", lambda file: file.path.startswith(mine))
+    log = read_table(spark, tables, "log", lambda file: file.path.startswith(mine))
     holes = offsets_after_gaps(spans)
     piece = max((at for at in holes if at < offset), default=0)
     open_ones = transactions(log, {cluster_id: holes}).where(
@@ -120,24 +123,24 @@ def _cut_spans(known: ClusterProgress, start: int, end: int, last_time: int) -> 
             yield span._replace(start=end)
 
 
-def _log_tasks(store: TableStore, cluster_id: str, start: int, end: int) -> Iterator[FileTask]:
-    for file in _files(store, "log", safe_name(cluster_id) + "/"):
+def _log_tasks(tables: TableFiles, cluster_id: str, start: int, end: int) -> Iterator[FileTask]:
+    for file in _files(tables, "log", safe_name(cluster_id) + "/"):
         if start < end and may_reach(file, "offset", start) and file.low.get("offset", 0) < end:
             yield FileTask("log", (file.path,))
 
 
-def _state_tasks(store: TableStore, cluster_id: str, end: int, slices: int) -> Iterator[FileTask]:
+def _state_tasks(tables: TableFiles, cluster_id: str, end: int, slices: int) -> Iterator[FileTask]:
     cluster = safe_name(cluster_id)
-    for file in _files(store, "changes", cluster + "/"):
+    for file in _files(tables, "changes", cluster + "/"):
         if may_reach(file, "effective_offset", end):
             yield FileTask("changes", (file.path,))
-    for file in _files(store, "quarantine", cluster + "/"):
+    for file in _files(tables, "quarantine", cluster + "/"):
         if may_reach(file, "offset", end):
             yield FileTask("quarantine", (file.path,))
     for kind in KINDS:
-        closed = _files(store, kind, f"{CLOSED}/{cluster}/")
+        closed = _files(tables, kind, f"{CLOSED}/{cluster}/")
         touched = [file for file in closed if may_reach(file, "valid_to_offset", end)]
-        yield from slice_tasks(kind, touched, _files(store, kind, f"{CURRENT}/{cluster}/"), slices)
+        yield from slice_tasks(kind, touched, _files(tables, kind, f"{CURRENT}/{cluster}/"), slices)
 
 
 def slice_tasks(
@@ -164,8 +167,8 @@ def _may_have(file: int, number: int) -> bool:
     return number % fewest == file
 
 
-def _files(store: TableStore, table: str, prefix: str) -> list[StoredFile]:
-    return [file for file in store.files(table) if file.path.startswith(prefix)]
+def _files(tables: TableFiles, table: str, prefix: str) -> list[StoredFile]:
+    return [file for file in tables.files(table) if file.path.startswith(prefix)]
 
 
 def _rewind_task(

@@ -1,4 +1,4 @@
-"""The interface of a warehouse, its runs and their plans; and the Parquet format.
+"""The interface of a warehouse, its runs and their plans.
 
 A run changes several tables, as a whole or not at all. The commit protocol:
 
@@ -9,7 +9,10 @@ A run changes several tables, as a whole or not at all. The commit protocol:
    recorded, so of two jobs that plan the same run one gets ConcurrentRunError.
 4. It applies the plan to each table. To apply a plan twice changes nothing.
 5. A job that dies between 3 and the end of 4 leaves tables behind: each next run begins with
-   `recover`, which applies the last plan again.
+   `version`, which applies the last plan again.
+
+A job reads the tables through `WarehouseVersion`, which has them as one run left them. Module
+`read_version` checks a run against the version that it read.
 """
 
 from __future__ import annotations
@@ -19,18 +22,17 @@ import posixpath
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pyarrow import fs
 
 from quorate.base.errors import QuorateError
-from quorate.spark.tables.files import DataFile, hidden_name, open_root, run_of, with_safe_bounds
+from quorate.spark.tables.files import DataFile, hidden_name, open_root, with_safe_bounds
 from quorate.spark.tables.layout import TABLES, table_path
 
-PLANS: Final = "control/_runs"
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 COMPACT: Final = "compact"
 """The name of the job that changes files but no rows."""
@@ -63,9 +65,10 @@ class ConcurrentRunError(WarehouseError):
 
     exit_code = 70
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, what: str = "the warehouse") -> None:
+        self.root, self.what = root, what
         super().__init__(
-            f"{root}: another job has changed this warehouse meanwhile: start this job again; it does "
+            f"{root}: another job has changed {what} meanwhile: start this job again; it does "
             "not take the same records twice"
         )
 
@@ -123,6 +126,8 @@ class RunPlan:
     summary: dict[str, Any] = field(default_factory=dict)
     before: dict[str, int] = field(default_factory=dict)
     """By table, the last run before this one that changed it."""
+    clusters: list[str] | None = None
+    """The folder names of the clusters whose rows or progress it changes; None: not known."""
 
     def add(self, file: DataFile | None) -> None:
         if file is not None:
@@ -143,6 +148,11 @@ class RunPlan:
         return [table for table in TABLES if table in changed]
 
     @property
+    def changes_rows(self) -> bool:
+        """Whether it changes rows, and not only the files that hold them."""
+        return self.job != COMPACT
+
+    @property
     def last_runs(self) -> dict[str, int]:
         """By table, the last run that changed it, this one included."""
         return {**self.before, **dict.fromkeys(self.tables, self.run)}
@@ -157,6 +167,7 @@ class RunPlan:
                 "removes": self.removes,
                 "summary": self.summary,
                 "before": self.before,
+                "clusters": self.clusters,
             }
         )
 
@@ -175,7 +186,33 @@ def parse_plan(text: str) -> RunPlan:
         fields["removes"],
         fields["summary"],
         fields.get("before", {}),
+        fields.get("clusters"),
     )
+
+
+class TableFiles(Protocol):
+    """The files of tables, now (`TableStore`) or as one run left them (`WarehouseVersion`)."""
+
+    @property
+    def root(self) -> str: ...
+
+    @property
+    def hidden(self) -> bool: ...
+
+    def files(self, table: str) -> list[StoredFile]:
+        """The live files of a table; none when it does not exist yet."""
+
+    def place(self, table: str) -> str:
+        """The folder of a table, as Spark names it."""
+
+    def path(self, *parts: str) -> str:
+        """A path on the file system `fs`."""
+
+    def listing(self, path: str) -> list[fs.FileInfo]:
+        """All files below a folder; none when it does not exist."""
+
+    @property
+    def fs(self) -> fs.FileSystem: ...
 
 
 class TableStore(ABC):
@@ -212,23 +249,20 @@ class TableStore(ABC):
     def recover(self) -> bool:
         """Finish the last recorded run. Returns whether there was something to do."""
 
+    @abstractmethod
+    def version(self) -> WarehouseVersion:
+        """Finish the last recorded run. Returns the tables as it left them, all of one run."""
+
+    @abstractmethod
+    def plan_of(self, run: int) -> RunPlan:
+        """The plan of a recorded run. Raises WarehouseError when it is gone."""
+
     def tables_to_rebuild(self) -> set[str]:
         """Tables whose content a repair could not restore; they are to be rebuilt from bronze."""
         return set()
 
     def mark_rebuilt(self) -> None:  # noqa: B027 - a store without logs has no such tables
         """Note that the tables to rebuild are empty now: the next runs fill them from bronze."""
-
-    def missing(self) -> dict[str, list[StoredFile]]:
-        """By table, the live files that are missing on the file system."""
-        found: dict[str, list[StoredFile]] = {}
-        for table in TABLES:
-            base = self.path(table_path(table))
-            there = {info.path for info in self.listing(base)}
-            gone = [f for f in self.files(table) if posixpath.join(base, f.path) not in there]
-            if gone:
-                found[table] = gone
-        return found
 
     def sweep(self, keep_hours: int) -> int:
         """Delete files that no table has named for this long. Returns how many.
@@ -251,8 +285,7 @@ class TableStore(ABC):
 
     def next_run(self) -> int:
         """Finish the last run, and return the number of the next one."""
-        self.recover()
-        return self.last_run() + 1
+        return self.version().run + 1
 
     def _check_files(self, plan: RunPlan) -> None:
         """Raise FilesGoneError unless all new files are there: before the run is recorded."""
@@ -293,87 +326,49 @@ class TableStore(ABC):
         return [info for info in found if info.type == fs.FileType.File]
 
 
-class ParquetStore(TableStore):
-    """Folders of Parquet files without a log; for one writer at a time.
+class WarehouseVersion:
+    """The tables as one run left them, whatever other jobs commit later.
 
-    Tasks write files under a hidden name, which readers skip; the run gives them their names. A
-    reader may see a part of a run while it does so; Delta Lake has no such moment.
+    run: the last run that they have; 0: none
     """
 
-    hidden = True
+    def __init__(
+        self, store: TableStore, run: int, files: Callable[[str], list[StoredFile]]
+    ) -> None:
+        self.store, self.run = store, run
+        self.root, self.hidden, self.fs = store.root, store.hidden, store.fs
+        self._list = files
+        self._files: dict[str, list[StoredFile]] = {}
 
     def files(self, table: str) -> list[StoredFile]:
-        base = self.path(table_path(table))
-        found = []
-        for info in self.listing(base):
-            path = posixpath.relpath(info.path, base)
-            if path.endswith(".parquet") and not posixpath.basename(path).startswith("."):
-                found.append(StoredFile(path, -1, {}, {}, info.size))
-        return sorted(found, key=lambda file: file.path)
+        """The files of a table that were live after the run."""
+        if table not in self._files:
+            self._files[table] = self._list(table)
+        return self._files[table]
 
-    def last_run(self) -> int:
-        return max((run for run, _ in self._plans()), default=0)
+    def place(self, table: str) -> str:
+        """The folder of a table, as Spark names it."""
+        return self.store.place(table)
 
-    def commit(self, plan: RunPlan) -> None:
-        if plan.run != self.last_run() + 1:
-            raise ConcurrentRunError(self.root)
-        self._check_files(plan)
-        final = self.path(PLANS, f"{plan.run:08d}.json")
-        self.write_text(final + ".part", plan.to_json())
-        self.fs.move(final + ".part", final)
-        self._apply(plan, final)
+    def path(self, *parts: str) -> str:
+        """A path on the file system `fs`."""
+        return self.store.path(*parts)
 
-    def recover(self) -> bool:
-        pending = [path for _, path in self._plans() if not path.endswith(".done.json")]
-        for path in sorted(pending):
-            self._apply(parse_plan(self.read_text(path)), path)
-        return bool(pending)
+    def listing(self, path: str) -> list[fs.FileInfo]:
+        """All files below a folder, as it is now; none when it does not exist."""
+        return self.store.listing(path)
 
-    def _unused(self, keep_hours: int, happened: int) -> list[str]:
-        return [
-            info.path
-            for table in TABLES
-            for info in self.listing(self.path(table_path(table)))
-            if _name(info).startswith(".")
-            and run_of(info.path) <= happened
-            and age_hours(info) > keep_hours
-        ]
-
-    def _plans(self) -> list[tuple[int, str]]:
-        return [
-            (int(posixpath.basename(info.path).partition(".")[0]), info.path)
-            for info in self.listing(self.path(PLANS))
-            if info.path.endswith(".json")
-        ]
-
-    def _apply(self, plan: RunPlan, path: str) -> None:
-        for table in plan.tables:
-            self._apply_to(table, plan)
-        self._move(path, path.removesuffix(".json") + ".done.json")
-
-    def _apply_to(self, table: str, plan: RunPlan) -> None:
-        base = self.path(table_path(table))
-        for file in plan.adds.get(table, []):
-            final = posixpath.join(base, file.path)
-            hidden = hidden_name(final)
-            if self.fs.get_file_info(hidden).type == fs.FileType.File:
-                self._move(hidden, final)
-        for gone in plan.removes.get(table, []):
-            full = posixpath.join(base, gone)
-            if self.fs.get_file_info(full).type == fs.FileType.File:
-                self.fs.delete_file(full)
-
-    def _move(self, source: str, target: str) -> None:
-        """Rename a file, unless another process that finishes the same run has just done it."""
-        try:
-            self.fs.move(source, target)
-        except FileNotFoundError:
-            if self.fs.get_file_info(target).type != fs.FileType.File:
-                raise
-
-
-def _name(info: fs.FileInfo) -> str:
-    return str(info.base_name)
+    def missing(self) -> dict[str, list[StoredFile]]:
+        """By table, the files that are missing on the file system."""
+        found: dict[str, list[StoredFile]] = {}
+        for table in TABLES:
+            base = self.path(table_path(table))
+            live = self.files(table)  # before the listing: later runs only add files to it
+            there = {info.path for info in self.listing(base)} if live else set()
+            gone = [file for file in live if posixpath.join(base, file.path) not in there]
+            if gone:
+                found[table] = gone
+        return found
 
 
 def age_hours(info: fs.FileInfo) -> float:

@@ -27,8 +27,8 @@ class InvalidInputError(QuorateError):
 class OvertakenError(ConcurrentRunError):
     """Another job recorded a run before this job could finish."""
 
-    def __init__(self, root: str, taken: IngestSummary) -> None:
-        super().__init__(root)
+    def __init__(self, error: ConcurrentRunError, taken: IngestSummary) -> None:
+        super().__init__(error.root, error.what)
         self.taken = taken
         """What this job has committed so far."""
 
@@ -182,7 +182,7 @@ def retry_while_overtaken(
         except ConcurrentRunError as error:
             if isinstance(error, OvertakenError):
                 add(error.taken)
-            notify("another job has changed the warehouse meanwhile: looking again")
+            notify(f"another job has changed {error.what} meanwhile: looking again")
     return run()
 
 

@@ -51,6 +51,8 @@ class InputSurvey:
     """The number of pieces that cannot be read."""
     notes: list[tuple[str, str]] = field(default_factory=list)
     """(cluster, first file) of logs with a problem as a whole; also counted in `damaged`."""
+    clusters: set[str] = field(default_factory=set)
+    """Every cluster of the input, also one that has only damaged pieces."""
 
 
 def survey_input(rows: DataFrame) -> InputSurvey:
@@ -77,7 +79,7 @@ def survey_input(rows: DataFrame) -> InputSurvey:
         )
         .collect()
     )
-    survey = InputSurvey()
+    survey = InputSurvey(clusters={row.cluster_id for row in found})
     snapshots: dict[SnapshotFile, list[Any]] = {}
     for row in found:
         if not row.sound:

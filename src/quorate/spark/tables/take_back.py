@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.findings import TakenBackRange, taken_back
 from quorate.spark.tables.lineage import committed_lineage, covered, superseded_range, uncovered
+from quorate.spark.tables.read_version import ReadVersion, check_version, read_again
 from quorate.spark.tables.rewind import rewind
-from quorate.spark.tables.store import ConcurrentRunError, TableStore
+from quorate.spark.tables.store import ConcurrentRunError
 from quorate.spark.tables.summary import (
     IngestSummary,
     InvalidInputError,
@@ -58,29 +59,32 @@ def superseded_ranges(
 
 def take_back(
     spark: SparkSession,
-    store: TableStore,
+    read: ReadVersion,
     back: Mapping[str, TakenBackRange],
     summary: IngestSummary,
     notify: Notify,
     fail_fast: bool,
-) -> None:
-    """Take these ranges back, one run for each cluster.
+) -> ReadVersion:
+    """Take these ranges back, one run for each cluster. Returns the warehouse after them.
 
     Raises OvertakenError with what was taken back before; InvalidInputError with fail_fast.
     """
     if fail_fast:
         for cluster_id, part in back.items():
             note_taken_back(of_cluster(summary, cluster_id), part)
+        check_version(read)
         raise InvalidInputError(
             "nothing was taken, nor taken back; in cluster " + describe_findings(summary)
         )
     for cluster_id, part in back.items():
         notify(f"taking back {cluster_id} from offset {part.start} to {part.end - 1}")
         try:
-            rewind(spark, store, cluster_id, part.start, part.end, store.next_run())
-        except ConcurrentRunError:
-            raise OvertakenError(store.root, committed_part(summary)) from None
-        note_taken_back(of_cluster(summary, cluster_id), part)
+            run = rewind(spark, read, cluster_id, part.start, part.end)
+            note_taken_back(of_cluster(summary, cluster_id), part)
+            read = read_again(read, run)
+        except ConcurrentRunError as error:
+            raise OvertakenError(error, committed_part(summary)) from None
+    return read
 
 
 def filled_gaps(progress: Mapping[str, ClusterProgress]) -> dict[str, int]:

@@ -9,7 +9,8 @@ from pyarrow import fs
 
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.files import open_root
-from quorate.spark.tables.store import PLANS, ParquetStore, TableStore, WarehouseError
+from quorate.spark.tables.parquet import PLANS, ParquetStore
+from quorate.spark.tables.store import TableStore, WarehouseError
 
 
 def open_store(

@@ -16,7 +16,9 @@ from quorate.spark.tables.control import load_progress
 from quorate.spark.tables.files import DataFile, TableWriter, file_name, safe_name
 from quorate.spark.tables.layout import WHO
 from quorate.spark.tables.read import read_table
-from quorate.spark.tables.store import NoWarehouseError, RunPlan, TableStore
+from quorate.spark.tables.read_version import commit_run, read_version
+from quorate.spark.tables.store import NoWarehouseError, TableStore
+from quorate.spark.tables.summary import retry_while_overtaken
 from quorate.spark.tables.warehouse import open_store
 from quorate.spark.who.join import clock_shift, who_did
 from quorate.spark.who.layout import layout
@@ -140,12 +142,17 @@ def who(
 def keep(spark: SparkSession, store: TableStore, answer: WhoAnswer) -> int:
     """Write the answer into the table `who` of the warehouse, and return the number of rows.
 
-    It replaces an older answer for the cluster. Raises ConcurrentRunError when another job has
-    changed the warehouse in the meantime.
+    It replaces an older answer for the cluster. Raises ConcurrentRunError when other jobs replace
+    that again and again.
     """
-    plan = RunPlan(store.next_run(), JOB)
+    return retry_while_overtaken(lambda: _keep(store, answer), lambda text: None)
+
+
+def _keep(store: TableStore, answer: WhoAnswer) -> int:
+    read = read_version(store, ())  # it changes no rows of the cluster's history
+    plan = read.plan(JOB)
     folder = safe_name(answer.cluster_id)
-    old = (file.path for file in store.files(TABLE))
+    old = (file.path for file in read.tables.files(TABLE))
     plan.remove(TABLE, [path for path in old if path.startswith(f"{folder}/")])
     root, hidden, run = store.root, store.hidden, plan.run
 
@@ -161,7 +168,7 @@ def keep(spark: SparkSession, store: TableStore, answer: WhoAnswer) -> int:
         plan.add(DataFile(**json.loads(row.file)))
     rows = sum(file.rows for file in plan.adds.get(TABLE, []))
     plan.summary = {"cluster_id": answer.cluster_id, "rows": rows}
-    store.commit(plan)
+    commit_run(read, plan)
     return rows
 
 
@@ -173,7 +180,7 @@ def open_warehouse(root: str, table_format: str) -> TableStore:
 
 
 def _cluster(store: TableStore, wanted: str | None) -> str:
-    known = sorted(load_progress(store))
+    known = sorted(load_progress(store.version()))
     if not known:
         raise NoWarehouseError(store.root)
     if wanted is not None and wanted not in known:
