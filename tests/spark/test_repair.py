@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from effort import one_in
-from quorate.spark.jobs.repair import RepairSummary, _remove_lost, repair_warehouse
+from quorate.spark.jobs.repair import RepairSummary, remove_lost, repair_warehouse
 from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.delta_repair import repair_commits
@@ -21,6 +21,7 @@ from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.lineage import EpochSpan
 from quorate.spark.tables.read import read_table
+from quorate.spark.tables.read_version import read_version
 from quorate.spark.tables.store import LostCommitError, RunPlan, WarehouseError
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, places, rows_of
@@ -213,12 +214,13 @@ def test_the_log_is_rebuilt_from_its_files(tmp_path, which, swept):
     store = DeltaStore(str(home))
     assert repair_commits(store) and store.tables_to_rebuild() == {"log"}
     summary = RepairSummary(str(home))
-    _remove_lost(store, store.missing(), summary, store.tables_to_rebuild())
+    read = read_version(store)
+    remove_lost(read, read.tables.missing(), summary, store.tables_to_rebuild())
     store.mark_rebuilt()
     again = DeltaStore(str(home))
     rows = sorted((row["offset"], row["epoch"]) for row in rows_of(again, "log"))
     assert rows == [(n, 1 if n < 20 else 2 if n < 22 else 3) for n in range(30)]
-    assert not summary.forgotten and again.missing() == {} and repair_commits(again) == []
+    assert not summary.forgotten and again.version().missing() == {} and repair_commits(again) == []
 
 
 def test_what_an_earlier_repair_removed_counts_again_when_the_commit_is_restored(tmp_path):
@@ -306,7 +308,7 @@ def test_state_without_recoverable_commits_is_derived_again(
     commits(home, "gold/partitions")[which].unlink()
     commits(home, "silver/changes")[2].unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("quorate.spark.jobs.repair.load_progress", dies)
+        patch.setattr("quorate.spark.jobs.repair.remove_lost", dies)
         with pytest.raises(KeyboardInterrupt):
             repair_warehouse(spark, str(home))
     with pytest.raises(LostCommitError, match="a repair was not finished: quorate pipeline repair"):

@@ -26,10 +26,10 @@ from quorate.spark.tables.files import (
 )
 from quorate.spark.tables.layout import TABLES
 from quorate.spark.tables.lineage import EpochSpan
+from quorate.spark.tables.parquet import ParquetStore
 from quorate.spark.tables.store import (
     ConcurrentRunError,
     FilesGoneError,
-    ParquetStore,
     RunPlan,
     WarehouseError,
     WarehouseWriteError,
@@ -150,14 +150,18 @@ def test_two_that_finish_the_same_run_do_not_get_in_each_others_way(store, form,
 def test_a_run_recorded_while_another_job_recovers_is_no_lost_commit(tmp_path, monkeypatch):
     store = DeltaStore(str(tmp_path / "home"))
     run(store, 1, "first")
-    look = store._reached
+    look, quicker = store._tables, [True]
 
-    def reached():
-        run(DeltaStore(store.root), 2, "second")
-        return look()
+    def tables():
+        found = look()
+        if quicker:
+            quicker.pop()
+            run(DeltaStore(store.root), 2, "second")
+        return found
 
-    monkeypatch.setattr(store, "_reached", reached)
+    monkeypatch.setattr(store, "_tables", tables)
     assert not store.recover()
+    assert store.version().run == 2
 
 
 @pytest.mark.parametrize("room", [0, 100, 1500])
@@ -205,7 +209,7 @@ def test_a_sweep_leaves_the_files_of_a_job_that_is_at_work(store, form):
     plan.add(write(store, plan.run, "b"))
     open_store(store.root, form).sweep(keep_hours=0)
     store.commit(plan)
-    assert store.missing() == {} and names(store) == ["a", "b"]
+    assert store.version().missing() == {} and names(store) == ["a", "b"]
 
 
 def test_a_sweep_leaves_what_is_recorded_while_it_looks(store, form, monkeypatch):
@@ -216,8 +220,8 @@ def test_a_sweep_leaves_what_is_recorded_while_it_looks(store, form, monkeypatch
 
     def recorded(found):
         with monkeypatch.context() as patch:
-            patch.setattr(FORMS[form], "_apply_to", lambda *_: None)
-            patch.setattr(ParquetStore, "_move", lambda *_: None)
+            patch.setattr(DeltaStore, "_apply_to", lambda *_: None)
+            patch.setattr(ParquetStore, "_apply", lambda *_: None)
             other.commit(plan)
         return found
 
@@ -226,7 +230,7 @@ def test_a_sweep_leaves_what_is_recorded_while_it_looks(store, form, monkeypatch
     store.sweep(keep_hours=0)
     again = open_store(store.root, form)
     assert again.next_run() == 3
-    assert again.missing() == {} and names(again) == ["a", "b"]
+    assert again.version().missing() == {} and names(again) == ["a", "b"]
 
 
 @pytest.mark.parametrize(("option", "odd"), [("--keep-hours", "-5"), ("--least-files", "1")])
@@ -358,6 +362,8 @@ def test_a_warehouse_stays_in_its_folder_however_that_is_named(form, tmp_path, n
     assert again.next_run() == 3 and names(again) == ["b"]
     again.sweep(keep_hours=0)
     assert (
-        repair_commits(again) == [] and again.missing() == {} and again.root == str(tmp_path / name)
+        repair_commits(again) == []
+        and again.version().missing() == {}
+        and again.root == str(tmp_path / name)
     )
     assert [path.name for path in tmp_path.iterdir()] == [name]
