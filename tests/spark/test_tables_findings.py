@@ -9,11 +9,10 @@ import pytest
 
 from metadata.samples import DATA
 from quorate.formats.batch import encode_batch
-from quorate.spark.tables import ingest as job
 from quorate.spark.tables.findings import taken_back
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.lineage import EpochGroup, EpochSpan
-from quorate.spark.tables.store import ConcurrentRunError
+from quorate.spark.tables.store import RunPlan
 from quorate.spark.tables.summary import ClusterSummary, IngestSummary, InvalidInputError
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, places, rows_of
@@ -153,21 +152,14 @@ def test_a_range_that_was_taken_back_is_reported_after_a_lost_race(
 ):
     home = str(tmp_path / "home")
     ingest(spark, places(*TAIL), home)
-    plan_progress, quicker = job.plan_progress, [True]  # type: ignore[attr-defined]
-
-    def overtaken(store, plan, progress):
-        if quicker and quicker.pop():
-            monkeypatch.setattr(plan, "job", "overtaken", raising=False)
-        plan_progress(store, plan, progress)
-
-    commit = type(open_store(home)).commit
+    commit, quicker = type(open_store(home)).commit, [True]
 
     def once(store, plan):
-        if plan.job == "overtaken":
-            raise ConcurrentRunError(store.root)
+        if plan.job == "rewind" and quicker:
+            quicker.pop()
+            commit(store, RunPlan(plan.run, "other", clusters=plan.clusters))
         commit(store, plan)
 
-    monkeypatch.setattr(job, "plan_progress", overtaken)
     monkeypatch.setattr(type(open_store(home)), "commit", once)
     summary = ingest(spark, places("d-divergent/node3"), home)
     one = summary.clusters[DYNAMIC]
