@@ -27,7 +27,8 @@ def repair(**words: Any) -> int:
     """Restore lost commits and files of the warehouse, or remove what cannot be restored.
 
     Lost and torn commits are written again. Where data files of silver or gold are lost, the state
-    is derived again from bronze. Records that bronze lost are removed, with exit code 1: ingest a
+    is derived again from bronze; so it is where two jobs at once wrote history twice, as releases up
+    to 0.1 could. Records that bronze lost are removed, with exit code 1: ingest a
     log that has them.
     """
     with job_on_spark("repair", words) as (spark, notify):
@@ -44,10 +45,12 @@ def _lines(summary: RepairSummary) -> Iterator[str]:
     yield from summary.mended
     for table, paths in summary.missing.items():
         yield f"{table}: {len(paths)} data files are lost, the first is {paths[0]}"
+    for cluster_id in summary.doubled:
+        yield f"{cluster_id}: two jobs at once wrote its history twice: it is derived again"
     for cluster_id in summary.told_anew:
         yield f"{cluster_id}: its state is derived again from bronze"
     for cluster_id, ranges in summary.forgotten.items():
         lost = ", ".join(f"{start} to {end - 1}" for start, end in ranges)
         yield f"{cluster_id}: the records at the offsets {lost} are lost: ingest a log with them"
-    if not (summary.mended or summary.missing):
-        yield f"nothing is missing in {summary.warehouse}"
+    if not (summary.mended or summary.missing or summary.doubled):
+        yield f"nothing is missing in {summary.warehouse}, and nothing is doubled"

@@ -5,6 +5,7 @@
    bronze.
 3. Records that bronze itself has lost are removed from its progress, so that the next `ingest` of a
    log that has them ingests them again.
+4. Where two jobs at once have written history twice (`doubled`), it is derived again from bronze.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import pyarrow.compute as pc
 
 from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.delta_repair import repair_commits
+from quorate.spark.tables.doubled import doubled_history
 from quorate.spark.tables.file_tasks import write_rows
 from quorate.spark.tables.files import DataFile, WriteTarget, file_name, read_file, safe_name
 from quorate.spark.tables.ingest import catch_up
 from quorate.spark.tables.layout import BRONZE, CONTROL, STATE
-from quorate.spark.tables.lineage import EpochSpan, uncovered, union
+from quorate.spark.tables.lineage import EpochSpan, covered, uncovered, union
 from quorate.spark.tables.log_rebuild import plan_log_rebuild
 from quorate.spark.tables.read_version import ReadVersion, commit_run, read_version
 from quorate.spark.tables.store import (
@@ -56,6 +58,8 @@ class RepairSummary:
     """Clusters whose state was derived again from bronze."""
     forgotten: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """By cluster: ranges of offsets (end exclusive) that bronze has lost."""
+    doubled: list[str] = field(default_factory=list)
+    """Clusters whose history two jobs at once had written twice; it was derived again."""
     seconds: float = 0.0
 
 
@@ -80,6 +84,8 @@ def repair_warehouse(
         raise NoWarehouseError(warehouse)
     notify("looking for lost data files")
     retry_while_overtaken(lambda: _check_files(store, summary), notify)
+    notify("looking for doubled history")
+    retry_while_overtaken(lambda: _check_history(spark, store, summary), notify)
     notify("applying the log to the state")
     retry_while_overtaken(lambda: catch_up(spark, store, IngestSummary(store.root)), notify)
     summary.seconds = round(time.monotonic() - began, 3)
@@ -93,6 +99,25 @@ def _check_files(store: TableStore, summary: RepairSummary) -> None:
     if missing or tables_to_rebuild:
         remove_lost(read, missing, summary, tables_to_rebuild)
         store.mark_rebuilt()
+
+
+def _check_history(spark: SparkSession, store: TableStore, summary: RepairSummary) -> None:
+    """Remove doubled history, if there is any. Raises ConcurrentRunError."""
+    read = read_version(store)
+    found = doubled_history(spark, read)
+    if not found.clusters:
+        return
+    plan, progress = read.plan("repair"), read.progress
+    for id, spans in found.spans.items():
+        known = progress.get(id, ClusterProgress(id)).with_spans(spans)
+        progress[id] = replace(known, unproven=tuple(union([*known.unproven, *covered(spans)])))
+    if found.log:
+        plan_log_rebuild(read.tables, plan, {id: progress[id] for id in found.log})
+    plan.remove("snapshots", found.snapshots)
+    for id in sorted(found.clusters):
+        progress[id] = _without_state(read.tables, plan, safe_name(id), progress[id])
+    commit_run(read, plan, progress)
+    summary.doubled = sorted(found.clusters)
 
 
 def remove_lost(
