@@ -28,7 +28,7 @@ _CHANGE: Final = (
     *("offset", "effective_offset", "event", "kind", "topic_id", "partition", "node_id"),
     *("resource_type", "resource_name", "name", "principal", "before", "after"),
 )
-"""What tells two changes of a cluster apart."""
+"""What shows two changes of a cluster apart."""
 
 
 @dataclass
