@@ -462,7 +462,9 @@ def test_quorate_supports_controllers_with_plaintext_only(load):
     with pytest.raises(ConfigError, match=r"Host string \(0.0.0.0\) of voter 1 is not routeable"):
         check_servable(load(nowhere))
     secure = GOOD | {"listener.security.protocol.map": "CONTROLLER:SASL_SSL"}
-    with pytest.raises(ConfigError, match="uses SASL_SSL, but Quorate supports PLAINTEXT only"):
+    with pytest.raises(
+        ConfigError, match="uses SASL_SSL, but Quorate supports PLAINTEXT and SSL only"
+    ):
         check_servable(load(secure))
 
 

@@ -2,8 +2,7 @@
 
 The whole file is checked, even keys that the tools do not use: types, ranges, choices and messages are
 those of `AdminClientConfig.configDef` of Kafka 4.3.1. So the first tool that reads a shared file finds
-its mistakes. An interop test compares the table. Keys of TLS and SASL are not checked: the tools do not
-support them.
+its mistakes. An interop test compares the table. Keys of TLS are checked where security.protocol=SSL.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
 from quorate.client.admin.routing import ClientConfig
+from quorate.client.connection import ClientSecurity
 from quorate.config.host_port import parse_host_port
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "metrics.recording.level": ("INFO", "DEBUG", "TRACE"),
 }
 _VOTER_ID: Final = re.compile(r"\d+@")
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL")
 _RECOVERY: Final = ("REBOOTSTRAP", "NONE")
 
 
@@ -99,8 +100,11 @@ def _addresses(name: str, text: str) -> tuple[Address, ...]:
 def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
     check_client_keys(settings)
     protocol = settings.text("security.protocol") or "PLAINTEXT"
-    if protocol.upper() != "PLAINTEXT":
-        settings.invalid("security.protocol", protocol, "quorate's tools support PLAINTEXT only")
+    if protocol.upper() not in _PROTOCOLS:
+        supported = " and ".join(_PROTOCOLS)
+        settings.invalid("security.protocol", protocol, f"quorate's tools support {supported}")
+    if protocol.upper() == "SSL":
+        config = config._replace(security=_tls(settings))
 
     def ms(key: str, default: int) -> int:
         value = settings.integer(key, default, at_least=0)
@@ -114,6 +118,18 @@ def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
         retry_backoff_max_ms=ms("retry.backoff.max.ms", config.retry_backoff_max_ms),
         connect_timeout_ms=ms("socket.connection.setup.timeout.ms", config.connect_timeout_ms),
     )
+
+
+def _tls(settings: Settings) -> ClientSecurity:
+    # Imported here: reading certificates costs 50 ms, and most tools connect without TLS.
+    from quorate.security.tls.contexts import client_context
+    from quorate.security.tls.explain import explain
+    from quorate.security.tls.stores import StoreError
+
+    try:
+        return ClientSecurity(client_context(settings.values), explain)
+    except StoreError as error:
+        settings.refuse(error.key, str(error))
 
 
 def check_client_keys(settings: Settings) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import Final, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate import __version__
 from quorate.base.errors import ErrorCode, QuorateError
@@ -19,10 +21,13 @@ from quorate.wire.messages.cluster import ApiVersionsRequest, ApiVersionsRespons
 from quorate.wire.registry import API_VERSIONS, api
 from quorate.wire.schema import Message
 
+if TYPE_CHECKING:
+    import ssl
+
 _CHUNK: Final = 65536
 _PLAINTEXT_HINT: Final = (
-    " (before its first response: is it a TLS listener, or not Kafka at all? This tool supports "
-    "PLAINTEXT only)"
+    " (before its first response: is it a TLS listener, or not Kafka at all? security.protocol of "
+    "--command-config is PLAINTEXT)"
 )
 M = TypeVar("M", bound=Message)
 
@@ -43,12 +48,30 @@ class UnsupportedVersionError(ClientError):
     """The node does not support the request, or no version that has all needed fields."""
 
 
+@dataclass(frozen=True, slots=True)
+class ClientSecurity:
+    """What a connection needs before its first request."""
+
+    tls: ssl.SSLContext | None = None
+    explain: Callable[[Exception], str] = str
+    """Why a TLS handshake failed."""
+    authenticate: Callable[[Connection, int], None] | None = None
+    """Authenticates with `Connection.exchange`, within a time in ms. Raises ConnectError."""
+
+
 class Connection:
     """Sends one request at a time. Close it, or use it as a context manager."""
 
-    def __init__(self, address: Address, client_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        address: Address,
+        client_id: str,
+        timeout_ms: int,
+        security: ClientSecurity | None = None,
+    ) -> None:
         """Connect and exchange ApiVersions; each takes up to `timeout_ms`.
 
+        `security`: what comes before; None for PLAINTEXT.
         Raises ConnectError, or NoResponseError when the peer does not speak Kafka's protocol.
         """
         self.address = address
@@ -61,7 +84,10 @@ class Connection:
             why = getattr(error, "strerror", None) or error
             raise ConnectError(f"Cannot connect to {address}: {why}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._is_plaintext = security is None or security.tls is None
         try:
+            if security is not None:
+                self._secure(security, timeout_ms)
             self.features = self._negotiate(timeout_ms)
         except BaseException:
             self.close()
@@ -70,6 +96,35 @@ class Connection:
             entry.api_key: (entry.min_version, entry.max_version)
             for entry in self.features.api_keys
         }
+
+    def _secure(self, security: ClientSecurity, timeout_ms: int) -> None:
+        """TLS, then the authentication. Raises ConnectError: the node got no request."""
+        if security.tls is not None:
+            self._socket.settimeout(max(timeout_ms, 1) / 1000)
+            try:
+                self._socket = security.tls.wrap_socket(
+                    self._socket, server_hostname=self.address.host
+                )
+            except (OSError, ValueError) as error:
+                why = "the TLS handshake timed out" if isinstance(error, TimeoutError) else ""
+                raise ConnectError(
+                    f"Cannot connect to {self.address}: {why or security.explain(error)}"
+                ) from None
+        if security.authenticate is not None:
+            security.authenticate(self, timeout_ms)
+
+    def exchange(self, frame: bytes, timeout_ms: int) -> bytes:
+        """Send a frame of an authentication, with its length; returns the response without.
+
+        Raises ConnectError.
+        """
+        try:
+            self._socket.settimeout(max(timeout_ms, 1) / 1000)
+            self._socket.sendall(frame)
+            return self._read_frame(time.monotonic() + timeout_ms / 1000)
+        except (OSError, WireError) as error:
+            why = f"{error}{self._hint()}"
+            raise ConnectError(f"{self.address} ended the authentication: {why}") from None
 
     def __enter__(self) -> Connection:
         return self
@@ -161,7 +216,7 @@ class Connection:
 
     def _hint(self) -> str:
         """A likely cause of a failure before the first response."""
-        return _PLAINTEXT_HINT if self._correlation == 1 else ""
+        return _PLAINTEXT_HINT if self._is_plaintext and self._correlation <= 1 else ""
 
     def _read_frame(self, deadline: float) -> bytes:
         while True:

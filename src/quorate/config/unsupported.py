@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorate.config import listeners as addresses
+from quorate.config import security_settings
 from quorate.config.node_config import (
     AUTHORIZER,
     POLICIES,
@@ -10,6 +11,7 @@ from quorate.config.node_config import (
     ConfigError,
     NodeConfig,
 )
+from quorate.config.security_settings import SERVED_PROTOCOLS
 
 
 def check_servable(config: NodeConfig) -> None:
@@ -32,13 +34,22 @@ def check_servable(config: NodeConfig) -> None:
             )
     for listener in config.listeners:
         protocol = config.security_protocols[listener.name]
-        if protocol != "PLAINTEXT":
+        if protocol not in SERVED_PROTOCOLS:
             raise ConfigError(
-                f"Listener {listener.name} uses {protocol}, but Quorate supports PLAINTEXT only: "
-                f"map it to PLAINTEXT in {addresses.PROTOCOL_MAP}",
+                f"Listener {listener.name} uses {protocol}, but Quorate supports "
+                f"{' and '.join(SERVED_PROTOCOLS)} only: map it to one of them in "
+                f"{addresses.PROTOCOL_MAP}",
                 key=addresses.PROTOCOL_MAP,
                 where=config.source or None,
             )
+    builder = config.file.get(security_settings.PRINCIPAL_BUILDER, "")
+    if builder not in ("", security_settings.DEFAULT_PRINCIPAL_BUILDER):
+        raise ConfigError(
+            f"{security_settings.PRINCIPAL_BUILDER}={builder} names a Java class, which Quorate cannot "
+            f"run: take the key out and use {security_settings.MAPPING_RULES}",
+            key=security_settings.PRINCIPAL_BUILDER,
+            where=config.source or None,
+        )
     if config.authorizer not in ("", STANDARD_AUTHORIZER):
         raise ConfigError(
             f"{AUTHORIZER}={config.authorizer}: Quorate has Kafka's {STANDARD_AUTHORIZER} only, and "

@@ -9,6 +9,7 @@ import secrets
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,7 @@ from quorate.server.limits import ConnectionLimits
 from quorate.server.loggers import PythonLoggers
 from quorate.server.logs import LOG, level_of
 from quorate.server.meters import Meters
+from quorate.server.node_security import NodeSecurity
 from quorate.server.policies import alter_config_policy, create_topic_policy
 from quorate.server.sockets import BoundSockets, backlog, bind, bind_metrics
 from quorate.storage.api import Recovered, Storage
@@ -79,6 +81,7 @@ def _run(config: NodeConfig) -> None:
     # 1. Refuse what Quorate does not support, before anything is opened.
     check_servable(config)
     controller_config(config, "")  # loads the policies
+    security = NodeSecurity(config)
     raise_limit()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     # 2. Verify that the directories belong to this node.
@@ -92,7 +95,7 @@ def _run(config: NodeConfig) -> None:
     try:
         metrics = bind_metrics(config)
         try:
-            _run_on_loop(_serve(config, identity, bound, metrics))
+            _run_on_loop(_serve(config, identity, bound, metrics, security))
         finally:
             if metrics is not None:
                 metrics.close()
@@ -262,7 +265,11 @@ def _run_on_loop(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(
-    config: NodeConfig, identity: NodeIdentity, bound: BoundSockets, metrics: socket.socket | None
+    config: NodeConfig,
+    identity: NodeIdentity,
+    bound: BoundSockets,
+    metrics: socket.socket | None,
+    security: NodeSecurity,
 ) -> None:
     loop = asyncio.get_running_loop()
     storage = open_storage(config)
@@ -282,18 +289,21 @@ async def _serve(
         audit = open_audit(config)
         driver = Driver(controller, storage, loop, limits(config), most, end, meters)
         driver.audit = audit
+        driver.peer_security = security.peers
         _handle_signals(loop, driver)
         pages = None
         if metrics is not None and meters is not None:
             pages = await serve_pages(metrics, controller, driver, meters)
         for name, sock in bound.sockets.items():
-            await driver.acceptor.listen(name, sock)
+            await driver.acceptor.listen(name, sock, security.of(name))
         _log_start(config, identity, bound)
         # What exists now lives as long as the process: keep the collector from scanning it again.
         gc.collect()
         gc.freeze()
+        security.watch(loop, time.time())
         driver.start()
         fault = await ended
+        security.close()
         await driver.close()
         if pages is not None:
             pages.close()

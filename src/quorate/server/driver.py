@@ -25,6 +25,7 @@ from quorate.replica.disk_jobs import Result
 from quorate.replica.replica import Replica
 from quorate.replica.state_machine import Now
 from quorate.server.audit_log import AuditLog
+from quorate.server.authentication import OPEN_PEER, PeerSecurity
 from quorate.server.disk import DiskThread, run_in_thread
 from quorate.server.limits import ConnectionLimits
 from quorate.server.listener import Acceptor, InboundConnection, ResponseSlot
@@ -108,6 +109,8 @@ class Driver:
         self._meters = meters
         self.audit: AuditLog | None = None
         """Keeps the audit trail; None: there is none."""
+        self.peer_security: PeerSecurity = OPEN_PEER
+        """What new connections to peers need; set it before `start`."""
         on_sync = None if meters is None else meters.sync_seconds.observe
         self._disk = DiskThread(storage, loop, self._deliver, on_sync)
         self.fault: str | None = None
@@ -270,6 +273,7 @@ class Driver:
                 self._next,
                 request,
                 slot.connection.listener,
+                principal=slot.connection.authentication.principal,
                 host=slot.connection.host,
             )
         )
@@ -328,6 +332,7 @@ class Driver:
 
         client_id = f"raft-client-{own_id}" if is_raft else str(own_id)
         peer = Peer(self._loop, address, client_id, lost, self._notes, self._unreachable)
+        peer.security = self.peer_security
         self._peers[node_id, channel] = peer
         return peer
 

@@ -7,6 +7,7 @@ and bytes that are not a request close it. These limits protect the node:
 - quotas of clients (`InboundConnection.mute`);
 - requests per connection and step (MAX_REQUESTS_PER_STEP) and without a response (_MAX_UNANSWERED):
   beyond them the connection is throttled, i.e. not read;
+- time and bytes before a connection is authenticated (`ListenerSecurity`);
 - bytes of requests that are incomplete or wait (`Acceptor.account`), and of responses that the client
   does not read (`Acceptor.close_largest_unsent`): beyond them the largest connection is closed.
 """
@@ -22,6 +23,7 @@ from typing import Final, cast
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
+from quorate.server.authentication import OPEN_LISTENER, Authentication, ListenerSecurity
 from quorate.server.limits import ConnectionLimits
 from quorate.server.logs import RateLimitedLog
 from quorate.wire.errors import WireError
@@ -55,7 +57,9 @@ class ResponseSlot:
 class InboundConnection(asyncio.Protocol):
     """A connection from a client, broker or peer."""
 
-    def __init__(self, server: Acceptor, listener: str) -> None:
+    def __init__(
+        self, server: Acceptor, listener: str, security: ListenerSecurity = OPEN_LISTENER
+    ) -> None:
         self.listener = listener
         self.peer = "?"
         self.host = ""
@@ -65,6 +69,7 @@ class InboundConnection(asyncio.Protocol):
         self.incoming = 0
         """Bytes of requests that arrived and are not handed over: incomplete or throttled."""
         self._server = server
+        self.authentication = Authentication(security, self)
         self._reader = FrameReader(server.limits.max_request_bytes)
         self._transport: asyncio.Transport | None = None
         self._slots: deque[ResponseSlot] = deque()
@@ -89,14 +94,19 @@ class InboundConnection(asyncio.Protocol):
         self.last_active = self._server.time()
         if not self._server.admit(self):
             self.close()
+        else:
+            self.authentication.begin()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
+        self.authentication.end()
         self._slots.clear()
         self._drop_incoming()
         self._server.forget(self)
 
     def data_received(self, data: bytes) -> None:
+        if self.authentication.is_refused:
+            return
         self.last_active = self._server.time()
         try:
             frames = self._reader.feed(data)
@@ -115,15 +125,47 @@ class InboundConnection(asyncio.Protocol):
         self._write_room = True
         self._hand_over_held()
 
+    # -- authentication -------------------------------------------------------------------------
+    def secured(self, principal: str) -> None:
+        """The TLS handshake is complete; `principal` is that of the client's certificate."""
+        self.authentication.secured(principal)
+
+    def insecure(self, reason: str) -> None:
+        """The TLS handshake failed, or the stream is broken: log the reason and close."""
+        self.authentication.refuse(reason)
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call on the loop after `delay_s`."""
+        return self._server.call_later(delay_s, call)
+
+    def limit_frames(self, max_bytes: int | None) -> None:
+        """Allow frames up to this size; None: as large as requests may be."""
+        most = self._server.limits.max_request_bytes
+        self._reader.limit(most if max_bytes is None else min(max_bytes, most))
+
+    def stop_reading(self, reason: str) -> None:
+        """Log why the connection is refused, and drop what it sends."""
+        self._server.failed_authentications += 1
+        text = f"Refused the connection from {self.peer} on {self.listener}: {reason}"
+        self._server.log.log(logging.WARNING, "Refused a connection: not authenticated", text)
+        self._drop_incoming()
+
     # -- requests and responses --------------------------------------------------------------
     def _hand_over_held(self) -> None:
         """Hand over held requests as far as the limits allow, then pause or resume reading."""
-        while self._held and self._transport is not None and self._may_hand_over():
-            slot = ResponseSlot(self)
-            self._slots.append(slot)
-            self._taken += 1
+        authentication = self.authentication
+        while self._held and self._transport is not None and not authentication.is_waiting:
+            is_request = not authentication.takes(self._held[0])
+            if is_request and not self._may_hand_over():
+                break
             frame = self._held.popleft()
             self._held_bytes -= len(frame)
+            slot = ResponseSlot(self)
+            self._slots.append(slot)
+            if not is_request:
+                authentication.take(frame, slot)
+                continue
+            self._taken += 1
             try:
                 self._server.on_frame(slot, frame)
             except QuorateError as error:
@@ -198,6 +240,7 @@ class InboundConnection(asyncio.Protocol):
         """Close at once; unsent responses are dropped."""
         self._drop_incoming()
         self._slots.clear()
+        self.authentication.end()
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
@@ -245,6 +288,8 @@ class Acceptor:
         self.turn = 0
         self.incoming = 0
         """Bytes of all connections' requests that arrived and are not handed over."""
+        self.failed_authentications = 0
+        """Connections that failed the TLS handshake or the authentication."""
         self.log = RateLimitedLog(loop, _MAX_LINES)
         self._loop = loop
         self._servers: list[asyncio.Server] = []
@@ -262,11 +307,16 @@ class Acceptor:
         """The limit for `incoming`, in bytes."""
         return self.limits.max_incoming_bytes
 
-    async def listen(self, name: str, sock: socket.socket) -> None:
+    async def listen(
+        self, name: str, sock: socket.socket, security: ListenerSecurity = OPEN_LISTENER
+    ) -> None:
         """Serve a bound socket as the listener `name` (upper case)."""
-        server = await self._loop.create_server(
-            lambda: InboundConnection(self, name), sock=sock, backlog=self.limits.backlog
-        )
+
+        def accept() -> asyncio.Protocol:
+            connection = InboundConnection(self, name, security)
+            return connection if security.wrap is None else security.wrap(connection)
+
+        server = await self._loop.create_server(accept, sock=sock, backlog=self.limits.backlog)
         self._servers.append(server)
         if self._sweep is None:
             self._schedule_sweep()

@@ -13,6 +13,7 @@ from quorate.base.ids import Address
 from quorate.node.raft_rpc_outbound import api_versions_request
 from quorate.node.request_limits import check_response_size
 from quorate.raft.inputs import SendFailure
+from quorate.server.authentication import PeerAuthenticator
 from quorate.server.logs import RateLimitedLog
 from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
 from quorate.wire.frame import FrameReader
@@ -83,6 +84,12 @@ class PeerConnection(asyncio.Protocol):
         self._on_ready = on_ready
         self._on_end = on_end
         self._log = log
+        self._authenticator: PeerAuthenticator | None = None
+        """Takes the frames until it is done; None: it is, or is not needed."""
+        self._is_secured = True
+        """Whether there is no TLS handshake to wait for."""
+        self._is_started = False
+        self._on_insecure: Callable[[str], None] | None = None
         self._transport: asyncio.Transport | None = None
         self._reader = FrameReader()
         self._loop = asyncio.get_running_loop()
@@ -95,8 +102,49 @@ class PeerConnection(asyncio.Protocol):
         """Whether the handshake is complete: the peer's versions are known."""
         return self._versions is not None
 
+    def require(
+        self,
+        authenticator: PeerAuthenticator | None,
+        needs_tls: bool,
+        on_insecure: Callable[[str], None],
+    ) -> None:
+        """Before `start`: what comes before requests; `on_insecure` gets why it failed."""
+        self._authenticator = authenticator
+        self._is_secured = not needs_tls
+        self._on_insecure = on_insecure
+
     def start(self) -> None:
-        """Send the ApiVersions request."""
+        """Authenticate where that is needed, then send ApiVersions."""
+        self._is_started = True
+        if self._is_secured:
+            self._begin()
+
+    def secured(self, principal: str) -> None:
+        """The TLS handshake is complete."""
+        self._is_secured = True
+        if self._is_started:
+            self._begin()
+
+    def insecure(self, reason: str) -> None:
+        """TLS or the authentication failed: report the reason and close."""
+        if self.is_closed:
+            return
+        if self._on_insecure is not None:
+            self._on_insecure(reason)
+        self._end(by_peer=False)
+
+    def _begin(self) -> None:
+        if self._authenticator is None:
+            self._send_versions()
+        else:
+            self._authenticator.start(self._write, self._authenticated, self.insecure)
+
+    def _authenticated(self) -> None:
+        self._authenticator = None
+        if not self.is_closed:
+            self._send_versions()
+
+    def _send_versions(self) -> None:
         self._write(
             encode_request(api_versions_request(), self._handshake_version, 0, self._client_id)
         )
@@ -141,6 +189,8 @@ class PeerConnection(asyncio.Protocol):
 
     def _write(self, frame: bytes) -> None:
         assert self._transport is not None
+        if self.is_closed:
+            return  # an authenticator that worked in a thread meanwhile
         self._transport.write(frame)
 
     # -- asyncio.Protocol ---------------------------------------------------------------------
@@ -172,6 +222,9 @@ class PeerConnection(asyncio.Protocol):
     # -- responses -------------------------------------------------------------------
     def _take(self, frame: bytes) -> None:
         """Process a response. Raises WireError when it is invalid or belongs to no request."""
+        if self._authenticator is not None:
+            self._authenticator.on_frame(frame)
+            return
         if self._versions is None:
             self._finish_handshake(frame)
             return
@@ -202,7 +255,7 @@ class PeerConnection(asyncio.Protocol):
         if message.error_code == _UNSUPPORTED_VERSION and self._handshake_version > 0:
             known = versions.get(_API_VERSIONS, (0, 0))[1]
             self._handshake_version = max(min(known, self._handshake_version - 1), 0)
-            self.start()
+            self._send_versions()
             return
         if message.error_code:
             raise WireError(f"the handshake ended with error {message.error_code}")

@@ -17,6 +17,7 @@ from typing import Final
 
 from quorate.base.ids import Address
 from quorate.raft.inputs import SendFailure
+from quorate.server.authentication import OPEN_PEER, PeerSecurity
 from quorate.server.logs import RateLimitedLog
 from quorate.server.name_resolution import connect_to_first, is_refusal
 from quorate.server.peer_connection import PeerConnection, PeerRequest, PendingRequest, fail
@@ -48,6 +49,8 @@ class Peer:
         """`unreachable`: addresses already logged as unreachable, shared by all peers of a node."""
         self.address = address
         self._log = log
+        self.security: PeerSecurity = OPEN_PEER
+        """What its connections need before requests; set it before the first one."""
         self._unreachable = unreachable
         self._loop = loop
         self._client_id = client_id
@@ -132,13 +135,25 @@ class Peer:
 
     async def _reach(self) -> PeerConnection:
         async def connect(ip: str) -> PeerConnection:
-            _, link = await self._loop.create_connection(self._new_link, ip, self.address.port)
+            link = self._new_link()
+            wrap = self.security.wrap
+            top = link if wrap is None else wrap(link, self.address.host)
+            await self._loop.create_connection(lambda: top, ip, self.address.port)
             return link
 
         return await connect_to_first(self.address.host, self._connect_timeout_s, connect)
 
     def _new_link(self) -> PeerConnection:
-        return PeerConnection(self.address, self._client_id, self._ready, self._ended, self._log)
+        link = PeerConnection(self.address, self._client_id, self._ready, self._ended, self._log)
+        make, wrap = self.security.authenticator, self.security.wrap
+        if make is not None or wrap is not None:
+            authenticator = None if make is None else make(self.address.host)
+            link.require(authenticator, wrap is not None, self._insecure)
+        return link
+
+    def _insecure(self, reason: str) -> None:
+        """TLS or the authentication failed: log it once, the connection ends as others do."""
+        self._log_unreachable(f"Cannot connect to {self}: {reason}")
 
     def _ready(self) -> None:
         assert self._link is not None

@@ -8,6 +8,8 @@ from quorate.wire.errors import WireError
 
 MAX_FRAME_SIZE: Final = 104_857_600
 """Kafka's socket.request.max.bytes, in bytes."""
+_TLS: Final = 0x1603
+"""How a TLS handshake begins: its type and the version."""
 _HTTP: Final = int.from_bytes(b"HTTP", "big")
 """What the first words of a web server are as a length."""
 
@@ -33,6 +35,10 @@ class FrameReader:
     def buffered(self) -> int:
         """Bytes held of a frame that is not complete."""
         return len(self._waiting)
+
+    def limit(self, max_size: int) -> None:
+        """Allow frames up to `max_size` bytes from now on; one under way keeps its length."""
+        self._max_size = max_size
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:
         """Take the next bytes of the stream; the frames they complete, without their lengths.
@@ -74,6 +80,8 @@ class FrameReader:
         if 0 <= size <= self._max_size:
             return size
         hint = "is the peer a Kafka node, and not using TLS?"
+        if size >> 16 == _TLS:
+            hint = "the peer speaks TLS, but this port is PLAINTEXT: compare the security protocols"
         if size == _HTTP:
             hint = "the peer speaks HTTP: is this the port of a metrics page?"
         raise WireError(

@@ -15,6 +15,7 @@ from quorate.base.ids import Address
 from quorate.client.admin.io import Io
 from quorate.client.connection import (
     ClientError,
+    ClientSecurity,
     ConnectError,
     Connection,
     NoResponseError,
@@ -76,6 +77,8 @@ class ClientConfig(NamedTuple):
     """Call `on_wait` when a call takes longer."""
     retry_backoff_max_ms: int = 1_000
     """The wait between attempts doubles up to this time (KIP-580)."""
+    security: ClientSecurity | None = None
+    """What connections need before requests; None for PLAINTEXT."""
 
 
 class Router:
@@ -303,7 +306,10 @@ class Router:
             return found
         config = self.config
         made = await self._io.run(
-            None, lambda: Connection(address, config.client_id, config.connect_timeout_ms)
+            None,
+            lambda: Connection(
+                address, config.client_id, config.connect_timeout_ms, config.security
+            ),
         )
         if not config.controllers and not made.serves(_METADATA):
             made.close()

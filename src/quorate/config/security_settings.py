@@ -1,0 +1,27 @@
+"""The security keys of a node: those of one listener, with its prefix applied (`ListenerName`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+PRINCIPAL_BUILDER: Final = "principal.builder.class"
+DEFAULT_PRINCIPAL_BUILDER: Final = (
+    "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+)
+MAPPING_RULES: Final = "ssl.principal.mapping.rules"
+TLS_PROTOCOLS: Final = ("SSL", "SASL_SSL")
+SERVED_PROTOCOLS: Final = ("PLAINTEXT", "SSL")
+"""The security protocols that a node serves."""
+
+
+def listener_prefix(listener: str) -> str:
+    """The prefix of keys for one listener only."""
+    return f"listener.name.{listener.lower()}."
+
+
+def listener_values(file: Mapping[str, str], listener: str) -> dict[str, str]:
+    """The keys of a file as they hold for a listener: `listener.name.<name>.x` goes before `x`."""
+    prefix = listener_prefix(listener)
+    own = {key[len(prefix) :]: value for key, value in file.items() if key.startswith(prefix)}
+    return {**file, **own}

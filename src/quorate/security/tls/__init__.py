@@ -1,0 +1,1 @@
+"""TLS: key stores, certificates, names, and the contexts made of Kafka's `ssl.*` keys."""

@@ -1,0 +1,72 @@
+"""The TLS context of a listener or of outgoing connections, read again when a file changes."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from quorate.base.errors import QuorateError
+from quorate.security.tls.stores import read_key
+
+_FILES: Final = ("ssl.keystore.location", "ssl.truststore.location")
+_DAY_S: Final = 86_400
+
+
+class ReloadingContext:
+    """Makes the context, and again when `poll` finds a changed file.
+
+    A new file that cannot be used leaves the old context in place; `fault` says why. Raises StoreError
+    at first.
+    """
+
+    def __init__(
+        self, values: Mapping[str, str], make: Callable[[Mapping[str, str]], ssl.SSLContext]
+    ) -> None:
+        self.fault: str | None = None
+        """Why the changed files are not in use; None: they are."""
+        self._values = values
+        self._make = make
+        self._seen = self._stamps()
+        self.context = make(values)
+        self.expires_at_s = self._expiry()
+        """When the first certificate of the chain expires, in s since 1970; None: there is none."""
+
+    def days_to_expiry(self, now_s: float) -> float | None:
+        """Days until the node's own certificate expires; negative: it has."""
+        return None if self.expires_at_s is None else (self.expires_at_s - now_s) / _DAY_S
+
+    def poll(self) -> bool | None:
+        """Read changed files: True when they are in use now, False when refused, None unchanged."""
+        stamps = self._stamps()
+        if stamps == self._seen:
+            return None
+        self._seen = stamps
+        try:
+            context = self._make(self._values)
+            self.expires_at_s = self._expiry()
+        except (QuorateError, ssl.SSLError) as error:
+            self.fault = str(error)
+            return False
+        self.context, self.fault = context, None
+        return True
+
+    def _expiry(self) -> float | None:
+        entry = read_key(self._values)
+        if entry is None:
+            return None
+        return min(one.not_valid_after_utc.timestamp() for one in entry.chain)
+
+    def _stamps(self) -> Sequence[tuple[int, int, int] | None]:
+        return [self._stamp(self._values.get(key)) for key in _FILES]
+
+    @staticmethod
+    def _stamp(path: str | None) -> tuple[int, int, int] | None:
+        if not path:
+            return None
+        try:
+            found = os.stat(path)
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino

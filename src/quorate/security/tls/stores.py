@@ -1,0 +1,237 @@
+"""Read key stores and trust stores: PEM, PKCS12 and JKS, recognized by their content.
+
+Source: `DefaultSslEngineFactory` (KIP-651 for PEM), and the JKS format of the Java platform.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from quorate.base.errors import QuorateError
+from quorate.security.tls.der import DerError, elements
+
+_JKS: Final = b"\xfe\xed\xfe\xed"
+_JCEKS: Final = b"\xce\xce\xce\xce"
+_SALT: Final = 20
+"""Bytes of the salt before, and of the digest after, a key in a JKS store."""
+_PEM: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+
+
+class StoreError(QuorateError):
+    """A store that cannot be read. The message names the key and never a password."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"{key}: {reason}")
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEntry:
+    """A private key and its certificates, the key's own first."""
+
+    key: PrivateKeyTypes
+    chain: Sequence[x509.Certificate]
+
+
+@dataclass(frozen=True, slots=True)
+class _StoreContent:
+    entry: KeyEntry | None
+    certificates: Sequence[x509.Certificate]
+
+
+def read_key(values: Mapping[str, str]) -> KeyEntry | None:
+    """The key that `ssl.keystore.*` names; None without one. Raises StoreError."""
+    inline = values.get("ssl.keystore.key")
+    key_password = values.get("ssl.key.password") or None
+    if inline:
+        if values.get("ssl.keystore.location"):
+            raise StoreError("ssl.keystore.key", "set ssl.keystore.location or this key, not both")
+        chain = values.get("ssl.keystore.certificate.chain")
+        if not chain:
+            raise StoreError(
+                "ssl.keystore.certificate.chain", "missing, but ssl.keystore.key is set"
+            )
+        found = _pem("ssl.keystore.key", f"{inline}\n{chain}", key_password)
+        place = "ssl.keystore.key"
+    else:
+        place = "ssl.keystore.location"
+        if not values.get(place):
+            return None
+        found = _read(
+            place, values[place], values.get("ssl.keystore.password") or None, key_password
+        )
+    if found.entry is None:
+        raise StoreError(place, "the store holds no private key with a certificate")
+    if found.entry.key.public_key() != found.entry.chain[0].public_key():
+        raise StoreError(place, "the private key does not belong to the first certificate")
+    return found.entry
+
+
+def read_trust(values: Mapping[str, str]) -> Sequence[x509.Certificate] | None:
+    """The certificates that `ssl.truststore.*` trusts; None without one. Raises StoreError."""
+    inline, place = values.get("ssl.truststore.certificates"), "ssl.truststore.location"
+    if inline:
+        place = "ssl.truststore.certificates"
+        found = _pem(place, inline, None)
+    elif values.get(place):
+        found = _read(place, values[place], values.get("ssl.truststore.password") or None, None)
+    else:
+        return None
+    if not found.certificates:
+        raise StoreError(place, "the store holds no certificate")
+    return found.certificates
+
+
+def _read(place: str, path: str, password: str | None, key_password: str | None) -> _StoreContent:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise StoreError(place, f"cannot read {path}: {error.strerror}") from None
+    shown = f"{place} ({path})"
+    if data.startswith(_JKS):
+        return _jks(shown, data, password, key_password or password)
+    if data.startswith(_JCEKS):
+        raise StoreError(
+            shown,
+            "JCEKS stores are not supported: convert it with keytool -importkeystore to PKCS12",
+        )
+    if b"-----BEGIN " in data:
+        return _pem(shown, data.decode("latin-1"), key_password)
+    return _pkcs12(shown, data, password)
+
+
+def _pem(place: str, text: str, password: str | None) -> _StoreContent:
+    """Kafka takes PEM also on one line: whitespace does not count."""
+    key: PrivateKeyTypes | None = None
+    certificates = []
+    try:
+        for label, body in _PEM.findall(text):
+            lines = "\n".join(re.findall(".{1,64}", re.sub(r"\s", "", body)))
+            block = f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n".encode()
+            if label == "CERTIFICATE":
+                certificates.append(x509.load_pem_x509_certificate(block))
+            elif label.endswith("PRIVATE KEY"):
+                secret = password.encode() if password and label.startswith("ENCRYPTED") else None
+                key = serialization.load_pem_private_key(block, secret)
+    except TypeError:
+        raise StoreError(place, "the private key is encrypted: set ssl.key.password") from None
+    except ValueError:
+        raise StoreError(
+            place, "invalid PEM, or ssl.key.password is not the key's password"
+        ) from None
+    entry = None if key is None or not certificates else KeyEntry(key, certificates)
+    return _StoreContent(entry, certificates)
+
+
+def _pkcs12(place: str, data: bytes, password: str | None) -> _StoreContent:
+    try:
+        store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
+    except ValueError:
+        raise StoreError(
+            place, "neither JKS, PEM nor PKCS12, or the password is wrong or missing"
+        ) from None
+    others = [one.certificate for one in store.additional_certs]
+    if store.key is None or store.cert is None:
+        return _StoreContent(None, others)
+    own = store.cert.certificate
+    return _StoreContent(KeyEntry(store.key, _ordered(own, others)), [own, *others])
+
+
+def _ordered(
+    own: x509.Certificate, others: Sequence[x509.Certificate]
+) -> Sequence[x509.Certificate]:
+    chain, left = [own], list(others)
+    while chain[-1].issuer != chain[-1].subject:
+        issuer = next((one for one in left if one.subject == chain[-1].issuer), None)
+        if issuer is None:
+            break
+        left.remove(issuer)
+        chain.append(issuer)
+    return chain
+
+
+# -- JKS ----------------------------------------------------------------------------------------
+def _jks(place: str, data: bytes, password: str | None, key_password: str | None) -> _StoreContent:
+    if password is not None:
+        salted = password.encode("utf-16-be") + b"Mighty Aphrodite" + data[:-_SALT]
+        if hashlib.sha1(salted, usedforsecurity=False).digest() != data[-_SALT:]:
+            raise StoreError(place, "the password is wrong, or the JKS store was changed")
+    try:
+        return _jks_content(place, data, key_password)
+    except (ValueError, DerError, IndexError):
+        raise StoreError(place, "a damaged JKS store") from None
+
+
+def _jks_content(place: str, data: bytes, key_password: str | None) -> _StoreContent:
+    stream = BytesIO(data[4:-_SALT])
+    version, count = _number(stream, 4), _number(stream, 4)
+    entry: KeyEntry | None = None
+    trusted: list[x509.Certificate] = []
+    for _ in range(count):
+        tag = _number(stream, 4)
+        _block(stream, 2)  # the alias
+        stream.read(8)  # the time
+        if tag == 1:
+            sealed = _block(stream, 4)
+            chain = list(_certificates(stream, _number(stream, 4), version))
+            if entry is None and chain:
+                if key_password is None:
+                    raise StoreError(
+                        place, "the JKS store holds a key: set the password of the key or the store"
+                    )
+                key = serialization.load_der_private_key(_open(place, sealed, key_password), None)
+                entry = KeyEntry(key, chain)
+        elif tag == 2:
+            trusted += _certificates(stream, 1, version)
+        else:
+            raise ValueError(tag)
+    return _StoreContent(entry, trusted)
+
+
+def _number(stream: BytesIO, size: int) -> int:
+    data = stream.read(size)
+    if len(data) < size:
+        raise ValueError("truncated")
+    return int.from_bytes(data, "big")
+
+
+def _block(stream: BytesIO, prefix: int) -> bytes:
+    size = _number(stream, prefix)
+    data = stream.read(size)
+    if len(data) < size:
+        raise ValueError("truncated")
+    return data
+
+
+def _certificates(stream: BytesIO, count: int, version: int) -> Iterator[x509.Certificate]:
+    for _ in range(count):
+        if version > 1:
+            _block(stream, 2)  # the type, X.509
+        yield x509.load_der_x509_certificate(_block(stream, 4))
+
+
+def _open(place: str, sealed: bytes, password: str) -> bytes:
+    """Decrypt a key: XOR with a chain of SHA-1 digests, the check digest at the end."""
+    ((_, info, _),) = elements(sealed)
+    data = list(elements(info))[1][1]
+    secret = password.encode("utf-16-be")
+    digest, body, check = data[:_SALT], data[_SALT:-_SALT], data[-_SALT:]
+    stream = bytearray()
+    while len(stream) < len(body):
+        digest = hashlib.sha1(secret + digest, usedforsecurity=False).digest()
+        stream += digest
+    plain = bytes(a ^ b for a, b in zip(body, stream, strict=False))
+    if hashlib.sha1(secret + plain, usedforsecurity=False).digest() != check:
+        raise StoreError(place, "ssl.key.password is not the password of the key in the JKS store")
+    return plain

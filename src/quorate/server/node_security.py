@@ -1,0 +1,148 @@
+"""The security of a node's listeners and peer connections, built from its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from quorate.base.errors import QuorateError
+from quorate.config.node_config import ConfigError, NodeConfig
+from quorate.config.security_settings import (
+    MAPPING_RULES,
+    TLS_PROTOCOLS,
+    listener_prefix,
+    listener_values,
+)
+from quorate.security.principal import ANONYMOUS, USER, KafkaPrincipal, SslPrincipalMapper
+from quorate.security.tls.contexts import client_context, server_context
+from quorate.security.tls.names import subject_of
+from quorate.security.tls.reload import ReloadingContext
+from quorate.security.tls.stores import StoreError
+from quorate.server.authentication import (
+    OPEN_LISTENER,
+    OPEN_PEER,
+    ListenerSecurity,
+    PeerSecurity,
+    SecuredProtocol,
+)
+from quorate.server.logs import LOG
+from quorate.server.tls_transport import TlsTransport
+
+POLL_S: Final = 5.0
+"""How often the files of key stores and trust stores are checked for changes."""
+_WARN_DAYS: Final = 14
+
+
+class _ListenerTls:
+    """TLS of one listener: the context of today and the names of its clients."""
+
+    def __init__(self, listener: str, values: Mapping[str, str]) -> None:
+        self.listener = listener
+        self.certificates = ReloadingContext(values, server_context)
+        self._mapper = SslPrincipalMapper(values.get(MAPPING_RULES))
+
+    def wrap(self, upper: SecuredProtocol) -> asyncio.Protocol:
+        return TlsTransport(upper, self.certificates.context, self._principal_of)
+
+    def _principal_of(self, certificate: bytes | None) -> str:
+        """`DefaultKafkaPrincipalBuilder`: no certificate, no name."""
+        if certificate is None:
+            return str(ANONYMOUS)
+        return str(KafkaPrincipal(USER, self._mapper.name_of(subject_of(certificate))))
+
+
+class _PeerTls:
+    """TLS of the connections to other controllers."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.certificates = ReloadingContext(values, client_context)
+
+    def wrap(self, upper: SecuredProtocol, host: str) -> asyncio.Protocol:
+        context = self.certificates.context
+        return TlsTransport(upper, context, _nobody, server_hostname=host)
+
+
+def _nobody(certificate: bytes | None) -> str:
+    return str(ANONYMOUS)
+
+
+class NodeSecurity:
+    """What each listener asks for, and what connections to peers need. Raises ConfigError.
+
+    Peers are reached as the first of `controller.listener.names` is secured.
+    """
+
+    def __init__(self, config: NodeConfig) -> None:
+        self._listeners: dict[str, ListenerSecurity] = {}
+        self._certificates: dict[str, ReloadingContext] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self.peers: PeerSecurity = OPEN_PEER
+        name = ""
+        try:
+            for name in (listener.name for listener in config.listeners):
+                if config.security_protocols[name] in TLS_PROTOCOLS:
+                    tls = _ListenerTls(name, listener_values(config.file, name))
+                    self._listeners[name] = ListenerSecurity(wrap=tls.wrap)
+                    self._certificates[f"listener {name}"] = tls.certificates
+            name = config.controller_listener_names[0].upper()
+            if config.security_protocols.get(name) in TLS_PROTOCOLS:
+                peer = _PeerTls(listener_values(config.file, name))
+                self.peers = PeerSecurity(wrap=peer.wrap)
+                self._certificates["connections to controllers"] = peer.certificates
+        except StoreError as error:
+            raise ConfigError(
+                f"Listener {name}: {error} (also with the prefix {listener_prefix(name)})",
+                key=error.key,
+                where=config.source or None,
+            ) from None
+        except QuorateError as error:
+            raise ConfigError(
+                f"Listener {name}: {MAPPING_RULES}: {error}",
+                key=MAPPING_RULES,
+                where=config.source or None,
+            ) from None
+
+    def of(self, listener: str) -> ListenerSecurity:
+        """What the listener asks of a connection."""
+        return self._listeners.get(listener, OPEN_LISTENER)
+
+    @property
+    def faults(self) -> list[str]:
+        """Why changed files are not in use."""
+        return [
+            f"{what}: {one.fault}"
+            for what, one in self._certificates.items()
+            if one.fault is not None
+        ]
+
+    def days_to_expiry(self, now_s: float) -> dict[str, float]:
+        """What is secured -> days until its certificate expires."""
+        days = {what: one.days_to_expiry(now_s) for what, one in self._certificates.items()}
+        return {what: left for what, left in days.items() if left is not None}
+
+    def watch(self, loop: asyncio.AbstractEventLoop, now_s: float) -> None:
+        """Read changed certificates, from now on."""
+        for what, left in self.days_to_expiry(now_s).items():
+            if left < _WARN_DAYS:
+                state = f"expires in {left:.1f} days" if left > 0 else "has expired"
+                LOG.warning("The certificate of %s %s", what, state)
+        if self._certificates:
+            self._timer = loop.call_later(POLL_S, self._poll, loop)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
+        for what, one in self._certificates.items():
+            changed = one.poll()
+            if changed is True:
+                LOG.info("Read the changed certificates of %s", what)
+            elif changed is False:
+                LOG.error(
+                    "The changed certificates of %s cannot be used, the old ones stay: %s",
+                    what,
+                    one.fault,
+                )
+        self._timer = loop.call_later(POLL_S, self._poll, loop)

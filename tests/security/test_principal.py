@@ -1,0 +1,54 @@
+"""Principals, and the rules that map the name of a certificate to one."""
+
+import pytest
+
+from quorate.security.principal import (
+    ANONYMOUS,
+    KafkaPrincipal,
+    PrincipalError,
+    SslPrincipalMapper,
+)
+
+DN = "CN=Alice,OU=Ops,O=Example,C=DE"
+
+
+def test_a_principal_is_written_as_type_and_name():
+    assert str(KafkaPrincipal("User", "CN=a,OU=b")) == "User:CN=a,OU=b"
+    assert str(ANONYMOUS) == "User:ANONYMOUS"
+
+
+@pytest.mark.parametrize(
+    ("rules", "name"),
+    [
+        (None, DN),
+        ("DEFAULT", DN),
+        ("RULE:^CN=(.*?),OU=.*$/$1/", "Alice"),
+        ("RULE:^CN=(.*?),OU=.*$/$1/L", "alice"),
+        ("RULE:^CN=(.*?),OU=(.*?),O=.*$/$1@$2/U", "ALICE@OPS"),
+        ("RULE:^CN=x$/x/, RULE:^CN=(.*?),.*$/$1/L, DEFAULT", "alice"),
+        ("RULE:^CN=x$/x/,DEFAULT", DN),
+        (r"RULE:^CN=(.*?),.*$/$1@$4/", "Alice@$4"),
+        (r"RULE:^CN=(.*?),.*$/$12/", "Alice2"),
+        (r"RULE:^CN=(?<who>.*?),.*$/${who}\/x/", "Alice/x"),
+    ],
+)
+def test_the_first_rule_that_matches_decides(rules, name):
+    assert SslPrincipalMapper(rules).name_of(DN) == name
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("default", "Invalid rule"),
+        ("RULE:^CN=(.*?),OU=.*$/$1", "Invalid rule"),
+        ("RULE:^CN=((/$1/", "the pattern"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_refused(rules, message):
+    with pytest.raises(PrincipalError, match=message):
+        SslPrincipalMapper(rules)
+
+
+def test_a_name_without_a_rule_is_refused():
+    with pytest.raises(PrincipalError, match="No rules apply to CN=Bob"):
+        SslPrincipalMapper("RULE:^CN=Alice$/x/").name_of("CN=Bob")

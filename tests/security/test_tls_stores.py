@@ -1,0 +1,127 @@
+"""Key stores in PEM, PKCS12 and JKS, and the names of certificates."""
+
+import hashlib
+import struct
+
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.serialization import pkcs12
+from cryptography.x509.oid import NameOID
+
+from quorate.security.tls.names import rfc2253
+from quorate.security.tls.stores import StoreError, read_key, read_trust
+
+CA = trustme.CA()
+ISSUED = CA.issue_cert("localhost")
+PEM_KEY = ISSUED.private_key_pem.bytes()
+KEY = serialization.load_pem_private_key(PEM_KEY, None)
+CHAIN = [x509.load_pem_x509_certificate(blob.bytes()) for blob in ISSUED.cert_chain_pems]
+ROOT = x509.load_pem_x509_certificate(CA.cert_pem.bytes())
+DER = serialization.Encoding.DER
+
+
+def sealed(password):
+    """The key as the JDK's JKS seals it."""
+    plain = KEY.private_bytes(DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    secret, digest = password.encode("utf-16-be"), bytes(range(20))
+    salt, stream = digest, b""
+    while len(stream) < len(plain):
+        digest = hashlib.sha1(secret + digest, usedforsecurity=False).digest()
+        stream += digest
+    body = bytes(a ^ b for a, b in zip(plain, stream, strict=False))
+    body = salt + body + hashlib.sha1(secret + plain, usedforsecurity=False).digest()
+    oid = bytes.fromhex("300e060a2b060104012a021101010500")
+    return der(0x30, oid + der(0x04, body))
+
+
+def der(tag, content):
+    size = len(content)
+    length = bytes([size]) if size < 128 else b"\x82" + size.to_bytes(2, "big")
+    return bytes([tag]) + length + content
+
+
+def jks(password):
+    def certificate(one):
+        data = one.public_bytes(DER)
+        return b"\0\5X.509" + struct.pack(">I", len(data)) + data
+
+    secret = sealed(password)
+    own = struct.pack(">I", 1) + b"\0\2me" + bytes(8) + struct.pack(">I", len(secret)) + secret
+    own += struct.pack(">I", len(CHAIN)) + b"".join(map(certificate, CHAIN))
+    trusted = struct.pack(">I", 2) + b"\0\2ca" + bytes(8) + certificate(ROOT)
+    data = bytes.fromhex("feedfeed") + struct.pack(">II", 2, 2) + own + trusted
+    salted = password.encode("utf-16-be") + b"Mighty Aphrodite" + data
+    return data + hashlib.sha1(salted, usedforsecurity=False).digest()
+
+
+def p12(password):
+    return pkcs12.serialize_key_and_certificates(
+        b"me", KEY, CHAIN[0], [ROOT], serialization.BestAvailableEncryption(password.encode())
+    )
+
+
+@pytest.mark.parametrize("make", [jks, p12])
+def test_a_store_is_recognized_by_its_content(tmp_path, make):
+    path = tmp_path / "store"
+    path.write_bytes(make("secret"))
+    values = {"ssl.keystore.location": str(path), "ssl.keystore.password": "secret"}
+    entry = read_key(values)
+    assert entry.key.public_key() == KEY.public_key()
+    assert entry.chain[0] == CHAIN[0]
+    trust = {"ssl.truststore.location": str(path), "ssl.truststore.password": "secret"}
+    assert ROOT in read_trust(trust)
+    with pytest.raises(StoreError, match="password is wrong") as caught:
+        read_key({**values, "ssl.keystore.password": "guess!"})
+    assert "guess!" not in str(caught.value)
+
+
+def test_an_encrypted_pem_key_needs_its_password():
+    pem = KEY.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    ).decode()
+    chain = CHAIN[0].public_bytes(serialization.Encoding.PEM).decode()
+    values = {
+        "ssl.keystore.key": pem.replace("\n", " "),
+        "ssl.keystore.certificate.chain": chain.replace("\n", " "),
+    }
+    with pytest.raises(StoreError, match=r"set ssl\.key\.password"):
+        read_key(values)
+    assert read_key({**values, "ssl.key.password": "secret"}).chain[0] == CHAIN[0]
+
+
+def test_a_key_of_another_certificate_is_refused():
+    values = {
+        "ssl.keystore.key": PEM_KEY.decode(),
+        "ssl.keystore.certificate.chain": CA.cert_pem.bytes().decode(),
+    }
+    with pytest.raises(StoreError, match="does not belong to the first certificate"):
+        read_key(values)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "text"),
+    [
+        (
+            [
+                (NameOID.COUNTRY_NAME, "DE"),
+                (NameOID.ORGANIZATION_NAME, "A, B"),
+                (NameOID.COMMON_NAME, "x"),
+            ],
+            r"CN=x,O=A\, B,C=DE",
+        ),
+        ([(NameOID.COMMON_NAME, ' #a=b"+;<>\\ ')], r"CN=\ \#a\=b\"\+\;\<\>\\\ "),
+        ([(NameOID.COMMON_NAME, "Zoë")], "CN=Zoë"),
+        (
+            [(NameOID.EMAIL_ADDRESS, "a@b")],
+            "1.2.840.113549.1.9.1=#1603614062",
+        ),
+        ([(NameOID.USER_ID, "u"), (NameOID.DOMAIN_COMPONENT, "d")], "DC=d,UID=u"),
+    ],
+)
+def test_names_are_written_as_java_writes_them(attributes, text):
+    name = x509.Name([x509.NameAttribute(oid, value) for oid, value in attributes])
+    assert rfc2253(name.public_bytes()) == text
