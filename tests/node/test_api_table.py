@@ -35,8 +35,14 @@ def test_every_row_is_advertised():
     assert [key for key, _, _ in served()] == sorted(API_TABLE)
 
 
-def test_api_versions_needs_no_permission_and_tokens_are_their_owners_and_renewers():
-    free = ["ApiVersions", "RenewDelegationToken", "ExpireDelegationToken"]
+def test_a_login_needs_no_permission_and_tokens_are_their_owners_and_renewers():
+    free = [
+        "SaslHandshake",
+        "ApiVersions",
+        "SaslAuthenticate",
+        "RenewDelegationToken",
+        "ExpireDelegationToken",
+    ]
     assert [row.name for row in ROWS if row.acl is None] == free
 
 

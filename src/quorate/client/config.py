@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.base.errors import QuorateError
@@ -19,6 +20,7 @@ from quorate.config.host_port import parse_host_port
 
 if TYPE_CHECKING:
     from quorate.config.settings import Settings
+    from quorate.security.sasl.login import Login
 
 CONTROLLERS: Final = "bootstrap.controllers"
 SERVERS: Final = "bootstrap.servers"
@@ -39,7 +41,7 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "metrics.recording.level": ("INFO", "DEBUG", "TRACE"),
 }
 _VOTER_ID: Final = re.compile(r"\d+@")
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL")
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _RECOVERY: Final = ("REBOOTSTRAP", "NONE")
 
 
@@ -103,8 +105,8 @@ def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
     if protocol.upper() not in _PROTOCOLS:
         supported = " and ".join(_PROTOCOLS)
         settings.invalid("security.protocol", protocol, f"quorate's tools support {supported}")
-    if protocol.upper() == "SSL":
-        config = config._replace(security=_tls(settings))
+    if protocol.upper() != "PLAINTEXT":
+        config = config._replace(security=_security(settings, protocol.upper()))
 
     def ms(key: str, default: int) -> int:
         value = settings.integer(key, default, at_least=0)
@@ -118,6 +120,29 @@ def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
         retry_backoff_max_ms=ms("retry.backoff.max.ms", config.retry_backoff_max_ms),
         connect_timeout_ms=ms("socket.connection.setup.timeout.ms", config.connect_timeout_ms),
     )
+
+
+def _security(settings: Settings, protocol: str) -> ClientSecurity:
+    security = _tls(settings) if protocol.endswith("SSL") else ClientSecurity()
+    return replace(security, login=_login(settings)) if protocol.startswith("SASL") else security
+
+
+def _login(settings: Settings) -> Login:
+    """The login of `sasl.mechanism` and `sasl.jaas.config`. Raises ConfigError."""
+    from quorate.config.settings import ConfigError
+    from quorate.security.jaas import JaasError, JaasText
+    from quorate.security.sasl.login import TOKEN_URL, login_of
+    from quorate.security.sasl.mechanism import GSSAPI_REFUSED
+
+    mechanism = settings.text("sasl.mechanism") or "GSSAPI"
+    if mechanism == "GSSAPI":
+        settings.refuse("sasl.mechanism", f"sasl.mechanism: {GSSAPI_REFUSED}")
+    text = settings.required("sasl.jaas.config")
+    jaas = JaasText("sasl.jaas.config", text, settings.where("sasl.jaas.config"))
+    try:
+        return login_of(mechanism, jaas, settings.text(TOKEN_URL))
+    except JaasError as error:
+        raise ConfigError(str(error), key="sasl.jaas.config") from None
 
 
 def _tls(settings: Settings) -> ClientSecurity:

@@ -24,11 +24,14 @@ from quorate.wire.schema import Message
 if TYPE_CHECKING:
     import ssl
 
+    from quorate.security.sasl.login import Login
+
 _CHUNK: Final = 65536
 _PLAINTEXT_HINT: Final = (
     " (before its first response: is it a TLS listener, or not Kafka at all? security.protocol of "
-    "--command-config is PLAINTEXT)"
+    "--command-config is without TLS)"
 )
+_SASL_HINT: Final = " (is it a SASL listener? Then set security.protocol in --command-config)"
 M = TypeVar("M", bound=Message)
 
 
@@ -48,6 +51,10 @@ class UnsupportedVersionError(ClientError):
     """The node does not support the request, or no version that has all needed fields."""
 
 
+class LoginError(ClientError):
+    """The node refused the login, or this side has no credential; another attempt fails too."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientSecurity:
     """What a connection needs before its first request."""
@@ -55,8 +62,8 @@ class ClientSecurity:
     tls: ssl.SSLContext | None = None
     explain: Callable[[Exception], str] = str
     """Why a TLS handshake failed."""
-    authenticate: Callable[[Connection, int], None] | None = None
-    """Authenticates with `Connection.exchange`, within a time in ms. Raises ConnectError."""
+    login: Login | None = None
+    """Begins the SASL exchange; None: the listener has none."""
 
 
 class Connection:
@@ -72,8 +79,11 @@ class Connection:
         """Connect and exchange ApiVersions; each takes up to `timeout_ms`.
 
         `security`: what comes before; None for PLAINTEXT.
-        Raises ConnectError, or NoResponseError when the peer does not speak Kafka's protocol.
+        Raises ConnectError, LoginError, or NoResponseError when the peer does not speak Kafka's protocol.
         """
+        self._login = None if security is None else security.login
+        self._log_in_at: float | None = None
+        """When to log in again (monotonic, s)."""
         self.address = address
         self._client_id = client_id
         self._correlation = 0
@@ -96,9 +106,15 @@ class Connection:
             entry.api_key: (entry.min_version, entry.max_version)
             for entry in self.features.api_keys
         }
+        if self._login is not None:
+            try:
+                self._log_in(timeout_ms)
+            except BaseException:
+                self.close()
+                raise
 
     def _secure(self, security: ClientSecurity, timeout_ms: int) -> None:
-        """TLS, then the authentication. Raises ConnectError: the node got no request."""
+        """Do the TLS handshake. Raises ConnectError: the node got no request."""
         if security.tls is not None:
             self._socket.settimeout(max(timeout_ms, 1) / 1000)
             try:
@@ -110,21 +126,6 @@ class Connection:
                 raise ConnectError(
                     f"Cannot connect to {self.address}: {why or security.explain(error)}"
                 ) from None
-        if security.authenticate is not None:
-            security.authenticate(self, timeout_ms)
-
-    def exchange(self, frame: bytes, timeout_ms: int) -> bytes:
-        """Send a frame of an authentication, with its length; returns the response without.
-
-        Raises ConnectError.
-        """
-        try:
-            self._socket.settimeout(max(timeout_ms, 1) / 1000)
-            self._socket.sendall(frame)
-            return self._read_frame(time.monotonic() + timeout_ms / 1000)
-        except (OSError, WireError) as error:
-            why = f"{error}{self._hint()}"
-            raise ConnectError(f"{self.address} ended the authentication: {why}") from None
 
     def __enter__(self) -> Connection:
         return self
@@ -152,6 +153,8 @@ class Connection:
         key = type(request).schema.key
         assert key is not None, "only requests have an api key"
         version = self._version(key, at_least)
+        if self._log_in_at is not None and time.monotonic() >= self._log_in_at:
+            self._log_in(timeout_ms)
         return self._exchange(request, answer, key, version, timeout_ms)
 
     def serves(self, key: int) -> bool:
@@ -191,6 +194,25 @@ class Connection:
         code = ErrorCode.of(found.error_code)
         raise NoResponseError(f"{self.address} refused ApiVersions: {code.name}")
 
+    def _log_in(self, timeout_ms: int) -> None:
+        """Log in, or again before the session ends (KIP-368). Raises ClientError."""
+        from quorate.security.sasl.mechanism import SaslError
+
+        assert self._login is not None
+        exchange = self._login()
+        message: Message | None = exchange.start()
+        try:
+            while message is not None:
+                key = type(message).schema.key
+                assert key is not None, "only requests have an api key"
+                answer = api(key).response
+                version = self._version(key, 0)
+                message = exchange.take(self._exchange(message, answer, key, version, timeout_ms))
+        except SaslError as error:
+            raise LoginError(f"Cannot log in at {self.address}: {error}") from None
+        lifetime_s = exchange.lifetime_ms / 1000
+        self._log_in_at = time.monotonic() + 0.85 * lifetime_s if lifetime_s else None
+
     def _exchange(
         self, request: Message, answer: type[M], key: int, version: int, timeout_ms: int
     ) -> M:
@@ -216,7 +238,9 @@ class Connection:
 
     def _hint(self) -> str:
         """A likely cause of a failure before the first response."""
-        return _PLAINTEXT_HINT if self._is_plaintext and self._correlation <= 1 else ""
+        if self._correlation <= 1:
+            return _PLAINTEXT_HINT if self._is_plaintext else ""
+        return _SASL_HINT if self._correlation == 2 and self._login is None else ""
 
     def _read_frame(self, deadline: float) -> bytes:
         while True:

@@ -16,6 +16,7 @@ from quorate.config import listeners as addresses
 from quorate.config import validation as cross_checks
 from quorate.config.host_port import parse_host_port
 from quorate.config.properties_file import read_settings
+from quorate.config.sasl_settings import SaslSettings, is_known, sasl_settings
 from quorate.config.settings import ConfigError, Settings
 from quorate.config.unused_keys import check_unused
 from quorate.raft.values import Voter
@@ -107,6 +108,8 @@ class NodeConfig:
     """Empty: no delegation tokens."""
     audit_dir: str = ""
     """`quorate.audit.dir`; Kafka has no such key. Empty: no audit trail."""
+    sasl: SaslSettings = field(default_factory=SaslSettings)
+    """`sasl.*`, of the controller's listeners."""
     metrics_listener: Address | None = None
     """`quorate.metrics.listener=host:port`; Kafka has no such key."""
     warnings: tuple[str, ...] = ()
@@ -246,6 +249,9 @@ def config_of(settings: Settings) -> NodeConfig:
         delegation_token_secret_key=settings.text(TOKEN_KEY) or "",
         create_topic_policy=_policy(settings, CREATE_TOPIC_POLICY),
         alter_config_policy=_policy(settings, ALTER_CONFIG_POLICY),
+        sasl=sasl_settings(settings, protocols, tuple(names))
+        if "controller" in roles
+        else SaslSettings(),
         metrics_listener=_metrics_listener(settings),
         warnings=(*settings.notes, *_warnings(settings)),
         source=settings.source,
@@ -309,7 +315,7 @@ def _metrics_listener(settings: Settings) -> Address | None:
 
 def unknown_keys(settings: Settings) -> list[str]:
     """The keys that a node does not use, in the order of the file."""
-    return [key for key in settings if key not in _KNOWN]
+    return [key for key in settings if key not in _KNOWN and not is_known(key)]
 
 
 def _warnings(settings: Settings) -> tuple[str, ...]:

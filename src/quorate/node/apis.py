@@ -64,6 +64,8 @@ from quorate.wire.messages import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     ListConfigResourcesRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeResponse,
 )
 from quorate.wire.registry import APIS, CONTROLLER_API_VERSIONS
 from quorate.wire.schema import Message
@@ -183,6 +185,18 @@ def _api_versions(host: NodeView, call: Call) -> Message:
         host.image_offset,
         host.applied_control.kraft_version,
         host.unstable_features,
+    )
+
+
+def _sasl_handshake(host: NodeView, call: Call) -> Message:
+    """The listener handles logins; what comes here has no place in one (`ControllerApis`)."""
+    return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+
+
+def _sasl_authenticate(host: NodeView, call: Call) -> Message:
+    return SaslAuthenticateResponse(
+        error_code=ErrorCode.ILLEGAL_SASL_STATE,
+        error_message="SaslAuthenticate request received after successful authentication",
     )
 
 
@@ -345,6 +359,7 @@ def _list_config_resources(host: NodeView, call: Call) -> Message:
 
 ROWS: Final[tuple[ApiRow, ...]] = (
     _raft(1, "Fetch", carries_data=True),
+    ApiRow(17, "SaslHandshake", Kind.CONNECTION, _sasl_handshake, None, SMALL_REQUEST_BYTES, None),
     ApiRow(18, "ApiVersions", Kind.CONNECTION, _api_versions, None, SMALL_REQUEST_BYTES, None),
     _write(19, CREATE_TOPICS, _topic(AclOperation.CREATE), BULK_REQUEST_BYTES),
     _write(20, DELETE_TOPICS, _topic(AclOperation.DELETE), BULK_REQUEST_BYTES),
@@ -361,6 +376,15 @@ ROWS: Final[tuple[ApiRow, ...]] = (
         DESCRIBE_THEIR_CONFIGS,
     ),
     _write(33, ALTER_CONFIGS, ALTER_THEIR_CONFIGS, BULK_REQUEST_BYTES),
+    ApiRow(
+        36,
+        "SaslAuthenticate",
+        Kind.CONNECTION,
+        _sasl_authenticate,
+        None,
+        SMALL_REQUEST_BYTES,
+        None,
+    ),
     _write(37, CREATE_PARTITIONS, _topic(AclOperation.ALTER), BULK_REQUEST_BYTES),
     _write(38, CREATE_DELEGATION_TOKEN, CREATE_TOKENS, SMALL_REQUEST_BYTES),
     _write(39, RENEW_DELEGATION_TOKEN, None, SMALL_REQUEST_BYTES),

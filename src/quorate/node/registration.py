@@ -6,7 +6,8 @@ the active controller to write it; after a failure it waits, longer each time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from quorate.base.ids import Address, Listeners, Uuid
@@ -30,14 +31,22 @@ class Registrant:
     incarnation_id: Uuid
     listeners: Listeners
     unstable_features: bool = False
+    protocols: Mapping[str, int] = field(default_factory=dict)
+    """Listener name -> number of its security protocol; PLAINTEXT where it is absent."""
 
     def request(self) -> ControllerRegistrationRequest:
         cls = ControllerRegistrationRequest
+        protocols = self.protocols
         return cls(
             controller_id=self.node_id,
             incarnation_id=self.incarnation_id,
             listeners=[
-                cls.Listener(name=name, host=host, port=port, security_protocol=PLAINTEXT)
+                cls.Listener(
+                    name=name,
+                    host=host,
+                    port=port,
+                    security_protocol=protocols.get(name, PLAINTEXT),
+                )
                 for name, host, port in self.listeners
             ],
             features=[

@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from immutables import Map
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, Listeners, Uuid, uuid_to_text
+from quorate.config.listeners import PROTOCOLS
 from quorate.config.node_config import NodeConfig
 from quorate.config.raft_config import raft_config
 from quorate.config.unsupported import check_servable
@@ -34,6 +36,7 @@ from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.security.authorizer import AuthorizerConfig
 from quorate.server.audit_log import AuditLog
 from quorate.server.bootstrap import read_bootstrap
+from quorate.server.credentials import Credentials, read_local
 from quorate.server.descriptors import max_connections_for, raise_limit, soft_limit
 from quorate.server.driver import Driver, present
 from quorate.server.limits import ConnectionLimits
@@ -42,6 +45,7 @@ from quorate.server.logs import LOG, level_of
 from quorate.server.meters import Meters
 from quorate.server.node_security import NodeSecurity
 from quorate.server.policies import alter_config_policy, create_topic_policy
+from quorate.server.sasl import SaslListeners, check_sasl, peer_login
 from quorate.server.sockets import BoundSockets, backlog, bind, bind_metrics
 from quorate.storage.api import Recovered, Storage
 from quorate.storage.disk_storage import FileStorage
@@ -81,6 +85,7 @@ def _run(config: NodeConfig) -> None:
     # 1. Refuse what Quorate does not support, before anything is opened.
     check_servable(config)
     controller_config(config, "")  # loads the policies
+    check_sasl(config)
     security = NodeSecurity(config)
     raise_limit()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
@@ -132,6 +137,7 @@ def build(
         Uuid(secrets.token_bytes(16)),
         advertised,
         config.unstable_feature_versions_enable,
+        {name: PROTOCOLS.index(each) for name, each in config.security_protocols.items()},
     )
     machine = MetadataMachine(guard)
     replica = Replica(
@@ -289,13 +295,14 @@ async def _serve(
         audit = open_audit(config)
         driver = Driver(controller, storage, loop, limits(config), most, end, meters)
         driver.audit = audit
-        driver.peer_security = security.peers
+        driver.peer_security = replace(security.peers, login=peer_login(config))
+        logins = sasl_listeners(config, controller, storage, recovered)
         _handle_signals(loop, driver)
         pages = None
         if metrics is not None and meters is not None:
             pages = await serve_pages(metrics, controller, driver, meters)
         for name, sock in bound.sockets.items():
-            await driver.acceptor.listen(name, sock, security.of(name))
+            await driver.acceptor.listen(name, sock, logins.secured(name, security.of(name)))
         _log_start(config, identity, bound)
         # What exists now lives as long as the process: keep the collector from scanning it again.
         gc.collect()
@@ -305,6 +312,7 @@ async def _serve(
         fault = await ended
         security.close()
         await driver.close()
+        logins.close()
         if pages is not None:
             pages.close()
         if audit is not None:
@@ -314,6 +322,34 @@ async def _serve(
         LOG.info("The log is closed")
     finally:
         storage.close()
+
+
+def sasl_listeners(
+    config: NodeConfig, controller: ControllerNode, storage: Storage, recovered: Recovered
+) -> SaslListeners:
+    """Who may log in at the node's listeners. Raises QuorateError."""
+    sasl = config.sasl
+    local = {}
+    if any(
+        name.startswith("SCRAM") for each in sasl.listeners.values() for name in each.mechanisms
+    ):
+        snapshots = recovered.log.snapshots
+        local = read_local(
+            storage,
+            snapshots[-1] if snapshots and snapshots[-1].offset else None,
+            read_bootstrap(Path(config.metadata_log_dir), is_new=False).records(),
+        )
+
+    def now() -> tuple[int, int]:
+        time = present()
+        return time.monotonic_ms, time.wall_ms
+
+    return SaslListeners(
+        config,
+        controller,
+        Credentials(controller, local, config.delegation_token_secret_key or None),
+        now,
+    )
 
 
 async def serve_pages(

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from quorate.security.sasl.login import Login
+
 AUTHENTICATION_TIMEOUT_S: Final = 10.0
 """How long the TLS handshake and the authentication of a connection may take together.
 
@@ -38,6 +40,10 @@ class ConnectionInfo(Protocol):
 
 class ConnectionAuthenticator(Protocol):
     """Authenticates one inbound connection."""
+
+    @property
+    def by_token(self) -> bool:
+        """Whether a delegation token authenticated it."""
 
     def takes(self, frame: bytes) -> bool:
         """Whether a frame of an authenticated connection is for this object.
@@ -100,6 +106,8 @@ class PeerSecurity:
     """Makes the authenticator of one connection to the host."""
     wrap: Callable[[SecuredProtocol, str], asyncio.Protocol] | None = None
     """Puts TLS below the protocol of a connection to the host."""
+    login: Login | None = None
+    """Begins the SASL exchange of a connection, and of each re-authentication."""
 
 
 OPEN_LISTENER: Final = ListenerSecurity()
@@ -146,6 +154,11 @@ class Authentication:
     def is_waiting(self) -> bool:
         """Whether the next frame must wait for the response to the last one."""
         return self._slot is not None
+
+    @property
+    def by_token(self) -> bool:
+        """Whether a delegation token authenticated the principal."""
+        return self._authenticator is not None and self._authenticator.by_token
 
     def begin(self) -> None:
         """The connection is admitted: the time for TLS handshake and authentication runs."""

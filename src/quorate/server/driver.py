@@ -275,6 +275,7 @@ class Driver:
                 slot.connection.listener,
                 principal=slot.connection.authentication.principal,
                 host=slot.connection.host,
+                token_authenticated=slot.connection.authentication.by_token,
             )
         )
 

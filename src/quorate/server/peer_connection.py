@@ -1,9 +1,10 @@
-"""One outbound connection to another node: an ApiVersions handshake, then requests."""
+"""One outbound connection to another node: an ApiVersions handshake, a login, then requests."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import socket
 from collections.abc import Callable, Iterable
 from typing import Final, cast
@@ -13,6 +14,9 @@ from quorate.base.ids import Address
 from quorate.node.raft_rpc_outbound import api_versions_request
 from quorate.node.request_limits import check_response_size
 from quorate.raft.inputs import SendFailure
+from quorate.security.sasl.client import SaslClient
+from quorate.security.sasl.login import Login
+from quorate.security.sasl.mechanism import SaslError
 from quorate.server.authentication import PeerAuthenticator
 from quorate.server.logs import RateLimitedLog
 from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
@@ -96,11 +100,18 @@ class PeerConnection(asyncio.Protocol):
         self._handshake_version = APIS[_API_VERSIONS].max_version
         self._versions: dict[int, tuple[int, int]] | None = None
         self._correlation = 0
+        self.login: Login | None = None
+        """Begins the exchange that logs in (SASL); None: the peer needs none. Set before `start`."""
+        self._is_logged_in = False
+        self._exchange: SaslClient | None = None
+        self._exchange_call = (0, 0, 0)
+        """Correlation id, API key and version of the login's request."""
+        self._login_timer: asyncio.TimerHandle | None = None
 
     @property
     def is_ready(self) -> bool:
-        """Whether the handshake is complete: the peer's versions are known."""
-        return self._versions is not None
+        """Whether the handshake is complete: the versions are known, and this node is logged in."""
+        return self._versions is not None and self._is_logged_in
 
     def require(
         self,
@@ -174,6 +185,8 @@ class PeerConnection(asyncio.Protocol):
     def close(self) -> None:
         """Close the connection and fail the pending requests."""
         self.is_closed = True
+        if self._login_timer is not None:
+            self._login_timer.cancel()
         if self._transport is not None:
             self._transport.close()
         waiting, self.pending = self.pending, {}
@@ -229,6 +242,9 @@ class PeerConnection(asyncio.Protocol):
             self._finish_handshake(frame)
             return
         correlation = correlation_id_of(frame)
+        if self._exchange is not None and correlation == self._exchange_call[0]:
+            self._continue_login(frame)
+            return
         item = self.pending.pop(correlation, None)
         if item is None:
             raise WireError(f"a response with the unknown correlation id {correlation}")
@@ -260,4 +276,67 @@ class PeerConnection(asyncio.Protocol):
         if message.error_code:
             raise WireError(f"the handshake ended with error {message.error_code}")
         self._versions = versions
-        self._on_ready()
+        if self.login is None:
+            self._is_logged_in = True
+            self._on_ready()
+        else:
+            self._begin_login()
+
+    # -- the login ----------------------------------------------------------------------------
+    def _begin_login(self) -> None:
+        """Log in, or again before the session ends (KIP-368): other requests wait meanwhile."""
+        if self.is_closed or self.login is None:
+            return
+        self._is_logged_in = False
+        self._exchange = self.login()
+        self._send_login(self._exchange.start())
+
+    def _send_login(self, message: Message) -> None:
+        key = type(message).schema.key
+        assert key is not None, "only requests have an API key"
+        version = self._common_version(key)
+        if version is None:
+            self._login_failed(f"it does not support {APIS[key].name}")
+            return
+        self._correlation += 1
+        self._exchange_call = self._correlation, key, version
+        self._write(encode_request(message, version, self._correlation, self._client_id))
+
+    def _continue_login(self, frame: bytes) -> None:
+        """Take a response of the login; deriving keys from the password takes a thread."""
+        exchange = self._exchange
+        assert exchange is not None
+        _, key, version = self._exchange_call
+        _, message = decode_response(frame, key, version)
+        waiting = self._loop.run_in_executor(None, _next_of_login, exchange, message)
+        waiting.add_done_callback(self._login_continued)
+
+    def _login_continued(self, future: asyncio.Future[Message | SaslError | None]) -> None:
+        exchange = self._exchange
+        if self.is_closed or future.cancelled() or exchange is None:
+            return
+        outcome = future.result()
+        if isinstance(outcome, SaslError):
+            self._login_failed(str(outcome))
+        elif outcome is not None:
+            self._send_login(outcome)
+        else:
+            self._exchange, self._is_logged_in = None, True
+            if exchange.lifetime_ms > 0:
+                # Kafka's clients take 85 to 95 % of the session, too.
+                share = random.uniform(0.85, 0.95)  # noqa: S311 - keeps no secret
+                wait_s = exchange.lifetime_ms / 1000 * share
+                self._login_timer = self._loop.call_later(wait_s, self._begin_login)
+            self._on_ready()
+
+    def _login_failed(self, why: str) -> None:
+        what = f"Cannot log in at {self._address}"
+        self._log.log(logging.ERROR, what, f"{what}: {why}")
+        self._end(by_peer=False)
+
+
+def _next_of_login(exchange: SaslClient, message: Message) -> Message | SaslError | None:
+    try:
+        return exchange.take(message)
+    except SaslError as error:
+        return error

@@ -146,6 +146,7 @@ class Peer:
     def _new_link(self) -> PeerConnection:
         link = PeerConnection(self.address, self._client_id, self._ready, self._ended, self._log)
         make, wrap = self.security.authenticator, self.security.wrap
+        link.login = self.security.login
         if make is not None or wrap is not None:
             authenticator = None if make is None else make(self.address.host)
             link.require(authenticator, wrap is not None, self._insecure)

@@ -1,0 +1,220 @@
+"""SASL on a node's connections: runs the pure exchange of `security.sasl` on the loop.
+
+An evaluation that may take milliseconds runs on one thread of its own, each connection has at most one
+there. The interpreter hands the loop its lock back after 0.2 ms (`server.app`), and hashing does not
+hold it, so a flood of logins delays other logins, not the quorum.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from quorate.config.node_config import NodeConfig
+from quorate.config.sasl_settings import JaasValue, ListenerSasl
+from quorate.node.apis import API_TABLE
+from quorate.node.request_context import NodeView
+from quorate.node.requests import Call
+from quorate.security.jaas import JaasText, parse_jaas
+from quorate.security.sasl.login import Login, login_of
+from quorate.security.sasl.mechanism import SaslError, ServerMechanism
+from quorate.security.sasl.oauthbearer import (
+    OAuthBearerServer,
+    TokenRules,
+    Validator,
+    signed_validator,
+    unsecured_validator,
+)
+from quorate.security.sasl.plain import PlainServer
+from quorate.security.sasl.scram import ScramServer
+from quorate.security.sasl.server import Answer, SaslServer, SaslServerConfig
+from quorate.server.authentication import ConnectionInfo, Done, Fail, ListenerSecurity, Send
+from quorate.server.credentials import Credentials
+from quorate.server.jwks import JwksKeys
+from quorate.wire.header import WireRequest
+from quorate.wire.registry import API_VERSIONS
+from quorate.wire.schema import Message
+
+
+class SaslAuthenticator:
+    """`ConnectionAuthenticator` of a listener with SASL."""
+
+    def __init__(
+        self,
+        config: SaslServerConfig,
+        pool: ThreadPoolExecutor,
+        now: Callable[[], tuple[int, int]],
+        failure_delay_s: float,
+    ) -> None:
+        """now: monotonic and wall time, in ms."""
+        self._failure_delay_s = failure_delay_s
+        self._server = SaslServer(config)
+        self._pool = pool
+        self._now = now
+
+    def _has_expired(self) -> bool:
+        expires = self._server.expires_at_ms
+        return self._server.is_complete and expires is not None and self._now()[0] >= expires
+
+    @property
+    def by_token(self) -> bool:
+        return self._server.by_token
+
+    def takes(self, frame: bytes) -> bool:
+        server = self._server
+        return not server.is_complete or server.begins_again(frame) or self._has_expired()
+
+    def on_frame(self, frame: bytes, send: Send, done: Done, fail: Fail) -> None:
+        def answer(found: Answer) -> None:
+            if found.failure is not None:
+                fail(found.failure, found.frame, self._failure_delay_s)
+                return
+            if found.is_authenticated:
+                done(self._server.principal)
+            send(found.frame)
+
+        if self._has_expired() and not self._server.begins_again(frame):
+            fail("the session expired without a re-authentication (KIP-368)", b"", 0)
+            return
+
+        def evaluated(outcome: bytes | SaslError) -> None:
+            answer(self._server.evaluated(outcome, *self._now()))
+
+        step = self._server.take(frame)
+        if isinstance(step, Answer):
+            answer(step)
+        elif not step.is_slow:
+            evaluated(_outcome(step.run))
+        else:
+            waiting = asyncio.get_running_loop().run_in_executor(self._pool, _outcome, step.run)
+            waiting.add_done_callback(lambda future: evaluated(_result(future)))
+
+
+def _outcome(run: Callable[[], bytes]) -> bytes | SaslError:
+    try:
+        return run()
+    except SaslError as error:
+        return error
+
+
+def _result(future: asyncio.Future[Any]) -> bytes | SaslError:
+    if future.cancelled():
+        return SaslError("the node shuts down")
+    error = future.exception()
+    if error is not None:
+        return SaslError(f"internal error, please report it: {type(error).__name__}: {error}")
+    found: bytes | SaslError = future.result()
+    return found
+
+
+class SaslListeners:
+    """The authenticators of a node's listeners; `close` ends their thread."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        node: NodeView,
+        credentials: Credentials,
+        now: Callable[[], tuple[int, int]],
+    ) -> None:
+        """Raises JaasError for a JAAS text that cannot be used."""
+        self._settings = config.sasl
+        self._now = now
+        self._pool = ThreadPoolExecutor(1, "sasl")
+        self._configs = {
+            name: _server_config(config, name, listener, node, credentials)
+            for name, listener in config.sasl.listeners.items()
+        }
+
+    def secured(self, listener: str, security: ListenerSecurity) -> ListenerSecurity:
+        """`security` with the listener's authenticator, where it has SASL."""
+        config = self._configs.get(listener)
+        if config is None:
+            return security
+        delay_s = self._settings.failure_delay_ms / 1000
+
+        def authenticator(connection: ConnectionInfo) -> SaslAuthenticator:
+            return SaslAuthenticator(config, self._pool, self._now, delay_s)
+
+        return replace(
+            security,
+            authenticator=authenticator,
+            max_frame_bytes=self._settings.max_receive_bytes,
+        )
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def peer_login(config: NodeConfig) -> Login | None:
+    """How this node logs in at other controllers; None without SASL. Raises JaasError."""
+    name = config.controller_listener_names[0].upper()
+    listener = config.sasl.listeners.get(name)
+    if listener is None:
+        return None
+    mechanism = config.sasl.controller_mechanism
+    return login_of(mechanism, _text(listener.jaas[mechanism]), config.sasl.oauth.token_url)
+
+
+def check_sasl(config: NodeConfig) -> None:
+    """Raise JaasError for a JAAS text that cannot be used."""
+    for listener in config.sasl.listeners.values():
+        for mechanism in listener.mechanisms:
+            parse_jaas(_text(listener.jaas[mechanism]), mechanism)
+    peer_login(config)
+
+
+def _text(value: JaasValue) -> JaasText:
+    return JaasText(*value)
+
+
+def _server_config(
+    config: NodeConfig,
+    name: str,
+    listener: ListenerSasl,
+    node: NodeView,
+    credentials: Credentials,
+) -> SaslServerConfig:
+    def api_versions(request: WireRequest) -> Message:
+        handler = API_TABLE[API_VERSIONS].handler
+        assert handler is not None
+        answer = handler(node, Call(0, request, name))
+        assert answer is not None
+        return answer
+
+    mechanisms: dict[str, Callable[[], ServerMechanism]] = {}
+    for mechanism in listener.mechanisms:
+        module = parse_jaas(_text(listener.jaas[mechanism]), mechanism)
+        if mechanism == "PLAIN":
+            mechanisms[mechanism] = _plain(module.options)
+        elif mechanism == "OAUTHBEARER":
+            mechanisms[mechanism] = _oauth(_validator(config, listener))
+        else:
+            mechanisms[mechanism] = _scram(mechanism, credentials)
+    return SaslServerConfig(mechanisms, listener.max_reauth_ms, api_versions)
+
+
+def _plain(options: Mapping[str, str]) -> Callable[[], ServerMechanism]:
+    return lambda: PlainServer(options)
+
+
+def _scram(name: str, credentials: Credentials) -> Callable[[], ServerMechanism]:
+    return lambda: ScramServer(name, credentials.scram, credentials.token)
+
+
+def _oauth(validate: Validator) -> Callable[[], ServerMechanism]:
+    return lambda: OAuthBearerServer(validate)
+
+
+def _validator(config: NodeConfig, listener: ListenerSasl) -> Validator:
+    oauth = config.sasl.oauth
+    rules = TokenRules(
+        oauth.audience, oauth.issuer, oauth.clock_skew_s, oauth.subject_claim, oauth.scope_claim
+    )
+    if listener.unsecured_tokens:
+        return unsecured_validator(rules)
+    assert oauth.jwks_url is not None, "sasl_settings refuses OAUTHBEARER without it"
+    return signed_validator(JwksKeys(oauth.jwks_url, oauth.refresh_ms / 1000), rules)
