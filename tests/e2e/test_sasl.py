@@ -1,0 +1,142 @@
+"""Three controllers whose own connections use SASL."""
+
+import re
+import time
+
+import pytest
+
+from interop.kafka import Quorum
+from interop.process import QUORATE, QuorateNode, run_tool, wait_for
+
+PASSWORD = "Kx7-secret-of-controllers"
+USER_PASSWORD = "Qp9-secret-of-alice"
+WRONG_PASSWORD = "Zz3-wrong-secret"
+MODULES = "org.apache.kafka.common.security"
+SECRETS = (PASSWORD, USER_PASSWORD, WRONG_PASSWORD)
+
+
+def jaas(mechanism, user, password, users=""):
+    package = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
+    return (
+        f'{MODULES}.{package}LoginModule required username="{user}" password="{password}"{users};'
+    )
+
+
+USERS = f' user_controller="{PASSWORD}" user_alice="{USER_PASSWORD}"'
+
+
+def config(mechanism, **more):
+    return {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": mechanism,
+        "sasl.mechanism.controller.protocol": mechanism,
+        f"listener.name.controller.{mechanism.lower()}.sasl.jaas.config": jaas(
+            mechanism, "controller", PASSWORD, USERS if mechanism == "PLAIN" else ""
+        ),
+        "quorate.metrics.listener": "127.0.0.1:0",
+        **more,
+    }
+
+
+def client_file(path, mechanism, user="alice", password=USER_PASSWORD):
+    path.write_text(
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\n"
+        f"sasl.jaas.config={jaas(mechanism, user, password)}\n"
+    )
+    return str(path)
+
+
+def tool(quorum, file, *args):
+    return run_tool(
+        [
+            *(*QUORATE, "metadata-quorum", "--bootstrap-controller", quorum.bootstrap),
+            *("--command-config", file, *args),
+        ]
+    )
+
+
+def leader_epoch(quorum, file):
+    """The epoch of the leader, once there is one that commits."""
+    run = tool(quorum, file, "describe", "--status")
+    found = re.search(r"LeaderEpoch:\s+(\d+)", run.stdout)
+    return int(found[1]) if run.returncode == 0 and found else None
+
+
+def commits(quorum, file):
+    run = tool(quorum, file, "describe", "--replication")
+    return run.returncode == 0 and run.stdout.count("Follower") == 2
+
+
+def assert_no_secret(quorum, *runs):
+    for node in quorum.nodes.values():
+        for secret in SECRETS:
+            assert secret not in node.log
+    for run in runs:
+        for secret in SECRETS:
+            assert secret not in run.stdout + run.stderr
+
+
+SCRAM = (
+    "--add-scram",
+    f"SCRAM-SHA-512=[name=controller,password={PASSWORD}]",
+    "--add-scram",
+    f"SCRAM-SHA-512=[name=alice,password={USER_PASSWORD}]",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_a_quorum_elects_again_after_all_stopped(tmp_path, mechanism):
+    """Cold start: until a high watermark is known, credentials come from the disk."""
+    kinds = dict.fromkeys((1, 2, 3), "quorate")
+    with Quorum(tmp_path, kinds, config=config(mechanism)) as quorum:
+        quorum.format(*(SCRAM if mechanism != "PLAIN" else ()))
+        quorum.start()
+        file = client_file(tmp_path / "client.properties", mechanism)
+        first = wait_for(lambda: leader_epoch(quorum, file), "a leader")
+        wait_for(lambda: commits(quorum, file), "three replicas")
+        for node in quorum.nodes.values():
+            node.kill()
+        quorum.start()
+        second = wait_for(lambda: leader_epoch(quorum, file), "a leader after the cold start")
+        assert second > first
+        wrong = client_file(tmp_path / "wrong.properties", mechanism, password=WRONG_PASSWORD)
+        refused = tool(quorum, wrong, "describe", "--status")
+        assert refused.returncode != 0
+        assert "SASL_AUTHENTICATION_FAILED" in refused.stderr + refused.stdout
+        other = "PLAIN" if mechanism != "PLAIN" else "SCRAM-SHA-256"
+        off = tool(quorum, client_file(tmp_path / "o.properties", other), "describe", "--status")
+        assert f"it offers {mechanism}" in off.stderr + off.stdout
+        as_json = tool(quorum, file, "describe", "--status", "--json")
+        assert as_json.returncode == 0
+        assert_no_secret(quorum, refused, off, as_json)
+        logs = "".join(node.log for node in quorum.nodes.values())
+        assert "Refused the connection from" in logs
+
+
+@pytest.mark.slow
+def test_sessions_are_renewed_without_an_election(tmp_path):
+    kinds = dict.fromkeys((1, 2, 3), "quorate")
+    limits = {"connections.max.reauth.ms": "1500"}
+    with Quorum(tmp_path, kinds, config=config("PLAIN", **limits)) as quorum:
+        quorum.format()
+        quorum.start()
+        file = client_file(tmp_path / "client.properties", "PLAIN")
+        first = wait_for(lambda: leader_epoch(quorum, file), "a leader")
+        wait_for(lambda: commits(quorum, file), "three replicas")
+        end = time.monotonic() + 3 * 1.5
+
+        def three_sessions_later():
+            assert leader_epoch(quorum, file) == first
+            return time.monotonic() > end
+
+        wait_for(three_sessions_later, "three sessions")
+        assert not any("expired" in node.log for node in quorum.nodes.values())
+
+
+def test_a_file_with_gssapi_is_refused_by_name(tmp_path):
+    node = QuorateNode(1, tmp_path / "node", {"controller.quorum.voters": "1@localhost:19093"})
+    node.config |= {"listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT"}
+    node.start()
+    assert node.wait_for_exit() == 1
+    assert "GSSAPI (Kerberos), Kafka's default, is not supported: set sasl." in node.log

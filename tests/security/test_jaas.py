@@ -1,0 +1,58 @@
+"""The JAAS text: what is accepted, and where a mistake stands."""
+
+import pytest
+
+from quorate.security.jaas import MODULES, JaasError, JaasText, parse_jaas
+
+PLAIN, SCRAM, _ = MODULES
+
+
+def parsed(text, mechanism=None):
+    return parse_jaas(JaasText("sasl.jaas.config", text, "a.properties, line 3"), mechanism)
+
+
+def test_a_module_with_its_options():
+    module = parsed(f'{PLAIN} required username="a b" password=\'c;"=\' user_x=y;', "PLAIN")
+    assert module.name == PLAIN
+    assert module.flag == "required"
+    assert module.options == {"username": "a b", "password": 'c;"=', "user_x": "y"}
+
+
+def test_escapes_and_several_lines():
+    assert parsed(f'{SCRAM} OPTIONAL\n  password="a\\"b\\\\" ;\n').options == {"password": 'a"b\\'}
+
+
+def test_options_are_not_in_the_representation():
+    assert "topsecret" not in repr(parsed(f'{PLAIN} required password="topsecret";'))
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "line", "column"),
+    [
+        ("", "the class of a login module is missing", 1, 1),
+        (f"{PLAIN}", "a control flag", 1, len(PLAIN) + 1),
+        (f"{PLAIN} often;", "the control flag must be one of", 1, len(PLAIN) + 2),
+        (f"{PLAIN} required\n a=topsecret", "must end with ;", 2, 13),
+        (f"{PLAIN} required\n a;", "= is missing", 2, 3),
+        (f"{PLAIN} required\n a=;", "the option a has no value", 2, 4),
+        (f'{PLAIN} required\n a="topsecret;', "does not end with", 2, 4),
+        (f"{PLAIN} required a=1 a=2;", "given twice", 1, len(PLAIN) + 15),
+        (f"{PLAIN} required; {PLAIN} required;", "one login module is allowed", 1, len(PLAIN) + 12),
+        ("com.sun.Krb5LoginModule required;", "com.sun.Krb5LoginModule is not supported", 1, 1),
+        (f'{PLAIN} required = "topsecret";', "needs a name before =", 1, len(PLAIN) + 11),
+    ],
+)
+def test_a_mistake_names_its_place_and_no_secret(text, why, line, column):
+    with pytest.raises(JaasError) as error:
+        parsed(text)
+    assert why in str(error.value)
+    place = f"(a.properties, line 3; line {line}, column {column} of the value)"
+    assert str(error.value).endswith(place)
+    assert "topsecret" not in str(error.value)
+
+
+def test_the_module_must_be_that_of_the_mechanism():
+    with pytest.raises(
+        JaasError, match=r"SCRAM-SHA-256 needs the login module \S+ScramLoginModule"
+    ):
+        parsed(f"{PLAIN} required;", "SCRAM-SHA-256")
