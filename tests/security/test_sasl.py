@@ -21,7 +21,7 @@ from quorate.security.sasl.oauthbearer import (
 )
 from quorate.security.sasl.plain import PlainClient, PlainServer
 from quorate.security.sasl.scram import ScramClient, ScramServer, TokenCredential
-from quorate.security.sasl.server import Answer, SaslServer, SaslServerConfig
+from quorate.security.sasl.server import SaslAnswer, SaslServer, SaslServerConfig
 from quorate.security.scram_keys import MECHANISMS
 from quorate.wire.header import decode_response, encode_request
 from quorate.wire.messages import (
@@ -80,7 +80,7 @@ class Harness:
 
     def raw(self, frame):
         step = self.server.take(frame)
-        if isinstance(step, Answer):
+        if isinstance(step, SaslAnswer):
             return step
         try:
             outcome = step.run()
@@ -178,7 +178,7 @@ def test_raw_tokens_follow_version_0_of_the_handshake():
     harness = Harness()
     assert harness.handshake("PLAIN", 0).failure is None
     answer = harness.raw(b"\0alice\0pw-of-alice")
-    assert answer == Answer(b"\0\0\0\0", is_authenticated=True)
+    assert answer == SaslAnswer(b"\0\0\0\0", is_authenticated=True)
     refused = Harness()
     refused.handshake("PLAIN", 0)
     answer = refused.raw(b"\0alice\0wrong")

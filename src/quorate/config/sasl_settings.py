@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from quorate.config.settings import Settings
+from quorate.config.settings import ConfigError, Settings
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 ENABLED: Final = "sasl.enabled.mechanisms"
@@ -101,6 +101,8 @@ class SaslSettings:
     max_receive_bytes: int = 524_288
     failure_delay_ms: int = 100
     oauth: OAuthSettings = field(default_factory=OAuthSettings)
+    problem: ConfigError | None = None
+    """Why a node cannot be run with these keys, where Kafka might: the rest has no meaning then."""
 
 
 def is_known(key: str) -> bool:
@@ -116,7 +118,7 @@ def is_known(key: str) -> bool:
 def sasl_settings(
     settings: Settings, protocols: Mapping[str, str], controllers: tuple[str, ...]
 ) -> SaslSettings:
-    """Read the keys. Raises ConfigError for the first wrong value.
+    """Read the keys. The first wrong value becomes `problem`: a file may be that of a Java node.
 
     `protocols`: listener name (upper case) -> security protocol; `controllers`: names of the
     controller's listeners. Without a listener with SASL among them nothing is checked.
@@ -124,6 +126,13 @@ def sasl_settings(
     names = [n.upper() for n in controllers if protocols.get(n.upper(), "").startswith("SASL_")]
     if not names:
         return SaslSettings()
+    try:
+        return _checked(settings, names, controllers)
+    except ConfigError as error:
+        return SaslSettings(problem=error)
+
+
+def _checked(settings: Settings, names: list[str], controllers: tuple[str, ...]) -> SaslSettings:
     _refuse_classes(settings)
     oauth = _oauth(settings)
     listeners = {name: _listener(settings, name, oauth) for name in names}

@@ -50,6 +50,8 @@ def check_servable(config: NodeConfig) -> None:
             key=security_settings.PRINCIPAL_BUILDER,
             where=config.source or None,
         )
+    if config.sasl.problem is not None:
+        raise config.sasl.problem
     if config.authorizer not in ("", STANDARD_AUTHORIZER):
         raise ConfigError(
             f"{AUTHORIZER}={config.authorizer}: Quorate has Kafka's {STANDARD_AUTHORIZER} only, and "

@@ -63,7 +63,7 @@ def parse_jaas(jaas: JaasText, mechanism: str | None = None) -> LoginModule:
 
     `mechanism`: the module must be the one of this SASL mechanism.
     """
-    parser = _Parser(jaas)
+    parser = _JaasParser(jaas)
     module = parser.module()
     if module.name not in MODULES:
         parser.refuse(
@@ -76,7 +76,7 @@ def parse_jaas(jaas: JaasText, mechanism: str | None = None) -> LoginModule:
     return module
 
 
-class _Parser:
+class _JaasParser:
     def __init__(self, jaas: JaasText) -> None:
         self._jaas = jaas
         self._text = jaas.text

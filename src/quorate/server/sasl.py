@@ -30,7 +30,7 @@ from quorate.security.sasl.oauthbearer import (
 )
 from quorate.security.sasl.plain import PlainServer
 from quorate.security.sasl.scram import ScramServer
-from quorate.security.sasl.server import Answer, SaslServer, SaslServerConfig
+from quorate.security.sasl.server import SaslAnswer, SaslServer, SaslServerConfig
 from quorate.server.authentication import ConnectionInfo, Done, Fail, ListenerSecurity, Send
 from quorate.server.credentials import Credentials
 from quorate.server.jwks import JwksKeys
@@ -68,7 +68,7 @@ class SaslAuthenticator:
         return not server.is_complete or server.begins_again(frame) or self._has_expired()
 
     def on_frame(self, frame: bytes, send: Send, done: Done, fail: Fail) -> None:
-        def answer(found: Answer) -> None:
+        def answer(found: SaslAnswer) -> None:
             if found.failure is not None:
                 fail(found.failure, found.frame, self._failure_delay_s)
                 return
@@ -84,7 +84,7 @@ class SaslAuthenticator:
             answer(self._server.evaluated(outcome, *self._now()))
 
         step = self._server.take(frame)
-        if isinstance(step, Answer):
+        if isinstance(step, SaslAnswer):
             answer(step)
         elif not step.is_slow:
             evaluated(_outcome(step.run))

@@ -17,15 +17,15 @@ GSSAPI_REFUSED: Final = (
 class SaslError(QuorateError):
     """The authentication failed. The message is for the log of this side.
 
-    `told` is the text for the other side; None stands for the text that has no detail.
+    `shown` is the text for the other side; None stands for the text that has no detail.
     """
 
-    def __init__(self, reason: str, told: str | None = None) -> None:
+    def __init__(self, reason: str, shown: str | None = None) -> None:
         super().__init__(reason)
-        self.told = told
+        self.shown = shown
 
 
-def told_error(text: str) -> SaslError:
+def shown_error(text: str) -> SaslError:
     """A failure whose text the other side may read."""
     return SaslError(text, text)
 

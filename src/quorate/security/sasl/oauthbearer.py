@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quorate.security.sasl.mechanism import SaslError, told_error
+from quorate.security.sasl.mechanism import SaslError, shown_error
 
 NAME: Final = "OAUTHBEARER"
 _KVSEP: Final = "\x01"
@@ -64,7 +64,7 @@ class OAuthBearerServer:
 
     def evaluate(self, response: bytes) -> bytes:
         if self._refusal is not None and response == b"\x01":
-            raise told_error(self._refusal)
+            raise shown_error(self._refusal)
         try:
             text = response.decode()
         except UnicodeDecodeError:
@@ -83,7 +83,7 @@ class OAuthBearerServer:
             self._refusal = json.dumps({"status": "invalid_token"}, separators=(",", ":"))
             return self._refusal.encode()
         if found["authzid"] and found["authzid"] != token.principal:
-            raise told_error(
+            raise shown_error(
                 "Authentication failed: Client requested an authorization id that is different "
                 "from the token's principal name"
             )

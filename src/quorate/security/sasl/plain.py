@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Mapping
 from typing import Final
 
-from quorate.security.sasl.mechanism import told_error
+from quorate.security.sasl.mechanism import shown_error
 
 _USER: Final = "user_"
 
@@ -29,21 +29,21 @@ class PlainServer:
     def evaluate(self, response: bytes) -> bytes:
         parts = response.decode("utf-8", "replace").split("\0", 3)
         if len(parts) != 3:
-            raise told_error(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
+            raise shown_error(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
         authorization_id, user, password = parts
         if not user:
-            raise told_error("Authentication failed: username not specified")
+            raise shown_error("Authentication failed: username not specified")
         if not password:
-            raise told_error("Authentication failed: password not specified")
+            raise shown_error("Authentication failed: password not specified")
         expected = self._options.get(_USER + user)
         # An unknown user costs the same comparison as a known one.
         matches = hmac.compare_digest(
             password.encode(), (password + "?" if expected is None else expected).encode()
         )
         if not matches or expected is None:
-            raise told_error("Authentication failed: Invalid username or password")
+            raise shown_error("Authentication failed: Invalid username or password")
         if authorization_id and authorization_id != user:
-            raise told_error(
+            raise shown_error(
                 "Authentication failed: Client requested an authorization id that is different "
                 "from username"
             )

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from quorate.metadata.image import ScramCredential
-from quorate.security.sasl.mechanism import SaslError, told_error
+from quorate.security.sasl.mechanism import SaslError, shown_error
 from quorate.security.scram_keys import MECHANISMS, MIN_ITERATIONS, Mechanism
 
 _SASLNAME: Final = r"(?:[\x01-\x7f\u0080-\U0010ffff](?<![,=])|=2C|=3D)+"
@@ -98,7 +98,7 @@ class ScramServer:
         if credential is None:
             raise SaslError(f"Authentication failed: no {self.name} credential of user {user!r}")
         if found["authzid"] and _unescaped(found["authzid"]) != user:
-            raise told_error(
+            raise shown_error(
                 "Authentication failed: Client requested an authorization id that is different "
                 "from username"
             )

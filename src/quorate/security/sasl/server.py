@@ -1,6 +1,6 @@
 """The server's side of a connection's authentication, as states (KIP-43, KIP-152, KIP-368). Pure.
 
-Source: `SaslServerAuthenticator`. A frame goes in, an Answer comes out, or an Evaluation: work that the
+Source: `SaslServerAuthenticator`. A frame goes in, an SaslAnswer comes out, or an Evaluation: work that the
 caller runs, in a thread when it is slow, and reports with `evaluated`.
 """
 
@@ -32,7 +32,7 @@ _WITH_LIFETIME: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SaslAnswer:
     """What follows from a frame."""
 
     frame: bytes = b""
@@ -62,7 +62,7 @@ class SaslServerConfig:
     """Answers ApiVersions."""
 
 
-class _State(Enum):
+class _SaslState(Enum):
     INITIAL = auto()
     HANDSHAKE_OR_VERSIONS = auto()
     HANDSHAKE = auto()
@@ -85,7 +85,7 @@ class SaslServer:
         self.mechanism_name = "?"
         """Of the exchange under way or the last one."""
         self._config = config
-        self._state = _State.INITIAL
+        self._state = _SaslState.INITIAL
         self._mechanism: ServerMechanism | None = None
         self._with_headers = False
         """Tokens come in SaslAuthenticate requests (SaslHandshake v1)."""
@@ -97,7 +97,7 @@ class SaslServer:
     @property
     def is_complete(self) -> bool:
         """Whether requests may be served."""
-        return self._state is _State.COMPLETE
+        return self._state is _SaslState.COMPLETE
 
     def begins_again(self, frame: bytes) -> bool:
         """Whether this request of an authenticated client begins a re-authentication (KIP-368)."""
@@ -107,34 +107,34 @@ class SaslServer:
             and frame[:2] == HANDSHAKE.to_bytes(2, "big")
         )
 
-    def take(self, frame: bytes) -> Answer | Evaluation:
+    def take(self, frame: bytes) -> SaslAnswer | Evaluation:
         """Take the next frame, without its length."""
-        if self._state is _State.COMPLETE:
+        if self._state is _SaslState.COMPLETE:
             self._again = True
-            self._state = _State.HANDSHAKE
+            self._state = _SaslState.HANDSHAKE
         try:
-            if self._state is _State.AUTHENTICATE:
+            if self._state is _SaslState.AUTHENTICATE:
                 return self._token(frame)
-            if self._state is _State.BAD_MECHANISM:
+            if self._state is _SaslState.BAD_MECHANISM:
                 return self._wrong_mechanism(frame)
             return self._kafka_request(frame)
         except WireError as error:
             why = f"Invalid request during SASL {self._what}: {error}"
-            if self._state is _State.INITIAL:
+            if self._state is _SaslState.INITIAL:
                 why = (
                     "Invalid request, potential reasons: kafka client configured with the wrong "
                     "security protocol, it does not support KIP-43 or it is not a kafka client"
                 )
             return self._fail(why)
 
-    def evaluated(self, outcome: bytes | SaslError, monotonic_ms: int, wall_ms: int) -> Answer:
+    def evaluated(self, outcome: bytes | SaslError, monotonic_ms: int, wall_ms: int) -> SaslAnswer:
         """The result of an Evaluation. Times in ms: monotonic, and since 1970."""
         request, mechanism = self._request, self._mechanism
         assert mechanism is not None
         if isinstance(outcome, SaslError):
             return self._refused(outcome)
         if mechanism.principal is None:
-            return Answer(self._challenge(request, outcome, 0))
+            return SaslAnswer(self._challenge(request, outcome, 0))
         principal = f"User:{mechanism.principal}"
         if self._again and principal != self.principal:
             old, new = self.principal.replace(":", ".", 1), principal.replace(":", ".", 1)
@@ -143,9 +143,9 @@ class SaslServer:
         self.principal, self.by_token = principal, mechanism.by_token
         lifetime = self._lifetime_ms(mechanism, wall_ms)
         self.expires_at_ms = None if lifetime is None else monotonic_ms + lifetime
-        self._state, self._mechanism = _State.COMPLETE, None
+        self._state, self._mechanism = _SaslState.COMPLETE, None
         frame = self._challenge(request, outcome, lifetime or 0)
-        return Answer(frame, is_authenticated=True)
+        return SaslAnswer(frame, is_authenticated=True)
 
     @property
     def _what(self) -> str:
@@ -161,24 +161,24 @@ class SaslServer:
         return max(min(limits), 0) if limits else None
 
     # -- before the tokens --------------------------------------------------------------------
-    def _kafka_request(self, frame: bytes) -> Answer:
+    def _kafka_request(self, frame: bytes) -> SaslAnswer:
         key = peek_header(frame).api_key
         if key not in (API_VERSIONS, HANDSHAKE):
             name = APIS[key].name if key in APIS else f"api key {key}"
-            if self._state is _State.INITIAL and key not in APIS:
+            if self._state is _SaslState.INITIAL and key not in APIS:
                 raise WireError("no request")
             return self._fail(f"Unexpected Kafka request of type {name} during SASL handshake.")
         request = decode_request(frame)
-        if self._state is _State.INITIAL:
-            self._state = _State.HANDSHAKE_OR_VERSIONS
+        if self._state is _SaslState.INITIAL:
+            self._state = _SaslState.HANDSHAKE_OR_VERSIONS
         if key == API_VERSIONS:
             return self._api_versions(request)
         message = request.message
         assert isinstance(message, SaslHandshakeRequest)
         return self._handshake(request, message.mechanism)
 
-    def _api_versions(self, request: WireRequest) -> Answer:
-        if self._state is not _State.HANDSHAKE_OR_VERSIONS:
+    def _api_versions(self, request: WireRequest) -> SaslAnswer:
+        if self._state is not _SaslState.HANDSHAKE_OR_VERSIONS:
             return self._fail(
                 "Unexpected ApiVersions request received during SASL authentication state "
                 f"{self._state.name}"
@@ -187,10 +187,10 @@ class SaslServer:
         if getattr(response, "error_code", 0) == ErrorCode.NONE and isinstance(
             request.message, ApiVersionsRequest
         ):
-            self._state = _State.HANDSHAKE
-        return Answer(self._encode(request, response))
+            self._state = _SaslState.HANDSHAKE
+        return SaslAnswer(self._encode(request, response))
 
-    def _handshake(self, request: WireRequest, name: str) -> Answer:
+    def _handshake(self, request: WireRequest, name: str) -> SaslAnswer:
         enabled = list(self._config.mechanisms)
         self._with_headers = self._with_headers or request.version >= 1
         if name not in enabled:
@@ -203,15 +203,15 @@ class SaslServer:
                 self._encode(request, response),
             )
         if self._again and name != self.mechanism_name:
-            self._state = _State.BAD_MECHANISM
+            self._state = _SaslState.BAD_MECHANISM
             self._bad_mechanism = name
         else:
             self.mechanism_name = name
             self._mechanism = self._config.mechanisms[name]()
-            self._state = _State.AUTHENTICATE
-        return Answer(self._encode(request, SaslHandshakeResponse(mechanisms=enabled)))
+            self._state = _SaslState.AUTHENTICATE
+        return SaslAnswer(self._encode(request, SaslHandshakeResponse(mechanisms=enabled)))
 
-    def _wrong_mechanism(self, frame: bytes) -> Answer:
+    def _wrong_mechanism(self, frame: bytes) -> SaslAnswer:
         text = (
             f"SASL mechanism '{self._bad_mechanism}' requested by client is not supported for "
             f"re-authentication of mechanism '{self.mechanism_name}'"
@@ -219,7 +219,7 @@ class SaslServer:
         return self._fail(text)
 
     # -- tokens -------------------------------------------------------------------------------
-    def _token(self, frame: bytes) -> Answer | Evaluation:
+    def _token(self, frame: bytes) -> SaslAnswer | Evaluation:
         mechanism = self._mechanism
         assert mechanism is not None
         if not self._with_headers:
@@ -234,7 +234,7 @@ class SaslServer:
             token = bytes(message.auth_bytes)
         return Evaluation(lambda: mechanism.evaluate(token), mechanism.is_slow(token))
 
-    def _illegal(self, frame: bytes, key: int) -> Answer:
+    def _illegal(self, frame: bytes, key: int) -> SaslAnswer:
         """A request that is not SaslAuthenticate is answered with ILLEGAL_SASL_STATE."""
         name = APIS[key].name if key in APIS else f"api key {key}"
         why = f"Unexpected Kafka request of type {name} during SASL authentication."
@@ -251,8 +251,8 @@ class SaslServer:
         response = SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms)
         return self._encode(request, response)
 
-    def _refused(self, error: SaslError) -> Answer:
-        text = error.told or (
+    def _refused(self, error: SaslError) -> SaslAnswer:
+        text = error.shown or (
             f"Authentication failed during {self._what} due to invalid credentials with SASL "
             f"mechanism {self.mechanism_name}"
         )
@@ -264,9 +264,9 @@ class SaslServer:
             frame = self._encode(self._request, response)
         return self._fail(str(error), frame)
 
-    def _fail(self, why: str, frame: bytes = b"") -> Answer:
-        self._state, self._mechanism = _State.FAILED, None
-        return Answer(frame, failure=why)
+    def _fail(self, why: str, frame: bytes = b"") -> SaslAnswer:
+        self._state, self._mechanism = _SaslState.FAILED, None
+        return SaslAnswer(frame, failure=why)
 
     @staticmethod
     def _encode(request: WireRequest, response: Message) -> bytes:
