@@ -140,3 +140,59 @@ def test_a_file_with_gssapi_is_refused_by_name(tmp_path):
     node.start()
     assert node.wait_for_exit() == 1
     assert "GSSAPI (Kerberos), Kafka's default, is not supported: set sasl." in node.log
+
+
+@pytest.mark.slow
+def test_a_quorum_over_tls_logs_in_with_scram(tmp_path):
+    """SASL_SSL: TLS first, then the same exchange."""
+    pem = self_signed(tmp_path)
+    tls = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_SSL",
+        "ssl.keystore.location": pem["keystore"],
+        "ssl.truststore.location": pem["truststore"],
+    }
+    kinds = dict.fromkeys((1, 2, 3), "quorate")
+    with Quorum(tmp_path, kinds, config=config("SCRAM-SHA-512", **tls)) as quorum:
+        quorum.format(*SCRAM)
+        quorum.start()
+        file = tmp_path / "client.properties"
+        client_file(file, "SCRAM-SHA-512")
+        text = file.read_text().replace("SASL_PLAINTEXT", "SASL_SSL")
+        file.write_text(f"{text}ssl.truststore.location={pem['truststore']}\n")
+        wait_for(lambda: commits(quorum, str(file)), "three replicas")
+        plaintext = client_file(tmp_path / "p.properties", "SCRAM-SHA-512")
+        assert "TLS" in tool(quorum, plaintext, "describe", "--status").stderr
+        assert_no_secret(quorum)
+
+
+def self_signed(directory):
+    """A certificate of 127.0.0.1 that signs itself, as PEM files."""
+    import datetime
+    import ipaddress
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "controller")])
+    now = datetime.datetime.now(datetime.UTC)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=30))
+        .add_extension(names, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    certificate = made.public_bytes(serialization.Encoding.PEM)
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    keystore, truststore = directory / "key.pem", directory / "ca.pem"
+    keystore.write_bytes(private + certificate)
+    truststore.write_bytes(certificate)
+    return {"keystore": keystore, "truststore": truststore}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _CHUNK: Final = 65536
 _PLAINTEXT_HINT: Final = (
     " (before its first response: is it a TLS listener, or not Kafka at all? security.protocol of "
-    "--command-config is without TLS)"
+    "--command-config is PLAINTEXT or SASL_PLAINTEXT)"
 )
 _SASL_HINT: Final = " (is it a SASL listener? Then set security.protocol in --command-config)"
 M = TypeVar("M", bound=Message)
