@@ -118,6 +118,9 @@ class NodeConfig:
     file: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Every key of the properties file and its value as text, passwords too."""
 
+    quorate_register_observer: bool = _flag()
+    """Register before this node is a voter, as Kafka does; Kafka has no such key."""
+
     controller_quorum_election_timeout_ms: int = _int(1000, at_least=0)
     controller_quorum_fetch_timeout_ms: int = _int(2000, at_least=0)
     controller_quorum_election_backoff_max_ms: int = _int(1000, at_least=0)

@@ -40,6 +40,8 @@ class ControllerConfig:
     cluster_id: str
     unstable_features: bool = False
     """unstable.feature.versions.enable"""
+    register_observer: bool = False
+    """quorate.register.observer: register before this node is a voter, as Kafka does."""
     file: Map[str, str] = NO_CONFIGS
     """What the node's properties file sets: the defaults of topics and groups."""
     default_replication_factor: int = 1

@@ -383,9 +383,20 @@ class ControllerNode(ReplicaView):
     def _register(self, effects: NodeEffects) -> None:
         if self.replica.is_loading:
             return
-        ask = self._registration.poll(self.image, self.active_peer, self.now)
+        active = self.active_peer if self._may_register() else None
+        ask = self._registration.poll(self.image, active, self.now)
         if ask is not None:
             effects.registrations.append(ask)
+
+    def _may_register(self) -> bool:
+        """Only a voter registers: the registration of an observer that is gone blocks each upgrade
+        beyond its levels, and can be removed from metadata.version 33 on only (decision 18)."""
+        if self._config.register_observer:
+            return True
+        if not self.replica.core.is_voter:
+            return False
+        voters = self.replica.applied_control.voters
+        return voters is None or any(voter.key.id == self.node_id for voter in voters)
 
     @property
     def active_peer(self) -> tuple[int, Address] | None:

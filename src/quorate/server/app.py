@@ -168,6 +168,7 @@ def controller_config(config: NodeConfig, cluster_id: str) -> ControllerConfig:
         node_id=config.node_id,
         cluster_id=cluster_id,
         unstable_features=config.unstable_feature_versions_enable,
+        register_observer=config.quorate_register_observer,
         file=Map({**config.file, **dict.fromkeys(("node.id", "broker.id"), str(config.node_id))}),
         create_topic_policy=create_topic_policy(config),
         alter_config_policy=alter_config_policy(config),

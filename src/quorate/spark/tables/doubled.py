@@ -28,7 +28,7 @@ _CHANGE: Final = (
     *("offset", "effective_offset", "event", "kind", "topic_id", "partition", "node_id"),
     *("resource_type", "resource_name", "name", "principal", "before", "after"),
 )
-"""What shows two changes of a cluster apart."""
+"""The columns that distinguish two changes of a cluster."""
 
 
 @dataclass
