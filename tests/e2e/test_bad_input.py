@@ -199,7 +199,7 @@ def begin_with_an_unknown_version(node):
 
 def test_a_new_cluster_at_an_unknown_metadata_version(node):
     path = begin_with_an_unknown_version(node)
-    assert_refuses_to_start(node, path, "feature level 99", "format anew")
+    assert_refuses_to_start(node, path, "level 99", "this node supports levels")
 
 
 def test_an_old_bootstrap_version_does_not_stop_a_start(written):
