@@ -355,7 +355,6 @@ def test_defaults_are_kafkas():
     }
     assert others == {
         "allow.everyone.if.no.acl.found",
-        "quorate.register.observer",
         "socket.receive.buffer.bytes",
         "socket.send.buffer.bytes",
     }

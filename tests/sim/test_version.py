@@ -10,7 +10,7 @@ from quorate.sim.run import version
 
 PACKAGE = Path(quorate.__file__).parent
 OF_A_WORLD = (
-    *("base", "config_definitions", "controller", "formats", "metadata", "node", "raft"),
+    *("base", "broker", "config_definitions", "controller", "formats", "metadata", "node", "raft"),
     *("replica", "security", "sim", "storage", "wire"),
 )
 

@@ -46,9 +46,12 @@ def test_every_view_answers(spark, fleet):
 
 
 def test_current_rows_are_of_the_same_run_as_the_history(spark, fleet, monkeypatch):
+    """Each table is listed once, in one version."""
     listed = []
-    files = fleet.files
-    monkeypatch.setattr(fleet, "files", lambda table: [listed.append(table), files(table)][1])
+    version = fleet.version()
+    files = version.files
+    monkeypatch.setattr(version, "files", lambda table: [listed.append(table), files(table)][1])
+    monkeypatch.setattr(fleet, "version", lambda: version)
     register_views(spark, fleet)
     assert sorted(listed) == sorted(TABLES)
 
@@ -444,7 +447,7 @@ def test_the_state_at_an_instant_is_that_at_its_offset(spark, fleet, monkeypatch
     monkeypatch.setattr(timetravel, "load_progress", lambda s: asked.append(s) or load_progress(s))
     rows = state_at(spark, fleet, kind.name, DYNAMIC, instant=instant)
     assert dict(thing(kind, row.asDict(recursive=True)) for row in rows.collect()) == got  # type: ignore[attr-defined]
-    assert asked == [fleet]
+    assert [version.store for version in asked] == [fleet]
 
 
 def test_unknown_states_are_refused(spark, fleet):
