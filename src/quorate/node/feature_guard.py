@@ -8,19 +8,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable
 
-from quorate.base.ids import OffsetAndEpoch
-from quorate.formats.batch import iter_batches, values, whole_batches_size
+from quorate.formats.batch import iter_batches, values
 from quorate.formats.files import snapshot_name
 from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
 from quorate.formats.supported_levels import FEATURE_LEVEL_FRAME, check_level, check_values
 from quorate.formats.versions import KRAFT_VERSION
 from quorate.raft.values import Batch, KRaftVersion, RecoveredLog
 from quorate.storage.api import Storage
-
-_READ: Final = 1 << 20
+from quorate.storage.batches import log_parts, snapshot_batches
 
 
 class FeatureGuard:
@@ -65,35 +62,23 @@ def check_log(storage: Storage, log: RecoveredLog, unstable: bool) -> bool:
     found = False
     newest = log.snapshots[-1] if log.snapshots else BOOTSTRAP_SNAPSHOT_ID
     if newest != BOOTSTRAP_SNAPSHOT_ID:
-        for some in _of_snapshot(storage, newest):
+        for view in snapshot_batches(storage, newest, verify=False):
+            some = [] if view.is_control else values(view)
+            if not some:
+                continue
             check_values(some, unstable, f"snapshot {snapshot_name(newest)}")
             found = found or any(value.startswith(FEATURE_LEVEL_FRAME) for value in some)
             if not some[-1].startswith(FEATURE_LEVEL_FRAME):
                 break
     # 3. The log.
-    offset = max(newest.offset, log.start_offset)
-    while data := storage.read(offset, log.end_offset, _READ):
-        has_level = FEATURE_LEVEL_FRAME in data
-        for view in iter_batches(data, verify=False):
-            if has_level and not view.is_control:
+    start = max(newest.offset, log.start_offset)
+    for data, views in log_parts(storage, start, log.end_offset, verify=False):
+        if FEATURE_LEVEL_FRAME not in data:
+            continue
+        for view in views:
+            if not view.is_control:
                 some = values(view)
                 where = f"offsets {view.base_offset} to {view.last_offset}"
                 check_values(some, unstable, where)
                 found = found or any(value.startswith(FEATURE_LEVEL_FRAME) for value in some)
-            offset = view.end_offset
     return found
-
-
-def _of_snapshot(storage: Storage, snapshot_id: OffsetAndEpoch) -> Iterator[list[bytes]]:
-    """The record values of each batch that has any."""
-    size = storage.snapshot_size(snapshot_id) or 0
-    position, rest = 0, b""
-    while position < size:
-        piece = storage.read_snapshot(snapshot_id, position, _READ)
-        position += len(piece)
-        data = rest + piece
-        whole = whole_batches_size(data)
-        for view in iter_batches(data[:whole], verify=False):
-            if not view.is_control and (found := values(view)):
-                yield found
-        rest = data[whole:]

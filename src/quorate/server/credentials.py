@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol
 
 from quorate.base.ids import OffsetAndEpoch
-from quorate.formats.batch import BatchView, iter_batches, values, whole_batches_size
+from quorate.formats.batch import BatchView, values
 from quorate.formats.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -27,8 +27,8 @@ from quorate.metadata.image import Image, ScramCredential, ScramKey
 from quorate.security.sasl.scram import TokenCredential
 from quorate.security.scram_keys import MIN_ITERATIONS, Mechanism, credential_record
 from quorate.storage.api import Storage
+from quorate.storage.batches import log_parts, snapshot_batches
 
-_PART: Final = 1_048_576
 _MAX_TOKENS: Final = 10_000
 _RECORDS: Final = frozenset((b"\x01\x0b", b"\x01\x16"))
 """How the values of the records of SCRAM credentials begin: keys 11 and 22."""
@@ -103,31 +103,15 @@ def read_local(
     found: dict[ScramKey, ScramCredential] = {}
     for record in bootstrap:
         _apply(found, record)
+    start = storage.start_offset
     if snapshot is not None:
-        position = 0
-        size = storage.snapshot_size(snapshot) or 0
-        rest = b""
-        while position < size:
-            part = storage.read_snapshot(snapshot, position, _PART)
-            position += len(part)
-            rest = _take(found, rest + part)
-    offset = storage.start_offset
-    while offset < storage.end_offset:
-        data = storage.read(offset, storage.end_offset, _PART)
-        if not data:
-            break
-        for batch in iter_batches(data):
-            offset = batch.end_offset
+        for batch in snapshot_batches(storage, snapshot):
+            _values(found, batch)
+        start = max(start, snapshot.offset)
+    for _, batches in log_parts(storage, start, storage.end_offset):
+        for batch in batches:
             _values(found, batch)
     return found
-
-
-def _take(found: dict[ScramKey, ScramCredential], data: bytes) -> bytes:
-    """Apply the whole batches; returns the rest."""
-    end = whole_batches_size(data)
-    for batch in iter_batches(data[:end]):
-        _values(found, batch)
-    return data[end:]
 
 
 def _values(found: dict[ScramKey, ScramCredential], batch: BatchView) -> None:
