@@ -19,7 +19,7 @@ from quorate.node.feature_guard import FeatureGuard
 from quorate.node.metadata_machine import MetadataMachine
 from quorate.node.raft_rpc_outbound import api_key_of, request_to_wire, response_from_wire
 from quorate.node.registration import Registrant
-from quorate.node.requests import ANONYMOUS, Call
+from quorate.node.requests import Call
 from quorate.raft import inputs
 from quorate.raft.ready import Send
 from quorate.raft.values import RaftConfig, Voter
@@ -28,6 +28,7 @@ from quorate.replica.disk_worker import DiskWriter, write_snapshot
 from quorate.replica.replica import Replica
 from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.replica.state_machine import Now
+from quorate.security.principal import ANONYMOUS
 from quorate.storage.log import LogOptions
 from quorate.storage.memory import MemoryStorage
 from quorate.wire.header import WireRequest, decode_request, decode_response, encode_request

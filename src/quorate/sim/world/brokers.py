@@ -21,7 +21,7 @@ from quorate.broker.lifecycle import (
     BrokerTimes,
 )
 from quorate.formats.versions import FEATURES, LATEST_PRODUCTION, METADATA_VERSION, MINIMUM
-from quorate.metadata.image import NO_LEADER, Image, Partition
+from quorate.metadata.image import NO_LEADER, Image, Partition, Topic
 from quorate.sim.prng import Prng
 from quorate.sim.world.cluster import SimulatedCluster
 from quorate.sim.world.controller_calls import ControllerCall, ControllerCalls
@@ -73,22 +73,29 @@ class SimulatedBroker:
         self.offset = -1
         """The last offset (inclusive) of `image`."""
 
-    def leads(self) -> Iterator[tuple[Uuid, int, Partition]]:
-        """(topic id, index, partition) of the partitions that it leads, as far as it knows."""
+    def partitions(self) -> Iterator[tuple[Topic, int, Partition]]:
+        """(topic, index, partition) of all that it knows.
+
+        In order: that of the image follows hashes of ids, which differ from process to process.
+        """
         for topic in sorted(self.image.topics, key=lambda topic: topic.name):
             for index, partition in sorted(topic.partitions.items()):
-                if partition.leader == self.id:
-                    yield topic.id, index, partition
+                yield topic, index, partition
+
+    def leads(self) -> Iterator[tuple[Uuid, int, Partition]]:
+        """(topic id, index, partition) of the partitions that it leads, as far as it knows."""
+        for topic, index, partition in self.partitions():
+            if partition.leader == self.id:
+                yield topic.id, index, partition
 
     def misplaced(self) -> Iterator[tuple[Uuid, int]]:
         """(topic id, index) of its replicas that are in none of its directories, as the image says."""
         good = set(self.directories) - self.failed
-        for topic in sorted(self.image.topics, key=lambda topic: topic.name):
-            for index, partition in sorted(topic.partitions.items()):
-                if self.id in partition.replicas:
-                    place = partition.directories[partition.replicas.index(self.id)]
-                    if place not in good:
-                        yield topic.id, index
+        for topic, index, partition in self.partitions():
+            if self.id in partition.replicas:
+                place = partition.directories[partition.replicas.index(self.id)]
+                if place not in good:
+                    yield topic.id, index
 
 
 class LifecycleCall(ControllerCall):
@@ -326,16 +333,13 @@ class Brokers:
         Kafka's controllers do so only where unclean.leader.election.enable is set, or where they know
         the last leader and nobody is eligible. A broker that the assignment has left may be eligible.
         """
-        lost = [
-            ElectLeadersRequest.TopicPartitions(topic=topic.name, partitions=[index])
-            for topic in broker.image.topics
-            for index, partition in topic.partitions.items()
-            if partition.leader == NO_LEADER
-            and not {*partition.isr, *partition.elr} & {*partition.replicas}
-        ]
-        if lost:
-            request = ElectLeadersRequest(election_type=_UNCLEAN, topic_partitions=lost[:1])
-            self._calls.send(PartitionCall(request), broker.target)
+        for topic, index, partition in broker.partitions():
+            known = {*partition.isr, *partition.elr} & {*partition.replicas}
+            if partition.leader == NO_LEADER and not known:
+                lost = ElectLeadersRequest.TopicPartitions(topic=topic.name, partitions=[index])
+                request = ElectLeadersRequest(election_type=_UNCLEAN, topic_partitions=[lost])
+                self._calls.send(PartitionCall(request), broker.target)
+                return
 
     def _change_isr(self, broker: SimulatedBroker) -> None:
         """Change the ISR of one partition: to all replicas that may be in it, when nothing fails."""
