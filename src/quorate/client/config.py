@@ -41,7 +41,6 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "metrics.recording.level": ("INFO", "DEBUG", "TRACE"),
 }
 _VOTER_ID: Final = re.compile(r"\d+@")
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _RECOVERY: Final = ("REBOOTSTRAP", "NONE")
 
 
@@ -100,10 +99,12 @@ def _addresses(name: str, text: str) -> tuple[Address, ...]:
 
 
 def _with_settings(config: ClientConfig, settings: Settings) -> ClientConfig:
+    from quorate.config.listeners import PROTOCOLS
+
     check_client_keys(settings)
     protocol = settings.text("security.protocol") or "PLAINTEXT"
-    if protocol.upper() not in _PROTOCOLS:
-        supported = " and ".join(_PROTOCOLS)
+    if protocol.upper() not in PROTOCOLS:
+        supported = " and ".join(PROTOCOLS)
         settings.invalid("security.protocol", protocol, f"quorate's tools support {supported}")
     if protocol.upper() != "PLAINTEXT":
         config = config._replace(security=_security(settings, protocol.upper()))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from quorate.config.security_settings import listener_prefix
 from quorate.config.settings import ConfigError, Settings
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -151,7 +152,7 @@ def _checked(settings: Settings, names: list[str], controllers: tuple[str, ...])
 
 
 def _listener(settings: Settings, name: str, oauth: OAuthSettings) -> ListenerSasl:
-    prefix = f"listener.name.{name.lower()}."
+    prefix = listener_prefix(name)
     key = prefix + ENABLED if prefix + ENABLED in settings else ENABLED
     mechanisms = settings.distinct(key) or ("GSSAPI",)
     for mechanism in mechanisms:
@@ -242,7 +243,7 @@ def _check_mechanism(settings: Settings, key: str, mechanism: str) -> None:
 
 
 def _missing_jaas(settings: Settings, listener: str, mechanism: str) -> None:
-    key = f"listener.name.{listener.lower()}.{mechanism.lower()}.{JAAS}"
+    key = f"{listener_prefix(listener)}{mechanism.lower()}.{JAAS}"
     hint = f" ({JAAS} without this prefix has no effect in a node)" if JAAS in settings else ""
     settings.refuse(key, f"{mechanism} on the listener {listener} needs {key}{hint}")
 

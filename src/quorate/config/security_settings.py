@@ -11,8 +11,6 @@ DEFAULT_PRINCIPAL_BUILDER: Final = (
 )
 MAPPING_RULES: Final = "ssl.principal.mapping.rules"
 TLS_PROTOCOLS: Final = ("SSL", "SASL_SSL")
-SERVED_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""The security protocols that a node serves."""
 
 
 def listener_prefix(listener: str) -> str:

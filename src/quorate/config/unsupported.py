@@ -11,7 +11,6 @@ from quorate.config.node_config import (
     ConfigError,
     NodeConfig,
 )
-from quorate.config.security_settings import SERVED_PROTOCOLS
 
 
 def check_servable(config: NodeConfig) -> None:
@@ -30,16 +29,6 @@ def check_servable(config: NodeConfig) -> None:
                 f"Host string ({host}) of voter {voter.key.id} is not routeable: "
                 f"name an address in {addresses.VOTERS} that the other nodes can connect to",
                 key=addresses.VOTERS,
-                where=config.source or None,
-            )
-    for listener in config.listeners:
-        protocol = config.security_protocols[listener.name]
-        if protocol not in SERVED_PROTOCOLS:
-            raise ConfigError(
-                f"Listener {listener.name} uses {protocol}, but Quorate supports "
-                f"{' and '.join(SERVED_PROTOCOLS)} only: map it to one of them in "
-                f"{addresses.PROTOCOL_MAP}",
-                key=addresses.PROTOCOL_MAP,
                 where=config.source or None,
             )
     builder = config.file.get(security_settings.PRINCIPAL_BUILDER, "")

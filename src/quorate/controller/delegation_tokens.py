@@ -25,6 +25,7 @@ from quorate.controller.token_config import TokenConfig
 from quorate.formats.records import DelegationTokenRecord, RemoveDelegationTokenRecord
 from quorate.metadata.image import DelegationToken, Image
 from quorate.security.acl import AclOperation, AclResource
+from quorate.security.principal import ANONYMOUS
 from quorate.wire.messages import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
@@ -40,7 +41,6 @@ from quorate.wire.schema import Message
 MAX_EXPIRATIONS: Final = 1_000
 """Most tokens that one sweep removes (`MAX_RECORDS_PER_EXPIRATION`)."""
 _USER: Final = "User"
-_ANONYMOUS: Final = "User:ANONYMOUS"
 _ERROR_TIMESTAMP: Final = -1
 _LONG_MAX: Final = 2**63 - 1
 
@@ -57,7 +57,7 @@ def _later(now_ms: int, duration_ms: int) -> int:
 
 
 def _asking(context: Context) -> str:
-    return _ANONYMOUS if context.requester is None else context.requester.principal
+    return ANONYMOUS if context.requester is None else context.requester.principal
 
 
 def _unusable(image: Image, context: Context) -> ErrorCode | None:
@@ -164,7 +164,7 @@ def _not_created(
 def _create_failed(
     request: CreateDelegationTokenRequest, error: ErrorCode, message: str | None
 ) -> CreateDelegationTokenResponse:
-    return _not_created(_ANONYMOUS, _ANONYMOUS, error, _ERROR_TIMESTAMP)
+    return _not_created(ANONYMOUS, ANONYMOUS, error, _ERROR_TIMESTAMP)
 
 
 CREATE_DELEGATION_TOKEN: Final = WriteOperation("CreateDelegationToken", _create, _create_failed)

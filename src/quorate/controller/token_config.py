@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from quorate.security.principal import ANONYMOUS
+
 PLAINTEXT: Final = "PLAINTEXT"
 SSL: Final = "SSL"
-_ANONYMOUS: Final = "User:ANONYMOUS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +40,4 @@ def may_ask_for_tokens(
         return False
     if is_forwarded:
         return True
-    return protocol != PLAINTEXT and not (protocol == SSL and principal == _ANONYMOUS)
+    return protocol != PLAINTEXT and not (protocol == SSL and principal == ANONYMOUS)

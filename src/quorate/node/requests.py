@@ -6,13 +6,12 @@ from typing import Final
 
 from quorate.base.frozen import frozen
 from quorate.node.raft_rpc_inbound import Asked
+from quorate.security.principal import ANONYMOUS
 from quorate.wire.header import WireRequest, encode_response
 from quorate.wire.messages import EnvelopeResponse
 from quorate.wire.schema import Message
 
 ENVELOPE: Final = 58
-ANONYMOUS: Final = "User:ANONYMOUS"
-"""The principal of a connection without authentication."""
 _LENGTH: Final = 4
 """Bytes of a frame's length."""
 

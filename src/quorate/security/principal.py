@@ -40,8 +40,8 @@ class KafkaPrincipal:
         return f"{self.type}:{self.name}"
 
 
-ANONYMOUS: Final = KafkaPrincipal(USER, "ANONYMOUS")
-"""The principal of a connection without authentication."""
+ANONYMOUS: Final = f"{USER}:ANONYMOUS"
+"""The principal of a connection without authentication, as `type:name`."""
 
 
 @dataclass(frozen=True, slots=True)

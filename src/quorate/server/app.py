@@ -342,8 +342,8 @@ def sasl_listeners(
         )
 
     def now() -> tuple[int, int]:
-        time = present()
-        return time.monotonic_ms, time.wall_ms
+        at = present()
+        return at.monotonic_ms, at.wall_ms
 
     return SaslListeners(
         config,

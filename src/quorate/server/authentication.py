@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from quorate.security.principal import ANONYMOUS
 from quorate.security.sasl.login import Login
 
 AUTHENTICATION_TIMEOUT_S: Final = 10.0
@@ -84,26 +85,10 @@ class SecuredProtocol(Protocol):
         """The handshake failed, or the stream is broken: close."""
 
 
-class PeerAuthenticator(Protocol):
-    """Authenticates one connection to a peer, before the first request.
-
-    `start` sends its first frame with `send`, with its length. `done` ends the exchange.
-    """
-
-    def start(
-        self, send: Callable[[bytes], None], done: Callable[[], None], fail: Callable[[str], None]
-    ) -> None: ...
-
-    def on_frame(self, frame: bytes) -> None:
-        """Take a response, without its length."""
-
-
 @dataclass(frozen=True, slots=True)
 class PeerSecurity:
     """What a connection to a peer needs before requests. The default is nothing."""
 
-    authenticator: Callable[[str], PeerAuthenticator] | None = None
-    """Makes the authenticator of one connection to the host."""
     wrap: Callable[[SecuredProtocol, str], asyncio.Protocol] | None = None
     """Puts TLS below the protocol of a connection to the host."""
     login: Login | None = None
@@ -141,7 +126,7 @@ class Authentication:
     def __init__(self, security: ListenerSecurity, connection: AuthenticatedConnection) -> None:
         self.is_complete = security.wrap is None and security.authenticator is None
         self.is_refused = False
-        self.principal = "User:ANONYMOUS"
+        self.principal = ANONYMOUS
         """Who sends the requests, as `type:name`."""
         self._security = security
         self._connection = connection

@@ -48,7 +48,7 @@ class _ListenerTls:
     def _principal_of(self, certificate: bytes | None) -> str:
         """`DefaultKafkaPrincipalBuilder`: no certificate, no name."""
         if certificate is None:
-            return str(ANONYMOUS)
+            return ANONYMOUS
         return str(KafkaPrincipal(USER, self._mapper.name_of(subject_of(certificate))))
 
 
@@ -64,7 +64,7 @@ class _PeerTls:
 
 
 def _nobody(certificate: bytes | None) -> str:
-    return str(ANONYMOUS)
+    return ANONYMOUS
 
 
 class NodeSecurity:

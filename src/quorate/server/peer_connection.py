@@ -17,7 +17,6 @@ from quorate.raft.inputs import SendFailure
 from quorate.security.sasl.client import SaslClient
 from quorate.security.sasl.login import Login
 from quorate.security.sasl.mechanism import SaslError
-from quorate.server.authentication import PeerAuthenticator
 from quorate.server.logs import RateLimitedLog
 from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
 from quorate.wire.frame import FrameReader
@@ -88,8 +87,6 @@ class PeerConnection(asyncio.Protocol):
         self._on_ready = on_ready
         self._on_end = on_end
         self._log = log
-        self._authenticator: PeerAuthenticator | None = None
-        """Takes the frames until it is done; None: it is, or is not needed."""
         self._is_secured = True
         """Whether there is no TLS handshake to wait for."""
         self._is_started = False
@@ -113,47 +110,30 @@ class PeerConnection(asyncio.Protocol):
         """Whether the handshake is complete: the versions are known, and this node is logged in."""
         return self._versions is not None and self._is_logged_in
 
-    def require(
-        self,
-        authenticator: PeerAuthenticator | None,
-        needs_tls: bool,
-        on_insecure: Callable[[str], None],
-    ) -> None:
-        """Before `start`: what comes before requests; `on_insecure` gets why it failed."""
-        self._authenticator = authenticator
-        self._is_secured = not needs_tls
+    def require_tls(self, on_insecure: Callable[[str], None]) -> None:
+        """Before `start`: a TLS handshake comes first; `on_insecure` gets why it failed."""
+        self._is_secured = False
         self._on_insecure = on_insecure
 
     def start(self) -> None:
-        """Authenticate where that is needed, then send ApiVersions."""
+        """Send ApiVersions, after the TLS handshake where there is one."""
         self._is_started = True
         if self._is_secured:
-            self._begin()
+            self._send_versions()
 
     def secured(self, principal: str) -> None:
         """The TLS handshake is complete."""
         self._is_secured = True
         if self._is_started:
-            self._begin()
+            self._send_versions()
 
     def insecure(self, reason: str) -> None:
-        """TLS or the authentication failed: report the reason and close."""
+        """TLS failed: report the reason and close."""
         if self.is_closed:
             return
         if self._on_insecure is not None:
             self._on_insecure(reason)
         self._end(by_peer=False)
-
-    def _begin(self) -> None:
-        if self._authenticator is None:
-            self._send_versions()
-        else:
-            self._authenticator.start(self._write, self._authenticated, self.insecure)
-
-    def _authenticated(self) -> None:
-        self._authenticator = None
-        if not self.is_closed:
-            self._send_versions()
 
     def _send_versions(self) -> None:
         self._write(
@@ -235,9 +215,6 @@ class PeerConnection(asyncio.Protocol):
     # -- responses -------------------------------------------------------------------
     def _take(self, frame: bytes) -> None:
         """Process a response. Raises WireError when it is invalid or belongs to no request."""
-        if self._authenticator is not None:
-            self._authenticator.on_frame(frame)
-            return
         if self._versions is None:
             self._finish_handshake(frame)
             return

@@ -145,15 +145,13 @@ class Peer:
 
     def _new_link(self) -> PeerConnection:
         link = PeerConnection(self.address, self._client_id, self._ready, self._ended, self._log)
-        make, wrap = self.security.authenticator, self.security.wrap
         link.login = self.security.login
-        if make is not None or wrap is not None:
-            authenticator = None if make is None else make(self.address.host)
-            link.require(authenticator, wrap is not None, self._insecure)
+        if self.security.wrap is not None:
+            link.require_tls(self._insecure)
         return link
 
     def _insecure(self, reason: str) -> None:
-        """TLS or the authentication failed: log it once, the connection ends as others do."""
+        """TLS failed: log it once, the connection ends as others do."""
         self._log_unreachable(f"Cannot connect to {self}: {reason}")
 
     def _ready(self) -> None:
