@@ -38,6 +38,7 @@ class FakeNode:
         self.answers = answers
         self.versions = dict(CONTROLLER_API_VERSIONS) if versions is None else versions
         self.requests: list[WireRequest] = []
+        self._order = threading.Lock()
         self._server = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = [self._server]
         self.address = Address(*self._server.getsockname()[:2])
@@ -86,8 +87,12 @@ class FakeNode:
 
     def _reply(self, connection: socket.socket, frame: bytes) -> bool:
         request = decode_request(frame)
-        self.requests.append(request)
-        answer = self._answer(request)
+        # A test that sees the request may send the next one: its answer is the next of the list.
+        with self._order:
+            answer = self._answer(request)
+            self.requests.append(request)
+        if callable(answer):
+            answer = answer(request.message)
         if answer is HANG_UP:
             return False
         if isinstance(answer, Message):
@@ -100,7 +105,7 @@ class FakeNode:
             connection.sendall(answer)
         return True
 
-    def _answer(self, request: WireRequest) -> Answer:
+    def _answer(self, request: WireRequest) -> Answer | Callable[[Message], Answer]:
         name = type(request.message).__name__
         if name == "ApiVersionsRequest" and name not in self.answers:
             return ApiVersionsResponse(
@@ -111,6 +116,5 @@ class FakeNode:
             )
         found = self.answers[name]
         if callable(found):
-            assert request.message is not None
-            return found(request.message)
+            return found
         return found.pop(0) if len(found) > 1 else found[0]
