@@ -16,7 +16,7 @@ from quorate.sim.run.run import checked, run_plan, run_seed
 from quorate.sim.world.observer import Observer
 
 SEEDS = (3, 17, 31)
-DRAWN = (*((seed, None) for seed in SEEDS), (2, CONTROLLERS))
+DRAWN = (*((seed, None) for seed in SEEDS), *((seed, CONTROLLERS) for seed in (2, 5, 15)))
 PRINT = (
     "from quorate.sim.run.run import run_seed\nfor s, f in %r: print(run_seed(s, (), f).trace_hash)"
 )

@@ -67,7 +67,7 @@ def _elect_leaders(
 
 def _wanted(image: Image, request: ElectLeadersRequest) -> list[tuple[str, Iterable[int]]]:
     if request.topic_partitions is None:
-        return [(topic.name, sorted(topic.partitions)) for topic in image.topics]
+        return [(topic.name, sorted(topic.partitions)) for topic in image.topics.in_order()]
     return [(topic.topic, topic.partitions) for topic in request.topic_partitions]
 
 

@@ -99,7 +99,11 @@ class PartitionIndex:
 
     # -- changes --------------------------------------------------------------------------------
     def rebuild(self, topics: Topics) -> None:
-        """Begin anew with these topics."""
+        """Begin anew with these topics.
+
+        They are numbered by name: the order in which partitions change follows the numbers, and
+        that of the image follows the hashes of this process.
+        """
         self._numbers.clear()
         self._ids.clear()
         self._free.clear()
@@ -109,7 +113,7 @@ class PartitionIndex:
         self._leaderless.clear()
         self._imbalanced.clear()
         self.partitions = 0
-        for topic in topics:
+        for topic in topics.in_order():
             number = self._number(topic.id)
             for partition in topic.partitions.values():
                 self._count(number, partition, 1)

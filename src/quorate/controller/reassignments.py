@@ -204,7 +204,7 @@ def _listed(
     image: Image, request: ListPartitionReassignmentsRequest
 ) -> Iterator[tuple[str, list[int]]]:
     if request.topics is None:
-        for topic in image.topics:
+        for topic in image.topics.in_order():
             yield topic.name, sorted(topic.partitions)
         return
     for asked in request.topics:

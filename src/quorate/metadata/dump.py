@@ -97,9 +97,7 @@ class Writer:
 
     def topics(self) -> Iterator[Topic]:
         """By name."""
-        topics = self._image.topics
-        for name in in_order(topics.ids):
-            yield topics.by_id[topics.ids[name]]
+        return self._image.topics.in_order()
 
     def topic(self, topic: Topic) -> RecordAndVersion:
         return TopicRecord(name=topic.name, topic_id=topic.id), 0

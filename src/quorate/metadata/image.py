@@ -21,6 +21,7 @@ from immutables import Map
 
 from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.formats.versions import MetadataVersion
+from quorate.metadata.order import in_order
 
 NO_LEADER: Final = -1
 
@@ -227,7 +228,13 @@ class Topics:
         return None if topic is None else topic.partitions.get(index)
 
     def __iter__(self) -> Iterator[Topic]:
+        """In an order of their own in each process: that of hashes. `in_order` is the same in all."""
         return iter(self.by_id.values())
+
+    def in_order(self) -> Iterator[Topic]:
+        """By name."""
+        for name in in_order(self.ids):
+            yield self.by_id[self.ids[name]]
 
 
 @dataclass(frozen=True, slots=True)
