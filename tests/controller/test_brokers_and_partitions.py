@@ -6,7 +6,6 @@ from controller.cluster import SESSION_MS, TOPIC, Cluster, directory
 from controller.test_leaders import alter
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import ZERO_UUID, Uuid
-from quorate.controller import replicas
 from quorate.controller.brokers import UNREGISTER_BROKER
 from quorate.controller.directories import ASSIGN_REPLICAS_TO_DIRS
 from quorate.controller.heartbeats import BROKER_HEARTBEAT, FENCE_STALE_BROKER
@@ -265,11 +264,6 @@ def test_an_unregistered_broker_leaves_every_isr():
 
 
 # -- fencing in several writes -------------------------------------------------------------------
-@pytest.fixture
-def small_parts(monkeypatch):
-    monkeypatch.setattr(replicas, "PART_RECORDS", 2)
-
-
 def begin_to_fence(cluster, broker_id):
     cluster.now_ms += SESSION_MS + 1
     for other in cluster.image.cluster.brokers.values():
@@ -285,8 +279,8 @@ def fence_to_the_end(cluster):
     return writes
 
 
-def test_a_broker_with_many_partitions_is_fenced_in_several_writes(small_parts):
-    cluster = Cluster(3)
+def test_a_broker_with_many_partitions_is_fenced_in_several_writes():
+    cluster = Cluster(3, part_records=2)
     cluster.create("a", assignments=[(1, 2, 3)] * 3)
     cluster.create("b", assignments=[(1, 2, 3)] * 4)
     begin_to_fence(cluster, 1)
@@ -298,8 +292,8 @@ def test_a_broker_with_many_partitions_is_fenced_in_several_writes(small_parts):
             assert (partition.leader, partition.isr) == (2, (2, 3))
 
 
-def test_a_broker_that_is_being_fenced_gets_nothing_new(small_parts):
-    cluster = Cluster(3)
+def test_a_broker_that_is_being_fenced_gets_nothing_new():
+    cluster = Cluster(3, part_records=2)
     cluster.create("a", assignments=[(1, 2, 3)] * 5)
     begin_to_fence(cluster, 1)
     assert not cluster.broker(1).fenced
@@ -314,8 +308,8 @@ def test_a_broker_that_is_being_fenced_gets_nothing_new(small_parts):
     assert cluster.unfence(1) and not cluster.broker(1).fenced
 
 
-def test_a_new_controller_begins_anew_with_a_broker_that_was_being_fenced(small_parts):
-    cluster = Cluster(3)
+def test_a_new_controller_begins_anew_with_a_broker_that_was_being_fenced():
+    cluster = Cluster(3, part_records=2)
     cluster.create("a", assignments=[(1, 2, 3)] * 5)
     begin_to_fence(cluster, 1)
     cluster.liveness.activate(cluster.image.cluster, cluster.now_ms)
@@ -325,8 +319,8 @@ def test_a_new_controller_begins_anew_with_a_broker_that_was_being_fenced(small_
     assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}
 
 
-def test_a_controlled_shutdown_of_many_partitions_comes_in_parts(small_parts):
-    cluster = Cluster(2)
+def test_a_controlled_shutdown_of_many_partitions_comes_in_parts():
+    cluster = Cluster(2, part_records=2)
     cluster.create("a", assignments=[(1, 2)] * 7)
     cluster.heartbeat(1, want_shut_down=True)
     assert {p.leader for p in cluster.image.topics.named("a").partitions.values()} == {2}

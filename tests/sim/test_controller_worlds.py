@@ -12,6 +12,7 @@ import pytest
 from quorate.base.errors import ErrorCode
 from quorate.controller import partition_changes, reassignments
 from quorate.controller.head import Head
+from quorate.controller.liveness import Liveness
 from quorate.controller.partition_changes import PartitionTarget
 from quorate.controller.partition_index import PartitionIndex
 from quorate.metadata.image import Partition
@@ -178,6 +179,11 @@ def counts_nothing(index: Any, *ignored: object) -> None:
     """In place of PartitionIndex.advance."""
 
 
+def never_departs(liveness: Liveness, broker_id: int) -> bool:
+    """In place of Liveness.is_departing: a broker gets new roles until its fencing is written."""
+    return False
+
+
 def keeps_what_was_added(partition: Partition, replicas: list[int]) -> PartitionTarget:
     """In place of _reassigned: as Kafka 4.3.1 does."""
     removing = sorted(set(partition.replicas) - set(replicas))
@@ -194,6 +200,7 @@ def keeps_what_was_added(partition: Partition, replicas: list[int]) -> Partition
         (partition_changes._Change, "_is_valid", leads_anywhere, "partition states"),
         (partition_changes._Change, "_elect", elects_nobody, "partition states"),
         (PartitionIndex, "advance", counts_nothing, "index equals image"),
+        (Liveness, "is_departing", never_departs, "partition states"),
         (reassignments, "_reassigned", keeps_what_was_added, "liveness"),
     ],
 )

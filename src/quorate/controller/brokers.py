@@ -86,7 +86,7 @@ def _register(
     _check_features(image, request, context)
     records: list[Message] = []
     if is_new and existing is not None:
-        records = yield from in_parts(_leave(head, existing, request, context))
+        records = yield from in_parts(_leave(head, existing, request, context), context)
     record = _registration_record(request, existing if not is_new else None, context)
     if version.directory_assignment:
         record.log_dirs = list(request.log_dirs)

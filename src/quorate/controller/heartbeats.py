@@ -54,12 +54,12 @@ def _heartbeat(
     )
     records: list[Message] = []
     if state is not before and not liveness.is_departing(broker.id):
-        records = yield from in_parts(_transition(head, broker, state, context))
+        records = yield from in_parts(_transition(head, broker, state, context), context)
     liveness.touch(broker.id, state.is_fenced, request.current_metadata_offset)
     version = metadata_version(image)
     if version.directory_assignment:
         failed = _offline(head, broker, request.offline_log_dirs, context)
-        records.extend((yield from in_parts(failed)))
+        records.extend((yield from in_parts(failed, context)))
     if version.cordoned_log_dirs:
         records.extend(_cordoned(broker, request.cordoned_log_dirs))
     if state is BrokerControl.CONTROLLED_SHUTDOWN:

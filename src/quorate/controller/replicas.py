@@ -74,17 +74,15 @@ def _of(image: Image, topic_ids: Iterable[Uuid]) -> Iterator[PlacedPartition]:
             yield PlacedPartition(topic, partition_id, partition)
 
 
-PART_RECORDS: Final = 500
-"""Records of one part of a long result: some milliseconds of work."""
-_MOST_SEEN: Final = 20 * PART_RECORDS
-"""Partitions that one step looks at."""
+_SEEN: Final = 20
+"""Partitions that one step looks at, for each record of a part."""
 
 
-def in_parts(records: Iterable[Message]) -> Generator[Part, None, list[Message]]:
+def in_parts(records: Iterable[Message], context: Context) -> Generator[Part, None, list[Message]]:
     """Yield the records part by part. Returns the rest, for the last part."""
     part: list[Message] = []
     for record in records:
-        if len(part) == PART_RECORDS:
+        if len(part) == context.config.part_records:
             yield Part(part)
             part = []
         part.append(record)
@@ -99,7 +97,7 @@ def departing_from(
     Between two calls other writes are decided, so the broker must not get into an ISR meanwhile.
     """
     records: list[Message] = []
-    seen = 0
+    seen, most = 0, context.config.part_records
     for number, topic_id in head.index.topics_of(broker_id, departure.topic_number):
         topic = head.image.topics.by_id[topic_id]
         first = departure.partition_id if number == departure.topic_number else 0
@@ -107,7 +105,7 @@ def departing_from(
             if partition_id < first:
                 continue
             seen += 1
-            if len(records) == PART_RECORDS or seen > _MOST_SEEN:
+            if len(records) == most or seen > _SEEN * most:
                 departure.topic_number, departure.partition_id = number, partition_id
                 return records
             partition = topic.partitions[partition_id]

@@ -40,6 +40,8 @@ SESSION_MS: Final = 3_000
 """Of brokers: shorter than Kafka's, as a world is short."""
 _ELECTIONS_MS: Final = 2_000
 """Between two looks for leaders to elect, preferred or unclean."""
+_PART_RECORDS: Final = 1
+"""A broker of a world has few partitions. Its fencing still takes several writes."""
 _LENGTH: Final = 4
 """Bytes of a frame's length."""
 
@@ -196,6 +198,7 @@ class SimulatedController:
                 session_timeout_ms=SESSION_MS,
                 imbalance_check_interval_ms=_ELECTIONS_MS,
                 unclean_election_interval_ms=_ELECTIONS_MS,
+                part_records=_PART_RECORDS,
             ),
         )
         self._calls: dict[int, Call] = {}

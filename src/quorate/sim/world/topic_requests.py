@@ -25,6 +25,8 @@ _NAMES: Final = (f"{KEPT}1", f"{KEPT}2", f"{KEPT}3", "dropped1", "dropped2")
 _TOPIC: Final = 2
 _SET: Final = 0
 _MOST_PARTITIONS: Final = 4
+_TIMEOUTS_MS: Final = (1, 60_000, 60_000)
+"""The short one passes while another decision holds the queue."""
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _MIN_ISR: Final = "min.insync.replicas"
 
@@ -41,19 +43,20 @@ def _create(rng: Prng, name: str, brokers: int) -> Message:
     topic = CreateTopicsRequest.CreatableTopic
     count, factor = rng.between(1, _MOST_PARTITIONS), rng.between(1, min(3, brokers))
     made = topic(name=name, num_partitions=count, replication_factor=factor)
-    return CreateTopicsRequest(topics=[made])
+    return CreateTopicsRequest(topics=[made], timeout_ms=rng.pick(_TIMEOUTS_MS))
 
 
 def _delete(rng: Prng, name: str, brokers: int) -> Message:
     if name.startswith(KEPT):
         return _create(rng, name, brokers)
-    return DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)])
+    topics = [DeleteTopicsRequest.DeleteTopicState(name=name)]
+    return DeleteTopicsRequest(topics=topics, timeout_ms=rng.pick(_TIMEOUTS_MS))
 
 
 def _add_partitions(rng: Prng, name: str, brokers: int) -> Message:
     topic = CreatePartitionsRequest.CreatePartitionsTopic
     more = topic(name=name, count=rng.between(2, _MOST_PARTITIONS + 2), assignments=None)
-    return CreatePartitionsRequest(topics=[more])
+    return CreatePartitionsRequest(topics=[more], timeout_ms=rng.pick(_TIMEOUTS_MS))
 
 
 def _elect(rng: Prng, name: str, brokers: int) -> Message:
