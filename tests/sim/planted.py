@@ -33,6 +33,7 @@ from quorate.raft import (
 from quorate.raft.durable import DurabilityTracker
 from quorate.raft.inputs import Propose
 from quorate.raft.log_index import Diverging, LogIndex
+from quorate.raft.messages import EndQuorumEpochRequest
 from quorate.raft.outbox import Outbox
 from quorate.raft.progress import ProgressTracker
 from quorate.raft.ready import Reply, SaveElection
@@ -448,6 +449,19 @@ def join_at_once(patch: pytest.MonkeyPatch) -> None:
 def never_update_voters(patch: pytest.MonkeyPatch) -> None:
     """KAFKA-20427: a voter with new endpoints sends no UpdateRaftVoter."""
     patch.setattr(following, "voter_request", lambda s, role: None)
+
+
+def refuse_successors(patch: pytest.MonkeyPatch) -> None:
+    """KAFKA-20895: a follower still refuses pre-votes when its leader has ended the epoch."""
+    true_end = epochs.on_end
+
+    def on_end(s: RaftState, reply_to: int, request: EndQuorumEpochRequest) -> None:
+        had_fetched = isinstance(s.role, Follower) and s.role.has_fetched
+        true_end(s, reply_to, request)
+        if isinstance(s.role, Follower):
+            s.role.has_fetched = had_fetched
+
+    patch.setattr(epochs, "on_end", on_end)
 
 
 # -- state machine and snapshots -------------------------------------------------------------------

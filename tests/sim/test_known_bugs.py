@@ -54,6 +54,7 @@ KNOWN = [
     Known("kafka_19850_without_auto_join", planted.join_unasked, "+ 1: add voter 3: asks for its"),
     Known("kafka_20427", planted.never_update_voters, "- 1: offset 3: voters {1, 2, 3}"),
     Known("kafka_20427_all_at_once", planted.win_without_votes, "+ 1: epoch 3: leader"),
+    Known("kafka_20895", planted.refuse_successors, "+ 3: epoch 1: pre-vote of 2 refused"),
     Known("ongaro_2015", planted.change_before_a_commit, "+ 2: offset 4: voters {2, 3, 4}"),
     Known("figure_8", planted.commit_what_any_epoch_left, "+ 2: high watermark 4", RAFT_SCRIPTS),
     Known("pysyncobj_84", planted.speak_before_durable, "+ 3 answers VoteResponse NONE granted"),
