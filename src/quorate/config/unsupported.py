@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 from quorate.config import listeners as addresses
 from quorate.config import security_settings
 from quorate.config.node_config import (
@@ -12,48 +15,62 @@ from quorate.config.node_config import (
     NodeConfig,
 )
 
+QUOTA_CALLBACK: Final = "client.quota.callback.class"
+
 
 def check_servable(config: NodeConfig) -> None:
-    """Raise ConfigError with the reason when Quorate cannot run this node."""
+    """Raise ConfigError with the first reason why Quorate cannot run this node."""
+    for reason in unsupported(config):
+        raise reason
+
+
+def unsupported(config: NodeConfig) -> Iterator[ConfigError]:
+    """Every reason why Quorate cannot run this node."""
+
+    def refused(key: str, why: str) -> ConfigError:
+        return ConfigError(why, key=key, where=config.source or None)
+
     if "broker" in config.roles:
-        raise ConfigError(
+        yield refused(
+            "process.roles",
             "process.roles contains 'broker', but Quorate runs controllers only: set "
             "process.roles=controller here and run the broker with Kafka as a separate node",
-            key="process.roles",
-            where=config.source or None,
         )
     for voter in config.static_voters:
         host = voter.listeners[0].host
         if addresses.is_wildcard(host):
-            raise ConfigError(
+            yield refused(
+                addresses.VOTERS,
                 f"Host string ({host}) of voter {voter.key.id} is not routeable: "
                 f"name an address in {addresses.VOTERS} that the other nodes can connect to",
-                key=addresses.VOTERS,
-                where=config.source or None,
             )
     builder = config.file.get(security_settings.PRINCIPAL_BUILDER, "")
     if builder not in ("", security_settings.DEFAULT_PRINCIPAL_BUILDER):
-        raise ConfigError(
+        yield refused(
+            security_settings.PRINCIPAL_BUILDER,
             f"{security_settings.PRINCIPAL_BUILDER}={builder} names a Java class, which Quorate cannot "
             f"run: take the key out and use {security_settings.MAPPING_RULES}",
-            key=security_settings.PRINCIPAL_BUILDER,
-            where=config.source or None,
         )
     if config.sasl.problem is not None:
-        raise config.sasl.problem
+        yield config.sasl.problem
     if config.authorizer not in ("", STANDARD_AUTHORIZER):
-        raise ConfigError(
+        yield refused(
+            AUTHORIZER,
             f"{AUTHORIZER}={config.authorizer}: Quorate has Kafka's {STANDARD_AUTHORIZER} only, and "
             "without an authorizer would allow every client of every broker what yours refuses",
-            key=AUTHORIZER,
-            where=config.source or None,
         )
     for ours, kafkas in POLICIES.items():
         if config.file.get(kafkas) and not config.file.get(ours):
-            raise ConfigError(
+            yield refused(
+                kafkas,
                 f"{kafkas}={config.file[kafkas]} names a Java class, which Quorate cannot run: name a "
                 f"Python function with the same rules in {ours}=module:attribute, or take the key out "
                 "of this file only where every client may do what the policy refuses",
-                key=kafkas,
-                where=config.source or None,
             )
+    callback = config.file.get(QUOTA_CALLBACK)
+    if callback:
+        yield refused(
+            QUOTA_CALLBACK,
+            f"{QUOTA_CALLBACK}={callback} names a Java class, which Quorate cannot run: take the key out "
+            "of this file where the quotas of the metadata are right for requests to controllers",
+        )

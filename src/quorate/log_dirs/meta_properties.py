@@ -162,6 +162,11 @@ def load_identity(config: NodeConfig, member: bool = False) -> NodeIdentity:
     another node, and when a directory other than the configured one holds the metadata log.
     Source: `KafkaRaftServer.initializeLogDirs`.
     """
+    return _identity(config, checked_ensemble(config, member))
+
+
+def checked_ensemble(config: NodeConfig, member: bool = False) -> MetaPropertiesEnsemble:
+    """The files of `load_identity`, with all of its checks; only reads. Raises IdentityError."""
     # 1. At least one directory must be formatted.
     ensemble = load_ensemble(config.directories, config.metadata_log_dir)
     if not ensemble.found:
@@ -186,16 +191,18 @@ def load_identity(config: NodeConfig, member: bool = False) -> NodeIdentity:
             f"No `meta.properties` found in {directory} (have you run `quorate storage format` to "
             "format the directory?)"
         )
-    return _identity(config, ensemble)
+    # 5. Each must name its cluster and node.
+    for directory, meta in ensemble.found.items():
+        if meta.node_id is None or meta.cluster_id is None:
+            what = "node ID" if meta.node_id is None else "cluster ID"
+            raise IdentityError(f"Error: {what} not found in {directory}{HOW_TO_REPAIR}")
+    return ensemble
 
 
 def _identity(config: NodeConfig, ensemble: MetaPropertiesEnsemble) -> NodeIdentity:
     taken = {meta.directory_id for meta in ensemble.found.values()}
     known = {}
     for directory, meta in ensemble.found.items():
-        if meta.node_id is None or meta.cluster_id is None:
-            what = "node ID" if meta.node_id is None else "cluster ID"
-            raise IdentityError(f"Error: {what} not found in {directory}{HOW_TO_REPAIR}")
         if meta.directory_id is None:  # formatted before directory ids existed (KIP-858)
             meta = replace(meta, directory_id=new_directory_id(taken))
             taken.add(meta.directory_id)

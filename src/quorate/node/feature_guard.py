@@ -16,8 +16,7 @@ from quorate.formats.snapshot import BOOTSTRAP_SNAPSHOT_ID
 from quorate.formats.supported_levels import FEATURE_LEVEL_FRAME, check_level, check_values
 from quorate.formats.versions import KRAFT_VERSION
 from quorate.raft.values import Batch, KRaftVersion, RecoveredLog
-from quorate.storage.api import Storage
-from quorate.storage.batches import log_parts, snapshot_batches
+from quorate.storage.batches import ReadableStorage, log_parts, snapshot_batches
 
 
 class FeatureGuard:
@@ -44,7 +43,7 @@ class FeatureGuard:
         check_values(found, self.unstable, where)
 
 
-def check_log(storage: Storage, log: RecoveredLog, unstable: bool) -> bool:
+def check_log(storage: ReadableStorage, log: RecoveredLog, unstable: bool) -> bool:
     """Check what a node has on its disk, before it starts.
 
     Returns whether there is any level: without one, the log may begin with the bootstrap records.

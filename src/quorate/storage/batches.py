@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import BatchView, iter_batches, whole_batches_size
-from quorate.storage.api import Storage
 
 _PART_BYTES: Final = 1 << 20
 
 
+class ReadableStorage(Protocol):
+    """The readings of `api.Storage` and of `inspection.InspectedStorage`."""
+
+    def read(self, offset: int, end: int, max_bytes: int) -> bytes: ...
+
+    def read_snapshot(
+        self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int
+    ) -> bytes: ...
+
+    def snapshot_size(self, snapshot_id: OffsetAndEpoch) -> int | None: ...
+
+
 def log_parts(
-    storage: Storage, start: int, end: int, *, verify: bool = True
+    storage: ReadableStorage, start: int, end: int, *, verify: bool = True
 ) -> Iterator[tuple[bytes, list[BatchView]]]:
     """Parts of the log from offset `start` to `end` (exclusive): the bytes, and the batches in them.
 
@@ -27,7 +38,7 @@ def log_parts(
 
 
 def snapshot_batches(
-    storage: Storage, snapshot_id: OffsetAndEpoch, *, verify: bool = True
+    storage: ReadableStorage, snapshot_id: OffsetAndEpoch, *, verify: bool = True
 ) -> Iterator[BatchView]:
     """The batches of a snapshot; none where there is no such snapshot.
 

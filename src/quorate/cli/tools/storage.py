@@ -15,6 +15,7 @@ from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid, uuid_to_text
 from quorate.cli.options import CONTEXT, OrderedGroup, json_option
 from quorate.cli.tools.feature_facts import feature_dependencies, name_and_level, version_mapping
+from quorate.cli.tools.storage_check import check
 from quorate.formats.versions import (
     DEFAULT,
     METADATA_VERSION,
@@ -34,7 +35,8 @@ class StorageToolError(QuorateError):
 Examples:
   quorate storage random-uuid
   quorate storage format -c server.properties -t Auo5pIz_RXynyYRjkH2osA --standalone
-  quorate storage info -c server.properties --json""",
+  quorate storage info -c server.properties --json
+  quorate storage check -c server.properties""",
 )
 def storage() -> None:
     """Format a node's log directories, or inspect them (Kafka's kafka-storage)."""
@@ -355,5 +357,6 @@ def _meta_facts(meta: Any) -> dict[str, str]:
     return {key: str(value) for key, value in facts.items() if value is not None}
 
 
+storage.add_command(check)
 storage.add_command(version_mapping)
 storage.add_command(feature_dependencies)
