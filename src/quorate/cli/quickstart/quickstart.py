@@ -36,13 +36,14 @@ Examples:
   quorate quickstart                    three controllers in ./quorate-data; Ctrl-C stops them
   quorate quickstart --data /var/q      the same data again next time
   quorate quickstart --tour             a guided tour with new data, then exit
+  quorate quickstart --with-broker      a broker joins, a topic is created and used, then exit
 """,
 )
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
     default=None,
-    help="The data directory.  [default: ./quorate-data; with --tour a temporary one]",
+    help="The data directory.  [default: ./quorate-data; with --tour and --with-broker a temporary one]",
 )
 @click.option(
     "--controllers",
@@ -53,11 +54,23 @@ Examples:
 @click.option(
     "--tour", is_flag=True, help="Run a guided tour of what the quorum can do, then exit."
 )
-def quickstart(data: Path | None, controllers: int | None, tour: bool) -> int:
+@click.option(
+    "--with-broker",
+    is_flag=True,
+    help="Let a Kafka broker join, create a topic and use it, then exit; without Java or Kafka's "
+    "jars the brokers are simulated.",
+)
+def quickstart(data: Path | None, controllers: int | None, tour: bool, with_broker: bool) -> int:
     """Run a quorum of controllers as separate processes and watch it.
 
     The first run formats the data directory; later runs resume it. Java is not needed.
     """
+    if tour and with_broker:
+        raise click.UsageError("--tour and --with-broker exclude each other")
+    if with_broker:
+        from quorate.cli.quickstart.with_broker import run_with_broker
+
+        return run_with_broker(data, controllers)
     if tour:
         from quorate.cli.quickstart.tour import run_tour
 
