@@ -32,7 +32,7 @@ _HOT: Final = {
     "embed": "node outstanding",
     "formats": "batch batch_records batch_view files snapshot varint",
     "node": "apis controller_node describe envelope raft_rpc_inbound raft_rpc_outbound"
-    " queued_write record_parts request_limits requests write_queue",
+    " queued_write record_parts record_writer request_limits requests write_queue",
     "raft": "*",
     "replica": "applier disk_jobs disk_worker log_reads proposals replica"
     " snapshot_policy state_machine tail",

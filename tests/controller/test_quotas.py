@@ -6,10 +6,21 @@ import pytest
 from immutables import Map
 
 from quorate.base.errors import ErrorCode
-from quorate.controller.quotas import Alteration, alter
+from quorate.controller import quotas as quota_decisions
+from quorate.controller.quotas import Alteration
 from quorate.metadata.settings import set_client_quota
 
 USER = (("user", "alice"),)
+
+
+def alter(quotas, alterations):
+    """What the decision returns at its end."""
+    steps = quota_decisions.alter(quotas, alterations)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
 
 
 def change(*ops, entity=USER, quotas=None):

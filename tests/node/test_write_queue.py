@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -24,6 +23,7 @@ from quorate.controller.result import (
 )
 from quorate.formats.records import FenceBrokerRecord
 from quorate.node.apis import ROWS
+from quorate.node.record_writer import STEP_RECORDS
 from quorate.node.requests import Call
 from quorate.node.write_queue import (
     NO_CONTROLLER,
@@ -47,8 +47,8 @@ CONTEXT = Context(
 class Queue:
     """A write queue in office, and what came out of it."""
 
-    def __init__(self, leader_id=1):
-        self.queue = WriteQueue(Head(), ROOM, lambda call: CONTEXT, lambda: leader_id)
+    def __init__(self, leader_id=1, room=ROOM):
+        self.queue = WriteQueue(Head(), room, lambda call: CONTEXT, lambda: leader_id)
         self.calls = 0
         self.end = 10
         assert self.queue.leadership_changed(5)
@@ -243,8 +243,8 @@ def test_a_step_of_the_node_decides_a_bounded_number_of_queued_writes():
 def test_a_step_of_the_node_decides_few_queued_writes_with_many_records():
     queue = Queue()
     queue.add(in_steps)
-    for _ in range(3):
-        queue.add(writes(QUEUED_RECORDS, atomic=False))
+    for _ in range(6):
+        queue.add(writes(QUEUED_RECORDS // 2, atomic=False))
     queue.queue.resume(1)
     assert [len(part.values) for part in queue.inputs] == [1]
     for step in range(3):
@@ -314,7 +314,7 @@ def test_any_exception_while_the_head_applies_records_ends_the_node(monkeypatch)
     def defective(records, values):
         raise KeyError("topic")
 
-    monkeypatch.setattr(queue.queue, "head", SimpleNamespace(image=Head().image, apply=defective))
+    monkeypatch.setattr(queue.queue.head, "apply", defective)
     with pytest.raises(QuorateError, match=r"no node can apply: KeyError\('topic'\)"):
         queue.add(writes(1))
     assert queue.inputs == [] and queue.responses == []
@@ -379,6 +379,63 @@ def test_a_decision_whose_clean_up_fails_is_a_fault_and_nothing_else():
     assert [one[0] for one in queue.responses] == [held, queued]
     assert queue.queue.faults == 1 and "in the clean-up" in queue.queue.notes[0]
     assert queue.queue.unanswered == 0 and not queue.queue.is_active
+
+
+# -- many records ----------------------------------------------------------------------------------
+def many(count, as_steps):
+    """A decision with so many records, made at once or after a pause."""
+
+    def steps(head):
+        yield None
+        return Result(records_of("r", count), "written", True)
+
+    return steps if as_steps else writes(count)
+
+
+@pytest.mark.parametrize("as_steps", [True, False])
+def test_many_records_are_written_in_steps_and_submitted_together(as_steps):
+    queue = Queue(room=1 << 20)
+    token, other = queue.add(many(1_200, as_steps)), queue.add(writes(1))
+    steps = 0
+    while not (submitted := queue.inputs):
+        assert queue.responses == [] and queue.queue.is_deciding
+        queue.queue.resume(0)
+        steps += 1
+    assert steps >= 2 * 1_200 // STEP_RECORDS
+    assert [len(submit.values) for submit in submitted] == [1_200]
+    queue.queue.resume(0)
+    [after] = queue.inputs
+    assert len(after.values) == 1
+    for submit in (*submitted, after):
+        queue.commit(submit)
+    assert [one[0] for one in queue.responses] == [token, other]
+    assert queue.queue.head.commit(submitted[0].values) is not None, "the pieces are one batch"
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_a_leadership_lost_while_many_records_are_written_reverts_the_head(at):
+    queue = Queue(room=1 << 20)
+    before = queue.queue.head.image
+    token = queue.add(many(1_200, as_steps=False))
+    for _ in range(at):
+        queue.queue.resume(0)
+    queue.queue.leadership_changed(None)
+    assert [one[:2] for one in queue.responses] == [(token, NO_CONTROLLER)]
+    assert queue.inputs == [] and queue.queue.head.image is before
+    assert queue.queue.leadership_changed(7)
+    queue.add(writes(1))
+    queue.commit(*queue.inputs)
+    assert [one[1] for one in queue.responses] == ["written"]
+
+
+def test_many_records_that_fit_no_batch_are_refused_before_they_are_in_the_head():
+    queue = Queue()
+    before = queue.queue.head.image
+    queue.add(many(1_200, as_steps=False))
+    while queue.queue.is_deciding:
+        queue.queue.resume(0)
+    assert [one[2] for one in queue.responses] == [ErrorCode.RECORD_LIST_TOO_LARGE]
+    assert queue.inputs == [] and queue.queue.head.image is before
 
 
 def in_parts(*counts, rest):

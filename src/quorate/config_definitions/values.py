@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final, NoReturn
 
 from quorate.base.errors import QuorateError
@@ -28,6 +29,8 @@ _DURATION: Final = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _DURATION_PARTS: Final = re.compile(r"([+-]?[0-9]+(?:[.,][0-9]*)?)([DHMS])", re.IGNORECASE)
+_SHORT: Final = 64
+"""Characters of a text whose value is remembered."""
 _SECONDS: Final = {"D": 86_400, "H": 3_600, "M": 60, "S": 1}
 
 
@@ -48,7 +51,17 @@ def parse_all(definitions: Definitions, texts: Mapping[str, str]) -> dict[str, V
 
 def parse(definition: Definition, text: str | None) -> Value | None:
     """The value of the text; None: there is no value. Raises ConfigValueError."""
+    if text is not None and len(text) <= _SHORT:
+        return _parse_short(definition, text)
     value = None if text is None else _typed(definition, text)
+    _check(definition, value)
+    return value
+
+
+@lru_cache(maxsize=2048)
+def _parse_short(definition: Definition, text: str) -> Value:
+    """Remembers values, since a check of one topic parses all its defaults again."""
+    value = _typed(definition, text)
     _check(definition, value)
     return value
 

@@ -6,7 +6,8 @@ Source: `AclControlManager`, `AclApis`, `ResourcePatternFilter`, `AccessControlE
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from quorate.base.errors import ErrorCode
@@ -15,7 +16,14 @@ from quorate.controller.assignments import new_uuid
 from quorate.controller.brokers import metadata_version
 from quorate.controller.context import Context
 from quorate.controller.head import Head
-from quorate.controller.result import MAX_RECORDS, ApiError, Result, WriteOperation
+from quorate.controller.result import (
+    MAX_RECORDS,
+    PAUSE_EVERY,
+    ApiError,
+    Result,
+    Steps,
+    WriteOperation,
+)
 from quorate.formats.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from quorate.formats.versions import MetadataVersion
 from quorate.metadata.image import Acl, AclPattern, Image
@@ -37,6 +45,8 @@ _ALL: Final = 2
 _RESOURCES: Final = {int(kind): kind.name for kind in AclResource}
 _OPERATIONS: Final = {_ALL: "ALL", **{int(kind): kind.name for kind in AclOperation}}
 _PATTERNS: Final = (LITERAL, PREFIXED)
+_COMPARED: Final = 10 * PAUSE_EVERY
+"""Comparisons of an entry with a filter in one step."""
 _NO_AUTHORIZER: Final = "No Authorizer is configured."
 
 _Created = CreateAclsResponse.AclCreationResult
@@ -46,14 +56,16 @@ _Resource = DescribeAclsResponse.DescribeAclsResource
 
 
 # -- create ------------------------------------------------------------------------------------
-def _create(head: Head, request: CreateAclsRequest, context: Context) -> Result[CreateAclsResponse]:
+def _create(head: Head, request: CreateAclsRequest, context: Context) -> Steps[CreateAclsResponse]:
     """An entry that is there already is a success without a record."""
     _check_authorizer(context, _NO_AUTHORIZER)
     image = head.image
     records: list[Message] = []
     made: set[Acl] = set()
     results = []
-    for creation in request.creations:
+    for number, creation in enumerate(request.creations, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         acl = Acl(
             creation.resource_type,
             creation.resource_name,
@@ -207,16 +219,29 @@ class _Filter(NamedTuple):
         return self.name.startswith(pattern.name)
 
     def found(self, image: Image) -> Iterator[tuple[Uuid, Acl]]:
-        return ((acl_id, acl) for acl_id, acl in image.acls.items() if self.matches(acl))
+        return ((acl_id, acl) for acl_id, acl in self.candidates(image) if self.matches(acl))
+
+    def candidates(self, image: Image) -> Iterable[tuple[Uuid, Acl]]:
+        """The entries that may match: by their resource pattern where the filter names one."""
+        if self.name is None or self.pattern_type == MATCH:
+            return image.acls.items()
+        types = _RESOURCES if self.resource_type == ANY else (self.resource_type,)
+        patterns = _PATTERNS if self.pattern_type == ANY else (self.pattern_type,)
+        named = (AclPattern(kind, pattern, self.name) for kind in types for pattern in patterns)
+        found = (image.acls_by_pattern.get(pattern) for pattern in named)
+        return chain.from_iterable(entries.items() for entries in found if entries is not None)
 
 
 # -- delete ------------------------------------------------------------------------------------
-def _delete(head: Head, request: DeleteAclsRequest, context: Context) -> Result[DeleteAclsResponse]:
+def _delete(head: Head, request: DeleteAclsRequest, context: Context) -> Steps[DeleteAclsResponse]:
     _check_authorizer(context, _NO_AUTHORIZER)
     image = head.image
     removed: dict[Uuid, None] = {}
     results = []
-    for given in request.filters:
+    compared = 0
+    for number, given in enumerate(request.filters, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         wanted = _Filter(
             given.resource_type_filter,
             given.resource_name_filter,
@@ -231,7 +256,13 @@ def _delete(head: Head, request: DeleteAclsRequest, context: Context) -> Result[
         except ApiError as refused:
             results.append(_FilterResult(error_code=refused.error, error_message=str(refused)))
             continue
-        found = list(wanted.found(image))
+        found = []
+        for acl_id, acl in wanted.candidates(image):
+            compared += 1
+            if compared % _COMPARED == 0:
+                yield None
+            if wanted.matches(acl):
+                found.append((acl_id, acl))
         removed.update(dict.fromkeys(acl_id for acl_id, _ in found))
         if len(removed) > MAX_RECORDS:
             # A part of the deletions would be easily missed: nothing is removed.

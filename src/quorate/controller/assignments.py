@@ -6,38 +6,42 @@ Source: `ReplicationControlManager.validateManualPartitionAssignment` and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from quorate.base.errors import ErrorCode
 from quorate.base.ids import Uuid
 from quorate.controller.context import Context, Rng
 from quorate.controller.partition_changes import default_directory, is_reserved
 from quorate.controller.placement import place, usable_brokers
-from quorate.controller.result import MAX_RECORDS, ApiError
+from quorate.controller.result import MAX_RECORDS, PAUSE_EVERY, ApiError
 from quorate.formats.records import PartitionRecord
 from quorate.metadata.image import Image
 from quorate.wire.schema import Message
 
 
-def placed(image: Image, count: int, factor: int, context: Context) -> list[list[int]]:
-    """Replicas of `count` partitions, each with an active one.
+def placed(
+    image: Image, count: int, factor: int, context: Context
+) -> Generator[None, None, list[list[int]]]:
+    """Replicas of `count` partitions, each with an active one. Pauses after PAUSE_EVERY of them.
 
     Raises ApiError (INVALID_REPLICATION_FACTOR).
     """
     try:
-        assignments = place(
-            count, factor, usable_brokers(image.cluster, context.liveness), context.rng
-        )
+        places = place(count, factor, usable_brokers(image.cluster, context.liveness), context.rng)
     except ApiError as refused:
         text = f"Unable to replicate the partition {factor} time(s): {refused}"
         raise ApiError(refused.error, text) from None
-    for replicas in assignments:
+    assignments = []
+    for replicas in places:
         if not any(context.is_active(image, replica) for replica in replicas):
             raise ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"Unable to replicate the partition {factor} time(s): All brokers are currently "
                 "fenced or in controlled shutdown.",
             )
+        assignments.append(replicas)
+        if len(assignments) % PAUSE_EVERY == 0:
+            yield None
     return assignments
 
 
@@ -80,7 +84,19 @@ def bad_assignment(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
 
-def partition_record(
+def partition_records(
+    image: Image, topic_id: Uuid, first: int, assignments: Sequence[Sequence[int]], context: Context
+) -> Generator[None, None, list[PartitionRecord]]:
+    """New partitions, numbered from `first`. Pauses after PAUSE_EVERY of them."""
+    records = []
+    for index, replicas in enumerate(assignments, first):
+        records.append(_partition_record(image, topic_id, index, replicas, context))
+        if len(records) % PAUSE_EVERY == 0:
+            yield None
+    return records
+
+
+def _partition_record(
     image: Image, topic_id: Uuid, index: int, replicas: Sequence[int], context: Context
 ) -> PartitionRecord:
     """A new partition: its active replicas are in sync, and the first of them leads."""

@@ -5,6 +5,7 @@ Source: `ConfigurationControlManager`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -128,13 +129,20 @@ def _changed(resource: ConfigResource, name: str, before: str | None, change: Ch
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
     start = definition.default if before is None else before
     parts = [part for part in (start or "").split(",") if part]
-    for part in _java_split(change.value):
-        if operation is Operation.SUBTRACT:
-            if part in parts:
-                parts.remove(part)
-        elif part not in parts:
-            parts.append(part)
-    return ",".join(parts)
+    given = _java_split(change.value)
+    if operation is Operation.APPEND:
+        # A value of a megabyte has half a million parts: they are looked up in a set.
+        known = set(parts)
+        new = (part for part in dict.fromkeys(given) if part not in known)
+        return ",".join((*parts, *new))
+    removed = Counter(given)
+    kept = []
+    for part in parts:
+        if removed[part]:
+            removed[part] -= 1
+        else:
+            kept.append(part)
+    return ",".join(kept)
 
 
 def _definition(resource: ConfigResource, name: str) -> Definition | None:

@@ -6,7 +6,7 @@ Source: `ControllerApis.handleIncrementalAlterConfigs`, `handleLegacyAlterConfig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from quorate.base.errors import ErrorCode
@@ -20,7 +20,14 @@ from quorate.controller.config_changes import (
 )
 from quorate.controller.context import Context
 from quorate.controller.head import Head
-from quorate.controller.result import ApiError, Result, WriteOperation, error_text
+from quorate.controller.result import (
+    PAUSE_EVERY,
+    ApiError,
+    Result,
+    Steps,
+    WriteOperation,
+    error_text,
+)
 from quorate.formats.records import ConfigRecord
 from quorate.metadata.image import (
     BROKER_LOGGER_RESOURCE,
@@ -66,9 +73,9 @@ class IncrementalAlterConfigs:
 
 def _incremental(
     head: Head, request: IncrementalAlterConfigs, context: Context
-) -> Result[IncrementalAlterConfigsResponse]:
+) -> Steps[IncrementalAlterConfigsResponse]:
     changes, refused = _incremental_changes(request)
-    records, results = _decide(
+    records, results = yield from _decide(
         head.image,
         context,
         changes,
@@ -80,9 +87,9 @@ def _incremental(
 
 def _replace(
     head: Head, request: AlterConfigsRequest, context: Context
-) -> Result[AlterConfigsResponse]:
+) -> Steps[AlterConfigsResponse]:
     configs, refused = _replacements(request)
-    records, results = _decide(
+    records, results = yield from _decide(
         head.image,
         context,
         configs,
@@ -97,11 +104,13 @@ def _decide(
     context: Context,
     changes: Mapping[ConfigResource, Any],
     decide: Callable[[ConfigResource, Any], list[ConfigRecord]],
-) -> tuple[list[Message], list[Outcome]]:
+) -> Generator[None, None, tuple[list[Message], list[Outcome]]]:
     """The records of the resources that are not refused, to be written atomically."""
     records: list[ConfigRecord] = []
     results = []
-    for resource, change in changes.items():
+    for number, (resource, change) in enumerate(changes.items(), 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         guarded, name, denied = permission_for(resource)
         if not context.may(AclOperation.ALTER_CONFIGS, guarded, name):
             results.append(Outcome(resource, denied, denied.message))

@@ -16,9 +16,11 @@ from quorate.controller.partition_changes import Election, PartitionTarget, chan
 from quorate.controller.replicas import PlacedPartition, imbalanced, leaderless, rules_for
 from quorate.controller.result import (
     MAX_RECORDS,
+    PAUSE_EVERY,
     ApiError,
     OnException,
     Result,
+    Steps,
     WriteOperation,
     error_text,
 )
@@ -39,16 +41,20 @@ _Partition = _Topic.PartitionResult
 
 def _elect_leaders(
     head: Head, request: ElectLeadersRequest, context: Context
-) -> Result[ElectLeadersResponse]:
+) -> Steps[ElectLeadersResponse]:
     if request.election_type not in (PREFERRED, UNCLEAN):
         text = f"Unknown election type {request.election_type}"
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
     image = head.image
     records: list[Message] = []
     results = []
+    seen = 0
     for name, indexes in _wanted(image, request):
         partitions = []
         for index in indexes:
+            seen += 1
+            if seen % PAUSE_EVERY == 0:
+                yield None
             refused = _elect(image, name, index, request.election_type, context, records)
             # A request for all partitions gets no result for those that have the leader already.
             if (

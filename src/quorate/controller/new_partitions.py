@@ -5,6 +5,8 @@ Source: `ReplicationControlManager.createPartitions`.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Generator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -14,12 +16,20 @@ from quorate.controller.assignments import (
     check_active,
     check_assignment,
     check_size,
-    partition_record,
+    partition_records,
     placed,
 )
 from quorate.controller.context import Context
 from quorate.controller.head import Head
-from quorate.controller.result import MAX_RECORDS, ApiError, Result, WriteOperation, error_text
+from quorate.controller.result import (
+    MAX_RECORDS,
+    PAUSE_EVERY,
+    ApiError,
+    Result,
+    Steps,
+    WriteOperation,
+    error_text,
+)
 from quorate.formats.records import PartitionRecord
 from quorate.metadata.image import Image, Topic
 from quorate.security.acl import AclOperation, AclResource
@@ -32,20 +42,22 @@ from quorate.wire.schema import Message
 
 def _create_partitions(
     head: Head, request: CreatePartitionsRequest, context: Context
-) -> Result[CreatePartitionsResponse]:
+) -> Steps[CreatePartitionsResponse]:
     image = head.image
-    names = [topic.name for topic in request.topics]
+    named = Counter(topic.name for topic in request.topics)
     records: list[Message] = []
     results = []
-    for topic in request.topics:
+    for number, topic in enumerate(request.topics, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         refused: ApiError | None = None
-        if names.count(topic.name) > 1:
+        if named[topic.name] > 1:
             refused = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         elif not context.may(AclOperation.ALTER, AclResource.TOPIC, topic.name):
             refused = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "")
         else:
             try:
-                records.extend(_more_partitions(image, topic, context))
+                records.extend((yield from _more_partitions(image, topic, context)))
             except ApiError as error:
                 refused = error
         check_size(records)
@@ -61,7 +73,7 @@ def _create_partitions(
 
 def _more_partitions(
     image: Image, wanted: CreatePartitionsRequest.CreatePartitionsTopic, context: Context
-) -> list[PartitionRecord]:
+) -> Generator[None, None, list[PartitionRecord]]:
     topic = image.topics.named(wanted.name)
     if topic is None:
         raise ApiError.of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -82,13 +94,10 @@ def _more_partitions(
             text = "Unable to perform excessively large batch operation."
             raise ApiError(ErrorCode.POLICY_VIOLATION, text)
         charge(context, additional)
-        assignments = placed(image, additional, factor, context)
+        assignments = yield from placed(image, additional, factor, context)
     else:
         assignments = _manual_partitions(image, topic, wanted, additional, factor, context)
-    return [
-        partition_record(image, topic.id, present + number, replicas, context)
-        for number, replicas in enumerate(assignments)
-    ]
+    return (yield from partition_records(image, topic.id, present, assignments, context))
 
 
 def _manual_partitions(

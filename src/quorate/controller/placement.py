@@ -14,7 +14,7 @@ Source: `StripedReplicaPlacer`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from quorate.base.errors import ErrorCode
@@ -52,10 +52,10 @@ def _is_cordoned(directories: tuple[bytes, ...], cordoned: tuple[bytes, ...] | N
 
 def place(
     partitions: int, replication_factor: int, brokers: Iterable[UsableBroker], rng: Rng
-) -> list[list[int]]:
-    """The replicas of each new partition, leader first.
+) -> Iterator[list[int]]:
+    """The replicas of each new partition, leader first, placed when the iterator comes to it.
 
-    Raises ApiError (INVALID_REPLICATION_FACTOR) where the brokers are too few.
+    Raises, before the first, ApiError (INVALID_REPLICATION_FACTOR) where the brokers are too few.
     """
     racks = _Racks(brokers, rng)
     if replication_factor <= 0:
@@ -73,7 +73,7 @@ def place(
             f"{racks.total} broker(s) are registered or some brokers have all their log "
             "directories cordoned."
         )
-    return [racks.place(replication_factor) for _ in range(partitions)]
+    return (racks.place(replication_factor) for _ in range(partitions))
 
 
 def _refused(text: str) -> ApiError:

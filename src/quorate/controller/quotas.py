@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from quorate.base.errors import ErrorCode
 from quorate.controller.context import Context
 from quorate.controller.head import Head
-from quorate.controller.result import MAX_RECORDS, Result, WriteOperation
+from quorate.controller.result import MAX_RECORDS, PAUSE_EVERY, Result, Steps, WriteOperation
 from quorate.formats.records import ClientQuotaRecord
 from quorate.metadata.image import QuotaEntity
 from quorate.metadata.settings import Quotas, quota_entity
@@ -58,9 +58,9 @@ class _InvalidError(Exception):
 
 def _decide(
     head: Head, request: AlterClientQuotasRequest, context: Context
-) -> Result[AlterClientQuotasResponse]:
+) -> Steps[AlterClientQuotasResponse]:
     alterations = [_alteration(entry) for entry in request.entries]
-    records, results = alter(head.image.client_quotas, alterations)
+    records, results = yield from alter(head.image.client_quotas, alterations)
     return Result(() if request.validate_only else records, _response(results))
 
 
@@ -108,15 +108,17 @@ def _response(results: list[EntityResult]) -> AlterClientQuotasResponse:
 
 def alter(
     quotas: Quotas, alterations: Sequence[Alteration]
-) -> tuple[list[ClientQuotaRecord], list[EntityResult]]:
-    """The records to write, atomically, and one result per entity.
+) -> Generator[None, None, tuple[list[ClientQuotaRecord], list[EntityResult]]]:
+    """The records to write, atomically, and one result per entity. Pauses after PAUSE_EVERY of them.
 
     An entity that fails adds no record and does not affect the others. More than MAX_RECORDS
     records fail all entities, as Kafka's bounded list of records does.
     """
     records: list[ClientQuotaRecord] = []
     results: dict[QuotaEntity, EntityResult] = {}
-    for alteration in alterations:
+    for number, alteration in enumerate(alterations, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         entity = quota_entity(dict(alteration.entity))
         try:
             if entity in results:

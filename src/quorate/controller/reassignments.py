@@ -18,7 +18,14 @@ from quorate.controller.context import Context
 from quorate.controller.head import Head
 from quorate.controller.partition_changes import Election, PartitionTarget, change_partition
 from quorate.controller.replicas import PlacedPartition, election_of, rules_for
-from quorate.controller.result import ApiError, Result, WriteOperation, error_text
+from quorate.controller.result import (
+    PAUSE_EVERY,
+    ApiError,
+    Result,
+    Steps,
+    WriteOperation,
+    error_text,
+)
 from quorate.formats.records import PartitionChangeRecord
 from quorate.metadata.image import Image, Partition
 from quorate.wire.messages import (
@@ -43,15 +50,19 @@ def is_reassigned(partition: Partition) -> bool:
 # -- change ------------------------------------------------------------------------------------
 def _alter(
     head: Head, request: AlterPartitionReassignmentsRequest, context: Context
-) -> Result[AlterPartitionReassignmentsResponse]:
+) -> Steps[AlterPartitionReassignmentsResponse]:
     """Each partition is decided alone; the records of all of them commit together."""
     image = head.image
     allows_change = request.allow_replication_factor_change
     records: list[Message] = []
     topics = []
+    seen = 0
     for topic in request.topics:
         partitions = []
         for wanted in topic.partitions:
+            seen += 1
+            if seen % PAUSE_EVERY == 0:
+                yield None
             refused: ApiError | None = None
             try:
                 record = _alter_one(image, topic.name, wanted, allows_change, context)

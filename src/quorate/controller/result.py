@@ -87,6 +87,9 @@ a few milliseconds. It holds the write queue until it returns: no other write is
 
 Decision = Result[R] | Steps[R]
 
+PAUSE_EVERY: Final = 250
+"""Topics, partitions, entries that a decision looks at in one step: some milliseconds of work."""
+
 
 def error_text(error: ErrorCode, message: str | None) -> str | None:
     """The text beside the code of a failed request; None: the code says it all.

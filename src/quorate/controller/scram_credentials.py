@@ -5,6 +5,7 @@ Source: `ScramControlManager`, `ScramImage.describe`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -42,17 +43,17 @@ def _alter(
     """Each user is decided alone. A user that is named twice is refused, also for two mechanisms."""
     image = head.image
     wanted: list[_Deletion | _Upsertion] = [*request.deletions, *request.upsertions]
-    names = [item.name for item in wanted]
+    named = Counter(item.name for item in wanted)
     records: list[Message] = []
     refused: dict[str, ApiError] = {}
     for item in wanted:
         if item.name in refused:
             continue
         try:
-            records.append(_change(image, item, names.count(item.name)))
+            records.append(_change(image, item, named[item.name]))
         except ApiError as error:
             refused[item.name] = error
-    results = [_altered(name, refused.get(name)) for name in dict.fromkeys(names)]
+    results = [_altered(name, refused.get(name)) for name in named]
     return Result(records, AlterUserScramCredentialsResponse(results=results))
 
 
@@ -119,11 +120,11 @@ def describe_scram(
     image: Image, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     """Mechanisms and iterations of the users that the request names, or of all."""
-    asked = [user.name for user in request.users or ()]
-    names: Iterable[str] = dict.fromkeys(asked or sorted(key.user for key in image.scram))
+    asked = Counter(user.name for user in request.users or ())
+    names: Iterable[str] = asked or dict.fromkeys(sorted(key.user for key in image.scram))
     return DescribeUserScramCredentialsResponse(
         error_message=None,
-        results=[_describe(image, name, asked.count(name)) for name in names],
+        results=[_describe(image, name, asked[name]) for name in names],
     )
 
 

@@ -5,6 +5,8 @@ Source: `ControllerApis.deleteTopics`, `ReplicationControlManager.deleteTopics`.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 from quorate.base.errors import ErrorCode
@@ -12,7 +14,7 @@ from quorate.base.ids import ZERO_UUID, Uuid
 from quorate.controller.assignments import charge, check_size
 from quorate.controller.context import Context
 from quorate.controller.head import Head
-from quorate.controller.result import ApiError, Result, WriteOperation
+from quorate.controller.result import PAUSE_EVERY, ApiError, Result, Steps, WriteOperation
 from quorate.formats.records import RemoveTopicRecord
 from quorate.metadata.image import Image
 from quorate.security.acl import AclOperation, AclResource
@@ -25,7 +27,7 @@ from quorate.wire.schema import Message
 
 def _delete_topics(
     head: Head, request: DeleteTopicsRequest, context: Context
-) -> Result[DeleteTopicsResponse]:
+) -> Steps[DeleteTopicsResponse]:
     image = head.image
     records: list[Message] = []
     results = []
@@ -34,7 +36,9 @@ def _delete_topics(
             text = "This version does not support topic deletion."
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
         raise ApiError.of(ErrorCode.TOPIC_DELETION_DISABLED)
-    for wanted in _wanted(image, request):
+    for number, wanted in enumerate(_wanted(image, request), 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         name, topic_id, refused = _permitted(wanted, context)
         if refused is None:
             try:
@@ -67,38 +71,38 @@ _Deletion = tuple[str | None, Uuid, ApiError | None]
 """Name and id of a topic, and why it is not deleted."""
 
 
-def _wanted(image: Image, request: DeleteTopicsRequest) -> list[_Deletion]:
+def _wanted(image: Image, request: DeleteTopicsRequest) -> Iterator[_Deletion]:
     """Every topic that the request names, once (`ControllerApis.deleteTopics`)."""
     names = [*request.topic_names, *(topic.name for topic in request.topics if topic.name)]
     ids = [topic.topic_id for topic in request.topics if topic.topic_id != ZERO_UUID]
-    found: list[_Deletion] = []
+    both_names: set[str] = set()
+    both_ids = {ZERO_UUID}
     for topic in request.topics:
         if topic.name is None and topic.topic_id == ZERO_UUID:
             text = "Neither topic name nor id were specified."
-            found.append((None, ZERO_UUID, ApiError(ErrorCode.INVALID_REQUEST, text)))
+            yield None, ZERO_UUID, ApiError(ErrorCode.INVALID_REQUEST, text)
         elif topic.name is not None and topic.topic_id != ZERO_UUID:
             text = "You may not specify both topic name and topic id."
-            found.append((topic.name, topic.topic_id, ApiError(ErrorCode.INVALID_REQUEST, text)))
-    both = {entry[0] for entry in found} - {None}
+            yield topic.name, topic.topic_id, ApiError(ErrorCode.INVALID_REQUEST, text)
+            both_names.add(topic.name)
+            both_ids.add(topic.topic_id)
     by_id: set[Uuid] = set()
-    for topic_id in dict.fromkeys(ids):
-        if any(entry[1] == topic_id for entry in found):
+    for topic_id, count in Counter(ids).items():
+        if topic_id in both_ids:
             continue
-        if ids.count(topic_id) > 1:
+        if count > 1:
             refused = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
-            found.append((None, topic_id, refused))
+            yield None, topic_id, refused
             continue
         topic_ = image.topics.by_id.get(topic_id)
         if topic_ is None:
-            found.append((None, topic_id, ApiError.of(ErrorCode.UNKNOWN_TOPIC_ID)))
+            yield None, topic_id, ApiError.of(ErrorCode.UNKNOWN_TOPIC_ID)
         else:
             by_id.add(topic_id)
-            found.append((topic_.name, topic_id, None))
-    for name in dict.fromkeys(names):
-        if name in both:
-            continue
-        found.append(_wanted_by_name(image, name, names.count(name), by_id))
-    return found
+            yield topic_.name, topic_id, None
+    for name, count in Counter(names).items():
+        if name not in both_names:
+            yield _wanted_by_name(image, name, count, by_id)
 
 
 def _wanted_by_name(image: Image, name: str, count: int, by_id: set[Uuid]) -> _Deletion:

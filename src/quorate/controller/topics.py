@@ -6,7 +6,8 @@ Source: `ReplicationControlManager.createTopics`, `ControllerApis`,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,7 +20,7 @@ from quorate.controller.assignments import (
     check_assignment,
     check_size,
     new_uuid,
-    partition_record,
+    partition_records,
     placed,
 )
 from quorate.controller.config_changes import (
@@ -32,7 +33,14 @@ from quorate.controller.context import Context
 from quorate.controller.head import Head
 from quorate.controller.policies import NewTopic
 from quorate.controller.policy_check import ask
-from quorate.controller.result import ApiError, Result, WriteOperation, error_text
+from quorate.controller.result import (
+    PAUSE_EVERY,
+    ApiError,
+    Result,
+    Steps,
+    WriteOperation,
+    error_text,
+)
 from quorate.controller.topic_names import name_problem
 from quorate.formats.records import PartitionRecord, TopicRecord
 from quorate.metadata.image import TOPIC_RESOURCE, ConfigResource, Image
@@ -63,20 +71,22 @@ class _Refusals:
 
 def _create_topics(
     head: Head, request: CreateTopicsRequest, context: Context
-) -> Result[CreateTopicsResponse]:
+) -> Steps[CreateTopicsResponse]:
     """The checks in Kafka's order; a topic that is refused does not affect the others."""
     image = head.image
     _check_total(request.topics, context.config.num_partitions)
     refusals = _Refusals()
     names = [topic.name for topic in request.topics]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(names).items():
+        if count > 1:
             refusals.add(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         elif name == METADATA_TOPIC:
             text = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
             refusals.add(name, ErrorCode.INVALID_REQUEST, text)
     may_create_all = context.may_in_cluster(AclOperation.CREATE)
-    for name in names:
+    for number, name in enumerate(names, 1):
+        if number % PAUSE_EVERY == 0:
+            yield None
         if not may_create_all and not context.may(AclOperation.CREATE, AclResource.TOPIC, name):
             refusals.add(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     _check_names(image, names, refusals)
@@ -86,13 +96,15 @@ def _create_topics(
         if topic.name in refusals:
             continue
         try:
-            made = _create_topic(image, topic, context)
+            made = yield from _create_topic(image, topic, context)
         except ApiError as refused:
             refusals.by_name[topic.name] = refused
             continue
         records.extend(made)
         created[topic.name] = _created(image, topic, made, context)
         check_size(records)
+        if len(created) % PAUSE_EVERY == 0:
+            yield None
     results = [
         created.get(name) or _refused_topic(name, refusals.by_name[name])
         for name in dict.fromkeys(names)
@@ -150,17 +162,15 @@ def _unified(name: str) -> str:
 
 def _create_topic(
     image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
-) -> list[Message]:
+) -> Generator[None, None, list[Message]]:
     """TopicRecord, ConfigRecords, PartitionRecords. Raises ApiError where the topic is refused."""
     configs = _configs(image, topic, context)
-    assignments = _assignments(image, topic, context)
+    assignments = yield from _assignments(image, topic, context)
     ask(context.config.create_topic_policy, _new_topic(topic, assignments))
     charge(context, len(assignments))
     topic_id = new_uuid(context.rng)
-    records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id), *configs]
-    for index, replicas in enumerate(assignments):
-        records.append(partition_record(image, topic_id, index, replicas, context))
-    return records
+    partitions = yield from partition_records(image, topic_id, 0, assignments, context)
+    return [TopicRecord(name=topic.name, topic_id=topic_id), *configs, *partitions]
 
 
 def _configs(
@@ -195,7 +205,7 @@ def _new_topic(
 
 def _assignments(
     image: Image, topic: CreateTopicsRequest.CreatableTopic, context: Context
-) -> list[list[int]]:
+) -> Generator[None, None, list[list[int]]]:
     """The replicas of each partition: as the request assigns them, or placed."""
     if topic.assignments:
         return _manual_assignments(image, topic, context)
@@ -209,7 +219,7 @@ def _assignments(
     asked, factor = topic.num_partitions, topic.replication_factor
     count = config.num_partitions if asked == _BY_DEFAULT else asked
     factor = config.default_replication_factor if factor == _BY_DEFAULT else factor
-    return placed(image, count, factor, context)
+    return (yield from placed(image, count, factor, context))
 
 
 def _manual_assignments(

@@ -7,6 +7,7 @@ response.
    goes on with each `resume`: one step for each step of the node, so that raft requests and reads
    are answered in between. After it, each `resume` decides a few of the writes that it held up.
 3. The records are encoded, applied to the head and submitted to the replica, in one part or several.
+   Many records take several steps, and the write holds the queue until its last one.
 4. `settle` takes the outcome of each part, in the order of the log. The commit of the last part
    releases the response. A result without records is released with the write before it.
 5. Leadership is lost: every write fails with NOT_CONTROLLER, and the head is the committed image
@@ -35,9 +36,8 @@ from quorate.controller.result import (
     Result,
     WriteOperation,
 )
-from quorate.metadata.errors import ReplayError
 from quorate.node.queued_write import QueuedWrite, WriteResponse
-from quorate.node.record_parts import encode, part_ends
+from quorate.node.record_writer import STEP_RECORDS, RecordWriter, UnwritableRecordError
 from quorate.node.requests import Call
 from quorate.raft import inputs
 from quorate.raft.ready import Refused
@@ -80,7 +80,7 @@ class WriteQueue:
         self.queued_ms: list[int] = []
         """How long each write that was decided had waited in the queue."""
         self._now_ms = 0
-        self._room = batch_room
+        self._writer = RecordWriter(head, batch_room)
         self._context = context
         self.inputs: list[Submit | inputs.UpgradeKRaftVersion | inputs.Resign] = []
         """For the replica."""
@@ -98,7 +98,7 @@ class WriteQueue:
         """The epoch that this node gives up; the replica may still lead in it."""
         self._leader_id = leader_id
         self._token = 0
-        self._deciding: tuple[QueuedWrite, Generator[Any, None, Result[Any]]] | None = None
+        self._deciding: tuple[QueuedWrite, Generator[Any, None, Result[Any] | None]] | None = None
         self._committed_token = 0
         """Of the newest part that is committed."""
         self._raft_token = 0
@@ -218,11 +218,16 @@ class WriteQueue:
         self.queued_ms.append(self._now_ms - write.added_ms)
         try:
             decision = write.operation.decide(self.head, write.request, self._context(write.call))
-            if isinstance(decision, Result):
+            if isinstance(decision, Result) and len(decision.records) <= STEP_RECORDS:
                 self._write(write, decision)
-            else:
-                self._deciding = write, decision
-                self._advance(None)
+                return
+            self._deciding = (
+                write,
+                self._written_in_steps(write, decision)
+                if isinstance(decision, Result)
+                else decision,
+            )
+            self._advance(None)
         except ApiError as refused:
             self._fail(write, refused.error, str(refused))
         except Exception as error:
@@ -236,7 +241,8 @@ class WriteQueue:
             wanted = steps.send(None) if refused is None else steps.throw(refused)
         except StopIteration as end:
             self._deciding = None
-            self._finish(write, end.value)
+            if end.value is not None:
+                self._finish(write, end.value)
         except ApiError as error:
             self._deciding = None
             self._fail(write, error.error, str(error))
@@ -265,6 +271,10 @@ class WriteQueue:
             self._fault(write, error)
 
     def _finish(self, write: QueuedWrite, result: Result[Any]) -> None:
+        if len(result.records) > STEP_RECORDS:
+            self._deciding = write, self._written_in_steps(write, result)
+            self._advance(None)
+            return
         try:
             self._write(write, result)
         except ApiError as refused:
@@ -275,9 +285,20 @@ class WriteQueue:
     # -- 3. write -------------------------------------------------------------------------------
     def _write(self, write: QueuedWrite, result: Result[Any]) -> None:
         """Raises ApiError where the records fit no batch, ValueError where they are too many."""
-        write.response = result.response
         if result.records:
             self._submit(write, result.records, result.atomic)
+        self._written(write, result)
+
+    def _written_in_steps(
+        self, write: QueuedWrite, result: Result[Any]
+    ) -> Generator[None, None, None]:
+        """`_write`, with a pause after every STEP_RECORDS records. Raises as it does."""
+        yield from self._submitted(write, result.records, result.atomic)
+        self._written(write, result)
+
+    def _written(self, write: QueuedWrite, result: Result[Any]) -> None:
+        """The records are submitted: the response waits for their commit."""
+        write.response = result.response
         self.notes.extend(result.notes)
         # Also without records the response waits: the decision has read what is not committed.
         if self._pending or write.token > self._committed_token:
@@ -286,24 +307,21 @@ class WriteQueue:
             self._respond(write, ErrorCode.NONE, self.committed_offset)
 
     def _submit(self, write: QueuedWrite, records: Sequence[Message], atomic: bool) -> None:
-        version = self.head.image.features.metadata_version
-        values = [encode(record, version) for record in records]
-        if self.audited is not None:
-            write.facts.add(records)
-        bounds = part_ends(write.operation.name, atomic, values, self._room)
-        first = 0
-        for end in bounds:
-            part = values if end - first == len(values) else values[first:end]
-            try:
-                self.head.apply(records[first:end], part)
-            except Exception as error:
-                # Every node would fail to apply it: nothing may be written (a fatal fault of Kafka's).
-                reason = str(error) if isinstance(error, ReplayError) else repr(error)
-                text = f"{write.operation.name} made records that no node can apply: {reason}"
-                raise _UnwritableRecordError(text) from error
+        """`_submitted` without a pause."""
+        for _ in self._submitted(write, records, atomic):
+            pass
+
+    def _submitted(
+        self, write: QueuedWrite, records: Sequence[Message], atomic: bool
+    ) -> Generator[None, None, None]:
+        for part in self._writer.parts(write.operation.name, records, atomic):
+            if part is None:
+                yield None
+                continue
+            if self.audited is not None and not write.token:
+                write.facts.add(records)
             write.token = self._next_token()
             self.inputs.append(Submit(write.token, part))
-            first = end
 
     # -- 4. out ---------------------------------------------------------------------------------
     def settle(self, outcome: Committed | Refused) -> None:
@@ -395,7 +413,7 @@ class WriteQueue:
     def _fault(self, write: QueuedWrite, error: Exception) -> None:
         """An unexpected exception of a decision (`EventHandlerExceptionInfo.fromInternal`)."""
         on_exception = write.operation.on_exception
-        if on_exception is OnException.END_NODE or isinstance(error, _UnwritableRecordError):
+        if on_exception is OnException.END_NODE or isinstance(error, UnwritableRecordError):
             raise error
         is_to_resign = on_exception is OnException.RESIGN
         self._note_fault(write, error, "resigning" if is_to_resign else "it is tried again later")
@@ -403,7 +421,7 @@ class WriteQueue:
         if is_to_resign:
             self._resign()
 
-    def _close(self, write: QueuedWrite, steps: Generator[Any, None, Result[Any]]) -> None:
+    def _close(self, write: QueuedWrite, steps: Generator[Any, None, Result[Any] | None]) -> None:
         """End a decision in steps early. Its clean-up may fail; its write fails anyway."""
         try:
             steps.close()
@@ -437,7 +455,3 @@ class WriteQueue:
     def _next_token(self) -> int:
         self._token += 1
         return self._token
-
-
-class _UnwritableRecordError(ReplayError):
-    """A decision made a record that no node could apply: the node ends before it is written."""
