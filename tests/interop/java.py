@@ -33,7 +33,11 @@ KAFKA_4_3 = "4.3.1"
 KAFKA_4_4 = "4.4.0"
 """The releases that the Makefile downloads."""
 
-QUICK_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+QUICK_JVM = (
+    *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+    # The JVM writes its own warnings to stdout, where the answers of a ToolServer are read.
+    *("-Xlog:disable", "-Xlog:all=warning:stderr"),
+)
 
 # Lines at ERROR that a Java node writes about things the tests do on purpose; each with why.
 ALLOWED_ERRORS: tuple[tuple[str, str], ...] = (
