@@ -165,6 +165,11 @@ class Quorum:
         for node in self.nodes.values():
             node.start()
 
+    def wait_until_listening(self) -> None:
+        """Wait until every node accepts connections: until then a tool says that it cannot connect."""
+        for node in self.nodes.values():
+            node.wait_until_listening()
+
     def stop(self) -> None:
         for node in self.nodes.values():
             node.stop()

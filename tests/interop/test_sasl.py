@@ -15,7 +15,7 @@ from e2e.test_sasl import (
 from interop.kafka import METADATA_QUORUM, Quorum, java_tool, run_tool, wait_for
 from interop.process import QUORATE
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("sasl")]
 
 CONFIG = {
     "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
@@ -35,6 +35,7 @@ def quorum(tmp_path_factory):
     with Quorum(tmp_path_factory.mktemp("sasl"), kinds, config=CONFIG) as made:
         made.format("--add-scram", f"SCRAM-SHA-512=[name=alice,password={USER_PASSWORD}]")
         made.start()
+        made.wait_until_listening()
         yield made
 
 

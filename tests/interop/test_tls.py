@@ -10,7 +10,7 @@ from e2e.test_sasl import MODULES, PASSWORD, SECRETS, USER_PASSWORD, USERS, jaas
 from interop.kafka import METADATA_QUORUM, Quorum, java_tool, run_tool, wait_for
 from interop.process import HOST, QUORATE
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("tls")]
 
 STORE_PASSWORD = "Hj4-secret-of-stores"
 
@@ -83,6 +83,7 @@ def quorum(tmp_path_factory, stores):
     with Quorum(tmp_path_factory.mktemp("tls"), kinds, config=config) as made:
         made.format("--add-scram", f"SCRAM-SHA-512=[name=alice,password={USER_PASSWORD}]")
         made.start()
+        made.wait_until_listening()
         yield made
 
 
