@@ -470,6 +470,19 @@ def test_the_response_waits_for_the_last_part(rest, is_late):
     assert [one[1] for one in queue.responses] == ["done"]
 
 
+def test_the_audit_counts_the_records_of_every_part():
+    queue = Queue()
+    queue.queue.audited = []
+    queue.add(in_parts(3, 4, rest=2))
+    queue.queue.resume(0)
+    queue.queue.resume(0)
+    for submit in queue.inputs:
+        queue.commit(submit)
+    [(write, error, end)] = queue.queue.audited
+    assert (write.facts.records, write.facts.first_offset, end) == (9, 10, 19)
+    assert error is ErrorCode.NONE
+
+
 def test_a_leadership_lost_between_two_parts_fails_the_write_once():
     queue = Queue()
     token = queue.add(in_parts(3, 4, rest=1))

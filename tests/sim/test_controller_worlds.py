@@ -136,15 +136,15 @@ def ignores_commits(head: Head, *ignored: object) -> None:
 
 
 def answers_at_once(original: Callable[..., None]) -> Callable[..., None]:
-    """Around WriteQueue._write."""
+    """Around WriteQueue._written."""
 
-    def write(queue: Any, item: Any, result: Any) -> None:
+    def written(queue: Any, item: Any, result: Any) -> None:
         original(queue, item, result)
         if queue._pending and queue._pending[-1] is item and item.call is not None:
             queue._pending.pop()
             queue._respond(item, ErrorCode.NONE, queue.committed_offset)
 
-    return write
+    return written
 
 
 @pytest.mark.interpreted
@@ -153,7 +153,7 @@ def answers_at_once(original: Callable[..., None]) -> Callable[..., None]:
     [
         (Head, "revert", never_reverts, "head is reverted"),
         (Head, "set_committed", ignores_commits, "head is not behind"),
-        (WriteQueue, "_write", answers_at_once(WriteQueue._write), "acknowledged"),
+        (WriteQueue, "_written", answers_at_once(WriteQueue._written), "acknowledged"),
     ],
 )
 def test_a_world_finds_a_broken_controller(

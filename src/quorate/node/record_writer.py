@@ -44,12 +44,14 @@ class RecordWriter:
             values += [encode(record, version) for record in records[start:end]]
             if end < len(records):
                 yield None
-        first = 0
+        first = done = 0
         for last in part_ends(name, atomic, values, self._room):
             for start, end in _pieces(first, last):
-                if start:
+                if done + end - start > STEP_RECORDS:
                     yield None
+                    done = 0
                 self._apply(name, records[start:end], values[start:end])
+                done += end - start
             yield values[first:last]
             first = last
 

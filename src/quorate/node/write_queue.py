@@ -37,7 +37,7 @@ from quorate.controller.result import (
     WriteOperation,
 )
 from quorate.node.queued_write import QueuedWrite, WriteResponse
-from quorate.node.record_writer import STEP_RECORDS, RecordWriter, UnwritableRecordError
+from quorate.node.record_writer import RecordWriter, UnwritableRecordError
 from quorate.node.requests import Call
 from quorate.raft import inputs
 from quorate.raft.ready import Refused
@@ -98,7 +98,7 @@ class WriteQueue:
         """The epoch that this node gives up; the replica may still lead in it."""
         self._leader_id = leader_id
         self._token = 0
-        self._deciding: tuple[QueuedWrite, Generator[Any, None, Result[Any] | None]] | None = None
+        self._deciding: tuple[QueuedWrite, Generator[Any, None, None]] | None = None
         self._committed_token = 0
         """Of the newest part that is committed."""
         self._raft_token = 0
@@ -216,33 +216,35 @@ class WriteQueue:
     # -- 2. decide ------------------------------------------------------------------------------
     def _decide(self, write: QueuedWrite) -> None:
         self.queued_ms.append(self._now_ms - write.added_ms)
-        try:
-            decision = write.operation.decide(self.head, write.request, self._context(write.call))
-            if isinstance(decision, Result) and len(decision.records) <= STEP_RECORDS:
-                self._write(write, decision)
-                return
-            self._deciding = (
-                write,
-                self._written_in_steps(write, decision)
-                if isinstance(decision, Result)
-                else decision,
-            )
-            self._advance(None)
-        except ApiError as refused:
-            self._fail(write, refused.error, str(refused))
-        except Exception as error:
-            self._fault(write, error)
+        self._deciding = write, self._steps(write)
+        self._advance(None)
+
+    def _steps(self, write: QueuedWrite) -> Generator[Any, None, None]:
+        """The decision and the writing of its result, with the pauses of both."""
+        decision = write.operation.decide(self.head, write.request, self._context(write.call))
+        result = decision if isinstance(decision, Result) else (yield from decision)
+        if result.records:
+            yield from self._submitted(write, result.records, result.atomic)
+        self._written(write, result)
+
+    def _written(self, write: QueuedWrite, result: Result[Any]) -> None:
+        """The records are submitted, if there are any: the response waits for the commit."""
+        write.response = result.response
+        self.notes.extend(result.notes)
+        # Also without records the response waits: the decision has read what is not committed.
+        if self._pending or write.token > self._committed_token:
+            self._pending.append(write)
+        else:
+            self._respond(write, ErrorCode.NONE, self.committed_offset)
 
     def _advance(self, refused: ApiError | None) -> None:
-        """Run the decision in steps up to its next pause or its end."""
+        """Run the steps of the write that is decided, up to the next pause or the end."""
         assert self._deciding is not None
         write, steps = self._deciding
         try:
             wanted = steps.send(None) if refused is None else steps.throw(refused)
-        except StopIteration as end:
+        except StopIteration:
             self._deciding = None
-            if end.value is not None:
-                self._finish(write, end.value)
         except ApiError as error:
             self._deciding = None
             self._fail(write, error.error, str(error))
@@ -262,66 +264,28 @@ class WriteQueue:
 
     def _write_part(self, write: QueuedWrite, part: Part) -> None:
         try:
-            self._submit(write, part.records, False)
+            for _ in self._submitted(write, part.records, False):
+                pass  # a part is small
         except ApiError as refused:
             self._deciding = None
             self._fail(write, refused.error, str(refused))
         except Exception as error:
             self._deciding = None
-            self._fault(write, error)
-
-    def _finish(self, write: QueuedWrite, result: Result[Any]) -> None:
-        if len(result.records) > STEP_RECORDS:
-            self._deciding = write, self._written_in_steps(write, result)
-            self._advance(None)
-            return
-        try:
-            self._write(write, result)
-        except ApiError as refused:
-            self._fail(write, refused.error, str(refused))
-        except Exception as error:
             self._fault(write, error)
 
     # -- 3. write -------------------------------------------------------------------------------
-    def _write(self, write: QueuedWrite, result: Result[Any]) -> None:
-        """Raises ApiError where the records fit no batch, ValueError where they are too many."""
-        if result.records:
-            self._submit(write, result.records, result.atomic)
-        self._written(write, result)
-
-    def _written_in_steps(
-        self, write: QueuedWrite, result: Result[Any]
-    ) -> Generator[None, None, None]:
-        """`_write`, with a pause after every STEP_RECORDS records. Raises as it does."""
-        yield from self._submitted(write, result.records, result.atomic)
-        self._written(write, result)
-
-    def _written(self, write: QueuedWrite, result: Result[Any]) -> None:
-        """The records are submitted: the response waits for their commit."""
-        write.response = result.response
-        self.notes.extend(result.notes)
-        # Also without records the response waits: the decision has read what is not committed.
-        if self._pending or write.token > self._committed_token:
-            self._pending.append(write)
-        else:
-            self._respond(write, ErrorCode.NONE, self.committed_offset)
-
-    def _submit(self, write: QueuedWrite, records: Sequence[Message], atomic: bool) -> None:
-        """`_submitted` without a pause."""
-        for _ in self._submitted(write, records, atomic):
-            pass
-
     def _submitted(
         self, write: QueuedWrite, records: Sequence[Message], atomic: bool
     ) -> Generator[None, None, None]:
+        """Raises ApiError where the records fit no batch, ValueError where they are too many."""
         for part in self._writer.parts(write.operation.name, records, atomic):
             if part is None:
                 yield None
                 continue
-            if self.audited is not None and not write.token:
-                write.facts.add(records)
             write.token = self._next_token()
             self.inputs.append(Submit(write.token, part))
+        if self.audited is not None:
+            write.facts.add(records)
 
     # -- 4. out ---------------------------------------------------------------------------------
     def settle(self, outcome: Committed | Refused) -> None:
@@ -421,7 +385,7 @@ class WriteQueue:
         if is_to_resign:
             self._resign()
 
-    def _close(self, write: QueuedWrite, steps: Generator[Any, None, Result[Any] | None]) -> None:
+    def _close(self, write: QueuedWrite, steps: Generator[Any, None, None]) -> None:
         """End a decision in steps early. Its clean-up may fail; its write fails anyway."""
         try:
             steps.close()
