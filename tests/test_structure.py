@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -88,6 +89,12 @@ def modules() -> dict[str, Path]:
     )
 
 
+@cache
+def parsed() -> dict[str, ast.Module]:
+    """The syntax tree of every module of the package, by its full name."""
+    return {name: ast.parse(path.read_text()) for name, path in modules().items()}
+
+
 def imported(node: ast.AST, known: Collection[str], *, types: bool) -> Iterator[str]:
     """The modules that a file imports, in functions too; `types`: also under TYPE_CHECKING."""
     for child in ast.iter_child_nodes(node):
@@ -113,11 +120,8 @@ def is_import(function: ast.expr) -> bool:
 
 def imports(*, types: bool) -> dict[str, set[str]]:
     """The imports of each module within the package."""
-    paths = modules()
-    return {
-        name: {*imported(ast.parse(path.read_text()), paths, types=types)} - {name}
-        for name, path in paths.items()
-    }
+    trees = parsed()
+    return {name: {*imported(tree, trees, types=types)} - {name} for name, tree in trees.items()}
 
 
 @pytest.mark.parametrize("types", [False, True])
@@ -183,6 +187,110 @@ def test_links_in_the_pages_lead_somewhere():
     assert broken == []
 
 
+CODE_NAME = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)+)(?:\([^`\n]*\))?`")
+"""A dotted name in backticks, perhaps with a call."""
+FILE_NAME = re.compile(r"\.(c|cfg|gz|json|jsonl|lock|pem|plan|properties|tla|toml|txt)$")
+OF_OTHER_CODE = {
+    "DeltaTable.delete",
+    "clusters.unknown",
+    "d.count",
+    "d.where",
+    "file.encoding",
+    "kafka.request.logger",
+    "org.apache.kafka.raft",
+    "spark.read.format",
+    "spark.read.parquet",
+    "spark.sql.python.filterPushdown.enabled",
+    "sys.exit",
+    "uuid.UUID",
+}
+"""Dotted names of the pages that belong to Python, Spark or Kafka, or to a column of a table."""
+
+
+def members(body: Collection[ast.stmt]) -> set[str]:
+    """The names that a module or class defines, also as attributes of `self`."""
+    found: set[str] = set()
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        match node:
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                found.add(name)
+            case ast.Name(name, ast.Store()) | ast.Attribute(ast.Name("self"), name, ast.Store()):
+                found.add(name)
+            case ast.alias(name, alias):
+                found.add(alias or name)
+    return found
+
+
+def resolves(name: str, trees: dict[str, ast.Module]) -> bool:
+    """Whether this is a module (or the end of its name), a class, or a member of one of them."""
+    if any(f".{module}".endswith(f".{name}") for module in trees):
+        return True
+    owner, _, member = name.rpartition(".")
+    for module, tree in trees.items():
+        if f".{module}".endswith(f".{owner}") and member in members(tree.body):
+            return True
+        classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
+        bodies = (one.body for one in classes if f".{module}.{one.name}".endswith(f".{owner}"))
+        if any(member in members(body) for body in bodies):
+            return True
+    return False
+
+
+def unresolved(page: str, trees: dict[str, ast.Module], known: Collection[str]) -> list[str]:
+    """The dotted names of a page that nothing in the project has."""
+    text = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+    names = set(CODE_NAME.findall(text)) - OF_OTHER_CODE - set(known)
+    names = {name for name in names if not FILE_NAME.search(name) and not has_placeholder(name)}
+    return sorted(name for name in names if not resolves(name, trees))
+
+
+def has_placeholder(name: str) -> bool:
+    """Whether a part is in capitals, as NAME in `listener.name.NAME.sasl.jaas.config`."""
+    return any(len(part) > 1 and part.isupper() for part in name.split("."))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("`raft.core`", []),
+        ("`quorate.raft.core`", []),
+        ("`core.f`", []),
+        ("`core.f()`", []),
+        ("`core.Core`", []),
+        ("`core.Core.g`, `Core.g(1)`, `Core.h`", []),
+        ("`core.gone`", ["core.gone"]),
+        ("`moved.f`", ["moved.f"]),
+        ("`Core.gone()`", ["Core.gone"]),
+        ("`quorate.gone`", ["quorate.gone"]),
+        ("`node.id`", []),
+        ("`listener.name.NAME.port`", []),
+        ("`run.tla`", []),
+        ("```\n`moved.f`\n```", []),
+    ],
+)
+def test_every_kind_of_code_name_counts(text, found):
+    source = "def f(): ...\nclass Core:\n    def g(self): self.h = 1\n"
+    assert unresolved(text, {"quorate.raft.core": ast.parse(source)}, {"node.id"}) == found
+
+
+def test_the_pages_name_code_that_exists():
+    """A dotted name is code, a word of the sources' strings (a setting, a logger) or a file."""
+    trees = parsed()
+    known = {path.name for path in tracked_text_files()}
+    settings = members(trees["quorate.config.node_config"].body)
+    known |= {name.replace("_", ".") for name in settings}
+    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            known.update(re.findall(r"[\w]+(?:\.\w+)+", node.value))
+    pages = [path for path in tracked_text_files() if path.suffix == ".md"]
+    found = {
+        page.relative_to(ROOT).as_posix(): names
+        for page in pages
+        if page.name != "CHANGELOG.md" and (names := unresolved(page.read_text(), trees, known))
+    }
+    assert found == {}
+
+
 def test_the_drawing_of_the_roles_is_current():
     spec = importlib.util.spec_from_file_location("draw_states", ROOT / "tools/draw_states.py")
     drawing = importlib.util.module_from_spec(spec)
@@ -240,7 +348,7 @@ def test_every_kind_of_exception_counts(source):
 
 def test_the_name_of_every_exception_ends_in_error():
     found = {*BUILT_IN}
-    trees = [ast.parse(path.read_text()) for path in SOURCES]
+    trees = parsed().values()
     for _ in range(5):  # a base may stand in a later module
         found.update(name for tree in trees for name in exceptions(tree, found))
     assert {name for name in found - BUILT_IN if not name.endswith("Error")} == set()
@@ -322,9 +430,9 @@ def test_every_kind_of_private_access_counts(source, found):
 
 def test_no_module_reads_the_private_names_of_another():
     found = {
-        path.relative_to(ROOT).as_posix(): names
-        for path in SOURCES
-        if (names := sorted(set(private_access(ast.parse(path.read_text())))))
+        module: names
+        for module, tree in parsed().items()
+        if (names := sorted(set(private_access(tree))))
     }
     assert found == {}
 

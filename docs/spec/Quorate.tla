@@ -10,20 +10,20 @@
 (*     is what a crash leaves, the last one is what memory holds.  A write *)
 (*     appends a state, `Sync' drops the head, `Crash' keeps only the head.*)
 (*                                                                         *)
-(*  2. What was said once may be heard at any later time, any number of    *)
-(*     times, or never.  So messages are sets that only grow: this is      *)
-(*     delay, loss, duplication and reordering in one.  What a replica has *)
-(*     on disk is said as soon as it is durable, for nobody must listen.   *)
+(*  2. A message that was sent may be received at any later time, any      *)
+(*     number of times, or never.  So messages are sets that only grow:    *)
+(*     this is delay, loss, duplication and reordering in one.  A replica  *)
+(*     sends its state as soon as it is durable: receipt is optional.      *)
 (*                                                                         *)
 (*  3. In an epoch the leader's log only grows.  All answers to Fetch of   *)
 (*     an epoch are therefore prefixes of one log, `led[epoch].log'.       *)
 (*                                                                         *)
 (* A server is a replica key: node id with directory id.  A node whose     *)
-(* disk was replaced is another server, and the old one is never heard of  *)
-(* again.  An entry of a log is a batch: what is appended and truncated as *)
-(* one.  An offset is a number of batches; the high watermark 0 stands for *)
-(* "unknown" too.  Clocks are left out: whatever a timer may do may happen *)
-(* at any time.  Snapshots are left out: no log is ever cleaned.           *)
+(* disk was replaced is another server, and the old one never returns.  An *)
+(* entry of a log is a batch, the unit of append and truncation.  An       *)
+(* offset is a number of batches; the high watermark 0 also means          *)
+(* "unknown".  There are no clocks: a timer may expire at any time.  There *)
+(* are no snapshots: no log is ever cleaned.                               *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
@@ -39,7 +39,7 @@ VARIABLES
     disk,        \* per server: the states of its disk, see 1 above
     role,        \* per server: as in docs/states.md
     hw,          \* per server: high watermark, in memory only
-    fetched,     \* per server: has a Fetch succeeded, so that it vouches for its leader?
+    fetched,     \* per server: has a Fetch succeeded, so that its leader is known to live?
     voters,      \* per server: the voter set in force
     ballot,      \* per server: who granted its pre-vote, while it is prospective
     asked,       \* requests for votes that were sent
@@ -154,9 +154,9 @@ Sync(i) ==
     /\ Say(i, disk[i][2])
     /\ UNCHANGED <<role, hw, fetched, voters, ballot, led>>
 
-(* A replica may run as a voter; and as one that was a voter before the    *)
-(* newest change, while it does not know that to be committed.             *)
-MayRun(i) ==
+(* A voter may start an election; and so may a voter of the set before the *)
+(* newest change, while it does not know that change to be committed.      *)
+IsElectable(i) ==
     \/ i \in voters[i]
     \/ /\ i \in VotersBefore(i, Now(i).log)
        /\ Newest(ChangesAt(i, Now(i).log)) > hw[i]
@@ -173,7 +173,7 @@ Crash(i) ==
         /\ ballot' = [ballot EXCEPT ![i] = IF PreVotes /\ alone THEN {i} ELSE {}]
         /\ role' = [role EXCEPT ![i] =
              IF s.leader = i THEN IF alone THEN "prospective" ELSE "resigned"
-             ELSE IF /\ s.leader = None  \* who ran in vain may have been made the only voter since
+             ELSE IF /\ s.leader = None  \* a losing candidate may be the only voter since
                      /\ s.voted = i
                      /\ i \in set \/ i \in VotersBefore(i, s.log)
                   THEN "candidate"
@@ -212,11 +212,11 @@ LearnLeader(i) ==
 -----------------------------------------------------------------------------
 (* Elections.                                                              *)
 
-(* Nothing heard for too long, or the election came to nothing: see first  *)
-(* whether an election could be won (KIP-996).                             *)
+(* No message of a leader for too long, or nobody won the election: ask    *)
+(* first whether an election could be won (KIP-996).                       *)
 Timeout(i) ==
     /\ role[i] \in {"unattached", "follower", "candidate"}
-    /\ MayRun(i)
+    /\ IsElectable(i)
     /\ role' = [role EXCEPT ![i] = "prospective"]
     /\ fetched' = [fetched EXCEPT ![i] = FALSE]
     /\ ballot' = [ballot EXCEPT ![i] = IF PreVotes THEN voters[i] \cap {i} ELSE {}]
@@ -231,7 +231,7 @@ GiveUp(i) ==
     /\ UNCHANGED <<disk, hw, fetched, voters, asked, votes, said, led>>
 
 (* The leader's connection broke, or it ended its epoch.                   *)
-LoseFaith(i) ==
+SuspectLeader(i) ==
     /\ fetched[i]
     /\ fetched' = [fetched EXCEPT ![i] = FALSE]
     /\ UNCHANGED <<disk, role, hw, voters, ballot, asked, votes, said, led>>
@@ -379,9 +379,9 @@ Fetch(i) ==
     /\ led' = [led EXCEPT ![Now(i).epoch].acked[i] = Len(Now(i).log)]
     /\ UNCHANGED <<disk, role, hw, fetched, voters, ballot, asked, votes, said>>
 
-(* Any good answer to a Fetch: the leader is there, and this replica       *)
-(* vouches for it.                                                         *)
-Hear(i) ==
+(* Any successful answer to a Fetch: this replica knows that its leader    *)
+(* is alive.                                                               *)
+FetchSucceeds(i) ==
     /\ PreVotes
     /\ Follows(i)
     /\ fetched' = [fetched EXCEPT ![i] = TRUE]
@@ -430,10 +430,10 @@ Truncate(i) ==
 Move(i) ==
     \/ Sync(i)
     \/ LearnEpoch(i) \/ LearnLeader(i)
-    \/ Timeout(i) \/ GiveUp(i) \/ LoseFaith(i) \/ GrantPreVote(i) \/ GrantVote(i)
+    \/ Timeout(i) \/ GiveUp(i) \/ SuspectLeader(i) \/ GrantPreVote(i) \/ GrantVote(i)
     \/ BecomeCandidate(i) \/ BecomeLeader(i) \/ Resign(i) \/ LeaveEpoch(i)
     \/ Propose(i) \/ ChangeVoters(i) \/ Commit(i)
-    \/ Fetch(i) \/ Hear(i) \/ FetchRecords(i) \/ FollowHighWatermark(i) \/ Truncate(i)
+    \/ Fetch(i) \/ FetchSucceeds(i) \/ FetchRecords(i) \/ FollowHighWatermark(i) \/ Truncate(i)
 
 Next == \E i \in Server : Move(i) \/ Crash(i)
 
@@ -486,7 +486,7 @@ CommittedPrefix ==
 
 (* What a replica has said of its epoch, its leadership, its vote and its  *)
 (* log is on its disk; a higher epoch there puts an end to the promise.    *)
-DurableBeforeAudible ==
+DurableBeforeSent ==
     /\ \A v \in votes :
          \/ Safe(v.by).epoch > v.epoch
          \/ Safe(v.by).epoch = v.epoch /\ Safe(v.by).voted = v.to
@@ -524,16 +524,16 @@ VoterSetsOverlap ==
                 LET before == VotersOf(i, Prefix(log, n - 1))
                 IN  before = {} \/ Difference(log[n].voters, before) <= 1
 
-(* Nobody raises the epoch to run in it before a majority has granted the  *)
+(* No replica becomes a candidate before a majority has granted its        *)
 (* pre-vote (KIP-996).                                                     *)
 PreVoteFirst ==
     [][PreVotes => \A i \in Server : role[i] # "candidate" /\ role'[i] = "candidate" =>
          \/ IsMajority(ballot[i], voters[i])
          \/ disk'[i] = <<Safe(i)>>]_vars
 
-(* Who leads or hears a leader grants nobody a pre-vote (KIP-996): a        *)
-(* removed voter, or one that was cut off, does not disturb.               *)
-NobodyDisturbs ==
+(* A leader, or a replica with a live leader, grants no pre-vote           *)
+(* (KIP-996): a removed or disconnected voter starts no election.          *)
+NoDisruption ==
     [][\A c \in Server : \A i \in ballot'[c] \ (ballot[c] \cup {c}) :
          role[i] # "leader" /\ ~fetched[i]]_vars
 

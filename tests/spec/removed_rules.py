@@ -117,7 +117,7 @@ SABOTAGES = (
         "a fetch before the log is durable",
         "    /\\ Settled(i)\n    /\\ Fits(i)\n\nFetch(i)",
         "    /\\ Fits(i)\n\nFetch(i)",
-        "DurableBeforeAudible",
+        "DurableBeforeSent",
         elect("a", "b") + follow("b") + do("b", "Fetch", "FetchRecords", "Fetch"),
     ),
     Sabotage(
@@ -216,8 +216,8 @@ SABOTAGES = (
     ),
     Sabotage(
         "a candidate again after a restart, of an epoch that has a leader",
-        "/\\ s.leader = None  \\* who",
-        "\\* who",
+        "/\\ s.leader = None  \\* a losing",
+        "\\* a losing",
         "CommittedPrefix",
         run_for("a")
         + run_for("b")

@@ -14,10 +14,10 @@ from spec.tlc import SPEC, Verdict, check, copy_spec
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 INVARIANTS = (
-    "TypeOK ElectionSafety LogMatching LeaderCompleteness CommittedPrefix DurableBeforeAudible "
+    "TypeOK ElectionSafety LogMatching LeaderCompleteness CommittedPrefix DurableBeforeSent "
     "VotersInForce OneVoterChange VoterSetsOverlap"
 )
-PROPERTIES = "PreVoteFirst NobodyDisturbs HighWatermarkMonotonic DurableMajority"
+PROPERTIES = "PreVoteFirst NoDisruption HighWatermarkMonotonic DurableMajority"
 
 STATES = {"Election": 24_808, "PreVote": 24_827, "Replication": 50_648, "Reconfiguration": 95_930}
 
@@ -62,7 +62,7 @@ def test_it_holds_on_walks_far_beyond_the_bounds(tmp_path: Path) -> None:
 
 def test_walks_meet_what_breaks(tmp_path: Path) -> None:
     copy_spec(tmp_path)
-    sabotage = next(one for one in SABOTAGES if one.breaks == "DurableBeforeAudible")
+    sabotage = next(one for one in SABOTAGES if one.breaks == "DurableBeforeSent")
     text = (SPEC / "Quorate.tla").read_text()
     (tmp_path / "Quorate.tla").write_text(text.replace(sabotage.rule, sabotage.instead))
     assert walk(tmp_path, 1).broken
@@ -94,9 +94,9 @@ RUNS = "    /\\ PreVotes => IsMajority(ballot[i], voters[i])\n"
 HEARS = "        /\\ ~fetched[i]\n"
 LEADS = '        /\\ role[i] # "leader"\n        /\\ ~fetched'
 PRE_VOTE_RULES = {
-    "who-runs": ("Election", RUNS, "", "PreVoteFirst"),
-    "who-hears-a-leader": ("PreVote", HEARS, "", "NobodyDisturbs"),
-    "who-leads": ("PreVote", LEADS, "        /\\ ~fetched", "NobodyDisturbs"),
+    "a-candidate-needs-a-majority": ("Election", RUNS, "", "PreVoteFirst"),
+    "a-follower-with-a-live-leader": ("PreVote", HEARS, "", "NoDisruption"),
+    "a-leader": ("PreVote", LEADS, "        /\\ ~fetched", "NoDisruption"),
 }
 
 

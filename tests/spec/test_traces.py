@@ -16,7 +16,7 @@ from spec.tlc import Verdict, check, copy_spec
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
-def judge(tape: Tape, folder: Path) -> Verdict:
+def check_tape(tape: Tape, folder: Path) -> Verdict:
     copy_spec(folder)
     (folder / "Run.tla").write_text(tape.module())
     (folder / "Run.cfg").write_text(tape.config())
@@ -27,7 +27,7 @@ def judge(tape: Tape, folder: Path) -> Verdict:
 def test_the_real_code_is_accepted(run: Callable[[], Tape], tmp_path: Path) -> None:
     tape = run()
     assert len(tape.lines) > 50
-    verdict = judge(tape, tmp_path)
+    verdict = check_tape(tape, tmp_path)
     assert verdict.broken == "Unfinished", verdict.text
 
 
@@ -69,7 +69,7 @@ def test_a_lie_is_refused(lie: Callable[[Line], Line | None], tmp_path: Path) ->
         at += 1
     else:
         tape.lines[at] = line
-    verdict = judge(tape, tmp_path)
+    verdict = check_tape(tape, tmp_path)
     assert verdict.clean, verdict.text
     assert f'<<"reached line", {at + 1}>>' in verdict.text
     assert f'<<"reached line", {at + 2}>>' not in verdict.text
@@ -77,6 +77,6 @@ def test_a_lie_is_refused(lie: Callable[[Line], Line | None], tmp_path: Path) ->
 
 def test_no_two_runs_of_tlc_share_a_folder(tmp_path: Path) -> None:
     """It unpacks its modules, and deletes them when it ends: others lost them beside it."""
-    said = judge(takeover(), tmp_path).text
+    said = check_tape(takeover(), tmp_path).text
     read = re.findall(r"Parsing file (\S+)", said)
     assert read and all(path.startswith(f"{tmp_path}/") for path in read), said

@@ -1,8 +1,8 @@
 """Ask TLC whether the specification can do what the real code did in a simulated world.
 
-    python tools/judge.py 43                     a seed, or a plan, as `quorate sim plan` prints it
-    python tools/judge.py 0 --lines 100          only its first lines
-    python tools/judge.py docs/spec/Run.tla      a run that `quorate sim replay --tla` has written
+    python tools/check_trace.py 43                     a seed, or a plan, as `quorate sim plan` prints it
+    python tools/check_trace.py 0 --lines 100          only its first lines
+    python tools/check_trace.py docs/spec/Run.tla      a run that `quorate sim replay --tla` has written
 
 Exit codes: 0 accepted, 1 refused, or the simulator found a violation, 2 bad input, 3 unknown: the
 time was too short.
@@ -133,7 +133,7 @@ def main() -> int:
     if not jars or shutil.which("java") is None:
         print("this needs java, and TLC's jar: make .kafka/tla.stamp", file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory(prefix="quorate-judge-") as name:
+    with tempfile.TemporaryDirectory(prefix="quorate-check-trace-") as name:
         folder = Path(name)
         try:
             taken = take(given.what, folder, given.lines, given.plant)

@@ -1,4 +1,4 @@
-"""`tools/judge.py`: TLC's answer about a run of the real code, read the right way round."""
+"""`tools/check_trace.py`: TLC's answer about a run of the real code, read the right way round."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quorate.sim.world.observer import Observer
 from spec.tlc import ROOT, SPEC
 
 sys.path.insert(0, str(ROOT / "tools"))
-from judge import Answer, answer  # type: ignore[import-not-found]
+from check_trace import Answer, answer  # type: ignore[import-not-found]
 
 SMALL = SPEC / "small.plan"
 REACHED = '<<"reached line", 1>>\n<<"reached line", 18>>\n<<"reached line", 7>>\n'
@@ -50,7 +50,7 @@ def test_the_example_is_a_world_that_the_specification_has_all_of() -> None:
 
 
 class PreVotes(Observer):
-    """Counts the requests that peers understood as such."""
+    """Counts the requests that peers read as pre-votes."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -60,7 +60,7 @@ class PreVotes(Observer):
         self.asked += isinstance(request, VoteRequest) and request.pre_vote
 
 
-def test_a_run_with_peers_that_know_no_pre_votes_is_judged_up_to_there() -> None:
+def test_a_run_with_peers_that_know_no_pre_votes_is_checked_up_to_there() -> None:
     """It was refused at the candidate that they make."""
     for seed in range(40):
         recorder, votes = Recorder(), PreVotes()
@@ -75,7 +75,7 @@ def test_a_run_with_peers_that_know_no_pre_votes_is_judged_up_to_there() -> None
 @pytest.mark.interop
 @pytest.mark.slow
 def test_the_example_is_accepted_and_with_a_bug_it_is_refused() -> None:
-    command = [sys.executable, ROOT / "tools" / "judge.py", SMALL]
+    command = [sys.executable, ROOT / "tools" / "check_trace.py", SMALL]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("accepted: ")
@@ -99,20 +99,32 @@ def test_the_example_is_accepted_and_with_a_bug_it_is_refused() -> None:
 )
 def test_a_disk_that_lost_what_was_durable_is_refused(bug: str, said: str) -> None:
     """Its restart was left out, and the rest accepted."""
-    command = [sys.executable, ROOT / "tools" / "judge.py", SMALL, "--plant", f"mutants:{bug}"]
+    command = [
+        sys.executable,
+        ROOT / "tools" / "check_trace.py",
+        SMALL,
+        "--plant",
+        f"mutants:{bug}",
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 1 and said in ran.stdout, ran
 
 
-def test_a_module_is_judged_whole(tmp_path: Path) -> None:
-    command = [sys.executable, ROOT / "tools" / "judge.py", tmp_path / "Run.tla", "--lines", "5"]
+def test_a_module_is_checked_whole(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        ROOT / "tools" / "check_trace.py",
+        tmp_path / "Run.tla",
+        "--lines",
+        "5",
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 2 and "not for a module" in ran.stderr
 
 
-def test_nothing_to_judge(tmp_path: Path) -> None:
+def test_nothing_to_check(tmp_path: Path) -> None:
     plan = tmp_path / "static.plan"
     plan.write_text("format 3\nseed 1\nstatic yes\nduration_ms 10\n")
-    command = [sys.executable, ROOT / "tools" / "judge.py", plan]
+    command = [sys.executable, ROOT / "tools" / "check_trace.py", plan]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 2 and "Traceback" not in ran.stderr
