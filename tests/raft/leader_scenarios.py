@@ -1,4 +1,4 @@
-"""A leader of three voters whose Fetches, rows and snapshots are asked about."""
+"""A leader of three voters, and helpers for its Fetches, rows and snapshots."""
 
 from __future__ import annotations
 

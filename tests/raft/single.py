@@ -43,7 +43,7 @@ def recovered(**changes: object) -> RecoveredLog:
 
 
 class Single:
-    """A core whose disk is as quick as lightning, unless `slow`."""
+    """A core whose disk writes at once, unless `slow`."""
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ def test_can_be_resumed_from_every_point(current, target, data):
 
 
 @given(KEYS, KEYS, st.data())
-def test_the_leader_goes_last(current, target, data):
+def test_the_leader_is_removed_last(current, target, data):
     leader = data.draw(st.sampled_from(sorted(current)))
     try:
         steps = plan(current, target, leader.id)
@@ -79,12 +79,12 @@ def test_replaces_one_for_one():
     assert list(steps) == expected
 
 
-def test_a_replaced_disk_leaves_before_it_comes_back():
+def test_a_replaced_directory_is_removed_before_it_is_added_again():
     steps = plan([key(1), key(2), key(3)], [key(1), key(2), key(3, disk=1)], leader_id=1)
     assert list(steps) == [RemoveStep(key(3)), AddStep(key(3, disk=1))]
 
 
-def test_dead_voters_leave_first():
+def test_unreachable_voters_are_removed_first():
     current = [key(1), key(2), key(3), key(4), key(5)]
     steps = plan(current, [key(1), key(2), key(3)], leader_id=1, live=[key(1), key(2), key(4)])
     assert steps[0] == RemoveStep(key(5))

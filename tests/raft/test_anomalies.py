@@ -58,14 +58,14 @@ def test_a_new_address_is_named() -> None:
     )
 
 
-def test_a_set_whose_addresses_stay_is_reported_without_them() -> None:
+def test_a_voter_set_with_unchanged_endpoints_is_reported_without_them() -> None:
     single = committed()
     report(single, update(listeners=listeners(2), max_kraft_version=2))
     assert moves(single) == []
     assert single.notes[-1].startswith(f"offset {START}: voters ")
 
 
-def test_the_same_move_is_reported_once_a_minute() -> None:
+def test_the_same_endpoint_change_is_reported_once_a_minute() -> None:
     single = committed()
     for _ in range(10):
         report(single, update())
@@ -79,7 +79,7 @@ def test_the_same_move_is_reported_once_a_minute() -> None:
     assert len(moves(single)) == 3
 
 
-def test_an_address_that_goes_back_and_forth_is_two_nodes_on_copies_of_one_directory() -> None:
+def test_an_endpoint_that_alternates_means_two_nodes_on_copies_of_one_directory() -> None:
     single = committed()
     for request in (update(), at_host()):
         report(single, request)
@@ -93,7 +93,7 @@ def test_an_address_that_goes_back_and_forth_is_two_nodes_on_copies_of_one_direc
     assert single.core.duplicate_replica_signs == 20
 
 
-def test_a_voter_that_moves_and_comes_back_is_nothing_to_warn_of() -> None:
+def test_a_voter_that_changes_its_endpoint_and_returns_gives_no_warning() -> None:
     single = committed()
     for request in (update(), at_host(), update()):
         report(single, request)
@@ -103,7 +103,7 @@ def test_a_voter_that_moves_and_comes_back_is_nothing_to_warn_of() -> None:
     assert warnings(single) == []
 
 
-def test_no_move_is_refused_however_often_it_is_made() -> None:
+def test_no_endpoint_change_is_refused_however_often_it_repeats() -> None:
     single = committed()
     for _ in range(50):
         report(single, update())
@@ -123,7 +123,7 @@ def test_a_voter_that_forgot_what_it_acknowledged_is_reported() -> None:
     assert single.core.duplicate_replica_signs == 1
 
 
-def test_one_that_forgets_again_and_again_is_two_nodes() -> None:
+def test_a_log_end_that_regresses_repeatedly_means_two_nodes() -> None:
     single = committed()
     for _ in range(10):
         acknowledge(single, START - 1)
@@ -145,7 +145,7 @@ def test_restored_disks_minutes_apart_are_each_reported() -> None:
 
 
 @pytest.mark.parametrize("node_id", [4, 9])
-def test_an_observer_promises_nothing(node_id: int) -> None:
+def test_an_observers_log_end_may_regress(node_id: int) -> None:
     single = committed()
     for _ in range(5):
         acknowledge(single, START, node_id)
@@ -175,7 +175,7 @@ def test_a_peer_that_makes_up_directory_ids_is_reported_once_a_minute() -> None:
     assert len([text for text in warnings(single) if "leader's own id" in text]) == 1
 
 
-def test_what_was_said_is_kept_of_the_latest_things_alone() -> None:
+def test_only_the_latest_notes_are_remembered() -> None:
     anomalies = Anomalies()
     for number in range(5_000):
         assert anomalies.should_report(f"thing {number}", number)

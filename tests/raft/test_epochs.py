@@ -80,7 +80,7 @@ def test_begin_is_checked(request_: BeginQuorumEpochRequest, error: ErrorCode) -
         assert answer.leader == LeaderAndEpoch(2 if follows else -1, EPOCH)
 
 
-def test_the_role_is_taken_before_the_receiver_is_checked() -> None:
+def test_the_follower_role_is_entered_before_the_receiver_is_checked() -> None:
     single = unattached()
     single.ask(begin(voter=key(2)))
     assert single.core.role == "follower"
@@ -197,7 +197,9 @@ def test_end_is_checked(request_: EndQuorumEpochRequest, error: ErrorCode) -> No
         ((), 0),
     ],
 )
-def test_a_successor_waits_by_its_place(preferred: tuple[ReplicaKey, ...], wait_ms: int) -> None:
+def test_a_successor_backs_off_by_its_position(
+    preferred: tuple[ReplicaKey, ...], wait_ms: int
+) -> None:
     single = fetched()
     single.ask(end(*preferred))
     if wait_ms:
@@ -215,7 +217,7 @@ def test_backoff_formula(position: int, total: int, expected: int) -> None:
     assert election_backoff(1000, position, total) == expected
 
 
-def test_a_follower_vouches_no_more_for_a_leader_that_ended() -> None:
+def test_a_follower_grants_pre_votes_after_its_leader_ended_the_epoch() -> None:
     single = fetched()
     single.ask(end(key(3), key(1)))
     single.answer(FetchRequest, FetchResponse(ErrorCode.NONE, LeaderAndEpoch(2, EPOCH), 0))
@@ -224,7 +226,7 @@ def test_a_follower_vouches_no_more_for_a_leader_that_ended() -> None:
     assert single.core.role == "prospective"
 
 
-def test_whose_turn_is_late_waits_no_longer_than_for_a_silent_leader() -> None:
+def test_a_late_successor_waits_no_longer_than_the_fetch_timeout() -> None:
     """Seed 23011937: the last of nine waited 240 ms, and its fetch timeout is of 108."""
     cluster = CoreCluster().dynamic(*range(1, 10), fetch_timeout_ms=108).start()
     leader_id = cluster.elect()
@@ -236,14 +238,14 @@ def test_whose_turn_is_late_waits_no_longer_than_for_a_silent_leader() -> None:
     assert cluster[last].role != "follower"
 
 
-def test_an_observer_does_not_run_for_it() -> None:
+def test_an_observer_starts_no_election_after_the_end_of_an_epoch() -> None:
     single = observer()
     single.ask(end(key(4)))
     single.wait(10_000)
     assert single.core.role == "follower"
 
 
-def test_a_resigned_leader_names_successors_until_all_have_heard() -> None:
+def test_a_resigned_leader_sends_successors_until_all_voters_acknowledge() -> None:
     single = leader()
     single.ask(fetch(END, LAST_EPOCH, replica=key(3), max_wait_ms=0))
     single.step(Shutdown())
@@ -301,7 +303,7 @@ def test_first_role(election: ElectionState | None, role: str, epoch: int) -> No
 
 
 @kafka_scenario("QuorumStateTest", "initializeAsOnlyVoter")
-def test_an_only_voter_runs_at_once() -> None:
+def test_an_only_voter_starts_an_election_at_once() -> None:
     log = recovered(control_records=((4, Voters((voter(1),))),))
     for election in (None, ElectionState(7, 1), ElectionState(7, -1, key(1))):
         assert Single(log=log, election=election).core.role == "leader"
@@ -314,7 +316,7 @@ def test_a_candidate_of_before_asks_again() -> None:
     assert single.core.epoch == EPOCH
 
 
-def test_a_replaced_disk_hears_that_it_leads_and_goes_on() -> None:
+def test_a_replaced_disk_that_is_named_leader_continues() -> None:
     single = unattached()
     single.ask(begin(EPOCH + 4, 1))
     assert (single.core.role, single.core.epoch) == ("unattached", EPOCH + 4)
@@ -345,7 +347,7 @@ def test_static_voters_are_the_bootstrap_servers_where_none_are_configured() -> 
 # -- shutdown ------------------------------------------------------------------------------------
 @kafka_scenario("KafkaRaftClientTest", "followerGracefulShutdown")
 @pytest.mark.parametrize("role", ["follower", "fetched", "observer"])
-def test_who_is_not_needed_stops_at_once(role: str) -> None:
+def test_a_replica_that_no_majority_needs_stops_at_once(role: str) -> None:
     assert ROLES[role]().step(Shutdown()).stopped
 
 
@@ -357,7 +359,7 @@ def test_an_only_voter_stops_at_once() -> None:
 
 @kafka_scenario("KafkaRaftClientTest", "leaderGracefulShutdownTimeout")
 @pytest.mark.parametrize("role", ["unattached", "prospective", "candidate", "leader", "resigned"])
-def test_others_wait_for_a_leader_or_the_end_of_their_time(role: str) -> None:
+def test_other_voters_wait_for_a_leader_or_the_shutdown_timeout(role: str) -> None:
     single = ROLES[role]()
     assert not single.step(Shutdown(5000)).stopped
     assert not single.wait(4999).stopped
@@ -368,7 +370,7 @@ def test_others_wait_for_a_leader_or_the_end_of_their_time(role: str) -> None:
     assert single.last.stopped
 
 
-def test_a_voter_that_shuts_down_looks_for_no_leader() -> None:
+def test_a_voter_that_shuts_down_searches_no_leader() -> None:
     """The winner announces itself (BeginQuorumEpoch)."""
     single = unattached()
     asked = single.sent(FetchRequest)
@@ -381,7 +383,7 @@ def test_a_voter_that_shuts_down_looks_for_no_leader() -> None:
 
 
 @pytest.mark.parametrize("role", ["leader", "prospective", "candidate"])
-def test_no_node_waits_when_the_peers_are_gone_too(role: str) -> None:
+def test_no_shutdown_waits_when_the_peers_are_unreachable(role: str) -> None:
     single = ROLES[role]()
     single.step(Shutdown(5000))
     asked = {send.to: send.correlation for send in single.sends}
@@ -402,20 +404,20 @@ def test_a_peer_that_is_stopping_too_will_not_follow() -> None:
     assert single.step(ConnectionLost(3)).stopped
 
 
-def test_a_peer_that_was_gone_before_may_have_come_back() -> None:
+def test_a_peer_that_was_unreachable_before_may_have_returned() -> None:
     single = leader()
     single.step(ConnectionLost(2), ConnectionLost(3))
     assert not single.step(Shutdown(5000)).stopped
 
 
-def test_who_shuts_down_still_votes() -> None:
+def test_a_voter_that_shuts_down_still_votes() -> None:
     single = leader()
     single.step(Shutdown())
     answer = single.ask(vote(EPOCH + 2, end=END + 9, last_epoch=EPOCH + 1))
     assert answer is not None and answer.granted is True  # type: ignore[union-attr]
 
 
-def test_what_comes_after_is_refused() -> None:
+def test_requests_after_a_shutdown_are_refused() -> None:
     single = follower()
     single.step(Shutdown())
     answer = single.ask(fetch())
@@ -454,7 +456,7 @@ def test_a_failed_disk_ends_every_role(role: str) -> None:
 
 
 @kafka_scenario("KafkaRaftClientDriverTest", "uncaughtException")
-def test_a_broken_invariant_stops_the_replica_without_a_word() -> None:
+def test_a_violated_invariant_stops_the_replica_without_a_message() -> None:
     single = candidate()
     single.core.state.high_watermark = 99
     ready = single.step()

@@ -66,7 +66,7 @@ def response(**changes: object) -> FetchResponse:
     return FetchResponse(**(fields | changes))  # type: ignore[arg-type]
 
 
-def leader_rests(ready: Ready) -> bool:
+def leader_is_backed_off(ready: Ready) -> bool:
     """Is the leader 2 left alone for the backoff? (A bootstrap server may be asked.)"""
     return all(send.to != 2 for send in ready.sends)
 
@@ -75,7 +75,7 @@ def batch(base: int, epoch: int = EPOCH, count: int = 1) -> Batch:
     return Batch(base, base + count - 1, epoch, 10, (), f"b{base}")
 
 
-def test_a_follower_asks_for_what_comes_next() -> None:
+def test_a_follower_fetches_from_its_log_end() -> None:
     sent = follower().sent(FetchRequest)
     assert sent is not None
     assert sent.to == 2 and sent.address == listeners(2)[0].address
@@ -117,7 +117,7 @@ BOTH = listeners(2, more=True)
 """A leader's endpoints as BeginQuorumEpoch announces them; a Fetch's answer has the one it came to."""
 
 
-def test_an_answer_names_one_listener_and_the_others_stay_known() -> None:
+def test_an_answer_with_one_listener_keeps_the_other_listeners() -> None:
     single = Single()
     single.ask(begin(leader_endpoints=BOTH))
     single.answer(FetchRequest, response(leader_endpoints=listeners(2)))
@@ -159,7 +159,9 @@ def test_reminders_do_not_restart_the_fetch_timer(known: Listeners) -> None:
     ids=["records", "diverging epoch"],
 )
 @pytest.mark.parametrize("other", [3, 1], ids=["another leader", "this node as leader"])
-def test_no_node_but_the_leader_is_obeyed(given: dict[str, object], other: int) -> None:
+def test_only_fetch_responses_of_the_leader_are_applied(
+    given: dict[str, object], other: int
+) -> None:
     """The answer names another leader of this epoch: it moves neither the log nor the timer."""
     single = follower()
     if "batches" in given:
@@ -217,13 +219,17 @@ def test_it_never_truncates_what_is_committed() -> None:
     assert single.core.high_watermark == 4
 
 
-def test_a_leader_that_lacks_what_is_committed_is_not_obeyed_where_the_cut_would_be_above() -> None:
+def test_no_truncation_above_the_high_watermark_follows_a_leader_that_lacks_committed_records() -> (
+    None
+):
     """It names epoch 2, unknown here, at offset 2: to cut the epochs above would lose offset 4."""
     single = follower(log=recovered(epochs=((1, 0), (LAST_EPOCH, 4))))
     single.answer(FetchRequest, response(high_watermark=4))
     ready = single.answer(FetchRequest, response(diverging=OffsetAndEpoch(2, 2)))
     assert ready.writes == () and single.core.log_end.offset == END
-    assert leader_rests(ready) and any("below what is committed" in note for note in ready.notes)
+    assert leader_is_backed_off(ready) and any(
+        "below what is committed" in note for note in ready.notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,10 +240,10 @@ def test_a_batch_that_does_not_continue_the_log_is_refused(bad: Batch) -> None:
     single = follower()
     ready = single.answer(FetchRequest, response(batches=(bad,)))
     assert ready.writes == () and single.core.log_end.offset == END
-    assert leader_rests(ready)
+    assert leader_is_backed_off(ready)
 
 
-def test_what_came_before_a_bad_batch_is_kept() -> None:
+def test_batches_before_a_bad_batch_are_appended() -> None:
     single = follower()
     ready = single.answer(FetchRequest, response(batches=(batch(5), batch(7))))
     assert ready.writes == (Append((batch(5),)),)
@@ -255,7 +261,7 @@ def test_a_successful_fetch_restarts_the_timer_a_begin_does_not() -> None:
     assert single.core.role == "prospective"
 
 
-def test_an_observer_never_runs() -> None:
+def test_an_observer_never_starts_an_election() -> None:
     single = observer()
     single.wait(100_000)
     assert single.core.role == "follower"
@@ -265,10 +271,10 @@ def test_an_observer_never_runs() -> None:
 @pytest.mark.parametrize(
     "error", [ErrorCode.INVALID_REQUEST, ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
 )
-def test_what_is_fatal_to_java_is_a_rest_here(error: ErrorCode) -> None:
+def test_errors_that_stop_java_only_back_off_the_leader(error: ErrorCode) -> None:
     single = follower()
     ready = single.answer(FetchRequest, response(error=error))
-    assert ready.faulted is None and leader_rests(ready)
+    assert ready.faulted is None and leader_is_backed_off(ready)
     assert any(error.name in note for note in ready.notes)
 
 
@@ -295,7 +301,7 @@ def downloading() -> Single:
 
 
 @kafka_scenario("KafkaRaftClientSnapshotTest", "fetchResponseWithSnapshotId")
-def test_a_snapshot_comes_in_chunks_and_is_installed() -> None:
+def test_a_snapshot_is_downloaded_in_chunks_and_installed() -> None:
     single = downloading()
     single.slow = True
     first = single.sent(FetchSnapshotRequest)
@@ -328,11 +334,11 @@ def test_a_snapshot_that_no_leader_of_the_epoch_can_have_is_not_fetched(
     single = Single(log=recovered(start_offset=5, epochs=(), snapshots=(own,), batch_ends=()))
     single.ask(begin())
     ready = single.answer(FetchRequest, response(snapshot_id=OffsetAndEpoch(*wrong)))
-    assert ready.faulted is None and leader_rests(ready)
+    assert ready.faulted is None and leader_is_backed_off(ready)
     assert single.sent(FetchSnapshotRequest) is None
 
 
-def test_while_it_installs_it_does_not_run() -> None:
+def test_an_installing_replica_starts_no_election() -> None:
     single = downloading()
     single.slow = True
     ready = single.answer(FetchSnapshotRequest, chunk(0, b"1234567890"))
@@ -358,7 +364,7 @@ def installed(single: Single) -> Ready:
     return single.step(SnapshotInstalled(single.seq, SNAPSHOT, control))
 
 
-def test_while_it_installs_it_does_not_run_in_an_epoch_without_a_leader_either() -> None:
+def test_an_installing_replica_starts_no_election_in_an_epoch_without_a_leader() -> None:
     single = installing()
     seq = single.seq
     single.ask(vote(EPOCH + 1, candidate=9, end=99))
@@ -385,7 +391,7 @@ def test_once_it_has_installed_the_leader_has_a_whole_fetch_timeout_to_answer() 
     assert single.core.role == "prospective"
 
 
-def test_while_it_installs_it_cleans_nothing() -> None:
+def test_an_installing_replica_cleans_no_log() -> None:
     """Found by the simulator: the install drops the snapshot that the cleaning is to keep."""
     single = follower()
     single.answer(FetchRequest, response(high_watermark=END))
@@ -410,7 +416,7 @@ def test_cleaning_where_there_is_no_snapshot_yet_is_a_note() -> None:
     assert ready.writes == () and "nothing to clean before" in " ".join(ready.notes)
 
 
-def test_an_older_snapshot_that_comes_behind_the_installed_one_is_dropped() -> None:
+def test_an_older_snapshot_after_the_installed_one_is_dropped() -> None:
     """It was in the making, and no node ever dropped it: seed 9 of plan format 4."""
     single = follower()
     single.answer(FetchRequest, response(snapshot_id=SNAPSHOT))
@@ -424,7 +430,7 @@ def test_an_older_snapshot_that_comes_behind_the_installed_one_is_dropped() -> N
     assert single.step(CleanTo(SNAPSHOT)).writes == ()
 
 
-def test_an_older_snapshot_that_comes_behind_the_installed_one_says_nothing_of_the_log() -> None:
+def test_an_older_snapshot_after_the_installed_one_does_not_change_the_log() -> None:
     """It may be of an older epoch than the log's start: who ends there with another record would
     have been asked to go on. Found by seed 3007622 of plan format 5."""
     log = LogIndex(RecoveredLog(25, 30, ((3, 25),), (OffsetAndEpoch(25, 2),), None, ()))
@@ -448,7 +454,7 @@ def test_an_older_snapshot_that_comes_behind_the_installed_one_says_nothing_of_t
         chunk(0, b""),
     ],
 )
-def test_a_wrong_chunk_begins_anew(wrong: FetchSnapshotResponse) -> None:
+def test_a_wrong_chunk_restarts_the_download(wrong: FetchSnapshotResponse) -> None:
     single = downloading()
     ready = single.answer(FetchSnapshotRequest, wrong)
     assert ready.writes == (AbandonSnapshot(SNAPSHOT),)
@@ -461,23 +467,23 @@ def test_a_wrong_chunk_begins_anew(wrong: FetchSnapshotResponse) -> None:
     "gone",
     [chunk(0, b"", error=ErrorCode.SNAPSHOT_NOT_FOUND), chunk(0, b"", snapshot_id=(-1, -1))],
 )
-def test_a_snapshot_that_is_gone_is_forgotten(gone: FetchSnapshotResponse) -> None:
+def test_a_deleted_snapshot_ends_the_download(gone: FetchSnapshotResponse) -> None:
     single = downloading()
     ready = single.answer(FetchSnapshotRequest, gone)
     assert ready.writes == (AbandonSnapshot(SNAPSHOT),)
     assert isinstance(ready.sends[0].request, FetchRequest)
 
 
-def test_another_error_is_a_rest() -> None:
+def test_another_error_backs_off_the_leader() -> None:
     single = downloading()
     ready = single.answer(
         FetchSnapshotRequest, chunk(0, b"", error=ErrorCode.POSITION_OUT_OF_RANGE)
     )
-    assert ready.writes == () and leader_rests(ready)
+    assert ready.writes == () and leader_is_backed_off(ready)
 
 
-def test_an_observer_in_a_download_looks_for_another_leader_when_its_own_is_gone() -> None:
-    """Found by the simulator: it asked a leader that had moved away for chunks for ever."""
+def test_an_observer_in_a_download_searches_a_leader_when_its_own_is_unreachable() -> None:
+    """Found by the simulator: it asked a leader at its former endpoint for chunks, without end."""
     single = Single(4)
     single.ask(begin())
     single.answer(FetchRequest, response(snapshot_id=SNAPSHOT))
@@ -499,9 +505,9 @@ def test_an_observer_in_a_download_looks_for_another_leader_when_its_own_is_gone
     assert single.core.leader == (3, EPOCH + 1)
 
 
-def test_the_leader_itself_says_where_it_is() -> None:
+def test_a_response_of_the_leader_gives_its_endpoint() -> None:
     """Found by the simulator: a moved leader was reached by a bootstrap server's address, and
-    asked for its snapshot at the old one for ever."""
+    asked for its snapshot at the old one without end."""
     single = Single(4, bootstrap_servers=(("moved", 9),))
     single.ask(begin())
     moved = (Listener("CONTROLLER", "moved", 9),)
@@ -524,11 +530,11 @@ def test_a_snapshot_below_what_is_committed_is_refused() -> None:
     single = follower()
     single.answer(FetchRequest, response(high_watermark=5))
     ready = single.answer(FetchRequest, response(snapshot_id=OffsetAndEpoch(4, LAST_EPOCH)))
-    assert leader_rests(ready) and any("refused" in note for note in ready.notes)
+    assert leader_is_backed_off(ready) and any("refused" in note for note in ready.notes)
 
 
 # -- finding the leader, timeouts ----------------------------------------------------------------
-def test_a_silent_leader_is_asked_for_elsewhere_after_the_request_timeout() -> None:
+def test_a_leader_that_does_not_answer_is_searched_after_the_request_timeout() -> None:
     single = Single(4, bootstrap_servers=(("elsewhere", 1),))
     single.ask(begin())
     before = len(single.sends)
@@ -537,7 +543,7 @@ def test_a_silent_leader_is_asked_for_elsewhere_after_the_request_timeout() -> N
     assert (send.to, send.address.host) == (-2, "elsewhere")
 
 
-def test_a_silent_leader_is_asked_again_where_all_others_rest() -> None:
+def test_a_leader_that_does_not_answer_is_asked_again_when_all_other_nodes_back_off() -> None:
     """Found by the simulator (seed 12007591): no node was asked, until something else was due."""
     single = Single(4, bootstrap_servers=(("elsewhere", 1),))
     single.ask(begin())
@@ -549,7 +555,7 @@ def test_a_silent_leader_is_asked_again_where_all_others_rest() -> None:
 
 
 def test_the_only_voter_of_the_start_asks_the_voters_of_now_once_it_is_removed() -> None:
-    """Found by the simulator: without bootstrap servers it had no node to ask, for ever."""
+    """Found by the simulator: without bootstrap servers it never had a node to ask."""
     alone = recovered(snapshot_control=ControlState(1, (voter(1),)))
     single = Single(log=alone)
     single.step()
@@ -566,7 +572,7 @@ def test_the_only_voter_of_the_start_asks_the_voters_of_now_once_it_is_removed()
     assert (send.to, send.request.epoch) == (2, epoch + 1)
 
 
-def test_a_failed_request_rests_20_ms() -> None:
+def test_a_failed_request_backs_off_20_ms() -> None:
     single = Single(4)
     single.ask(begin())
     send = single.sent(FetchRequest)
@@ -577,7 +583,7 @@ def test_a_failed_request_rests_20_ms() -> None:
 
 
 @kafka_scenario("KafkaRaftClientTest", "fetchResponseIgnoredAfterBecomingFollowerOfDifferentLeader")
-def test_an_answer_that_comes_too_late_is_ignored() -> None:
+def test_a_late_answer_is_ignored() -> None:
     single = follower()
     send = single.sent(FetchRequest)
     assert send is not None
@@ -587,7 +593,7 @@ def test_an_answer_that_comes_too_late_is_ignored() -> None:
     assert single.core.election == ElectionState(EPOCH + 1, 3)
 
 
-def test_an_observer_takes_records_from_its_first_answer() -> None:
+def test_an_observer_appends_records_of_its_first_answer() -> None:
     single = Single(4, bootstrap_servers=(("host2", 9002),), election=ElectionState(EPOCH))
     ready = single.answer(
         FetchRequest, response(batches=(batch(5),), leader_endpoints=listeners(2))
@@ -622,13 +628,13 @@ def lost() -> Single:
 
 
 def without_a_leader(single: Single, rounds: int) -> list[int]:
-    """Whom it asks in so many rounds, each of which is answered without a leader."""
+    """The nodes that it asks in so many rounds, each answered without a leader."""
     asked = []
     for _ in range(rounds):
         send = single.sends[-1]
         asked.append(send.to)
-        nobody = LeaderAndEpoch(-1, EPOCH)
-        said = FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, nobody)
+        no_leader = LeaderAndEpoch(-1, EPOCH)
+        said = FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, no_leader)
         single.step(Answered(send.correlation, said))
         for _ in range(600):
             if single.sends[-1] is not send:
@@ -643,7 +649,7 @@ def test_an_observer_asks_the_voters_of_its_log_beside_the_bootstrap_servers() -
     assert set(asked[:3]) == {-2} and set(asked) == {-2, 1, 2, 3}
 
 
-def test_one_whose_leader_is_silent_asks_the_other_voters_too() -> None:
+def test_a_replica_whose_leader_does_not_answer_asks_the_other_voters() -> None:
     single = Single(4, bootstrap_servers=(("host9", 9009),))
     single.ask(begin())
     single.wait(2000)
@@ -660,7 +666,7 @@ def test_a_voter_asks_the_bootstrap_servers_alone() -> None:
     assert {send.to for send in single.sends if isinstance(send.request, FetchRequest)} == {-2}
 
 
-def test_it_asks_ever_more_rarely() -> None:
+def test_the_interval_of_the_search_grows() -> None:
     single = lost()
     without_a_leader(single, 60)
     before = single.now
@@ -668,7 +674,7 @@ def test_it_asks_ever_more_rarely() -> None:
     assert single.now - before >= 9 * 500  # of four servers, one each 125 ms
 
 
-def test_it_says_once_that_no_node_knows_a_leader() -> None:
+def test_an_unknown_leader_is_reported_once() -> None:
     single = lost()
     without_a_leader(single, 100)
     notes = [note for note in single.notes if "no node knows a leader" in note]

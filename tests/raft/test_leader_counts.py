@@ -68,7 +68,7 @@ def test_the_high_watermark_never_falls() -> None:
 
 
 @pytest.mark.parametrize("offset", [START + 1, 0])
-def test_only_a_fetch_at_a_valid_place_counts(offset: int) -> None:
+def test_only_a_fetch_at_a_valid_offset_counts(offset: int) -> None:
     single = snapshotted(cleaned=True)
     single.ask(fetch(offset, EPOCH + 1 if offset else 0, replica=key(3)))
     rows = single.core.describe(single.now).voters  # type: ignore[union-attr]
@@ -87,7 +87,7 @@ def test_caught_up_is_at_the_end_or_at_the_end_of_the_fetch_before() -> None:
     assert (row.last_fetch_ms, row.last_caught_up_ms) == (7000, 5000)
 
 
-def test_who_was_behind_has_caught_up_when_it_reaches_the_end_of_the_fetch_before() -> None:
+def test_a_lagging_replica_has_caught_up_at_the_log_end_of_its_previous_fetch() -> None:
     """So a voter of a busy leader, which never fetches at the very end, has caught up all along."""
     single = led()
     single.now = 5000
@@ -100,7 +100,7 @@ def test_who_was_behind_has_caught_up_when_it_reaches_the_end_of_the_fetch_befor
     assert (row.last_fetch_ms, row.last_caught_up_ms) == (7000, 5000)
 
 
-def test_who_does_not_reach_the_end_of_the_fetch_before_has_not_caught_up() -> None:
+def test_a_replica_below_the_log_end_of_its_previous_fetch_has_not_caught_up() -> None:
     single = led()
     single.step(Propose(0, EPOCH + 1, 1, 1, "x"))
     for offset, last_epoch in ((END, LAST_EPOCH), (START, EPOCH + 1)):
@@ -109,7 +109,7 @@ def test_who_does_not_reach_the_end_of_the_fetch_before_has_not_caught_up() -> N
     assert row.last_caught_up_ms == -1
 
 
-def test_a_fetch_counts_when_it_comes_not_again_when_it_is_answered() -> None:
+def test_a_fetch_counts_at_its_arrival_and_not_again_at_its_answer() -> None:
     """Java counts it twice: a follower that hangs would look alive until its answer left."""
     single = committed()
     parked = fetch(START, EPOCH + 1, replica=key(3), max_wait_ms=5000, high_watermark=START)
@@ -142,7 +142,7 @@ def test_check_quorum() -> None:
 @kafka_scenario(
     "KafkaRaftClientTest", "leaderShouldResignLeadershipIfNotGetFetchRequestFromMajorityVoters"
 )
-def test_observers_do_not_hold_the_quorum() -> None:
+def test_observers_do_not_count_for_check_quorum() -> None:
     single = led()
     single.now += 2999
     single.ask(fetch(START, EPOCH + 1, replica=key(9)))
@@ -151,7 +151,9 @@ def test_observers_do_not_hold_the_quorum() -> None:
 
 
 @pytest.mark.parametrize("replica", UNKNOWN_REPLICAS)
-def test_a_voters_id_in_another_directory_does_not_hold_the_quorum(replica: ReplicaKey) -> None:
+def test_a_voters_id_in_another_directory_does_not_count_for_check_quorum(
+    replica: ReplicaKey,
+) -> None:
     single = led()
     single.now += 2999
     single.ask(fetch(START, EPOCH + 1, replica=replica))
@@ -159,7 +161,7 @@ def test_a_voters_id_in_another_directory_does_not_hold_the_quorum(replica: Repl
     assert single.core.role == "resigned"
 
 
-def test_a_voter_whose_directory_no_node_knows_holds_the_quorum_from_any() -> None:
+def test_a_voter_of_unknown_directory_counts_for_check_quorum_from_any_directory() -> None:
     """As with kraft.version 0."""
     known = (voter(1), Voter(ReplicaKey(2), listeners(2)), voter(3))
     single = leader(log=recovered(control_records=((4, Voters(known)),)))
@@ -169,7 +171,7 @@ def test_a_voter_whose_directory_no_node_knows_holds_the_quorum_from_any() -> No
     assert single.core.role == "leader"
 
 
-def test_a_leader_beside_the_voter_of_its_id_does_not_count_itself_among_those_it_hears() -> None:
+def test_a_leader_outside_the_voter_set_does_not_count_itself_for_check_quorum() -> None:
     progress = ProgressTracker(key(2, 1), VoterSet([voter(1), voter(2), voter(3)]))
     assert not progress.update_check_quorum(key(3))
     assert progress.update_check_quorum(key(1))

@@ -77,7 +77,7 @@ def test_only_a_leader_serves(role) -> None:
     assert answer is not None and answer.error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_others_say_who_leads_and_where() -> None:
+def test_other_replicas_name_the_leader_and_its_endpoint() -> None:
     answer = follower().ask(fetch(epoch=EPOCH))
     assert isinstance(answer, FetchResponse)
     assert (answer.leader, answer.leader_endpoints) == (LeaderAndEpoch(2, EPOCH), listeners(2))
@@ -125,7 +125,7 @@ def test_what_is_before_the_log_gets_a_snapshot(
         (0, 0, None),
     ],
 )
-def test_a_place_that_is_not_in_the_log_diverges(
+def test_an_offset_and_epoch_outside_the_log_diverge(
     offset: int, last_epoch: int, diverging: tuple[int, int] | None
 ) -> None:
     """(2, 4) is the lesson of others: this log never had epoch 4, but offset 2 of an older one."""
@@ -161,7 +161,7 @@ def parked(high_watermark: int = -1) -> Single:
 
 
 @kafka_scenario("KafkaRaftClientTest", "purgatoryFetchTimeout")
-def test_a_fetch_at_the_end_waits_and_is_answered_empty_in_time() -> None:
+def test_a_fetch_at_the_log_end_is_answered_empty_at_its_deadline() -> None:
     single = parked()
     single.wait(499)
     assert single.replies.get(single.asked) is None
@@ -177,7 +177,7 @@ def test_max_wait_0_is_answered_at_once() -> None:
 
 
 @kafka_scenario("KafkaRaftClientTest", "purgatoryFetchSatisfiedByWrite")
-def test_an_append_wakes_it_before_it_is_durable() -> None:
+def test_an_append_answers_it_before_it_is_durable() -> None:
     single = parked()
     single.slow = True
     single.step(Propose(0, EPOCH + 1, 1, 10, "x"))
@@ -248,7 +248,7 @@ def lingering() -> Single:
     return leader(log=recovered(control_records=control), high_watermark_linger_ms=2)
 
 
-def test_news_of_the_high_watermark_alone_lingers_for_a_voter() -> None:
+def test_a_high_watermark_without_records_lingers_for_a_voter() -> None:
     single = lingering()
     assert single.ask(fetch(START, EPOCH + 1, high_watermark=-1)) is None
     assert single.core.high_watermark == START
@@ -261,7 +261,7 @@ def test_news_of_the_high_watermark_alone_lingers_for_a_voter() -> None:
     assert (answer.high_watermark, answer.records) == (START, None)
 
 
-def test_records_do_not_linger_and_take_the_high_watermark_along() -> None:
+def test_records_do_not_linger_and_carry_the_high_watermark() -> None:
     single = lingering()
     assert single.ask(fetch(START, EPOCH + 1, high_watermark=-1)) is None
     single.step(Propose(0, EPOCH + 1, 1, 10, "x"))
@@ -331,7 +331,7 @@ def test_a_proposal_is_refused_with_the_reason(event: Propose, error: ErrorCode)
 
 @kafka_scenario("KafkaRaftClientTest", "appendFailedWithNotLeaderException")
 @kafka_guarantee("BatchAccumulatorTest", "forceDrainBeforeAppendLeaderChangeMessage")
-def test_who_does_not_lead_refuses() -> None:
+def test_a_replica_that_does_not_lead_refuses_proposals() -> None:
     for role in (unattached, follower, resigned):
         (proposal,) = role().step(Propose(7, EPOCH, 1, 1, "x")).proposals
         assert isinstance(proposal, Refused)
@@ -349,7 +349,7 @@ def proposed(single: Single) -> None:
     single.step(Propose(1, EPOCH + 1, 1, 10, b"x"))
 
 
-def test_a_leader_whose_disk_hangs_resigns_though_all_follow_it() -> None:
+def test_a_leader_whose_disk_hangs_resigns_with_all_followers_connected() -> None:
     """Else it would go on committing by the others' disks, and keep what its own does not take."""
     single = committed()
     single.slow = True
@@ -365,7 +365,7 @@ def test_a_leader_whose_disk_hangs_resigns_though_all_follow_it() -> None:
     assert any("its disk has not moved" in note for note in single.notes)
 
 
-def test_a_slow_disk_that_moves_is_waited_for() -> None:
+def test_a_slow_disk_that_makes_progress_is_tolerated() -> None:
     single = committed()
     single.slow = True
     for _ in range(10):
@@ -379,7 +379,7 @@ def test_a_slow_disk_that_moves_is_waited_for() -> None:
     assert single.core.role == "leader", "nothing is being written"
 
 
-def test_a_disk_that_had_nothing_to_do_for_long_does_not_hang() -> None:
+def test_an_idle_disk_does_not_hang() -> None:
     single = committed(high_watermark_linger_ms=0)
     for _ in range(5):
         single.wait(2_000)
@@ -389,7 +389,7 @@ def test_a_disk_that_had_nothing_to_do_for_long_does_not_hang() -> None:
     assert single.core.role == "leader"
 
 
-def test_a_disk_that_cleans_for_long_hangs_for_the_log_only_from_its_next_record_on() -> None:
+def test_a_long_clean_counts_as_a_hang_only_from_the_next_record() -> None:
     """Seed 8308542: no node waited for the disk while it deleted old segments."""
     single = committed(high_watermark_linger_ms=0)
     snapshot_id = OffsetAndEpoch(single.core.high_watermark, EPOCH + 1)

@@ -73,7 +73,7 @@ def test_fetch_snapshot_counts_for_check_quorum() -> None:
 
 
 @pytest.mark.parametrize("replica", UNKNOWN_REPLICAS)
-def test_another_directory_holds_no_quorum_by_fetching_a_snapshot(
+def test_a_snapshot_fetch_of_another_directory_does_not_count_for_check_quorum(
     replica: ReplicaKey,
 ) -> None:
     single = snapshotted(cleaned=False)
@@ -102,7 +102,7 @@ def test_when_a_snapshot_may_be_made(snapshot_id: tuple[int, int], why: str | No
     assert problem is None if why is None else why in (problem or "")
 
 
-def test_a_snapshot_ends_at_a_batch_border() -> None:
+def test_a_snapshot_ends_at_a_batch_boundary() -> None:
     single = committed()
     single.step(Propose(0, EPOCH + 1, 3, 30, "three"))
     single.ask(fetch(START + 3, EPOCH + 1, max_wait_ms=0))

@@ -208,7 +208,7 @@ def test_no_failed_send_breaks_a_replica(role: str, failure: SendFailure) -> Non
 
 @pytest.mark.parametrize("role", list(ROLES))
 @pytest.mark.parametrize("shift", list(EPOCHS.values()))
-def test_every_request_is_answered_in_its_time(role: str, shift: int) -> None:
+def test_every_request_is_answered_before_its_deadline(role: str, shift: int) -> None:
     single = ROLES[role]()
     single.slow = True
     asked = requests(single.core.epoch + shift)

@@ -33,7 +33,7 @@ def test_a_peer_of_another_cluster_is_explained() -> None:
     assert f"node 2 is of another cluster than {CLUSTER_ID}: check" in single.notes[-1]
 
 
-def test_a_forgotten_vote_is_a_warning() -> None:
+def test_a_lost_vote_is_a_warning() -> None:
     single = Single(election=ElectionState(LAST_EPOCH - 1))
     assert isinstance(single.notes[0], Warn) and "log's taken" in single.notes[0]
 
@@ -97,7 +97,7 @@ def test_a_peer_of_another_cluster_is_reported_once_a_minute() -> None:
         (ErrorCode.INVALID_VOTER_KEY, "node 2 has another directory id than the voter set"),
     ],
 )
-def test_a_refusal_names_who_refused_and_what(error: ErrorCode, said: str) -> None:
+def test_a_refusal_names_the_replica_and_the_request(error: ErrorCode, said: str) -> None:
     single = follower()
     single.answer(FetchRequest, FetchResponse(error, LeaderAndEpoch(2, EPOCH)))
     assert said in single.notes[-1]

@@ -25,13 +25,13 @@ def test_invariants_hold(shape: str, seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-def test_invariants_hold_for_long(shape: str) -> None:
+def test_invariants_hold_on_long_walks(shape: str) -> None:
     for seed in range(100, 120):
         Walk(seed, **SHAPES[shape]).go(4000)  # type: ignore[arg-type]
 
 
 BUGS = [
-    planted.speak_before_durable,
+    planted.send_before_durable,
     planted.ask_before_durable,
     planted.fetch_before_durable,
     planted.count_before_durable,

@@ -53,7 +53,7 @@ def probe(single: Single, voter_id: int, port: int | None) -> None:
 def fails(
     single: Single, voter_id: int, failure: SendFailure = SendFailure.DISCONNECTED
 ) -> list[str]:
-    """The warnings when nobody answers the newest BeginQuorumEpoch."""
+    """The warnings when no node answers the newest BeginQuorumEpoch."""
     send = single.sent(BeginQuorumEpochRequest, voter_id)
     assert send is not None
     notes = single.step(SendFailed(send.correlation, failure)).notes
@@ -77,7 +77,7 @@ def reachable() -> Single:
 
 
 @pytest.mark.parametrize("failure", [SendFailure.DISCONNECTED, SendFailure.TIMED_OUT])
-def test_a_new_endpoint_at_which_nobody_answers_is_a_warning(failure):
+def test_an_unreachable_new_endpoint_is_a_warning(failure):
     single = reachable()
     assert move(single, 2, 7) == ErrorCode.NONE
     probe(single, 2, 7)
@@ -155,7 +155,7 @@ def test_a_change_of_versions_alone_is_written_while_an_endpoint_is_unreachable(
     assert answer.error == ErrorCode.NONE
 
 
-def test_an_endpoint_that_was_refused_and_is_given_up_is_not_tried_for_ever():
+def test_an_abandoned_endpoint_is_not_probed_again():
     single = reachable()
     move(single, 2, 7)
     move(single, 3, 8)
@@ -186,7 +186,7 @@ def test_a_voter_that_does_not_fetch_is_down_and_not_warned_of():
             assert not any(isinstance(note, Warn) for note in notes)
 
 
-def test_an_old_failure_says_nothing_of_a_new_endpoint():
+def test_a_failure_of_the_old_endpoint_does_not_count_for_the_new_one():
     single = committed()
     assert move(single, 2, 7) == ErrorCode.NONE
     assert fails(single, 2) == [], "it was sent to the old one"

@@ -73,7 +73,7 @@ def test_is_voter(voters: VoterSet, asked: ReplicaKey):
         (ReplicaKey(1), key(2), False),
     ],
 )
-def test_which_key_names_a_voter(entry: ReplicaKey, asked: ReplicaKey, same: bool):
+def test_replica_keys_that_match_a_voter(entry: ReplicaKey, asked: ReplicaKey, same: bool):
     assert matches(entry, asked) is same
 
 
@@ -102,7 +102,7 @@ def test_the_majority_end_is_held_by_a_majority(ends: list[int], leads: bool):
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=12), st.integers(1, 5))
-def test_a_ballot_counts_the_last_word_of_each_voter(votes: list[tuple[int, bool]], size: int):
+def test_a_ballot_counts_the_last_answer_of_each_voter(votes: list[tuple[int, bool]], size: int):
     ballot = Ballot(VoterSet(voter(i) for i in range(1, size + 1)))
     for node_id, granted in votes:
         ballot.record(node_id, granted)
@@ -138,7 +138,7 @@ def crowded(most: int, fetched_at: int) -> ProgressTracker:
     return progress
 
 
-def test_an_observer_too_many_takes_no_others_row():
+def test_an_observer_beyond_the_limit_replaces_no_other():
     progress = crowded(20, fetched_at=1_000)
     before = dict(progress.observers)
     for i in range(100, 140):
@@ -356,7 +356,7 @@ TestLogModel.settings = settings(max_examples=examples(40), stateful_step_count=
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=12), st.data())
-def test_two_logs_meet_at_their_common_prefix(lengths: list[int], data: st.DataObject):
+def test_two_logs_converge_to_their_common_prefix(lengths: list[int], data: st.DataObject):
     """Fetch, diverge, truncate, again: ends where both logs are the same, and goes no lower."""
     common = data.draw(st.integers(0, len(lengths)))
     leader, follower = LogIndex(recovered_empty()), LogIndex(recovered_empty())
@@ -391,7 +391,7 @@ def recovered_empty() -> RecoveredLog:
     return RecoveredLog(0, 0, (), (), None, ())
 
 
-def test_a_truncation_keeps_the_border_that_it_cuts_at():
+def test_a_truncation_keeps_the_batch_boundary_at_its_offset():
     log = LogIndex(recovered_empty())
     for base in (0, 3, 6):
         log.append(base, base + 3, 1)
@@ -401,14 +401,14 @@ def test_a_truncation_keeps_the_border_that_it_cuts_at():
     assert log.border_at_or_before(6) == 6
 
 
-def test_what_comes_behind_a_truncation_is_known_although_the_log_before_is_not():
+def test_boundaries_after_a_truncation_are_known_when_earlier_ones_are_not():
     log = LogIndex(RecoveredLog(0, 10, ((1, 0),), (), None, ()))
     log.truncate(4)
     log.append(4, 7, 2)
     assert not log.is_border(5) and log.border_at_or_before(6) == 4
 
 
-def test_only_a_window_of_borders_is_remembered():
+def test_only_a_window_of_batch_boundaries_is_remembered():
     window = 100
     log = LogIndex(recovered_empty(), window)
     count = 2 * window + 10
@@ -504,7 +504,7 @@ def test_every_role_can_be_left_and_reached():
     assert all(why for why in LEGAL_TRANSITIONS.values())
 
 
-def test_a_snapshot_keeps_what_rules_at_its_end():
+def test_a_snapshot_keeps_the_control_state_at_its_end():
     """The record at the snapshot's end offset is not in it: what ruled before must stay known."""
     log = recovered(control_records=((2, Voters((voter(1),))), (4, Voters((voter(2),)))))
     controls = ControlHistory(VoterSet(), log)

@@ -32,13 +32,13 @@ BAD = {
     "more than a day": ("dynamic 1\nrun 99999999999\n", 2, "duration_ms: 99999999999 is not"),
     "no disk": ("observer 4 knows=1 disk=-1\n", 1, "disk: -1 is not from 0 to 255"),
     "neither": ("dynamic 1 auto_join=maybe\n", 1, "auto_join=maybe is neither yes nor no"),
-    "less than nobody": (
+    "negative node id": (
         "dynamic 1\nstart\nelect\nask 1 Vote candidate=-2 epoch=1\n",
         4,
         "candidate=-2 is not from -1",
     ),
     "not a number in an option": ("dynamic 1\ncrash 1 kept=x\n", 2, "kept: 'x' is not a number"),
-    "no such node": ("dynamic 1\n\n\n# Who?\ncrash 2\n", 5, "there is no node 2"),
+    "no such node": ("dynamic 1\n\n\n# unknown\ncrash 2\n", 5, "there is no node 2"),
     "no such node to cut off": ("dynamic 1\ncut 1 | 2\n", 2, "there is no node 2"),
     "not a node": ("dynamic 1\ncut 1 : 2\n", 2, "':' is not a node's id"),
     "no digit of ASCII": ("dynamic 1\ncut 1 ²\n", 2, "'²' is not a node's id"),
@@ -57,12 +57,12 @@ BAD = {
         3,
         "needs epoch=<number>",
     ),
-    "request with a strange word": (
+    "request with an unknown word": (
         "dynamic 1\nstart\nask 1 Remove voter=1 disc=2\n",
         3,
         "ask Remove has no option disc=",
     ),
-    "no rest": ("dynamic 1 2 3\nstart 1\nelect\n", 3, "not within 60000 ms"),
+    "no stable state": ("dynamic 1 2 3\nstart 1\nelect\n", 3, "not within 60000 ms"),
     "two rules": ("dynamic 1\n----\nok\n----\n", 4, "a second ----"),
     "no command": ("dynamic 1\n\n# Only words.\n----\nok\n", 4, "---- without a command"),
     "empty": ("\n# Nothing.\n\n", 1, "at least one command"),
@@ -87,7 +87,7 @@ def test_file_that_cannot_be_read(tmp_path: Path) -> None:
             read_scenario(tmp_path / name)
 
 
-def test_command_shows_what_differs_and_writes_it_anew(tmp_path: Path) -> None:
+def test_command_shows_the_differences_and_rewrites_the_file(tmp_path: Path) -> None:
     file = tmp_path / "scenario.txt"
     file.write_text(SCENARIO + "2 leads epoch 1\n")
     run = CliRunner().invoke

@@ -149,9 +149,7 @@ def test_checks_in_order(request_: VoteRequest, error: ErrorCode) -> None:
 
 @kafka_scenario("KafkaRaftClientTest", "invalidVoteRequest")
 @pytest.mark.parametrize(("last_epoch", "end"), [(0, -5), (-1, 0), (EPOCH + 1, 0)])
-def test_an_invalid_request_moves_nothing_though_its_epoch_is_higher(
-    last_epoch: int, end: int
-) -> None:
+def test_an_invalid_request_of_a_higher_epoch_changes_nothing(last_epoch: int, end: int) -> None:
     """invalidVoteRequest: of a follower, whose leader the answer names."""
     single = follower()
     answer = single.ask(vote(EPOCH + 1, last_epoch=last_epoch, end=end))
@@ -171,7 +169,7 @@ def test_a_negative_candidate_is_invalid() -> None:
 @kafka_scenario("KafkaRaftClientPreVoteTest", "handlePreVoteRequestAsCandidate")
 @pytest.mark.parametrize("role", [name for name in ROLES if name != "observer"])
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_a_higher_epoch_is_taken_even_from_a_pre_vote(role: str, pre_vote: bool) -> None:
+def test_a_pre_vote_of_a_higher_epoch_raises_the_epoch(role: str, pre_vote: bool) -> None:
     single = ROLES[role]()
     epoch = single.core.epoch + 3
     answer = single.ask(vote(epoch, pre_vote=pre_vote, end=END + 5, last_epoch=epoch - 1))
@@ -181,7 +179,7 @@ def test_a_higher_epoch_is_taken_even_from_a_pre_vote(role: str, pre_vote: bool)
 
 
 @kafka_scenario("KafkaRaftClientTest", "invalidVoterReplicaVoteRequest")
-def test_the_epoch_is_taken_before_the_receiver_is_checked() -> None:
+def test_the_epoch_rises_before_the_receiver_is_checked() -> None:
     """invalidVoterReplicaVoteRequest: a leader leads no more, and has voted for no node."""
     single = leader()
     for epoch, receiver in ((EPOCH + 2, key(9)), (EPOCH + 3, key(1, 1))):
@@ -367,7 +365,7 @@ def test_a_lost_connection_starts_a_pre_vote_at_once() -> None:
     assert single.core.epoch == EPOCH
 
 
-def test_the_second_in_line_waits_and_vouches_no_more() -> None:
+def test_the_second_successor_waits_and_grants_pre_votes() -> None:
     single = Single(3)
     single.ask(begin(voter=None))
     single.step(ConnectionLost(2))
@@ -380,7 +378,7 @@ def test_the_second_in_line_waits_and_vouches_no_more() -> None:
     assert single.core.role == "prospective"
 
 
-def test_the_second_in_line_gives_the_first_time_to_win() -> None:
+def test_the_second_successor_leaves_the_first_time_to_win() -> None:
     single = Single(3)
     single.ask(begin(voter=None))
     single.step(ConnectionLost(2))
@@ -391,7 +389,7 @@ def test_the_second_in_line_gives_the_first_time_to_win() -> None:
     assert single.core.role == "prospective"
 
 
-def test_of_two_that_run_for_a_lost_leaders_place_the_second_in_line_steps_back() -> None:
+def test_of_two_candidates_after_a_lost_leader_the_second_successor_yields() -> None:
     second = Single(3)
     second.ask(begin(voter=None))
     second.step(ConnectionLost(2))
@@ -405,7 +403,7 @@ def test_of_two_that_run_for_a_lost_leaders_place_the_second_in_line_steps_back(
     assert second.core.role == "prospective"
 
 
-def test_of_two_that_run_for_a_lost_leaders_place_the_first_in_line_goes_on() -> None:
+def test_of_two_candidates_after_a_lost_leader_the_first_successor_continues() -> None:
     first = fetched()
     first.step(ConnectionLost(2))
     assert first.core.role == "prospective"
@@ -433,7 +431,7 @@ def test_a_split_vote_is_not_waited_out() -> None:
 
 
 @pytest.mark.parametrize("other", [1, 3, 7])
-def test_another_lost_connection_is_nothing(other: int) -> None:
+def test_a_lost_connection_of_another_node_changes_nothing(other: int) -> None:
     single = fetched()
     single.step(ConnectionLost(other))
     assert single.core.role == "follower"
@@ -447,7 +445,7 @@ def test_a_lost_connection_only_matters_to_a_follower(role) -> None:
     assert single.core.role == before
 
 
-def test_a_successful_fetch_forgets_the_suspicion() -> None:
+def test_a_successful_fetch_clears_the_suspicion() -> None:
     single = Single(3)
     single.ask(begin())
     single.step(ConnectionLost(2))
@@ -459,8 +457,8 @@ def test_a_successful_fetch_forgets_the_suspicion() -> None:
     assert single.ask(request).granted is REJECT  # type: ignore[union-attr]
 
 
-def test_an_observer_vouches_for_a_silent_leader_no_longer_than_the_fetch_timeout() -> None:
-    """It may be a voter in a set that it has not heard of, whose pre-vote the others need."""
+def test_an_observer_refuses_pre_votes_no_longer_than_the_fetch_timeout() -> None:
+    """It may be a voter of a set that it does not know yet, and the others need its pre-vote."""
     single = Single(4)
     single.ask(begin(voter=None))
     single.answer(FetchRequest, FetchResponse(ErrorCode.NONE, LeaderAndEpoch(2, EPOCH), 0))
@@ -471,7 +469,7 @@ def test_an_observer_vouches_for_a_silent_leader_no_longer_than_the_fetch_timeou
     assert single.ask(request).granted is GRANT  # type: ignore[union-attr]
 
 
-def test_no_node_runs_for_the_replica_that_has_its_id_in_the_newest_voter_set() -> None:
+def test_a_replica_whose_id_has_another_directory_in_the_voter_set_starts_no_election() -> None:
     """The snapshot 0-0 was made anew for this disk; the log has the former one as a voter."""
     here = replace(voter(2), key=key(2, 1))
     log = recovered(
@@ -486,7 +484,9 @@ def test_no_node_runs_for_the_replica_that_has_its_id_in_the_newest_voter_set() 
 
 
 @pytest.mark.parametrize("committed", [3, 4, 5])
-def test_a_removed_voter_runs_until_its_removal_is_known_to_be_committed(committed: int) -> None:
+def test_a_removed_voter_is_electable_until_it_knows_its_removal_is_committed(
+    committed: int,
+) -> None:
     """The record of its removal has the offset 4: at a high watermark of 4 it is not in yet."""
     node = follower(log=recovered(control_records=((4, Voters(VOTERS[1:])),)))
     leads = LeaderAndEpoch(2, EPOCH)
@@ -496,7 +496,7 @@ def test_a_removed_voter_runs_until_its_removal_is_known_to_be_committed(committ
 
 
 @pytest.mark.parametrize("committed", [2, 3, 4, 5])
-def test_a_removed_voter_runs_too_where_its_removal_stands_behind_a_new_address(
+def test_a_removed_voter_is_electable_when_an_endpoint_update_follows_its_removal(
     committed: int,
 ) -> None:
     """A leader may have moved and led anew before anybody else had what it wrote. Were it gone,
@@ -510,7 +510,7 @@ def test_a_removed_voter_runs_too_where_its_removal_stands_behind_a_new_address(
     assert (node.sent(VoteRequest) is not None) == (committed <= 3)
 
 
-def test_who_knows_the_leader_of_the_epoch_runs_no_more_for_it_after_a_restart() -> None:
+def test_a_candidate_that_knows_the_leader_of_its_epoch_is_none_after_a_restart() -> None:
     """Unlike Kafka: its log may have brought a voter set in which it wins what is won. Found by
     seed 3005416 of plan format 5."""
     log = recovered(control_records=((4, Voters(VOTERS[:1])),))
@@ -522,7 +522,9 @@ def test_who_knows_the_leader_of_the_epoch_runs_no_more_for_it_after_a_restart()
 
 
 @pytest.mark.parametrize("voted", [key(1), ReplicaKey(1)])
-def test_who_ran_for_an_epoch_without_a_leader_goes_on_after_a_restart(voted: ReplicaKey) -> None:
+def test_a_candidate_of_an_epoch_without_a_leader_continues_after_a_restart(
+    voted: ReplicaKey,
+) -> None:
     assert Single(1, election=ElectionState(EPOCH, -1, voted)).core.role == "candidate"
 
 
@@ -531,7 +533,7 @@ LAST = 2**31 - 1
 
 @pytest.mark.parametrize("role", sorted(ROLES))
 @pytest.mark.parametrize("pre_vote", [False, True])
-def test_an_epoch_that_no_count_of_elections_leads_to_is_refused(role: str, pre_vote: bool) -> None:
+def test_an_implausible_epoch_is_refused(role: str, pre_vote: bool) -> None:
     """Taken from one garbled Vote it left the whole quorum without an epoch to elect in."""
     single = ROLES[role]()
     before = single.core.election
@@ -542,7 +544,7 @@ def test_an_epoch_that_no_count_of_elections_leads_to_is_refused(role: str, pre_
 
 
 @pytest.mark.parametrize("first", [LAST - (1 << 20), LAST - (1 << 20) - 1])
-def test_two_leaps_do_not_lead_to_the_last_epoch_either(first: int) -> None:
+def test_two_jumps_do_not_reach_the_last_epoch(first: int) -> None:
     """The first left a million epochs, the second none: two garbled Votes ended the quorum."""
     single = unattached()
     single.ask(vote(first, 7))
@@ -552,18 +554,18 @@ def test_two_leaps_do_not_lead_to_the_last_epoch_either(first: int) -> None:
     assert single.core.epoch == first
 
 
-def test_an_answer_with_such_an_epoch_is_not_taken_either() -> None:
+def test_an_answer_with_an_implausible_epoch_is_refused() -> None:
     single = candidate()
     single.answer(VoteRequest, VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, LAST), False), to=2)
     assert single.core.epoch == EPOCH + 1
 
 
-def test_near_the_last_epoch_elections_go_on() -> None:
+def test_elections_continue_near_the_last_epoch() -> None:
     single = Single(election=ElectionState(LAST - 9))
     assert single.ask(vote(LAST - 8)) == granted(LAST - 8)
 
 
-def test_after_the_last_epoch_a_replica_ends_with_a_clear_word() -> None:
+def test_after_the_last_epoch_a_replica_stops_with_a_clear_message() -> None:
     """And quorum-state stays what every later start can read."""
     single = Single(election=ElectionState(LAST))
     single.wait(5000)

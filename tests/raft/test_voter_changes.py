@@ -209,7 +209,7 @@ def test_added_at_once_answered_at_commit() -> None:
     assert single.replies[asked] == AddVoterResponse(ErrorCode.NONE)
 
 
-def test_the_high_watermark_stands_while_the_new_set_holds_less() -> None:
+def test_the_high_watermark_does_not_move_while_the_new_set_has_less() -> None:
     single = committed()
     single.step(Propose(0, EPOCH + 1, 2, 1, "x"))
     single.ask(fetch(START + 2, EPOCH + 1, max_wait_ms=0))

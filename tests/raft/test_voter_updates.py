@@ -181,7 +181,7 @@ def test_an_observer_adds_itself() -> None:
     assert send.request == AddVoterRequest(CLUSTER_ID, key(4), listeners(4), 2000, False)
 
 
-def test_an_observer_first_removes_its_old_self() -> None:
+def test_an_observer_first_removes_its_old_directory() -> None:
     single = joining(3, disk=1)
     send = single.sent(RemoveVoterRequest)
     assert send is not None and send.request == RemoveVoterRequest(CLUSTER_ID, key(3))
@@ -189,7 +189,7 @@ def test_an_observer_first_removes_its_old_self() -> None:
 
 
 @pytest.mark.parametrize("config", [{"can_be_voter": False}, {"auto_join": False}])
-def test_who_does_not_join(config: dict[str, object]) -> None:
+def test_a_replica_that_does_not_join(config: dict[str, object]) -> None:
     single = Single(4, **({"auto_join": True} | config))
     single.ask(begin())
     pass_period(single)
@@ -203,7 +203,7 @@ def test_no_node_joins_at_version_0() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "rests"),
+    ("error", "backs_off"),
     [
         (ErrorCode.NONE, False),
         (ErrorCode.REQUEST_TIMED_OUT, False),
@@ -214,8 +214,8 @@ def test_no_node_joins_at_version_0() -> None:
     ],
 )
 @pytest.mark.parametrize("disk", [0, 1], ids=["adding itself", "removing its old self"])
-def test_after_what_is_done_or_will_be_it_fetches_from_the_leader_at_once(
-    disk: int, error: ErrorCode, rests: bool
+def test_after_a_finished_or_pending_join_it_fetches_from_the_leader_at_once(
+    disk: int, error: ErrorCode, backs_off: bool
 ) -> None:
     single = joining(3 if disk else 4, disk)
     before = len(single.sends)
@@ -224,10 +224,10 @@ def test_after_what_is_done_or_will_be_it_fetches_from_the_leader_at_once(
     else:
         single.answer(AddVoterRequest, AddVoterResponse(error))
     asked = [s.to for s in single.sends[before:] if isinstance(s.request, FetchRequest)]
-    assert len(asked) == 1 and (asked == [2]) is not rests
+    assert len(asked) == 1 and (asked == [2]) is not backs_off
 
 
-def test_a_refused_auto_join_says_why() -> None:
+def test_a_refused_auto_join_reports_the_reason() -> None:
     single = joining()
     why = "the leader cannot connect to it"
     ready = single.answer(AddVoterRequest, AddVoterResponse(ErrorCode.REQUEST_TIMED_OUT, why))
@@ -267,7 +267,7 @@ def test_upgrade_is_refused(make, version: int, error: ErrorCode, text: str) -> 
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
-def test_an_upgrade_to_what_is_there_changes_nothing(validate_only: bool) -> None:
+def test_an_upgrade_to_the_current_version_changes_nothing(validate_only: bool) -> None:
     ready = committed().step(UpgradeKRaftVersion(7, 1, validate_only))
     (proposal,) = ready.proposals
     assert isinstance(proposal, Accepted) and ready.writes == ()
@@ -284,7 +284,7 @@ def test_the_first_epoch_repeats_the_bootstrap_snapshot() -> None:
     assert batches[0].control == (change, KRaftVersion(1), Voters(SET))
 
 
-def test_later_epochs_do_not_but_where_the_leaders_entry_is_wrong() -> None:
+def test_later_epochs_repeat_it_only_when_the_leaders_entry_is_wrong() -> None:
     assert led().core.log_end.offset == END + 1
     moved = Voter(key(1), (Listener("CONTROLLER", "old", 1),), 0, 1)
     single = led((moved, *SET[1:]))
@@ -296,7 +296,7 @@ def test_at_version_0_only_the_leader_change_is_written() -> None:
     assert static().core.log_end.offset == END + 1
 
 
-def test_a_followers_set_is_taken_back_with_the_log() -> None:
+def test_truncation_restores_a_followers_voter_set() -> None:
     single = follower()
     voters = (*SET, NEW)
     batch = Batch(5, 5, EPOCH, 10, (Voters(voters),))
@@ -316,7 +316,7 @@ def test_static_voters_are_ignored_with_a_note() -> None:
     assert any("static voters are ignored" in note for note in single.notes)
 
 
-def test_unasked_snapshots_are_ignored() -> None:
+def test_unrequested_snapshots_are_ignored() -> None:
     single = follower()
     control = single.core.control_at(0)
     single.step(SnapshotInstalled(1, OffsetAndEpoch(9, 3), control))

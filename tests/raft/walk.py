@@ -95,7 +95,7 @@ class Invariants:
 
 
 class Walk:
-    """Random actions from `seed`, then peace: everything committed must still be there."""
+    """Random actions from `seed`, then no faults: everything committed must still be there."""
 
     def __init__(self, seed: int, voters: int = 3, spare: int = 0, static: bool = False) -> None:
         self.random = Random(seed)
@@ -130,7 +130,7 @@ class Walk:
         choices, weights = zip(*actions, strict=True)
         for action in self.random.choices(choices, weights, k=steps):
             action()
-        self.peace()
+        self.settle()
 
     def some(self) -> CoreNode | None:
         running = self.cluster.running
@@ -233,8 +233,8 @@ class Walk:
         if node := self.some():
             node.step(UpgradeKRaftVersion(0, 1))
 
-    def peace(self) -> None:
-        """All come back and talk: what was committed is what every log holds."""
+    def settle(self) -> None:
+        """Restart and connect all replicas: every log must hold what was committed."""
         cluster = self.cluster
         cluster.heal()
         for node in cluster.nodes.values():

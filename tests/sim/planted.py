@@ -49,7 +49,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 # -- durable before sent ------------------------------------------------------------------------
-def speak_before_durable(patch: pytest.MonkeyPatch) -> None:
+def send_before_durable(patch: pytest.MonkeyPatch) -> None:
     def reply(self: Outbox, reply_to: int, response: object) -> None:
         self.replies.append(Reply(reply_to, response))  # type: ignore[arg-type]
 

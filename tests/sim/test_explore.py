@@ -129,7 +129,7 @@ def _same(local: LocalState, script: Script) -> None:
 # -- bugs --------------------------------------------------------------------------------------
 QUIET = Budget(leaps=0)
 BUGS = [
-    (planted.speak_before_durable, Setup(budget=Budget(leaps=1)), "epoch durable before sent"),
+    (planted.send_before_durable, Setup(budget=Budget(leaps=1)), "epoch durable before sent"),
     (planted.ask_before_durable, Setup(budget=Budget(leaps=1)), "epoch durable before sent"),
     (planted.fetch_before_durable, Setup(led=True), "log durable before acknowledged"),
     (

@@ -57,7 +57,7 @@ KNOWN = [
     Known("kafka_20895", planted.refuse_successors, "+ 3: epoch 1: pre-vote of 2 refused"),
     Known("ongaro_2015", planted.change_before_a_commit, "+ 2: offset 4: voters {2, 3, 4}"),
     Known("figure_8", planted.commit_what_any_epoch_left, "+ 2: high watermark 4", RAFT_SCRIPTS),
-    Known("pysyncobj_84", planted.speak_before_durable, "+ 3 answers VoteResponse NONE granted"),
+    Known("pysyncobj_84", planted.send_before_durable, "+ 3 answers VoteResponse NONE granted"),
     Known("pysyncobj_84", planted.forget_epoch_and_vote, "+ 3: epoch 0: starts as unattached"),
     Known("pysyncobj_84", planted.fetch_before_durable, "+ 1: high watermark 4"),
     Known("pysyncobj_84", planted.count_the_leader_at_once, "+ 1: FAULTED broken invariant: cou"),

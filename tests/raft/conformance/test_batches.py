@@ -79,7 +79,7 @@ def test_an_empty_control_batch_cannot_be_written() -> None:
 
 
 @kafka_scenario("RecordsIteratorTest", "emptyRecords")
-def test_no_bytes_hold_no_batch() -> None:
+def test_empty_bytes_decode_to_no_batch() -> None:
     assert list(iter_batches(b"")) == []
 
 
@@ -151,7 +151,7 @@ def test_random_records(records: bytes) -> None:
 
 
 @kafka_scenario("KafkaRaftLogTest", "invalidLeaderEpoch")
-def test_what_stands_before_invalid_records_is_taken() -> None:
+def test_batches_before_invalid_records_are_appended() -> None:
     """Also invalidLeaderEpoch: of two batches the second is of an epoch that is not yet."""
     good, early = encode_batch(END, EPOCH, 5, [b"x"]), encode_batch(END + 1, EPOCH + 1, 5, [b"y"])
     for bad in (early, INVALID["largeMagic"][0], INVALID["lessBytesThanRecordSize"][0]):

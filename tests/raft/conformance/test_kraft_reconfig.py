@@ -102,7 +102,7 @@ def test_bootstrap_checkpoint_is_not_returned_on_fetch() -> None:
 
 @kafka_scenario("KafkaRaftClientReconfigTest", "followerDoesNotRequestLeaderBootstrapSnapshot")
 def test_follower_does_not_request_leader_bootstrap_snapshot() -> None:
-    """Java asks the leader again at once; here that leader may rest, another is asked meanwhile."""
+    """Java asks the leader again at once; here it may back off, and another is asked meanwhile."""
     single = Single(log=empty(), election=ElectionState(EPOCH, 2))
     first = single.sent(FetchRequest)
     assert first is not None and isinstance(first.request, FetchRequest)
@@ -367,7 +367,9 @@ def joining(node_id: int, disk: int = 0, **config: object) -> Single:
     ],
     ids=["remove", "add"],
 )
-def test_auto_join_asks_until_the_log_says_so(node_id: int, disk: int, kind, done) -> None:
+def test_auto_join_repeats_its_request_until_the_voter_set_changes(
+    node_id: int, disk: int, kind, done
+) -> None:
     """autoRemoveOldVoter, autoAddNewVoter: again after a period while the set stays."""
     single = joining(node_id, disk)
     assert len(sent_since(single, 0, kind)) == 1
@@ -403,8 +405,8 @@ def test_auto_add_new_voter_whose_request_is_lost() -> None:
     assert single.core.voters.voters == voters and single.core.is_voter
 
 
-def test_an_observer_that_would_join_looks_for_another_leader_when_its_own_is_silent() -> None:
-    """Java asks the silent one for ever: its request times out when the next one is due."""
+def test_an_observer_that_joins_fetches_from_bootstrap_servers_after_the_leaders_timeout() -> None:
+    """Java keeps asking that leader: its request times out when the next one is due."""
     single = joining(4, bootstrap_servers=SERVERS)
     assert single.sent(AddVoterRequest, to=2) is not None
     for _ in range(3):
@@ -420,10 +422,10 @@ def test_an_observer_that_would_join_looks_for_another_leader_when_its_own_is_si
 
 
 @pytest.mark.parametrize("after_ms", [1990, 2000])
-def test_it_does_so_too_when_the_response_comes_just_when_its_next_request_is_due(
+def test_an_observer_that_joins_does_so_when_a_response_and_its_next_request_coincide(
     after_ms: int,
 ) -> None:
-    """The silent leader rests then, and so did the observer until it could be asked again."""
+    """The leader is backed off then; the observer waited until the end of the backoff."""
     single = joining(4, bootstrap_servers=SERVERS)
     assert single.sent(AddVoterRequest, to=2) is not None
     for _ in range(3):
@@ -455,7 +457,9 @@ def test_it_does_so_too_when_the_response_comes_just_when_its_next_request_is_du
         (3, 1, {"auto_join": False}),
     ],
 )
-def test_who_does_not_join_fetches_on(node_id: int, disk: int, config: dict[str, object]) -> None:
+def test_an_observer_without_auto_join_only_fetches(
+    node_id: int, disk: int, config: dict[str, object]
+) -> None:
     """observersDoNotAutoJoin, observerDoesNotAddItselfWhenAutoJoinDisabled, -WithKRaftVersion0."""
     fields: dict[str, object] = {"directory_id": directory(node_id, disk), "auto_join": True}
     single = Single(node_id, **(fields | config))
@@ -488,7 +492,7 @@ def test_observer_removes_old_voter_and_auto_joins() -> None:
 
 @kafka_scenario("KafkaRaftClientReconfigTest", "followerSendsUpdateVoterWhenDifferent")
 def test_follower_sends_update_voter_when_different() -> None:
-    """Not when it is as it should be; and nothing is due at once, again and again."""
+    """It sends none when the entry is right, and schedules no timer that is due at once."""
     single = follower(log=in_log(*SET))
     keep_fetching(single, 8000)
     assert single.sent(UpdateVoterRequest) is None

@@ -124,7 +124,7 @@ def test_observer_follower_send_fetch_to_best_node() -> None:
 
 
 def discovered() -> Single:
-    """An observer that heard of the leader 2 from a bootstrap server and fetches from it."""
+    """An observer that learned of leader 2 from a bootstrap server and fetches from it."""
     single = observer()
     single.answer(FetchRequest, FENCED)
     send = single.sent(FetchRequest)
@@ -518,7 +518,7 @@ UNAUTHORIZED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     ids=["fetch", "fetch (top level)", "vote", "vote (top level)"],
 )
 def test_cluster_authorization_failed(make, kind, answer) -> None:
-    """Java stops the node; a peer's bytes must not stop ours: a note, a rest, and again."""
+    """Java stops the node; here a peer's bytes do not: a note, a backoff, and a new request."""
     single = make()
     before = state(single)
     asked = single.sent(kind)
@@ -552,7 +552,7 @@ def test_cluster_authorization_failed_in_end_quorum_epoch() -> None:
 
 @kafka_scenario("KafkaRaftClientTest", "observerGracefulShutdown")
 def test_observer_graceful_shutdown() -> None:
-    """At once, though it knows no leader."""
+    """It stops at once, although it knows no leader."""
     single = observer()
     assert state(single) == ("unattached", EPOCH, -1)
     assert single.step(Shutdown(5000)).stopped

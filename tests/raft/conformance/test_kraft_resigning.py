@@ -207,7 +207,7 @@ def test_begin_quorum_epoch_heartbeat() -> None:
 
 @kafka_scenario("KafkaRaftClientTest", "beginQuorumShouldNotSendAfterFetchRequest")
 def test_begin_quorum_should_not_send_after_fetch_request() -> None:
-    """A voter that fetched within the period gets no reminder; once it is silent for one, it is again."""
+    """A voter that fetched within the period gets no request; after a period without Fetch it does."""
     single = led()
     done = BeginQuorumEpochResponse(ErrorCode.NONE, OWN)
     reminded = []
@@ -245,7 +245,7 @@ def test_leader_should_not_resign_leadership_if_only_one_voters() -> None:
 # -- EndQuorumEpoch ------------------------------------------------------------------------------
 @kafka_scenario("KafkaRaftClientTest", "endQuorumEpochRetriesWhileResigned")
 def test_end_quorum_epoch_retries_while_resigned() -> None:
-    """Who has not answered within the request timeout is asked again, and only that one."""
+    """Only a voter that has not answered within the request timeout is asked again."""
     single = Single(
         election=ElectionState(EPOCH, 1), election_timeout_ms=10_000, request_timeout_ms=5000
     )

@@ -264,7 +264,7 @@ def test_leader_should_resign_if_not_get_fetch_snapshot_request_from_majority_vo
 @kafka_scenario("KafkaRaftClientSnapshotTest", "fetchResponseWithInvalidSnapshotId")
 @pytest.mark.parametrize("snapshot_id", [(100, -1), (-1, 1), (3, LAST_EPOCH)])
 def test_fetch_response_with_invalid_snapshot_id(snapshot_id: tuple[int, int]) -> None:
-    """Refused: the leader rests, is asked again, and the fetch timer was not restarted by it."""
+    """Refused: the leader is backed off and asked again; the fetch timer keeps running."""
     single = follower_of_two()
     single.answer(FetchRequest, response(high_watermark=4))
     for _ in range(2):

@@ -133,7 +133,7 @@ def test_a_voter_change_for_another_cluster(asked, cluster_id: str) -> None:
 # -- removing ------------------------------------------------------------------------------------
 @kafka_scenario("KafkaRaftClientReconfigTest", "removeVoter")
 def test_remove_voter_from_the_append_to_the_commit() -> None:
-    """The removed voter's row is an observer's until it falls silent."""
+    """The removed voter has an observer's row until it stops fetching."""
     single = committed()
     acknowledge(single, 3)
     single.ask(remove())
@@ -210,7 +210,7 @@ def removing() -> tuple[Single, int]:
     [(asking, SET), (adding, (*SET, NEW)), (removing, SET[:2])],
     ids=["asking", "adding", "removing"],
 )
-def test_a_change_whose_leader_resigns(begin, voters: tuple[Voter, ...]) -> None:
+def test_a_voter_change_ends_when_its_leader_resigns(begin, voters: tuple[Voter, ...]) -> None:
     """addVoter-, removeVoterFailsWhenLosingLeadership: the set in the log goes on ruling."""
     single, number = begin()
     single.step(Resign(EPOCH + 1))
@@ -220,7 +220,7 @@ def test_a_change_whose_leader_resigns(begin, voters: tuple[Voter, ...]) -> None
 
 
 @kafka_scenario("KafkaRaftClientReconfigTest", "leaderMetricsAreReset")
-def test_a_leader_elected_again_has_nothing_of_its_last_time() -> None:
+def test_a_reelected_leader_starts_with_fresh_state() -> None:
     """leaderMetricsAreReset"""
     single, number = asking()
     assert counts(single) == (3, 1, True)
@@ -300,7 +300,7 @@ def test_upgrade_needs_every_voter() -> None:
         assert control_records(ready) == () and single.core.voters.kraft_version == 0
 
 
-def test_the_new_voter_of_another_time_is_not_added() -> None:
+def test_a_late_api_versions_response_adds_no_voter() -> None:
     """What a new voter answers after its request was given up changes nothing."""
     single, number = asking()
     late = single.sent(ApiVersionsRequest)

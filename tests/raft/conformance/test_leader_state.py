@@ -1,4 +1,4 @@
-"""LeaderStateTest: who counts for the high watermark and for check quorum."""
+"""LeaderStateTest: the replicas that count for the high watermark and for check quorum."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_check_quorum_with_one_voter() -> None:
     assert single.core.role == "leader"
 
 
-# -- the rest ------------------------------------------------------------------------------------
+# -- further cases ------------------------------------------------------------------------------------
 @kafka_scenario("LeaderStateTest", "getNonLeaderFollowersByFetchOffsetDescending")
 def test_get_non_leader_followers_by_fetch_offset_descending() -> None:
     progress = ProgressTracker(key(1), VoterSet((*SET, voter(4))))

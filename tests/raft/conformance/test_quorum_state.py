@@ -116,11 +116,11 @@ def at(*changes: int, **what: object) -> Callable[[Single], None]:
 
 
 def follows(leader_id: int, rise: int, *, addressed: bool = True) -> Callable[[Single], None]:
-    def hear(single: Single) -> None:
+    def receive(single: Single) -> None:
         endpoints = listeners(leader_id) if addressed else ()
         single.ask(begin(single.core.epoch + rise, leader_id, leader_endpoints=endpoints))
 
-    return hear
+    return receive
 
 
 EVENTS: dict[str, Callable[[Single], None]] = {
@@ -404,7 +404,7 @@ def test_timer_after_a_transition(role: str, event: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("event", ["higher epoch", "higher epoch, voted", "time"])
-def test_no_election_timer_runs_for_an_observer(event: str) -> None:
+def test_an_observer_has_no_election_timeout(event: str) -> None:
     single = MADE["unattached observer"]()
     EVENTS[event](single)
     assert single.core.state.role.election_deadline == NEVER  # type: ignore[union-attr]
@@ -424,7 +424,7 @@ def test_no_election_timer_runs_for_an_observer(event: str) -> None:
     "leaderToCandidate",
     "leaderToLeader",
 )
-def test_moves_that_do_not_exist() -> None:
+def test_transitions_that_do_not_exist() -> None:
     """To leader only as a candidate, to candidate only as prospective, to resigned as a leader."""
     assert [a for a, b in LEGAL_TRANSITIONS if b is Leader] == [Candidate]
     assert [a for a, b in LEGAL_TRANSITIONS if b is Candidate] == [Prospective]
@@ -483,7 +483,7 @@ def test_an_illegal_transition_is_a_broken_invariant(make, move) -> None:
 
 @kafka_scenario("QuorumStateTest", "candidateToLeaderWithoutGrantedVote")
 def test_candidate_to_leader_without_granted_vote() -> None:
-    """Not by time, not by the word of an unknown replica; by that of one other of three."""
+    """Neither time nor an unknown replica ends it; one other of three voters does."""
     single = candidate()
     single.wait(1400)
     single.core.state.role.ballot.record(9, True)  # type: ignore[union-attr]

@@ -21,10 +21,10 @@ EMPTY = RecoveredLog(0, 0, (), (), None, ())
 # -- VoterSet --------------------------------------------------------------------------------------
 @kafka_scenario("VoterSetTest", "emptyVoterSet")
 def test_empty_voter_set() -> None:
-    """Java refuses to build one but by a special word; here it is what an observer begins with."""
-    nobody = VoterSet()
-    assert (len(nobody), nobody.ids, nobody.voters) == (0, (), ())
-    assert not nobody.is_voter(key(1)) and not nobody.is_only_voter(key(1))
+    """Java builds one only by a special method; here an observer starts with it."""
+    empty = VoterSet()
+    assert (len(empty), empty.ids, empty.voters) == (0, (), ())
+    assert not empty.is_voter(key(1)) and not empty.is_only_voter(key(1))
 
 
 @kafka_scenario("VoterSetTest", "voterNode", "voterNodes", "voterIds", "endpoints")
@@ -310,7 +310,7 @@ def test_update_with_snapshot() -> None:
     assert (made.version, made.voters, made.at(10)) == (1, sets(4, 5, 6), held)
 
 
-def test_what_the_log_holds_from_before_the_snapshot_rules_no_more() -> None:
+def test_voter_sets_before_the_snapshot_are_not_in_force() -> None:
     held = ControlState(1, sets(4, 5, 6).voters)
     older, newer = (3, Voters(sets(1, 2).voters)), (12, Voters(sets(4, 5).voters))
     ids = (OffsetAndEpoch(10, 1),)
