@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from interop.process import Node
+from interop.process import Node, wait_for
 
 CompletedTool: TypeAlias = "subprocess.CompletedProcess[str]"
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,6 +56,10 @@ ALLOWED_ERRORS: tuple[tuple[str, str], ...] = (
     (
         r"Unexpected error handling request .*\n.*Direct-to-controller communication is not supported",
         "a tool asks while the node has not yet applied metadata.version; all-Java quorums log it too",
+    ),
+    (
+        r"Expected partition \S+ with topic id \S+ to exist, but it was missing\. Creating",
+        "a reassignment brings the broker a partition of a topic that it knows; Kafka logs it always",
     ),
     (
         r"Exceptionally slow controller event [\w()]+ took \d+ ms",
@@ -217,6 +221,15 @@ class JavaNode(Node):
     def dump_log(*files: Path, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         names = ",".join(map(str, files))
         return java_tool(DUMP_LOG, "--cluster-metadata-decoder", *options, "--files", names)
+
+    def wait_until_started(self, timeout: float = 90.0) -> None:
+        """Wait until the broker says of its newest start that it is done."""
+
+        def started() -> bool:
+            assert self.is_alive, f"{self} died:\n{self.log[-3000:]}"
+            return "Kafka Server started" in self.log[self.log_start :]
+
+        wait_for(started, f"{self} to start", timeout, 0.2)
 
     def complaints(self) -> list[str]:
         """Its log entries at ERROR or FATAL with their exception, save those of ALLOWED_ERRORS."""

@@ -174,16 +174,22 @@ class Quorum:
         for node in self.nodes.values():
             node.stop()
 
-    def join(self, node_id: int, kind: str, config: Mapping[str, Any] | None = None) -> Node:
+    def join(
+        self,
+        node_id: int,
+        kind: str,
+        config: Mapping[str, Any] | None = None,
+        port: int | None = None,
+    ) -> Node:
         """Format and start one more controller, as an observer without any voter set."""
-        node = node_class(kind)(node_id, self.root / f"node{node_id}", config)
+        node = node_class(kind)(node_id, self.root / f"node{node_id}", config, port=port)
         self._configure(node)
         node.config.update(config or {})
         self.nodes[node_id] = node
         node.format(self.cluster_id, *(() if self.static else ("--no-initial-controllers",)))
         return node.start()
 
-    def add_broker(self, node_id: int) -> Node:
+    def add_broker(self, node_id: int, config: Mapping[str, Any] | None = None) -> JavaNode:
         """Format and start a Java broker."""
         one = {
             f"{name}": 1
@@ -198,9 +204,11 @@ class Quorum:
         }
         node = JavaNode(node_id, self.root / f"node{node_id}", one, roles="broker")
         self._configure(node)
+        node.config.update(config or {})
         self.nodes[node_id] = node
         node.format(self.cluster_id)
-        return node.start()
+        node.start()
+        return node
 
     def swap(self, node_id: int, kind: str) -> Node:
         """Another program on the directory, port and configuration of a stopped node."""

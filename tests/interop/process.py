@@ -78,6 +78,8 @@ class Node:
         self.port = port or free_port()
         self.config: dict[str, Any] = dict(config or {})
         self.frozen = False
+        self.log_start = 0
+        """The length of `log` at the newest start."""
         self.process: subprocess.Popen[bytes] | None = None
 
     def __repr__(self) -> str:
@@ -152,6 +154,7 @@ class Node:
         """Start the process; `args` are further words of its command (`--override k=v`)."""
         assert self.process is None, f"{self} runs already"
         self.write_properties()
+        self.log_start = len(self.log)
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(
                 self.server_command(*args), stdout=log, stderr=log, stdin=subprocess.DEVNULL

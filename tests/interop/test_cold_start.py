@@ -68,7 +68,7 @@ def produce_and_consume(quorum, broker, count, topic="messages"):
     from kafka import KafkaConsumer, KafkaProducer, TopicPartition
     from kafka.admin import KafkaAdminClient, NewTopic
 
-    quorum.wait_until(lambda _: "Kafka Server started" in broker.log, "the broker to start", 60)
+    broker.wait_until_started()
     admin = KafkaAdminClient(bootstrap_servers=broker.address)
     admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
     admin.close()

@@ -50,7 +50,7 @@ def broker(tmp_path_factory):
             }
         )
         node.start()
-        wait_for(lambda: "Kafka Server started" in node.log, "the broker to start", 60)
+        node.wait_until_started()
         yield address, folder
 
 
