@@ -36,7 +36,7 @@ test:
 	$(AGAIN) $(BIN)/pytest -n $(WORKERS) -m "not slow and not interop" $(PURE)
 	QUORATE_PURE_PYTHON=1 $(BIN)/pytest -n 2 -m interpreted tests/raft tests/sim
 
-# tests/effort.py says what `make test` leaves to other days.
+# tests/time_budget.py says what `make test` leaves to other days.
 test-long:
 	QUORATE_LONG=1 $(MAKE) --no-print-directory test
 

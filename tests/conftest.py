@@ -19,8 +19,8 @@ import hypothesis.core  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
-import second_look  # noqa: E402
-from effort import DAY, examples  # noqa: E402
+import retries  # noqa: E402
+from time_budget import DAY, examples  # noqa: E402
 
 settings.register_profile(
     "quorate",
@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A worker of several takes what is long before what is short, so that all of them end together.
     """
     for item in items:
-        second_look.grant(item)
+        retries.grant(item)
     if hasattr(config, "workerinput"):
         items.sort(key=turn)
     from quorate.raft import core
@@ -78,4 +78,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    second_look.report(terminalreporter)
+    retries.report(terminalreporter)

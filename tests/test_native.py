@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from effort import QUICK
 from quorate._stale import changed_sources
+from time_budget import QUICK
 
 ROOT = Path(__file__).resolve().parent.parent
 PURE = bool(os.environ.get("QUORATE_PURE_PYTHON"))

@@ -190,7 +190,7 @@ def test_elections_that_failed_are_named(tool, node):
         ),
     ],
 )
-def test_a_wrong_file_names_the_place(tmp_path, text, reason):
+def test_an_error_in_a_file_names_its_position(tmp_path, text, reason):
     file = tmp_path / "partitions.json"
     file.write_bytes(text.encode())
     with pytest.raises(Exception, match=reason) as caught:

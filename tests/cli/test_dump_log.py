@@ -382,7 +382,7 @@ def test_a_damaged_format_or_count_ends_the_dump_where_kafkas_does(
     assert "| offset: 1 " in outcome.out
 
 
-def test_a_process_that_dies_is_reported(tmp_path, log, large, monkeypatch):
+def test_a_process_that_is_killed_is_reported(tmp_path, log, large, monkeypatch):
     def die(*_: object) -> None:
         os._exit(9)
 

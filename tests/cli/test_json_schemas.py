@@ -35,7 +35,7 @@ def test_the_schema_is_printed(quorate, name):
     assert [each["$ref"] for each in schema["anyOf"]] == [f"#/$defs/{n}" for n in schema["$defs"]]
 
 
-def test_a_tool_without_a_schema_says_so(quorate):
+def test_a_tool_without_a_schema_reports_that(quorate):
     code, out, err = quorate("dump-log", "--json-schema")
     assert (code, out) == (1, "")
     assert "has no schema" in err

@@ -70,7 +70,7 @@ USUAL = quorum(
 
 @pytest.fixture
 def node():
-    """A quorum of leader 1 alone."""
+    """A quorum of only leader 1."""
     with FakeNode({"DescribeQuorumRequest": [USUAL]}) as node:
         node.answers["DescribeClusterRequest"] = [
             DescribeClusterResponse(
@@ -172,7 +172,7 @@ def test_replication(tool):
 
 
 @pytest.mark.parametrize("behind_ms", [1, 1000, 4500, 1_000_000])
-def test_ages_are_by_the_leaders_clock_where_it_is_ahead(tool, monkeypatch, behind_ms):
+def test_ages_use_the_leaders_clock_where_it_is_later(tool, monkeypatch, behind_ms):
     """Kafka's tool ends with "possible drift in system clock" here."""
     monkeypatch.setattr(time, "time", lambda: (5000 - behind_ms) / 1000)
     outcome = tool("describe", "--replication", "--human-readable")
@@ -364,7 +364,7 @@ def test_remove_controller_also_unregisters(tool, node):
     assert [request.controller_id for request in node.asked("UnregisterControllerRequest")] == [3]
 
 
-def test_a_removal_stands_when_unregistering_is_refused(tool, node):
+def test_a_removal_remains_when_unregistering_is_refused(tool, node):
     refusal = UnregisterControllerResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION, error_message="too old"
     )
@@ -375,7 +375,7 @@ def test_a_removal_stands_when_unregistering_is_refused(tool, node):
     assert err == f"Failed to unregister controller 3: too old. {HINT}\n"
 
 
-def test_a_removal_stands_when_the_node_cannot_unregister(tool, node):
+def test_a_removal_remains_when_the_node_cannot_unregister(tool, node):
     """A node of Kafka 4.3 has no such API."""
     node.answers["RemoveRaftVoterRequest"] = [RemoveRaftVoterResponse()]
     del node.versions[94]
@@ -392,7 +392,7 @@ def test_a_removal_stands_when_the_node_cannot_unregister(tool, node):
         (ErrorCode.INVALID_REQUEST, False),
     ],
 )
-def test_a_refused_removal_says_how_to_unregister_where_that_may_help(tool, node, error, hint):
+def test_a_refused_removal_suggests_unregistering_where_that_may_help(tool, node, error, hint):
     refusal = RemoveRaftVoterResponse(error_code=error, error_message="why")
     node.answers["RemoveRaftVoterRequest"] = [refusal]
     code, out, err = tool(*REMOVE_3, "--unregister")
@@ -547,7 +547,7 @@ def test_alter_without_steps_reports_unchanged_in_json(tool, living, flags):
     assert (outcome.code, json.loads(outcome.out)) == (0, {"state": "unchanged"})
 
 
-def test_an_interrupted_alter_says_how_to_continue(tool, living, node, monkeypatch):
+def test_an_interrupted_alter_prints_how_to_continue(tool, living, node, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 

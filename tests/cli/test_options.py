@@ -57,7 +57,7 @@ PLAIN = (click.Command.parse_args, click.Group.parse_args)
 
 
 @pytest.mark.parametrize("value", ["a", "a=b", "=a", "-a", ""])
-def test_every_short_option_takes_its_value_behind_an_equals_sign(value):
+def test_every_short_option_takes_its_value_after_an_equals_sign(value):
     seen = 0
     for command, option, name in short_options():
         if option.is_flag:

@@ -51,7 +51,7 @@ def test_without_a_terminal_each_step_is_a_line(capsys):
     assert capsys.readouterr().err == "ingest: looking over the input\n"
 
 
-def test_quiet_says_nothing(capsys):
+def test_quiet_prints_nothing(capsys):
     with pipeline_progress.progress("ingest", quiet=True) as bar:
         bar.notify("looking over the input")
     assert capsys.readouterr().err == ""

@@ -78,7 +78,7 @@ def test_a_plan_with_directories(file):
         (plan([1], log_dirs=7), '"log_dirs" of partitions'),
     ],
 )
-def test_a_wrong_file_names_the_place(file, text, reason):
+def test_an_error_in_a_file_names_its_position(file, text, reason):
     path = file(text)
     with pytest.raises(JsonFileError, match=reason) as caught:
         read_plan(path)

@@ -1,4 +1,4 @@
-"""`quorate cluster registrations`: who of the registered nodes is gone."""
+"""`quorate cluster registrations`: the registered nodes that are gone."""
 
 import json
 

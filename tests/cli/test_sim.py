@@ -15,7 +15,7 @@ SMALL = 5
 """A seed whose world is soon over."""
 
 
-class Grumpy(Observer):
+class FailingObserver(Observer):
     """Objects to the hundredth step of a world."""
 
     def __init__(self):
@@ -28,10 +28,10 @@ class Grumpy(Observer):
 
 
 @pytest.fixture
-def grumpy(monkeypatch):
-    monkeypatch.setattr("quorate.sim.run.run.checked", lambda: [Grumpy()])
+def failing_observer(monkeypatch):
+    monkeypatch.setattr("quorate.sim.run.run.checked", lambda: [FailingObserver()])
     monkeypatch.setattr(
-        "quorate.sim.run.pool.run_seeds.__defaults__", (lambda: [Grumpy()], None, None)
+        "quorate.sim.run.pool.run_seeds.__defaults__", (lambda: [FailingObserver()], None, None)
     )
 
 
@@ -50,7 +50,7 @@ def test_facts_as_json(quorate):
     assert facts["events"] == run_seed(SMALL).events
 
 
-def test_the_first_failure_ends_the_run(quorate, grumpy):
+def test_the_first_failure_ends_the_run(quorate, failing_observer):
     outcome = quorate("sim", "run", "--seeds", f"{SMALL}..{SMALL + 5}")
     assert outcome.code == 1
     assert outcome.out.startswith("1 worlds, ")
@@ -59,7 +59,7 @@ def test_the_first_failure_ends_the_run(quorate, grumpy):
     assert f"quorate sim replay {SMALL}" in outcome.out
 
 
-def test_keep_going_finds_them_all(quorate, grumpy):
+def test_keep_going_finds_them_all(quorate, failing_observer):
     outcome = quorate("sim", "run", "--seeds", f"{SMALL}..{SMALL + 3}", "--keep-going", "--json")
     assert outcome.code == 1
     failures = json.loads(outcome.out)["failures"]
@@ -97,7 +97,7 @@ def test_replay_ends_with_the_hash_of_the_trace(quorate):
     assert quiet == lines[-2:]
 
 
-def test_replay_of_what_fails_ends_where_it_fails(quorate, grumpy):
+def test_replay_of_what_fails_ends_where_it_fails(quorate, failing_observer):
     outcome = quorate("sim", "replay", str(SMALL))
     assert outcome.code == 1
     assert "FAILED: patience: a hundred steps are enough" in outcome.out

@@ -1,4 +1,4 @@
-"""Ctrl-C, and SIGTERM just so: how far it came, what does the rest, and exit code 130."""
+"""Ctrl-C and SIGTERM: the progress, the command that continues, and exit code 130."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def interrupted_worlds(*done: int):
     return worlds
 
 
-def test_a_run_says_from_which_seed_to_go_on(quorate, monkeypatch):
+def test_a_run_prints_the_seed_to_resume_from(quorate, monkeypatch):
     monkeypatch.setattr("quorate.sim.run.pool.run_seeds", interrupted_worlds(0, 1, 2, 8, 9))
     outcome = quorate("sim", "run", "--seeds", "0..4000", "--jobs", 2, "--keep-going")
     assert outcome.code == 130
@@ -59,7 +59,7 @@ def test_the_same_as_json(quorate, monkeypatch):
     assert (facts["worlds"], facts["go_on"]) == (1, "quorate sim run --seeds 6..9")
 
 
-def test_a_campaign_keeps_what_is_done_and_goes_on_with_resume(quorate, monkeypatch, tmp_path):
+def test_a_campaign_keeps_its_results_and_resumes(quorate, monkeypatch, tmp_path):
     monkeypatch.setattr("quorate.sim.run.campaign.run_seeds", interrupted_worlds(3, 4))
     outcome = quorate("sim", "campaign", "--seeds", "3..9", "--out", tmp_path / "my results")
     assert outcome.code == 130
@@ -78,7 +78,7 @@ def test_a_campaign_keeps_what_is_done_and_goes_on_with_resume(quorate, monkeypa
     assert outcome.err == "2 seeds are done already, 4 are left\n"
 
 
-def test_a_campaign_that_goes_on_with_nothing_says_so(quorate, monkeypatch, tmp_path):
+def test_a_campaign_with_nothing_to_resume_reports_that(quorate, monkeypatch, tmp_path):
     monkeypatch.setattr("quorate.sim.run.campaign.run_seeds", interrupted_worlds())
     place = tmp_path / "mistyped"
     outcome = quorate("sim", "campaign", "--seeds", "3..9", "--out", place, "--resume")
@@ -101,7 +101,7 @@ def test_a_nemesis_names_its_seed(quorate, monkeypatch, tmp_path, kept):
 
 
 @pytest.mark.parametrize("depths", [0, 2])
-def test_an_exploration_says_how_deep_it_came(quorate, monkeypatch, depths):
+def test_an_exploration_reports_its_depth(quorate, monkeypatch, depths):
     def run(self, depth, on_level):
         for done in range(depths):
             on_level(LevelProgress(done, 10 * done + 1, 20, 3, 4, 5, 0.5))
@@ -123,7 +123,7 @@ def test_an_exploration_says_how_deep_it_came(quorate, monkeypatch, depths):
     assert outcome.err.startswith("interrupted: ") and len(outcome.err.splitlines()) == 1
 
 
-def test_a_campaign_that_has_seen_enough_says_what_is_left(quorate, monkeypatch, tmp_path):
+def test_a_finished_campaign_reports_what_remains(quorate, monkeypatch, tmp_path):
     failure = Failure("liveness", "nobody leads", 7, 9)
 
     def worlds(*_: object, **__: object) -> Iterator[WorldOutcome]:

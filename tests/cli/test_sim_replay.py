@@ -57,7 +57,7 @@ def test_the_module_ends_before_what_the_specification_leaves_out(quorate, plan_
     assert f"{end} lines" in outcome.out and said in outcome.out
 
 
-def test_a_run_that_the_specification_leaves_out_whole(quorate, plan_file, tmp_path):
+def test_a_run_outside_the_specification(quorate, plan_file, tmp_path):
     outcome = quorate("sim", "replay", plan_file(STATIC), "--tla", tmp_path / "Run.tla")
     assert outcome.code == 2 and "nothing to write" in outcome.err
     assert "kraft.version 0 is not in the specification" in outcome.err
@@ -69,7 +69,7 @@ def test_the_module_has_the_name_that_the_specification_asks_for(quorate, tmp_pa
     assert outcome.code == 2 and "should be named Run.tla" in outcome.err
 
 
-def test_a_place_that_cannot_be_written(quorate, plan_file, tmp_path):
+def test_a_path_that_cannot_be_written(quorate, plan_file, tmp_path):
     outcome = quorate("sim", "replay", plan_file(WHOLE), "--tla", tmp_path / "no" / "Run.tla")
     assert outcome.code == 2 and "there is no directory for" in outcome.err
     outcome = quorate("sim", "replay", plan_file(WHOLE), "--html", tmp_path / "no" / "1.html")
@@ -121,7 +121,7 @@ def test_a_full_disk_is_reported_with_the_name_of_the_file(
     assert place.read_text() == "old"
 
 
-def test_a_scenario_without_a_place_is_not_looked_for(quorate, tmp_path):
+def test_a_scenario_without_a_path_is_not_searched(quorate, tmp_path):
     """Its search may take long."""
     place = tmp_path / "no" / "scenario.txt"
     outcome = quorate("sim", "explore", "removal", "--depth", "40", "--out", place)
@@ -133,7 +133,7 @@ def test_a_campaign_in_no_directory(quorate):
     assert (outcome.code, outcome.out) == (2, "") and "'' is no directory" in outcome.err
 
 
-def test_a_packed_trace_can_be_held_against(quorate, plan_file, tmp_path):
+def test_a_compressed_trace_can_be_compared(quorate, plan_file, tmp_path):
     plan = plan_file(WHOLE)
     packed = tmp_path / "trace.txt.gz"
     packed.write_bytes(gzip.compress(quorate("sim", "replay", plan).out.encode()))

@@ -193,7 +193,7 @@ def test_values_are_checked_before_anything_is_sent(tool, broker, words, reason)
     assert broker.requests == []
 
 
-def test_a_change_that_is_half_done_says_which_half(tool, broker):
+def test_a_partial_change_reports_the_finished_part(tool, broker):
     result = CreatePartitionsResponse.CreatePartitionsTopicResult
     broker.answers["CreatePartitionsRequest"] = [
         CreatePartitionsResponse(

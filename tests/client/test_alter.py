@@ -20,7 +20,7 @@ NOW = 1_000_000
 
 
 @pytest.fixture(autouse=True)
-def no_patience(monkeypatch):
+def short_timeouts(monkeypatch):
     monkeypatch.setattr(module, "FETCH_WAIT_S", 0)
     monkeypatch.setattr(module, "_POLL_S", 0)
 

@@ -7,7 +7,6 @@ from immutables import Map
 
 from controller.test_head import Log, encoded
 from controller.test_random_clusters import Requests
-from effort import DAY, share
 from quorate.base.ids import OffsetAndEpoch, Uuid
 from quorate.controller.partition_index import PartitionIndex
 from quorate.formats.records import (
@@ -23,6 +22,7 @@ from quorate.formats.records import (
 )
 from quorate.metadata.image import Partition, Topic, Topics
 from quorate.metadata.replay import record_values
+from time_budget import DAY, share
 
 
 def rebuilt(topics):

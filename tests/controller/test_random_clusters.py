@@ -11,13 +11,13 @@ import pytest
 from controller.cluster import TOPIC, Cluster, directory
 from controller.test_leaders import alter, elect, reassign
 from controller.test_topics import add, delete
-from effort import DAY, share
 from quorate.base.ids import ZERO_UUID
 from quorate.controller.brokers import UNREGISTER_BROKER
 from quorate.controller.elections import ELECT_PREFERRED, ELECT_UNCLEAN
 from quorate.controller.result import ApiError
 from quorate.metadata.image import NO_LEADER
 from quorate.wire.messages import UnregisterBrokerRequest
+from time_budget import DAY, share
 
 BROKERS = range(1, 7)
 TOPICS = ("a", "b", "c")

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from effort import DAY, share
 from interop.kafka import Quorum, new_uuid, wait_for
 from interop.process import QUORATE, QuorateNode, run_tool
-from second_look import PromiseBrokenError
+from retries import DurabilityViolationError
+from time_budget import DAY, share
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -60,7 +60,7 @@ def assert_all_confirmed(quorum):
         kept = records_of(node)
         lost = [name for name in quorum.acknowledged if name not in kept]
         if lost:
-            raise PromiseBrokenError(f"{node} lost {len(lost)} of {len(quorum.acknowledged)}")
+            raise DurabilityViolationError(f"{node} lost {len(lost)} of {len(quorum.acknowledged)}")
 
 
 def test_a_killed_leader_is_replaced_as_soon_as_its_connections_break(slow_quorum):

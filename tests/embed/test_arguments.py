@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from embed.test_promises import Journal, run
+from embed.test_guarantees import Journal, run
 from quorate.base.errors import QuorateError
 from quorate.base.ids import ReplicaKey, Uuid
 from quorate.embed import Member, MembershipChangeError, create, local, local_cluster

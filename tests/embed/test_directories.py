@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embed.test_promises import Journal, free_address, run, until
+from embed.test_guarantees import Journal, free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address, ReplicaKey, Uuid
 from quorate.config.dynamic_voters import DynamicVoter

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embed.test_promises import Journal, Trio, free_address, run, until
+from embed.test_guarantees import Journal, Trio, free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.embed import Member, MemberStoppedError, create
 from quorate.server.listener import Acceptor
@@ -59,7 +59,7 @@ def test_the_loop_continues_while_a_member_stops_with_a_busy_disk(tmp_path):
     run(scenario)
 
 
-def test_a_cancelled_stop_leaves_nothing_behind(tmp_path):
+def test_a_cancelled_stop_releases_everything(tmp_path):
     async def scenario():
         gate = Gate()
         async with Trio(tmp_path, count=1, opened={1: gate.storage}) as trio:
@@ -80,12 +80,12 @@ def test_a_cancelled_stop_leaves_nothing_behind(tmp_path):
     run(scenario)
 
 
-def test_a_cancelled_start_leaves_nothing_behind(tmp_path):
+def test_a_cancelled_start_releases_everything(tmp_path):
     """The disk is still at it then, and the directory is free only after that."""
     began, may_go_on = threading.Event(), threading.Event()
 
     class Slow:
-        """Around a storage and not below it: a compiled class has no interpreted heirs."""
+        """Around a storage and not below it: a compiled class has no interpreted subclasses."""
 
         def __init__(self, storage):
             self.storage = storage
@@ -125,7 +125,7 @@ def test_a_cancelled_start_leaves_nothing_behind(tmp_path):
     run(scenario)
 
 
-class Picky(Journal):
+class FailingJournal(Journal):
     """Fails at the entry b"bad", if enabled."""
 
     stumbles = False
@@ -138,7 +138,7 @@ class Picky(Journal):
 
 def test_a_failed_member_closes_its_connections_and_the_others_elect_at_once(tmp_path):
     async def scenario():
-        async with Trio(tmp_path, settings=LONG_TIMEOUT, machine=Picky) as trio:
+        async with Trio(tmp_path, settings=LONG_TIMEOUT, machine=FailingJournal) as trio:
             old = await trio.leader()
             await old.propose(b"good")
             trio.journals[old.node_id].stumbles = True

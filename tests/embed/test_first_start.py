@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from embed.test_promises import Journal, Trio, free_address, run, until
+from embed.test_guarantees import Journal, Trio, free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Address
 from quorate.embed import Member, create, first_start
@@ -88,7 +88,7 @@ def test_a_refused_founder_joins_as_a_new_member(tmp_path):
 
 
 async def grown(path, ids):
-    """A cluster that member 1 founded alone, and that others joined; addresses by id, members."""
+    """A cluster that member 1 formed and that others joined; addresses by id, members."""
     places = {i: free_address() for i in ids}
     create(path / "1", 1, "grown", {1: places[1]})
     members = {1: await Member.start(path / "1", Journal(), places[1], settings=QUICK)}
@@ -110,7 +110,7 @@ async def found_alone_anew(path, places, contacts):
 
 
 @pytest.mark.parametrize("removed", [False, True])
-def test_a_lone_founder_that_lost_its_disk_hears_of_its_cluster_from_a_contact(tmp_path, removed):
+def test_a_lone_founder_that_lost_its_disk_learns_of_its_cluster_from_a_contact(tmp_path, removed):
     """It knows no other founder, and would lead a quorum of its own beside the living one."""
 
     async def scenario():
@@ -152,7 +152,7 @@ def test_a_founder_is_refused_the_address_of_another_member(tmp_path):
 
 
 def test_contacts_that_know_nothing_do_not_stop_a_founder(tmp_path):
-    """Its own address, one that nobody listens on, another cluster, and a joiner that knows no member."""
+    """Its own address, a closed port, another cluster, and a joiner that knows no member."""
 
     async def scenario():
         own, other, waiting = free_address(), free_address(), free_address()
@@ -210,7 +210,7 @@ def test_a_member_of_another_cluster_is_ignored(tmp_path):
     run(scenario)
 
 
-def test_silent_or_invalid_answers_do_not_block_a_founder(tmp_path, monkeypatch):
+def test_missing_or_invalid_answers_do_not_block_a_founder(tmp_path, monkeypatch):
     monkeypatch.setattr(first_start, "_PATIENCE_S", 0.05)
 
     async def scenario():
@@ -254,7 +254,7 @@ def test_an_unresolvable_name_does_not_block_the_exit(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2, and what a full backlog does")
-def test_a_silent_address_of_a_founder_does_not_block_the_others(tmp_path, monkeypatch):
+def test_an_unresponsive_address_of_a_founder_does_not_block_the_others(tmp_path, monkeypatch):
     async def scenario():
         async with Trio(tmp_path) as trio:
             await trio.leader()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from embed.test_promises import Journal, Trio, free_address, run, until
+from embed.test_guarantees import Journal, Trio, free_address, run, until
 from quorate.embed import InDoubtError, Member, MemberStoppedError, create, local_cluster
 
 ENDS = [asyncio.CancelledError, SystemExit, KeyboardInterrupt]
@@ -56,7 +56,7 @@ async def stream_with_a_bomb(leader, journal):
 
 @pytest.mark.parametrize("end", ENDS)
 def test_any_exception_of_apply_stops_the_member(tmp_path, end):
-    """It went on as leader, applied entries again, and left others without an answer for ever."""
+    """It went on as leader, applied entries again, and left others without an answer."""
     address = free_address()
 
     async def scenario():
@@ -95,7 +95,7 @@ def test_an_exit_exception_ends_the_program(end):
 
 
 def test_an_interrupted_follower_logs_it_and_closes_its_connections(tmp_path):
-    """What its step had for the disk was lost, and it waited for it to be written, for ever."""
+    """The writes of its step were lost, and it waited for them without end."""
 
     async def scenario():
         async with Trio(tmp_path, machine=bombs(None)) as trio:

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from embed.test_directories import files
-from embed.test_promises import free_address, run, until
+from embed.test_guarantees import free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.base.ids import OffsetAndEpoch
 from quorate.embed import InDoubtError, Member, MemberStoppedError, create, local_cluster
@@ -91,7 +91,7 @@ def test_the_clock_is_read_rarely_for_fast_entries():
 
 
 def test_a_long_batch_does_not_block_the_loop():
-    """They came in one, and each member was deaf until it had applied all of them."""
+    """They came in one batch, and each member was unresponsive until it had applied all of them."""
     turns, seen = 0, []
 
     class Busy(Echo):

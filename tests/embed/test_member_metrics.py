@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from embed.test_promises import Journal, free_address, run, until
+from embed.test_guarantees import Journal, free_address, run, until
 from quorate.base.errors import QuorateError
 from quorate.embed import Member, create
 

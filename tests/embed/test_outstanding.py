@@ -36,7 +36,7 @@ def test_room_is_granted_in_order():
     run(scenario)
 
 
-def test_an_entry_larger_than_the_limit_goes_alone():
+def test_an_entry_larger_than_the_limit_is_sent_alone():
     room = Outstanding(10)
     room.take(50)
     token = room.add(ignore, 50)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples
 from quorate.formats import bulk
 from quorate.formats.batch import encode_batch
 from quorate.formats.batch_records import HEADER_SIZE, encode_values, plain_values
 from quorate.formats.json_text import to_json
 from quorate.formats.records import ConfigRecord, NoOpRecord, PartitionRecord, encode_record
+from time_budget import examples
 
 pytestmark = pytest.mark.skipif(not bulk.available(), reason="the extension is not built")
 

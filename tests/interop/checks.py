@@ -9,7 +9,7 @@ from pathlib import Path
 from interop.java import JavaNode
 from interop.kafka import Quorum
 from interop.process import Node
-from second_look import PromiseBrokenError
+from retries import DurabilityViolationError
 
 _BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) .*partitionLeaderEpoch: (-?\d+) ")
 _RECORD = re.compile(r"^\| offset: (\d+) CreateTime: -?\d+ keySize.*?(?:headerKeys: \[\]) (.*)$")
@@ -57,7 +57,7 @@ def _read_log(text: str, log: dict[int, tuple[int, str]]) -> None:
     for line in text.splitlines():
         if batch := _BATCH.match(line):
             if log and int(batch[1]) != expected:
-                raise PromiseBrokenError(f"a gap before {line}")
+                raise DurabilityViolationError(f"a gap before {line}")
             epoch, expected = int(batch[3]), int(batch[2]) + 1
         elif record := _RECORD.match(line):
             log[int(record[1])] = (epoch, record[2])
@@ -79,12 +79,12 @@ def assert_nothing_is_lost(quorum: Quorum) -> None:
             mine, leaders = other.log.get(offset), first.log.get(offset)
             if mine is None or mine != leaders:
                 where = f"offset {offset} of {quorum.nodes[node_id]} and of the leader"
-                raise PromiseBrokenError(f"{where}: {mine} and {leaders}")
+                raise DurabilityViolationError(f"{where}: {mine} and {leaders}")
     text = "\n".join(record for _, record in first.log.values())
     text += "\n".join(first.snapshots.values())
     lost = [name for name in quorum.acknowledged if f'"{name}"' not in text]
     if lost:
-        raise PromiseBrokenError(f"confirmed, but in no log: {lost}")
+        raise DurabilityViolationError(f"confirmed, but in no log: {lost}")
 
 
 def assert_java_is_content(quorum: Quorum) -> None:

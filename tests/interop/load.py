@@ -16,7 +16,7 @@ from quorate.client.admin.configs import AlterConfigOp, OpType, Resource, Resour
 from quorate.client.admin.reassignments import PartitionName
 from quorate.client.admin.topics import TopicCreation, TopicDescription
 from quorate.security.acl import AclOperation, AclResource
-from second_look import PromiseBrokenError
+from retries import DurabilityViolationError
 
 LITERAL, ALLOW = 3, 3
 """Codes of an ACL: its pattern type and permission."""
@@ -136,7 +136,7 @@ class ClusterLoad:
         wait_for(at_the_end, f"the records to be read up to {end}", 60)
         consumer.close()
         if values != self.acknowledged:
-            raise PromiseBrokenError(
+            raise DurabilityViolationError(
                 f"{len(self.acknowledged)} records acknowledged, {len(values)} read"
             )
         wait_for(lambda: not self._lost(), "the changes to be there", 30)

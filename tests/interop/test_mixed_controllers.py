@@ -2,11 +2,11 @@
 
 import pytest
 
-from effort import share
 from interop.checks import assert_java_is_content, assert_nothing_is_lost
 from interop.images import assert_images_agree
 from interop.kafka import Quorum
 from interop.load import AUTHORIZED, ClusterLoad
+from time_budget import share
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

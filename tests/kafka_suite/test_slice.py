@@ -5,9 +5,9 @@
 
 import pytest
 
-from effort import LONG, TURN
 from kafka_suite.manifest import load
 from kafka_suite.suite import read, run
+from time_budget import LONG, TURN
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from immutables import Map
 
-from effort import examples
 from quorate.base.ids import Uuid
 from quorate.formats import records as r
 from quorate.formats.versions import LATEST_PRODUCTION, MetadataVersion
@@ -32,6 +31,7 @@ from quorate.metadata.image import (
     VersionRange,
     uuid_sort_key,
 )
+from time_budget import examples
 
 metadata_versions = st.sampled_from([v for v in MetadataVersion if v <= LATEST_PRODUCTION])
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from effort import examples
 from metadata.image_model import MARKS, ImageModel, MisfitError, plain
 from metadata.image_strategies import any_records, by_type, calm, uuid_of
 from quorate.formats import records as r
@@ -18,6 +17,7 @@ from quorate.formats.records import RECORD_TYPES
 from quorate.metadata.image import Image
 from quorate.metadata.loader import Loader, LogBatch
 from quorate.metadata.replay import ReplayError, replay
+from time_budget import examples
 
 
 def applied(model, record):

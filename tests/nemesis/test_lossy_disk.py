@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples
 from quorate.nemesis.disk import DiskFaults, LossyDisk
 from quorate.storage.api import StorageError
+from time_budget import examples
 
 
 def never_early():

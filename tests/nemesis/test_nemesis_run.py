@@ -8,13 +8,13 @@ from collections import Counter
 
 import pytest
 
-from effort import one_day_in
 from interop.process import wait_for
 from quorate.cli.sim.nemesis import _text
 from quorate.nemesis.checks import Violation
 from quorate.nemesis.plan import DISK_FAULT_KINDS, FAULT_KINDS, ScheduledFault, draw_faults
 from quorate.nemesis.run import NemesisOptions, NemesisResult, run_nemesis
 from quorate.nemesis.store_workload import StoreWorkload
+from time_budget import one_day_in
 
 CALM = {"on_leader": True, "pick": 0.2}
 

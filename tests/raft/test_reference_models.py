@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from conformance.marker import kafka_scenario
-from effort import examples
 from quorate.base.errors import InvariantError
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.raft.durable import DurabilityTracker
@@ -23,6 +22,7 @@ from quorate.raft.values import ControlState, KRaftVersion, RaftLimits, Recovere
 from quorate.raft.voters import VoterSet, matches
 from quorate.sim.scenario.names import key, listeners, voter
 from raft.single import fetch, recovered
+from time_budget import examples
 
 KEYS = st.builds(key, st.integers(1, 5), st.integers(0, 1))
 VOTERS = st.builds(Voter, KEYS, st.just(listeners(1)), st.just(0), st.integers(0, 2))

@@ -499,8 +499,8 @@ def test_a_removed_voter_is_electable_until_it_knows_its_removal_is_committed(
 def test_a_removed_voter_is_electable_when_an_endpoint_update_follows_its_removal(
     committed: int,
 ) -> None:
-    """A leader may have moved and led anew before anybody else had what it wrote. Were it gone,
-    the removed voter alone would have the longest log, and no node else could be elected."""
+    """A leader may have moved and led again before any follower had its record. If that leader
+    stops, only the removed voter has the longest log, and no other node can be elected."""
     moved = replace(voter(2), listeners=listeners(2, moved=True))
     removal, address = (3, Voters(VOTERS[1:])), (4, Voters((moved, voter(3))))
     node = follower(log=recovered(control_records=(removal, address)))

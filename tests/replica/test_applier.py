@@ -97,8 +97,8 @@ def test_a_loaded_snapshot_begins_a_new_count():
     assert applier.snapshot_size == len(log.snapshot(3))
 
 
-def test_a_batch_that_was_taken_in_part_ends_its_slice():
-    """So that the turn of a snapshot comes, however many such batches there are."""
+def test_a_batch_that_was_applied_in_part_ends_its_slice():
+    """A snapshot becomes due, however many such batches there are."""
     applier, log = Applier(Nibbler([1, 1, 2])), Log([[b"a", b"b"], [b"c", b"d"], [b"e", b"f"]])
     seen = []
     for more in applied_in_steps(applier, log, 6):
@@ -119,10 +119,10 @@ batches = st.lists(
     slice_bytes=st.integers(1, 400),
     loads=st.lists(st.none() | st.integers(0, 12), max_size=60),
 )
-def test_whatever_the_machine_takes_it_gets_all_once_and_counts_lie_between_batches(
+def test_the_machine_gets_every_record_once_and_counts_end_at_batches(
     batches, bites, slice_bytes, loads
 ):
-    """Held against a list, while snapshots come after some steps and begin everything anew."""
+    """Compared with a list, while snapshots after some steps restart everything."""
     log, machine = Log(batches), Nibbler(bites)
     applier = Applier(machine, slice_bytes)
     counted_from = 0

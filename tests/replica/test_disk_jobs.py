@@ -90,7 +90,7 @@ def test_the_vote_is_durable_when_it_is_reported(storage):
 
 
 @pytest.mark.parametrize("operation", ["write", "sync"])
-def test_after_a_failure_nothing_more_is_done(storage, watch, operation):
+def test_after_a_failure_no_further_job_runs(storage, watch, operation):
     disk = DiskWriter(storage)
     watch.fail_on = operation
     (failed,) = disk.perform([append(1, 0)])
@@ -191,7 +191,7 @@ def test_a_downloaded_snapshot_is_installed(storage):
     assert (storage.start_offset, storage.end_offset) == (7, 7)
 
 
-def test_a_damaged_download_is_refused_and_the_log_goes_on(storage):
+def test_a_damaged_download_is_refused_and_the_log_continues(storage):
     disk = DiskWriter(storage)
     disk.perform([append(1, 0)])
     data = bytearray(snapshot_bytes())

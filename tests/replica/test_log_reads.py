@@ -53,7 +53,7 @@ class Desk:
         return [job.token for job in jobs if isinstance(job, ReadLog | ReadSnapshot)]
 
     def read(self, token: int) -> int:
-        """Whom the disk's result is for."""
+        """The requests that get the disk's result."""
         answer = self.reads.complete(LogRead(token, b"data"))
         assert answer is not None and answer.data == b"data"
         return answer.reply_to
@@ -64,7 +64,7 @@ def test_what_has_no_bytes_needs_none() -> None:
     assert Desk().ask([Reply(7, response)]) == [Answer(7, response)]
 
 
-def test_the_disk_is_given_no_more_at_once_and_the_rest_in_order() -> None:
+def test_reads_beyond_the_limit_wait_in_order() -> None:
     desk = Desk()
     assert desk.ask(map(records, range(101, 108))) == []
     assert desk.give() == [1, 2, 3]
@@ -84,13 +84,13 @@ def test_one_read_is_given_whatever_its_size() -> None:
     assert (desk.read(1), desk.give()) == (1, [2])
 
 
-def test_a_read_may_bring_a_whole_batch_however_little_was_asked_for() -> None:
+def test_a_read_may_return_a_batch_larger_than_the_limit() -> None:
     desk = Desk()
     desk.ask(records(at, max_bytes=0) for at in range(9))
     assert len(desk.give()) == BUDGET // BATCH
 
 
-def test_a_chunk_of_a_snapshot_is_as_long_as_was_asked_for() -> None:
+def test_a_chunk_of_a_snapshot_has_the_requested_length() -> None:
     desk = Desk()
     desk.ask(chunk(at, max_bytes=5) for at in range(9))
     assert len(desk.give()) == BUDGET // 5
@@ -107,7 +107,7 @@ def test_reads_of_the_machine_delay_no_fetch() -> None:
     assert desk.reads.complete(LogRead(2, b"")) is None
 
 
-def test_the_tail_answers_so_much_in_a_step_and_the_disk_the_rest() -> None:
+def test_the_tail_answers_a_limited_size_per_step_and_the_disk_the_remainder() -> None:
     desk = Desk()
     answers = desk.ask(records(at, offset=50) for at in range(9))
     assert [(answer.reply_to, len(answer.data)) for answer in answers] == [
@@ -121,7 +121,7 @@ def test_the_tail_answers_so_much_in_a_step_and_the_disk_the_rest() -> None:
     assert len(desk.ask([records(9, offset=50)])) == 1
 
 
-def test_who_waits_for_records_that_go_is_answered_without_any() -> None:
+def test_a_fetch_of_truncated_records_is_answered_without_records() -> None:
     desk = Desk()
     asked = [records(1), records(2), records(3), records(4), chunk(5), records(6)]
     desk.ask(asked)

@@ -73,7 +73,7 @@ actions = st.lists(
 
 
 @given(actions)
-def test_a_tail_reads_what_the_log_has_or_nothing(actions):
+def test_a_tail_reads_the_logs_batches_or_nothing(actions):
     tail, model = Tail(0, limit=200), ModelTail()
     for action, *args in actions:
         if action == "append":
@@ -119,7 +119,7 @@ def test_a_snapshot_is_due_by_bytes_or_by_age(applied, age, due):
 @pytest.mark.parametrize(
     ("applied", "last_size", "due"), [(99, 0, False), (100, 99, True), (100, 101, False)]
 )
-def test_in_proportion_as_much_log_is_due_as_the_last_snapshot_was_long(applied, last_size, due):
+def test_the_snapshot_interval_is_proportional_to_the_last_snapshot(applied, last_size, due):
     policy = SnapshotPolicy(max_bytes=100, max_interval_ms=50, in_proportion=True)
     assert policy.is_due(applied, 0, last_size) is due
     assert policy.is_due(applied, 50, last_size)
@@ -131,7 +131,7 @@ def test_age_does_not_count_when_it_is_off():
 
 
 @kafka_scenario("KafkaRaftLogTest", "deleteSnapshots")
-def test_retention_by_time_drops_all_that_are_too_old_but_the_newest():
+def test_retention_by_time_drops_old_snapshots_except_the_newest():
     policy = SnapshotPolicy(retention_ms=1000, retention_bytes=-1)
     old = infos((10, 1, 0), (20, 1, 100), (30, 1, 5000))
     assert policy.clean_to(1, old, 6000) == OffsetAndEpoch(30, 1)
@@ -141,7 +141,7 @@ def test_retention_by_time_drops_all_that_are_too_old_but_the_newest():
 
 
 @kafka_scenario("KafkaRaftLogTest", "softRetentionLimit")
-def test_retention_by_size_drops_one_and_looks_again():
+def test_retention_by_size_drops_one_snapshot_at_a_time():
     policy = SnapshotPolicy(retention_ms=-1, retention_bytes=100)
     three = infos((10, 40, 0), (20, 40, 0), (30, 40, 0))
     assert policy.clean_to(50, three, 0) == OffsetAndEpoch(20, 1)
@@ -169,7 +169,7 @@ def submit(proposals, count):
 
 
 def commit(proposals, base, count):
-    """A round of `count` writers, alone; the end offset."""
+    """One round of `count` writers; the end offset."""
     submit(proposals, count)
     end = accept(proposals, base)
     proposals.release(end, [])
@@ -187,7 +187,7 @@ def test_a_lone_writer_never_waits():
     assert proposals.wake_at_ms is None
 
 
-def test_what_comes_during_a_round_is_the_next_round():
+def test_submissions_during_a_round_form_the_next_round():
     proposals = Proposals()
     submit(proposals, 1)
     end = accept(proposals, 0)
@@ -209,7 +209,7 @@ def test_as_much_as_a_fetch_carries_waits_for_no_round():
 
 @kafka_scenario("BatchAccumulatorTest", "lingerBeginsOnFirstWrite")
 @kafka_guarantee("BatchAccumulatorTest", "forceDrain")
-def test_the_first_of_several_writers_waits_for_the_others_and_no_longer():
+def test_the_first_of_several_writers_waits_only_until_the_others_arrive():
     proposals = Proposals()
     end = commit(proposals, 0, 4)
     submit(proposals, 3)
@@ -245,7 +245,7 @@ def test_submissions_that_wait_at_a_commit_count_in_the_next_round():
     assert proposals.is_due(0)
 
 
-def test_a_batching_delay_in_vain_is_tried_ever_more_rarely_until_one_succeeds():
+def test_an_unsuccessful_batching_delay_is_repeated_less_often_until_one_succeeds():
     delay = BatchingDelay()
     now, tries = 0, []
     for number in range(200):
@@ -263,7 +263,7 @@ def test_a_batching_delay_in_vain_is_tried_ever_more_rarely_until_one_succeeds()
     assert delay.is_to_wait(3, 3, now)
 
 
-def test_leadership_lost_during_a_batching_delay_leaves_nothing_behind():
+def test_leadership_lost_during_a_batching_delay_drops_its_submissions():
     proposals = Proposals()
     commit(proposals, 0, 4)
     submit(proposals, 1)
@@ -301,7 +301,7 @@ def test_the_state_machines_own_batches_have_no_outcome():
     assert outcomes == []
 
 
-def test_nothing_to_write_waits_for_the_log_as_it_stands():
+def test_a_submission_without_records_waits_for_the_current_log_end():
     proposals = Proposals()
     proposals.submit(Submit(1, []))
     events, outcomes = propose(proposals, end=10)
@@ -322,7 +322,7 @@ def test_no_batch_exceeds_kafkas_limit():
 
 
 @kafka_guarantee("BatchAccumulatorTest", "maxNumberOfBatches")
-def test_what_fits_no_batch_is_refused_and_harms_no_other():
+def test_an_oversize_submission_is_refused_without_effect_on_others():
     proposals = Proposals()
     proposals.submit(Submit(1, [bytes(MAX_BATCH_SIZE)]))
     proposals.submit(Submit(2, [b"fits"]))

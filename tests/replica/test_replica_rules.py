@@ -44,7 +44,7 @@ LISTENERS = (Listener("CONTROLLER", "h", 9093),)
 CONTROL = ControlState(1, (Voter(KEY, LISTENERS, 0, 1),))
 
 
-class Alone:
+class OneVoter:
     """The only voter of its quorum. Its disk does what the test says, when it says so."""
 
     control, election = CONTROL, ElectionState(1)
@@ -87,11 +87,11 @@ class Alone:
         while effects.wake_at_ms == self.now_ms:
             effects = self.step()
 
-    def is_in_office(self) -> bool:
+    def is_active(self) -> bool:
         return self.replica.leading_epoch == self.machine.led == self.replica.core.epoch
 
 
-class OneOfThree(Alone):
+class OneOfThree(OneVoter):
     """A follower of node 2."""
 
     control = ControlState(
@@ -103,7 +103,7 @@ class OneOfThree(Alone):
     election = ElectionState(1, 2)
 
     def answer(self, kind: type[Request], response: Response) -> Effects:
-        """Node 2's word to the newest request of this kind."""
+        """Node 2's answer to the newest request of this kind."""
         asked = [send for send in self.sends if isinstance(send.request, kind) and send.to == 2]
         return self.step(Answered(asked[-1].correlation, response))
 
@@ -133,40 +133,40 @@ def test_what_is_committed_is_applied_while_there_is_no_leader() -> None:
     assert one.replica.leading_epoch is None
 
 
-# -- taking office -----------------------------------------------------------------------------
+# -- becoming active ---------------------------------------------------------------------------
 @kafka_scenario(
     "KafkaRaftClientTest", "handleLeaderChangeFiresAfterListenerReachesEpochStartOffset"
 )
 @pytest.mark.parametrize("snapshot_id", [BOOTSTRAP, OLD])
-def test_it_is_in_office_when_a_record_of_its_own_epoch_is_applied_not_when_it_is_elected(
+def test_it_becomes_active_when_a_record_of_its_own_epoch_is_applied_not_when_elected(
     snapshot_id: OffsetAndEpoch,
 ) -> None:
     """All that was committed before may lack from its state until then, though it has applied
     everything up to where its epoch starts."""
-    alone = Alone(snapshot_id, end=snapshot_id.offset)
+    voter = OneVoter(snapshot_id, end=snapshot_id.offset)
     if snapshot_id != BOOTSTRAP:
-        alone.load(snapshot_id)
-    alone.persist()
-    assert (alone.replica.core.role, alone.replica.applied) == ("leader", snapshot_id)
-    assert (alone.replica.leading_epoch, alone.machine.led) == (None, None)
-    (refused,) = alone.step(Submit(7, [NOTHING])).outcomes
+        voter.load(snapshot_id)
+    voter.persist()
+    assert (voter.replica.core.role, voter.replica.applied) == ("leader", snapshot_id)
+    assert (voter.replica.leading_epoch, voter.machine.led) == (None, None)
+    (refused,) = voter.step(Submit(7, [NOTHING])).outcomes
     assert isinstance(refused, Refused) and refused.error == ErrorCode.NOT_CONTROLLER
-    alone.persist()
-    assert alone.replica.applied.offset > snapshot_id.offset
-    assert alone.is_in_office()
-    alone.step(Submit(8, [NOTHING]))
-    (committed,) = alone.persist().outcomes
+    voter.persist()
+    assert voter.replica.applied.offset > snapshot_id.offset
+    assert voter.is_active()
+    voter.step(Submit(8, [NOTHING]))
+    (committed,) = voter.persist().outcomes
     assert isinstance(committed, Committed) and committed.token == 8
 
 
 # -- cleaning ----------------------------------------------------------------------------------
-def test_who_only_waits_for_what_came_before_is_answered_when_that_is_applied() -> None:
-    """A batching delay that was in vain is not tried again at once, so it is proposed when the
+def test_a_submission_without_records_is_answered_when_the_log_before_it_is_applied() -> None:
+    """An unsuccessful batching delay is not repeated at once, so it is proposed when the
     batch before it is applied; nothing may happen for long after that."""
-    node = Alone(end=0)
+    node = OneVoter(end=0)
     node.persist()
     node.persist()
-    assert node.is_in_office()
+    assert node.is_active()
     for token in range(1, 40, 2):
         steps = [node.step(Submit(token, [NOTHING])), node.step(Submit(token + 1, ()))]
         steps.append(node.persist())
@@ -178,28 +178,28 @@ def test_who_only_waits_for_what_came_before_is_answered_when_that_is_applied() 
         assert tokens == [token, token + 1]
 
 
-def test_what_the_snapshot_that_is_loaded_covers_may_go_meanwhile() -> None:
+def test_records_covered_by_a_loading_snapshot_may_be_deleted_meanwhile() -> None:
     """The newest is always the one that is loaded, and always kept."""
-    alone = Alone(OLD, NEW, end=12, policy=SnapshotPolicy(retention_bytes=0))
+    voter = OneVoter(OLD, NEW, end=12, policy=SnapshotPolicy(retention_bytes=0))
     infos = tuple(SnapshotInfo(snapshot_id, 100, 0) for snapshot_id in (OLD, NEW))
-    alone.persist()
-    assert alone.replica.is_loading
-    alone.step(Surveyed(1000, infos))
-    assert alone.wanted(Write).writes == (Clean(NEW),)
-    assert alone.replica.core.log_start_offset == NEW.offset
-    alone.load(NEW)
-    alone.persist()
-    assert alone.wanted(ReadLog).offset == NEW.offset
-    alone.feed(encode_batch(NEW.offset, 1, 0, [NOTHING] * 3))
-    assert alone.replica.applied.offset == alone.replica.core.high_watermark > 12
-    assert alone.is_in_office()
+    voter.persist()
+    assert voter.replica.is_loading
+    voter.step(Surveyed(1000, infos))
+    assert voter.wanted(Write).writes == (Clean(NEW),)
+    assert voter.replica.core.log_start_offset == NEW.offset
+    voter.load(NEW)
+    voter.persist()
+    assert voter.wanted(ReadLog).offset == NEW.offset
+    voter.feed(encode_batch(NEW.offset, 1, 0, [NOTHING] * 3))
+    assert voter.replica.applied.offset == voter.replica.core.high_watermark > 12
+    assert voter.is_active()
 
 
-def test_where_nothing_could_be_dropped_it_does_not_look_again_at_once() -> None:
+def test_a_scan_that_dropped_nothing_is_not_repeated_at_once() -> None:
     """Seed 9 of plan format 4: it looked at its disk without a pause, for seconds."""
-    alone = Alone(OLD, end=12, policy=SnapshotPolicy(retention_bytes=0))
+    voter = OneVoter(OLD, end=12, policy=SnapshotPolicy(retention_bytes=0))
     strays = (SnapshotInfo(OffsetAndEpoch(at, 1), 100, 0) for at in (3, 4))
-    effects = alone.step(Surveyed(1000, tuple(strays)))
+    effects = voter.step(Surveyed(1000, tuple(strays)))
     assert "nothing to clean before (4, 1)" in effects.notes
     assert effects.jobs == []
 
@@ -210,19 +210,19 @@ def fetch(epoch: int, offset: int = 0) -> FetchRequest:
 
 
 def test_a_write_waits_for_few_of_the_reads_of_a_flood() -> None:
-    alone = Alone(end=12)
-    alone.persist()
-    alone.persist()
-    alone.feed(encode_batch(0, 1, 0, [NOTHING] * 12))
-    assert alone.is_in_office()
-    alone.jobs.clear()
-    epoch = alone.replica.core.epoch
-    alone.step(*(Received(at, fetch(epoch)) for at in range(100)))
-    alone.step(Submit(8, [NOTHING]))
-    assert [type(job) for job in alone.jobs] == [ReadLog, ReadLog, Write]
-    answers = alone.step(LogRead(alone.jobs[0].token, b"data")).answers
+    voter = OneVoter(end=12)
+    voter.persist()
+    voter.persist()
+    voter.feed(encode_batch(0, 1, 0, [NOTHING] * 12))
+    assert voter.is_active()
+    voter.jobs.clear()
+    epoch = voter.replica.core.epoch
+    voter.step(*(Received(at, fetch(epoch)) for at in range(100)))
+    voter.step(Submit(8, [NOTHING]))
+    assert [type(job) for job in voter.jobs] == [ReadLog, ReadLog, Write]
+    answers = voter.step(LogRead(voter.jobs[0].token, b"data")).answers
     assert [(answer.reply_to, answer.data) for answer in answers] == [(0, b"data")]
-    assert [type(job) for job in alone.jobs[3:]] == [ReadLog]
+    assert [type(job) for job in voter.jobs[3:]] == [ReadLog]
 
 
 def test_reads_that_wait_never_see_a_log_that_lost_its_end() -> None:
@@ -245,11 +245,11 @@ def test_reads_that_wait_never_see_a_log_that_lost_its_end() -> None:
 
 
 def test_a_snapshot_that_rots_before_it_is_loaded_ends_the_replica_with_its_name() -> None:
-    alone = Alone(OLD, end=5)
-    asked = alone.wanted(ReadSnapshot)
+    voter = OneVoter(OLD, end=5)
+    asked = voter.wanted(ReadSnapshot)
     data = bytearray(b"".join(encode_snapshot(OLD, CONTROL, 0, KeyValueMachine().freeze(), 0)))
     data[-1] ^= 1
-    effects = alone.step(SnapshotRead(asked.token, len(data), bytes(data)))
+    effects = voter.step(SnapshotRead(asked.token, len(data), bytes(data)))
     assert effects.faulted is not None
     assert "00000000000000000005-0000000001.checkpoint: bytes that were sound" in effects.faulted
     assert effects.is_over

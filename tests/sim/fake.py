@@ -60,7 +60,7 @@ def voters(*ids: int) -> tuple[Voter, ...]:
 
 
 class State(SimpleNamespace):
-    """What a core has in memory. It knows whether it may run, unless a test says otherwise."""
+    """What a core has in memory. It knows whether it is electable, unless a test overrides that."""
 
     def __init__(self, node: Node, **facts: Any) -> None:
         super().__init__(node=node, said=None, **facts)
@@ -116,7 +116,7 @@ class Node:
 
     @property
     def index(self) -> LogIndex:
-        """Made anew of what it holds now."""
+        """Rebuilt from its current contents."""
         starts: dict[int, int] = {}
         for batch in self.batches:
             starts.setdefault(batch.epoch, batch.base_offset)
@@ -215,7 +215,7 @@ class Node:
         self.fake.watch("started", self, Recovered(log, self.disk_election))
 
     def step(self, happened: Sequence[object] = (), **effects: Any) -> None:
-        """It does not sleep, stops when its time is up, and resigns when it is asked to, unless it
+        """It has no timer, stops at its deadline, and resigns on request, unless it
         says so."""
         if isinstance(self.state.role, Resigned) and not happened and "notes" not in effects:
             happened = [Resign(self.state.election.epoch)]

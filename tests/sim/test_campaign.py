@@ -87,7 +87,7 @@ def test_a_real_seed_is_a_row(tmp_path: Path) -> None:
     }
 
 
-def test_a_campaign_goes_on_where_it_ended(asked: list[int], tmp_path: Path) -> None:
+def test_a_campaign_resumes_where_it_ended(asked: list[int], tmp_path: Path) -> None:
     first = Campaign(tmp_path)
     outcomes = first.run(range(10, 20), 1)
     for _ in range(5):
@@ -182,7 +182,7 @@ def test_no_process_is_left_when_a_campaign_is_killed(
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_is_reported_and_nothing_else(
+def test_only_the_killed_process_is_reported(
     long_campaign: tuple[subprocess.Popen[str], Path],
 ) -> None:
     """There was a warning of Python's, too, of what the pool had left behind."""
@@ -234,7 +234,7 @@ def test_results_are_not_mixed_by_accident(asked: list[int], tmp_path: Path) -> 
         Campaign(tmp_path)
 
 
-def test_results_of_other_code_are_not_gone_on_with(
+def test_results_of_other_code_are_not_resumed(
     asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     list(Campaign(tmp_path).run(range(2), 1))
@@ -260,7 +260,7 @@ def test_a_campaign_with_a_planted_bug_finds_it_and_mixes_with_no_sound_one(tmp_
         Campaign(tmp_path, resume=True)
 
 
-def test_results_of_another_plan_format_are_not_gone_on_with(
+def test_results_of_another_plan_format_are_not_resumed(
     asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     list(Campaign(tmp_path).run(range(2), 1))
@@ -290,7 +290,7 @@ def test_two_at_once_in_one_directory(asked: list[int], tmp_path: Path) -> None:
     assert [row["seed"] for row in rows(tmp_path)] == [0, 1, 2]
 
 
-def test_parts_that_came_since_the_directory_was_read(asked: list[int], tmp_path: Path) -> None:
+def test_parts_written_after_the_directory_was_read(asked: list[int], tmp_path: Path) -> None:
     """They were written over."""
     first, second = Campaign(tmp_path), Campaign(tmp_path, resume=True)
     assert len(list(first.run(range(3), 1))) == 3
@@ -416,7 +416,7 @@ def test_seeds_that_cannot_be(
     assert says in capsys.readouterr().err
 
 
-def test_without_pyarrow_it_says_what_to_install(
+def test_without_pyarrow_the_error_names_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)

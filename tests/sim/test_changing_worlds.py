@@ -57,7 +57,7 @@ def test_a_static_quorum_learns_of_the_second_listeners() -> None:
     assert {len(voter.listeners) for voter in looks.voters.values()} == {2}
 
 
-def test_who_was_added_in_part_reports_the_rest() -> None:
+def test_a_voter_added_with_some_endpoints_reports_all() -> None:
     how = INVALID_REQUESTS.index("add-in-part")
     fault_events = (FaultEvent(4000, "err", (4, how)),)
     plan = Plan(
@@ -87,7 +87,7 @@ def test_newer_software_knows_both_versions(mask: str) -> None:
     assert (count > 0) is (mask == "young")
 
 
-def test_who_is_down_comes_back_with_newer_software() -> None:
+def test_a_stopped_node_restarts_with_newer_software() -> None:
     fault_events = (FaultEvent(3000, "kill", (2, 2000)), FaultEvent(3500, "renew", (2, 100)))
     looks, _ = run(
         Plan(seed=5, young=4, thorough=True, duration_ms=7000, fault_events=fault_events)

@@ -66,7 +66,7 @@ RECORDS = FetchResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), 3, 0, None, None, 
 CHUNK = FetchSnapshotResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), SNAPSHOT, 200, 0, b"", ())
 
 
-def test_a_fetch_may_wait_until_its_time_is_up() -> None:
+def test_a_fetch_may_wait_until_its_deadline() -> None:
     leader = asked(fetch())
     leader.state.now = 499
     leader.step(wake_at_ms=500)
@@ -76,7 +76,7 @@ def test_a_fetch_may_wait_until_its_time_is_up() -> None:
     leader.step()
 
 
-def test_a_fetch_that_is_not_answered_when_its_time_is_up() -> None:
+def test_a_fetch_without_an_answer_at_its_deadline() -> None:
     leader = asked(fetch())
     leader.state.now = 500
     with broken(IN_TIME, "within 0 ms"):
@@ -100,14 +100,14 @@ def test_a_fetch_of_which_the_disk_is_asked_waits_for_the_disk() -> None:
         leader.step()
 
 
-def test_a_fetch_waits_for_a_leader_that_may_not_speak_yet() -> None:
+def test_a_fetch_waits_for_a_leader_whose_epoch_is_not_durable() -> None:
     leader = asked(fetch())
     leader.state.durable.election_is_durable = False
     leader.state.now = 9000
     leader.step([Received(78, fetch())])
 
 
-def test_who_leads_no_more_lets_no_node_wait() -> None:
+def test_a_former_leader_keeps_no_request_waiting() -> None:
     leader = asked(fetch())
     leader.state.role = Resigned(9000, set())
     with broken(IN_TIME, "does not lead"):
@@ -115,13 +115,13 @@ def test_who_leads_no_more_lets_no_node_wait() -> None:
 
 
 @pytest.mark.parametrize("how", [{"stopped": True}, {"faulted": "storage failed: no space"}])
-def test_who_ends_lets_no_node_wait(how: dict[str, Any]) -> None:
+def test_a_stopping_replica_keeps_no_request_waiting(how: dict[str, Any]) -> None:
     leader = asked(fetch())
     with broken(IN_TIME, "node 1 (incarnation 1) stops and has not answered FetchRequest"):
         leader.step(**how)
 
 
-def test_who_ends_may_have_asked_its_disk() -> None:
+def test_a_stopping_replica_may_have_a_pending_read() -> None:
     leader = asked(fetch())
     leader.replica.reads.replies.append(SimpleNamespace(reply_to=77))
     leader.step(stopped=True)
@@ -134,7 +134,7 @@ def test_more_bytes_than_were_asked_for() -> None:
         answered(asked(fetch(max_bytes=143)), RECORDS, 2 * batch)
 
 
-def test_the_first_batch_comes_whatever_its_size() -> None:
+def test_the_first_batch_is_sent_whatever_its_size() -> None:
     answered(asked(fetch(max_bytes=1)), RECORDS, (60).to_bytes(12, "big") + bytes(60))
 
 
@@ -154,7 +154,7 @@ AT_ONCE = "Fetch returns new data at once"
 TRUE = "Fetch response fields"
 
 
-def test_an_answer_that_says_nothing_before_its_time() -> None:
+def test_an_empty_answer_before_the_deadline() -> None:
     leader = asked(fetch())
     leader.state.now = 499
     with broken(TOO_EARLY, "after 499 ms without new data"):
@@ -170,19 +170,19 @@ def test_an_answer_that_says_nothing_before_its_time() -> None:
         {"error": ErrorCode.NOT_LEADER_OR_FOLLOWER},
     ],
 )
-def test_an_answer_that_says_something_may_come_at_once(said: dict[str, Any]) -> None:
+def test_an_answer_with_content_may_be_sent_at_once(said: dict[str, Any]) -> None:
     answered(asked(fetch()), replace(RECORDS, **said))
 
 
-def test_an_answer_of_who_leads_no_more_says_nothing() -> None:
+def test_an_answer_of_a_former_leader_is_empty() -> None:
     leader = asked(fetch())
     leader.state.role = Resigned(9000, set())
     answered(leader, RECORDS)
 
 
 @pytest.mark.parametrize("what", ["records", "high watermark"])
-def test_an_answer_after_something_happened_may_say_nothing(what: str) -> None:
-    """Who has asked for more than there is, or knows of more than this leader does."""
+def test_an_answer_after_an_event_may_be_empty(what: str) -> None:
+    """A replica that fetches beyond the log end, or knows a higher high watermark."""
     leader = asked(replace(fetch(), offset=99, high_watermark=99))
     if what == "records":
         leader.batches.append(batch := leader.made())
@@ -220,7 +220,7 @@ def test_a_leader_that_sleeps_on_a_high_watermark() -> None:
 
 
 @pytest.mark.parametrize("start", [-1, 0, 1, 2, 3])
-def test_an_answer_says_where_the_log_starts(start: int) -> None:
+def test_an_answer_has_the_log_start_offset(start: int) -> None:
     """It was cleaned meanwhile: what it said while the disk was asked may come late."""
     leader = asked(fetch())
     leader.state.log.start_offset = 1
@@ -252,7 +252,7 @@ HERE = (Listener("CONTROLLER", "host", 9093),)
         (ErrorCode.FENCED_LEADER_EPOCH, -1, HERE, False),
     ],
 )
-def test_an_answer_says_who_leads_and_where(
+def test_an_answer_names_the_leader_and_its_endpoint(
     error: ErrorCode, leader_id: int, endpoints: Listeners, is_true: bool
 ) -> None:
     leader = asked(fetch())
@@ -269,7 +269,7 @@ def test_an_answer_says_who_leads_and_where(
 
 # -- a new voter -------------------------------------------------------------------------------
 @pytest.mark.parametrize("now_ms", [2999, 3000])
-def test_a_new_voter_that_had_caught_up_long_ago(now_ms: int) -> None:
+def test_a_new_voter_that_had_caught_up_more_than_an_hour_ago(now_ms: int) -> None:
     fake, leader = leading()
     leader.state.config.limits = RaftLimits(caught_up_within_ms=3000)
     leader.state.now = now_ms
@@ -309,7 +309,7 @@ TO_JOIN = AddVoterRequest(None, key(4), (), 1000, False)
 JOINS = "auto-join request in time"
 
 
-def test_who_is_to_join_and_never_asks() -> None:
+def test_a_joining_observer_that_never_sends_add_raft_voter() -> None:
     node = joining()
     node.state.now = 2000
     send(node, a_fetch_of_it())
@@ -320,7 +320,7 @@ def test_who_is_to_join_and_never_asks() -> None:
 
 
 @pytest.mark.parametrize("how", ["asks", "is answered", "follows anew"])
-def test_who_is_to_join_asks_once_in_a_fetch_timeout(how: str) -> None:
+def test_a_joining_observer_sends_one_request_per_fetch_timeout(how: str) -> None:
     node = joining()
     node.state.now = 2000
     if how == "asks":
@@ -338,7 +338,7 @@ def test_who_is_to_join_asks_once_in_a_fetch_timeout(how: str) -> None:
 
 
 @pytest.mark.parametrize("why", ["auto_join", "can_be_voter"])
-def test_who_is_not_to_join_need_not_ask(why: str) -> None:
+def test_an_observer_without_auto_join_sends_no_request(why: str) -> None:
     node = joining()
     setattr(node.state.config, why, False)
     node.state.now = 9000

@@ -95,7 +95,7 @@ def test_images_of_several_nodes_in_any_order() -> None:
         {"removing_replicas": (3,)},
     ],
 )
-def test_a_partition_whose_sets_do_not_fit(broken: dict[str, Any]) -> None:
+def test_a_partition_with_contradicting_replica_sets(broken: dict[str, Any]) -> None:
     assert refused((image(GOOD._replace(**broken)), 1)) == "partition states"
 
 

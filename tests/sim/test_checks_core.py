@@ -134,7 +134,7 @@ def test_two_votes_in_an_epoch() -> None:
         fake[3].save(5, -1, 1)
 
 
-def test_a_vote_forgotten_over_a_restart() -> None:
+def test_a_vote_lost_in_a_restart() -> None:
     fake, _ = a_quorum()
     fake[3].grant(2, 5)
     fake[3].disk_election = ElectionState(5)
@@ -167,14 +167,14 @@ def test_a_candidate_of_a_peer_that_knows_no_pre_votes(failure: SendFailure) -> 
         fake[2].step([failed], notes=["epoch 2: candidate (1 knows no pre-vote)"])
 
 
-def test_an_observer_that_runs() -> None:
+def test_an_observer_that_starts_an_election() -> None:
     fake = Fake(4, (1, 2, 3))
     with broken("observers do not start elections"):
         fake[4].save(1, -1, 4)
 
 
 def remove_the_third(fake: Fake, leader: Node) -> None:
-    """Committed by the leader and node 2; node 3 has not heard of it."""
+    """Committed by the leader and node 2; node 3 does not know it."""
     fake.rule(leader, 1, 2)
     leader.append(leader.control(Voters(voters(1, 2))))
     leader.persist()
@@ -184,7 +184,7 @@ def remove_the_third(fake: Fake, leader: Node) -> None:
 
 
 def a_removal_arrives(electable: bool | None, *, committed: bool = False) -> None:
-    """At node 3, of itself, which then says that it may run, or not."""
+    """Node 3 changes its own entry, and then reports whether it is electable."""
     fake, leader = a_quorum()
     fake.replicate(leader, 3)
     remove_the_third(fake, leader)
@@ -195,7 +195,7 @@ def a_removal_arrives(electable: bool | None, *, committed: bool = False) -> Non
         fake[3].commit(leader.end)
 
 
-def test_who_is_removed_may_run_until_that_is_known_to_be_committed() -> None:
+def test_a_removed_voter_is_electable_until_it_knows_its_removal_is_committed() -> None:
     a_removal_arrives(None)
     a_removal_arrives(None, committed=True)
     with broken(
@@ -208,14 +208,14 @@ def test_who_is_removed_may_run_until_that_is_known_to_be_committed() -> None:
 
 
 @pytest.mark.parametrize("node_id", [1, 4])
-def test_a_voter_or_an_observer_that_takes_itself_for_the_other(node_id: int) -> None:
+def test_a_voter_and_an_observer_with_the_wrong_role(node_id: int) -> None:
     fake = Fake(4, (1, 2, 3))
     fake[node_id].state.electable = node_id == 4
     with broken("election eligibility"):
         fake[node_id].step()
 
 
-def test_another_directory_of_a_voter_may_not_run() -> None:
+def test_another_directory_of_a_voter_is_not_electable() -> None:
     """Votes are counted by node id."""
     fake, _ = a_quorum()
     model = fake.checks.models[3]
@@ -234,7 +234,7 @@ def test_a_removed_voter_that_raises_the_epoch() -> None:
         fake[3].save(2, -1, 3)
 
 
-def test_a_removed_voter_that_comes_late_to_the_epoch_of_its_removal() -> None:
+def test_a_removed_voter_that_learns_late_of_the_epoch_of_its_removal() -> None:
     """Seed 6002158 of plan format 5: two had pre-votes of a majority, and the other one won."""
     fake = Fake()
     fake[2].grant(3, 0, pre_vote=True)
@@ -245,7 +245,7 @@ def test_a_removed_voter_that_comes_late_to_the_epoch_of_its_removal() -> None:
     fake[3].save(1, -1, 3)
 
 
-def test_a_removed_voter_that_comes_late_to_an_epoch_that_has_a_leader() -> None:
+def test_a_removed_voter_that_learns_late_of_an_epoch_with_a_leader() -> None:
     """Seed 7500883 of plan format 5: a pre-vote of the epoch before was long on its way."""
     fake, leader = a_quorum()
     fake.replicate(leader, 3)
@@ -266,7 +266,7 @@ def test_a_removed_voter_that_was_granted_a_pre_vote_before_its_removal() -> Non
     fake[3].save(2, -1, 3)
 
 
-def test_a_pre_vote_against_a_leader_that_is_heard() -> None:
+def test_a_pre_vote_against_a_live_leader() -> None:
     fake, _ = a_quorum()
     fake[2].state.role = Follower((), 500, 0, has_fetched=True)
     fake[2].step()
@@ -275,9 +275,7 @@ def test_a_pre_vote_against_a_leader_that_is_heard() -> None:
         fake[2].grant(3, 1, pre_vote=True)
 
 
-def test_who_slept_through_its_fetch_timeout_may_grant_a_pre_vote_and_then_hear_its_leader() -> (
-    None
-):
+def test_a_replica_past_its_fetch_timeout_may_grant_a_pre_vote_before_its_leaders_answer() -> None:
     """Seed 3002062: the answer to its Fetch had come, too, and was taken in the same step."""
     fake, _ = a_quorum()
     fake[2].state.role = Follower((), 500, 0, has_fetched=True)
@@ -457,7 +455,7 @@ def test_a_vote_may_be_granted_once_a_later_epoch_is_durable_too() -> None:
     three.answer(VoteResponse(ErrorCode.NONE, LeaderAndEpoch(-1, 2), True), reply_to)
 
 
-def test_a_leader_that_speaks_before_its_election_is_durable() -> None:
+def test_a_leader_that_sends_before_its_election_is_durable() -> None:
     fake = Fake(1)
     one = fake[1]
     one.save(1, -1, 1)
@@ -475,7 +473,7 @@ def test_a_fetch_answered_in_the_name_of_a_leader_that_it_is_not() -> None:
         fake[3].answer(FetchResponse(ErrorCode.NONE, LeaderAndEpoch(3, 1)))
 
 
-def test_one_that_speaks_for_another_leader() -> None:
+def test_a_replica_that_answers_as_another_leader() -> None:
     fake, _ = a_quorum()
     with broken("only the leader acts", "another leader"):
         fake[2].ask(BeginQuorumEpochRequest(None, None, LeaderAndEpoch(1, 1)))
@@ -501,7 +499,7 @@ def test_a_high_watermark_inside_a_batch() -> None:
         leader.commit(4)
 
 
-def test_a_high_watermark_that_a_majority_does_not_hold() -> None:
+def test_a_high_watermark_above_the_majority_end() -> None:
     fake, leader = a_quorum()
     leader.append(leader.made())
     leader.persist()
@@ -565,7 +563,7 @@ def test_a_high_watermark_that_a_fetch_answer_makes_up() -> None:
 
 
 def test_two_committed_logs() -> None:
-    """As if two quorums had worked side by side: node 3 alone was formatted as one."""
+    """As if two quorums had run side by side: node 3 was formatted as a quorum of its own."""
     fake, leader = a_quorum()
     history = fake.checks.history
     fake.replicate(leader, 3)
@@ -608,7 +606,7 @@ def test_a_machine_that_applies_what_is_not_committed() -> None:
         leader.apply(4)
 
 
-def test_a_machine_ahead_of_its_replicas_high_watermark() -> None:
+def test_a_machine_above_its_replicas_high_watermark() -> None:
     fake, _ = a_quorum()
     with broken("applied is committed", "high watermark -1"):
         fake[2].apply(3)
@@ -725,7 +723,7 @@ def test_the_leader_of_an_older_epoch_has_cut_off_what_is_committed_since() -> N
     fake.replicate(fake[1], 5)
 
 
-def test_a_snapshot_of_an_older_epoch_takes_the_place_of_what_is_committed_since() -> None:
+def test_a_snapshot_of_an_older_epoch_replaces_later_committed_records() -> None:
     _, node = lost_and_found()
     node.write(InstallSnapshot(OffsetAndEpoch(3, 1)))
     node.save(3, 1)
@@ -735,7 +733,7 @@ def test_a_snapshot_of_an_older_epoch_takes_the_place_of_what_is_committed_since
     node.step([Installed(node.seq, node.snapshot, ControlState(1, ()))])
 
 
-def test_who_has_heard_of_the_later_epoch_cuts_off_nothing_of_it() -> None:
+def test_a_replica_that_knows_the_later_epoch_truncates_none_of_it() -> None:
     _, node = lost_and_found()
     node.save(3, 1)
     with broken("committed prefix", "truncates"):
@@ -808,7 +806,7 @@ def test_a_leader_change_without_a_majority_of_its_voters(granting: tuple[int, .
         two.append(two.control(LeaderChange(2, (1, 2, 3), granting)))
 
 
-def test_a_leader_change_that_names_who_has_not_voted() -> None:
+def test_a_leader_change_that_names_a_voter_without_a_vote() -> None:
     fake, _ = a_quorum()
     two = fake[2]
     fake[3].grant(2, 1, pre_vote=True)
@@ -838,7 +836,7 @@ def test_an_empty_voter_set() -> None:
         leader.append(leader.control(Voters(())))
 
 
-def test_a_voter_set_that_is_not_taken_back_with_the_log() -> None:
+def test_a_voter_set_that_truncation_does_not_restore() -> None:
     fake, leader = a_quorum()
     fake.replicate(leader, 3)
     fake.rule(leader, 1, 2)
@@ -855,7 +853,7 @@ def test_a_version_in_force_that_no_record_has() -> None:
         leader.append(leader.control(Voters(voters(1, 2))))
 
 
-def test_a_version_that_is_not_taken_back_with_the_log() -> None:
+def test_a_version_that_truncation_does_not_restore() -> None:
     """The voters are those of the bootstrap snapshot before and behind the record."""
     fake = Fake()
     leader = fake.elect(1, 1, 2, bare=True)

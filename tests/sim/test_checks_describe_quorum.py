@@ -54,14 +54,14 @@ def test_a_voter_that_is_left_out() -> None:
         leader.step()
 
 
-def test_a_replica_that_does_not_stand_there() -> None:
+def test_a_replica_with_another_log_end() -> None:
     leader, progress = described()
     progress.voters[2].end_offset = 2
     with broken(TRUE, "with log end offset 2, not [-1, 3]"):
         leader.step()
 
 
-def test_who_has_not_fetched_stands_nowhere() -> None:
+def test_a_replica_without_a_fetch_has_no_log_end() -> None:
     leader, progress = described()
     leader.fake.checks.models[1].received.epoch = 0
     progress.voters[2].end_offset = 3
@@ -76,7 +76,7 @@ def test_a_voter_that_is_described_as_an_observer() -> None:
         leader.step()
 
 
-def test_a_question_makes_no_leader_forget() -> None:
+def test_a_request_does_not_reset_the_leader() -> None:
     leader, progress = described(high_watermark=2)
     progress.observers[key(4)] = ReplicaProgress(key(4), 3, 0)
     leader.state.config.limits = replace(RaftLimits(), observer_session_ms=100)

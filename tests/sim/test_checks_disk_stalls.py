@@ -42,7 +42,7 @@ def test_a_leader_that_leads_on_beside_a_hanging_disk() -> None:
         heard_at(leader, 3_000)
 
 
-def test_a_leader_that_resigns_for_a_disk_that_moves() -> None:
+def test_a_leader_that_resigns_although_its_disk_makes_progress() -> None:
     _, leader = hanging()
     heard_at(leader, 2_000)
     leader.append(leader.made())
@@ -52,7 +52,7 @@ def test_a_leader_that_resigns_for_a_disk_that_moves() -> None:
         resigns(leader)
 
 
-def test_a_disk_that_has_nothing_to_do_does_not_hang() -> None:
+def test_an_idle_disk_does_not_hang() -> None:
     _, leader = hanging()
     leader.step([Written(leader.seq)])
     heard_at(leader, 2_000)
@@ -61,7 +61,7 @@ def test_a_disk_that_has_nothing_to_do_does_not_hang() -> None:
         resigns(leader)
 
 
-def test_a_record_that_comes_to_a_busy_disk_waits_from_then_on() -> None:
+def test_a_record_for_a_busy_disk_waits_from_its_append() -> None:
     _, leader = leading()
     leader.hangs = True
     leader.write(AbandonSnapshot(OffsetAndEpoch(9, 1)))

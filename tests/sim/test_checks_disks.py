@@ -15,14 +15,14 @@ pytestmark = pytest.mark.interpreted
 
 
 # -- what it gives back ------------------------------------------------------------------------
-def test_a_log_that_begins_where_nothing_is_committed() -> None:
+def test_a_log_that_begins_above_the_committed_records() -> None:
     fake, _ = a_quorum()
     fake[2].batches, fake[2].start_offset = [], 2
     with broken("durable state survives a restart", "its log starts at 2"):
         fake[2].start()
 
 
-def test_a_log_that_ends_before_it_says() -> None:
+def test_a_log_that_ends_before_its_reported_end() -> None:
     fake, _ = a_quorum()
     kept = fake[2].batches.pop()
     fake[2].start_offset = kept.last_offset + 2
@@ -42,7 +42,7 @@ def test_a_recovered_snapshot_that_the_log_does_not_reach() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_a_vote_that_comes_back_without_the_disk_it_was_for(version: int) -> None:
+def test_a_vote_that_returns_without_its_directory(version: int) -> None:
     """quorum-state has no place for a directory id at kraft.version 0, and only there."""
     fake, _ = a_quorum()
     fake.checks.models[3].initial_kraft_version = version

@@ -48,7 +48,7 @@ SILENT = ["epoch 1: prospective (fetch timeout)"]
 
 # -- what a node reports of itself ----------------------------------------------------------------------
 @pytest.mark.parametrize("kind", [AddVoterRequest, UpdateVoterRequest])
-def test_who_asks_for_its_own_place_reports_all(kind: Any) -> None:
+def test_a_voter_reports_all_its_endpoints(kind: Any) -> None:
     fake, _ = leading()
     node = fake[4]
     node.state.config.listeners = BOTH
@@ -74,7 +74,7 @@ def test_a_leader_that_answers_with_one_of_its_listeners() -> None:
         leader.answer(VoteResponse(ErrorCode.NONE, HERS, False, (CONTROLLER,)))
 
 
-def test_who_leads_no_more_may_not_say_where_it_listens() -> None:
+def test_a_former_leader_may_omit_its_endpoints() -> None:
     _, leader = leading()
     leader.state.config.listeners = BOTH
     leader.save(2)
@@ -151,7 +151,7 @@ def fetches(node: Node, correlation: int) -> None:
 
 
 @pytest.mark.parametrize("gone", ["another", "time", "forgotten"])
-def test_an_answer_for_which_no_node_waits_any_more_is_not_owed_to_be_taken(gone: str) -> None:
+def test_a_late_answer_need_not_be_processed(gone: str) -> None:
     """It came when its time was up: seed 9708215."""
     response = FetchResponse(ErrorCode.NONE, HERS, 3, 0, leader_endpoints=BOTH)
     node = following((CONTROLLER,))
@@ -298,7 +298,7 @@ def test_an_install_is_no_silence_of_the_leader(deadline: int) -> None:
     ("more", "over", "fine"),
     [(Written(1), False, False), (Written(1), True, True), (Received(7, NEW), False, True)],
 )
-def test_an_install_is_judged_with_what_else_the_disk_says(
+def test_an_install_is_checked_with_the_other_contents_of_the_disk(
     more: Any, over: bool, fine: bool
 ) -> None:
     """A message of the same step may have been an EndQuorumEpoch; a node that stops waits for no node."""

@@ -65,7 +65,7 @@ def test_a_leader_that_notifies_the_first_voter_only() -> None:
         leader.step(sends=[begin(leader, 2)])
 
 
-def test_a_leader_that_notifies_a_silent_voter_once() -> None:
+def test_a_leader_that_notifies_an_unresponsive_voter_once() -> None:
     """The request may take 500 ms; half the fetch timeout later it is due again."""
     leader = reigning()
     leader.state.now = 1999
@@ -78,7 +78,7 @@ def test_a_leader_that_notifies_a_silent_voter_once() -> None:
 
 
 @pytest.mark.parametrize("how", ["answered", "failed"])
-def test_who_answered_is_notified_again_as_soon_as_it_may_be(how: str) -> None:
+def test_a_voter_that_answered_is_notified_again_at_the_earliest_time(how: str) -> None:
     """After the backoff, at the next time for it."""
     leader = reigning()
     leader.state.now = 100
@@ -92,7 +92,7 @@ def test_who_answered_is_notified_again_as_soon_as_it_may_be(how: str) -> None:
         leader.step()
 
 
-def test_who_fetches_is_not_notified_again() -> None:
+def test_a_voter_that_fetches_is_not_notified_again() -> None:
     leader = reigning()
     leader.state.now = 1400
     leader.fake.checks.models[1].received.last_request_ms = {key(2): 400, key(3): 1000}
@@ -132,14 +132,14 @@ def test_a_request_that_names_another_than_it_is_for(kind: str) -> None:
         leader.step(sends=[wrong])
 
 
-def test_who_is_no_voter_is_asked_under_any_name() -> None:
+def test_a_non_voter_is_asked_under_any_directory() -> None:
     leader = reigning()
     leader.step(sends=[begin(leader, 4, name=2)])
 
 
 @pytest.mark.parametrize("why", ["", "refused", "follows", "of another epoch", "nowhere"])
-def test_who_does_not_follow_the_announced_leader(why: str) -> None:
-    """It knew who leads; `why`: it need not follow."""
+def test_a_replica_that_does_not_follow_the_announced_leader(why: str) -> None:
+    """It knew the leader; `why`: it need not follow."""
     fake, leader = leading()
     node = fake[2]
     node.state.election = fake.checks.models[2].election = ElectionState(1, 1)
@@ -159,8 +159,8 @@ def test_who_does_not_follow_the_announced_leader(why: str) -> None:
 
 
 @pytest.mark.parametrize("why", ["", "late", "nowhere", "another"])
-def test_who_does_not_follow_the_leader_of_an_answer(why: str) -> None:
-    """It knew who leads; `why`: it need not follow."""
+def test_a_replica_that_does_not_follow_the_leader_of_an_answer(why: str) -> None:
+    """It knew the leader; `why`: it need not follow."""
     fake, _ = leading()
     node = fake[2]
     node.state.election = fake.checks.models[2].election = ElectionState(1, 1)
@@ -221,7 +221,7 @@ def test_a_leader_whose_disk_fails_ends_its_epoch() -> None:
         leader.step(faulted="storage failed: no space")
 
 
-def test_who_ends_for_another_reason_says_nothing() -> None:
+def test_a_leader_that_stops_for_another_reason_sends_nothing() -> None:
     leader = reigning()
     leader.step(faulted="the state machine failed")
     leader = reigning()
@@ -239,21 +239,21 @@ def to_stop(role: Any = None) -> Node:
     return node
 
 
-def test_who_stops_before_its_time() -> None:
+def test_a_replica_that_stops_too_early() -> None:
     node = to_stop()
     node.state.now = 499
     with broken("shutdown waits for a new leader", "1 ms of its timeout are left, and {1-"):
         node.step(stopped=True)
 
 
-def test_whose_disk_has_failed_waits_for_no_node() -> None:
+def test_a_replica_with_a_failed_disk_waits_for_no_node() -> None:
     """Seed 10212176: at the end of a pause it was asked to stop, and its disk was full."""
     node = to_stop()
     node.state.now = 499
     node.step(stopped=True, faulted="storage failed: the disk is full")
 
 
-def test_a_leader_that_stops_without_a_word() -> None:
+def test_a_leader_that_stops_without_end_quorum_epoch() -> None:
     """Also where no node could follow it: they may come back."""
     node = to_stop(Follower((), 900, 0))
     node.state.role, node.state.requests.unreachable = A_LEADER, {2, 3}
@@ -263,7 +263,7 @@ def test_a_leader_that_stops_without_a_word() -> None:
 
 
 @pytest.mark.parametrize("why", ["time", "no voter", "alone", "another leads", "peers are gone"])
-def test_who_need_not_wait(why: str) -> None:
+def test_a_replica_that_need_not_wait(why: str) -> None:
     node = to_stop()
     model = node.fake.checks.models[1]
     if why == "time":
@@ -308,7 +308,7 @@ def test_the_first_successor_that_waits() -> None:
         node.receive(node.notification)  # type: ignore[attr-defined]
 
 
-def test_who_runs_already_falls_back_to_its_leader_whatever_that_has_said() -> None:
+def test_a_prospective_returns_to_its_leader_after_any_answer() -> None:
     """Seed 10213841: its election timeout was over in the step of the EndQuorumEpoch. So is Kafka's."""
     node = hears_end_of_epoch(2, 3)
     follower = node.state.role
@@ -321,13 +321,13 @@ def test_who_runs_already_falls_back_to_its_leader_whatever_that_has_said() -> N
 
 
 @pytest.mark.parametrize("named", [(), (3, 2)])
-def test_who_is_not_the_first_successor_may_wait(named: tuple[int, ...]) -> None:
+def test_a_later_successor_may_wait(named: tuple[int, ...]) -> None:
     node = hears_end_of_epoch(*named)
     node.receive(node.notification)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("why", ["runs", "installs", "stops", "ends", "no voter"])
-def test_a_first_successor_that_need_not_run(why: str) -> None:
+def test_a_first_successor_that_need_not_start_an_election(why: str) -> None:
     node = hears_end_of_epoch(2, 3)
     if why == "runs":
         node.state.role = Prospective(None, 0)  # type: ignore[arg-type]
@@ -364,14 +364,14 @@ def removing(*left: int) -> Node:
     return leader
 
 
-def test_a_leader_that_goes_before_its_removal_is_committed() -> None:
+def test_a_leader_that_resigns_before_its_removal_is_committed() -> None:
     leader = removing(2, 3)
     leader.state.role = Resigned(0, {2, 3})
     with broken("resignation reason is true", f'"{REMOVED}"'):
         leader.step(notes=[REMOVED])
 
 
-def test_a_leader_goes_when_its_removal_is_committed() -> None:
+def test_a_leader_resigns_when_its_removal_is_committed() -> None:
     leader = removing(2, 3)
     leader.state.high_watermark = leader.end
     leader.state.role = Resigned(0, {2, 3})
@@ -385,15 +385,15 @@ def test_a_committed_voter_change_is_answered_at_once() -> None:
         leader.commit(leader.end)
 
 
-def test_who_ends_answers_an_operator() -> None:
+def test_a_stopping_replica_answers_an_operator() -> None:
     leader = removing(1, 2)
     with broken("voter change deadline", "stops and has not answered"):
         leader.step(stopped=True)
 
 
-# -- who does not run -----------------------------------------------------------------------------
+# -- replicas without an election ------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", [Prospective, Candidate])
-def test_who_installs_a_snapshot_and_runs(kind: Any) -> None:
+def test_a_replica_that_starts_an_election_while_it_installs_a_snapshot(kind: Any) -> None:
     """A disk that takes long had hidden nothing: no check asked."""
     fake, _ = leading()
     node = fake[3]
@@ -408,14 +408,14 @@ def test_who_installs_a_snapshot_and_runs(kind: Any) -> None:
         node.step()
 
 
-def test_who_has_installed_a_snapshot_may_run() -> None:
+def test_a_replica_may_start_an_election_after_it_installed_a_snapshot() -> None:
     fake, _ = leading()
     fake[3].install(OffsetAndEpoch(3, 1))
     fake[3].state.role = Prospective(None, 0)  # type: ignore[arg-type]
     fake[3].step()
 
 
-def test_who_says_yes_to_what_is_meant_for_another_disk() -> None:
+def test_a_replica_that_accepts_a_request_for_another_directory() -> None:
     fake, _ = leading()
     node = fake[2]
     node.state.election = fake.checks.models[2].election = ElectionState(1, 1)

@@ -1,4 +1,4 @@
-"""Another cluster is not heard: its questions are refused, and count for nothing."""
+"""Requests of a foreign cluster are refused and change nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_questions_are_all_that_replicas_ask_and_carry_a_cluster() -> None:
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("request_", QUESTIONS, ids=lambda request: type(request).__name__)
-def test_who_serves_a_foreign_cluster(request_: Any) -> None:
+def test_a_replica_that_serves_a_foreign_cluster(request_: Any) -> None:
     fake, _ = a_quorum()
     node = fake[2]
     node.state.durable.election_is_durable = False  # so that the answer may be late
@@ -61,7 +61,7 @@ def test_who_serves_a_foreign_cluster(request_: Any) -> None:
 
 
 @pytest.mark.interpreted
-def test_who_lets_a_foreign_cluster_wait() -> None:
+def test_a_replica_that_keeps_a_foreign_cluster_waiting() -> None:
     fake, _ = a_quorum()
     fake[2].state.durable.election_is_durable = True
     with broken(CHECK, "does not refuse it at once"):
@@ -81,7 +81,7 @@ def test_a_new_incarnation_has_no_open_requests() -> None:
 
 
 @pytest.mark.interpreted
-def test_who_stops_answers_foreign_clusters_too() -> None:
+def test_a_stopping_replica_answers_foreign_clusters() -> None:
     fake, _ = a_quorum()
     name = fake[2].receive(QUESTIONS[0])
     fake[2].answer(FetchResponse(ErrorCode.BROKER_NOT_AVAILABLE), name)
@@ -111,7 +111,7 @@ class Heard(Observer):
                 self.said[self.asked[answer.reply_to], answer.response.error] += 1
 
 
-def test_a_world_with_a_foreign_cluster_goes_on() -> None:
+def test_a_world_with_a_foreign_cluster_continues() -> None:
     fault_events = tuple(
         FaultEvent(at, "stranger", (1 + at % 3, to, 50, 60))
         for at in (100, 3000)

@@ -59,7 +59,7 @@ def test_one_follower_of_three_voters_is_enough() -> None:
         at(leader, 10_001)
 
 
-def test_who_stood_still_takes_what_came_meanwhile_for_news() -> None:
+def test_a_paused_leader_counts_fetches_that_arrived_meanwhile() -> None:
     """As Kafka does. Seed 101449 of plan format 3: a leader that was stopped for five seconds."""
     _, leader = leading()
     leader.state.now = 8000
@@ -70,7 +70,7 @@ def test_who_stood_still_takes_what_came_meanwhile_for_news() -> None:
 
 
 @pytest.mark.parametrize("last_ms", [4000, 4979])
-def test_who_stood_still_for_longer_than_a_leader_ever_sleeps_takes_it_for_news_too(
+def test_a_leader_paused_beyond_its_longest_wait_counts_fetches_that_arrived_meanwhile(
     last_ms: int,
 ) -> None:
     """It wakes each half fetch timeout; here its last deadline went by meanwhile (seed 8456896, and
@@ -84,7 +84,7 @@ def test_who_stood_still_for_longer_than_a_leader_ever_sleeps_takes_it_for_news_
         at(leader, 9002)
 
 
-def test_a_new_voter_set_has_its_own_time() -> None:
+def test_a_new_voter_set_restarts_check_quorum() -> None:
     fake, leader = leading()
     at(leader, 5000)
     fake.rule(leader, 1, 2)
@@ -127,7 +127,7 @@ def test_a_leader_that_resigns_although_a_majority_fetches() -> None:
         resign(leader, GONE)
 
 
-def test_a_leader_resigns_when_the_last_fetch_is_as_old_as_it_may_be() -> None:
+def test_a_leader_resigns_when_the_last_fetch_reaches_the_timeout() -> None:
     _, leader = leading()
     at(leader, 3000)
     serve(leader, 2)
@@ -160,7 +160,7 @@ def test_a_leader_that_resigns_for_no_reason() -> None:
         FetchResponse(ErrorCode.NONE, LeaderAndEpoch(1, 1), 3, 0, None, OffsetAndEpoch(1, 1)),
     ],
 )
-def test_a_fetch_that_is_not_answered_well_does_not_count(response: FetchResponse) -> None:
+def test_a_fetch_that_is_refused_does_not_count(response: FetchResponse) -> None:
     _, leader = leading()
     at(leader, 3000)
     serve(leader, 2, response)
@@ -195,7 +195,7 @@ def test_a_new_voter_that_is_behind() -> None:
 
 
 def test_a_new_voter_that_has_what_there_was_when_it_fetched_before() -> None:
-    """Or earlier: seed 100862 of plan format 3 fetched in vain below the log's start meanwhile."""
+    """Or earlier: seed 100862 of plan format 3 fetched without success below the log's start meanwhile."""
     fake, leader = leading()
     fake.checks.models[1].received.forget()
     leader.hear(4, behind=1)
@@ -225,7 +225,7 @@ def test_a_new_voter_that_has_fetched() -> None:
 
 
 def test_a_new_voter_added_in_the_step_in_which_the_leader_learns_of_a_newer_epoch() -> None:
-    """Seed 266 once failed: what was heard in the old epoch was forgotten too soon."""
+    """Seed 266 once failed: what was received in the old epoch was dropped too soon."""
     fake, leader = leading()
     fake.rule(leader, 1, 2, 3, 4)
     batch = leader.control(Voters(voters(1, 2, 3, 4)))
@@ -248,7 +248,7 @@ def test_a_removed_leader_that_stays() -> None:
 
 
 @pytest.mark.parametrize("left", [999, 1000])
-def test_who_votes_for_another_gives_it_an_election_timeout(left: int) -> None:
+def test_a_voter_that_voted_for_another_waits_an_election_timeout(left: int) -> None:
     fake = Fake()
     fake[1].state.now = 5000
     fake[1].state.role = Unattached(5000 + left)
@@ -261,7 +261,9 @@ def test_who_votes_for_another_gives_it_an_election_timeout(left: int) -> None:
         fake[1].step([Persisted(0)], jobs=[saved])
 
 
-def test_who_lost_its_new_leader_in_the_step_of_its_vote_may_run_soon() -> None:
+def test_a_voter_that_lost_its_new_leader_in_the_step_of_its_vote_may_start_an_election_early() -> (
+    None
+):
     """Seed 20261122000018: vote, leader and its EndQuorumEpoch, all taken at the end of a pause."""
     fake = Fake()
     fake[1].state.role = Unattached(100)
@@ -271,7 +273,7 @@ def test_who_lost_its_new_leader_in_the_step_of_its_vote_may_run_soon() -> None:
 
 
 @pytest.mark.parametrize("epoch", [1, 2])
-def test_who_hears_the_end_of_an_epoch_vouches_for_that_leader_no_more(epoch: int) -> None:
+def test_a_follower_grants_pre_votes_after_its_leader_ended_the_epoch(epoch: int) -> None:
     fake, leader = leading()
     fake[2].state.role = Follower((), 9000, 9000, has_fetched=True)
     notification = EndQuorumEpochRequest(None, LeaderAndEpoch(leader.id, epoch), ())
@@ -282,7 +284,9 @@ def test_who_hears_the_end_of_an_epoch_vouches_for_that_leader_no_more(epoch: in
     fake[2].receive(notification)
 
 
-def test_who_begins_to_follow_in_the_step_of_an_end_quorum_epoch_was_no_follower_before() -> None:
+def test_a_replica_that_follows_since_the_step_of_an_end_quorum_epoch_was_no_follower_before() -> (
+    None
+):
     """Seed 10126816: at the end of a pause, unattached, it took the EndQuorumEpoch and then a Fetch's
     answer."""
     fake, leader = leading()
@@ -296,7 +300,7 @@ def test_who_begins_to_follow_in_the_step_of_an_end_quorum_epoch_was_no_follower
 
 
 def notified_node() -> Node:
-    """Node 2 has heard that its leader ends epoch 1."""
+    """Node 2 has received EndQuorumEpoch of epoch 1."""
     fake, leader = leading()
     fake[2].state.role = Follower((), 9000, 9000)
     fake[2].receive(EndQuorumEpochRequest(None, LeaderAndEpoch(leader.id, 1), ()))
@@ -304,7 +308,7 @@ def notified_node() -> Node:
     return fake[2]
 
 
-def test_a_fetch_brings_no_leader_back_that_has_ended() -> None:
+def test_a_fetch_does_not_restore_a_leader_that_ended_its_epoch() -> None:
     with broken("EndQuorumEpoch ends leadership", "node 1 ends epoch 1, and still follows it"):
         notified_node().step()
 
@@ -335,7 +339,7 @@ def acting() -> tuple[Fake, Node]:
     return fake, leader
 
 
-def test_a_leader_whose_last_fetch_is_as_old_as_it_may_be() -> None:
+def test_a_leader_whose_last_fetch_reaches_the_timeout() -> None:
     """Of three voters one Fetch is enough, and sets the deadline: `LeaderState.checkQuorumTimer`.
     Nothing that was asked before the epoch was durable is answered before that."""
     _, leader = acting()
@@ -351,7 +355,7 @@ def waits(leader: Node, other: int, knows: int = 3) -> int:
     return leader.receive(request)
 
 
-def test_a_fetch_whose_time_is_up_does_not_count_again() -> None:
+def test_a_fetch_at_its_deadline_does_not_count_again() -> None:
     _, leader = acting()
     reply_to = waits(leader, 2)
     at(leader, 6500)
@@ -361,7 +365,7 @@ def test_a_fetch_whose_time_is_up_does_not_count_again() -> None:
 
 
 @pytest.mark.parametrize(("knows", "records"), [(2, None), (3, ReadRange(3, 4, 100))])
-def test_a_fetch_that_hears_of_something_new_may_count_again(
+def test_a_fetch_answered_with_content_may_count_again(
     knows: int, records: ReadRange | None
 ) -> None:
     """As it does in Kafka."""
@@ -392,7 +396,7 @@ def asks(leader: Node, other: int, offset: int) -> int:
     return leader.receive(FetchRequest(None, key(other), leader.epoch, offset, 0, 0, 0, 3))
 
 
-def test_who_is_behind_is_no_first_successor() -> None:
+def test_a_lagging_voter_is_not_the_first_successor() -> None:
     _, leader = acting()
     leader.answer(GOOD, asks(leader, 2, 3))
     leader.answer(GOOD, asks(leader, 3, 2))
@@ -402,7 +406,7 @@ def test_who_is_behind_is_no_first_successor() -> None:
         leader.step()
 
 
-def test_a_fetch_of_the_step_in_which_it_resigns_may_have_come_too_late() -> None:
+def test_a_fetch_of_the_step_in_which_it_resigns_may_be_too_late() -> None:
     """Seed 4001215: a replica that stood still took an order to stop, and then a Fetch."""
     _, leader = acting()
     asks(leader, 2, 3)
@@ -439,7 +443,7 @@ def test_a_fetch_before_it_led_counts_for_nothing() -> None:
     leader.step()
 
 
-def test_who_never_fetched_comes_last() -> None:
+def test_a_voter_without_a_fetch_is_the_last_successor() -> None:
     fake, leader = acting()
     fake.checks.models[1].received.forget()
     leader.answer(GOOD, asks(leader, 2, 0))
@@ -458,7 +462,7 @@ def test_before_an_epoch_is_durable_no_node_has_fetched() -> None:
     leader.step()
 
 
-def test_who_has_a_new_disk_has_said_nothing_of_the_old_one() -> None:
+def test_a_new_directory_has_no_log_end_of_the_old_one() -> None:
     """Seed 975 once failed: the old one is the voter, and its successor comes last."""
     fake, leader = acting()
     fake.checks.models[1].received.forget()
@@ -476,7 +480,7 @@ def booked(leader: Node, other: int, offset: int) -> None:
     leader.state.role = Leader(0, progress, 0, 0)
 
 
-def test_a_leader_that_does_not_believe_that_a_voter_has_less_than_it_had() -> None:
+def test_a_leader_that_ignores_a_regressed_log_end() -> None:
     _, leader = acting()
     leader.answer(GOOD, asks(leader, 2, 3))
     booked(leader, 2, 2)
@@ -504,7 +508,7 @@ def test_a_leader_writes_the_time_of_its_clock() -> None:
         leader.append(AppendedBatch(leader.end, leader.end, leader.epoch, data))
 
 
-def test_a_machine_is_given_the_time_of_the_batch() -> None:
+def test_a_machine_gets_the_timestamp_of_the_batch() -> None:
     fake, leader = leading()
     leader.machine.newest = 3, 0
     leader.apply(3, 1, 1)

@@ -40,7 +40,7 @@ def test_a_snapshot_changes_nothing() -> None:
     leader.step()
 
 
-def test_a_log_in_which_every_epoch_goes_on_everywhere() -> None:
+def test_a_log_in_which_every_epoch_continues() -> None:
     _, leader = two_epochs()
     leader.state.log.validate = lambda offset, epoch: None
     with broken(CHECK, "accepts a replica with a record of epoch 0 before 4"):
@@ -83,8 +83,8 @@ def test_a_cleaned_log_is_asked_at_its_new_start() -> None:
         leader.step()
 
 
-def test_who_runs_in_an_epoch_that_has_a_leader() -> None:
-    """Seed 3005416 of plan format 5: it had run in vain, came back as candidate, and won."""
+def test_a_candidate_in_an_epoch_that_has_a_leader() -> None:
+    """Seed 3005416 of plan format 5: it had lost the election, restarted as candidate, and won."""
     fake = Fake()
     node = fake[3]
     fake[1].grant(3, 0, pre_vote=True)
@@ -102,9 +102,9 @@ def test_who_runs_in_an_epoch_that_has_a_leader() -> None:
         node.step()
 
 
-# -- borders --------------------------------------------------------------------------------------
+# -- boundaries -----------------------------------------------------------------------------------
 def appends(node: Node, *forgotten: int, more: tuple[int, ...] = (), known_from: int = 0) -> None:
-    """Batches of two records, behind offset 3; its index lacks some borders and has others."""
+    """Batches of two records, after offset 3; its index lacks some boundaries and has others."""
     ends = [end for end in (0, 3, 5, 7) if end not in forgotten]
     log = RecoveredLog(0, 7, ((1, 0),), (), None, (), tuple(sorted({*ends, *more})))
     node.state.log.border_at_or_before = LogIndex(log).border_at_or_before
@@ -116,26 +116,26 @@ def appends(node: Node, *forgotten: int, more: tuple[int, ...] = (), known_from:
     node.write(AppendBatches((first, second)))
 
 
-def test_a_log_knows_its_borders() -> None:
+def test_a_log_knows_its_batch_boundaries() -> None:
     _, leader = a_quorum()
     appends(leader)
 
 
 @pytest.mark.parametrize("border", [3, 5])
-def test_a_border_that_was_forgotten(border: int) -> None:
+def test_a_missing_batch_boundary(border: int) -> None:
     _, leader = a_quorum()
     with broken(BORDERS, f"[{border}, {border + 2}) of epoch 1, and no border at its begin"):
         appends(leader, border)
 
 
 @pytest.mark.parametrize("border", [4, 6])
-def test_a_border_inside_a_batch(border: int) -> None:
+def test_a_boundary_inside_a_batch(border: int) -> None:
     _, leader = a_quorum()
     with broken(BORDERS, f"and a border inside at {border}"):
         appends(leader, more=(border,))
 
 
-def test_a_border_may_be_forgotten_after_a_while_and_not_at_once() -> None:
+def test_a_boundary_may_be_dropped_outside_the_window_only() -> None:
     _, leader = a_quorum()
     appends(leader, 3, known_from=5)
     _, leader = a_quorum()
@@ -143,7 +143,7 @@ def test_a_border_may_be_forgotten_after_a_while_and_not_at_once() -> None:
         appends(leader, 3, 5, known_from=7)
 
 
-def test_what_was_cut_off_again_has_no_borders() -> None:
+def test_truncated_batches_have_no_boundaries() -> None:
     _, leader = a_quorum()
     batch = leader.made(b"a", b"b")
     leader.state.log.border_at_or_before = lambda offset: 0

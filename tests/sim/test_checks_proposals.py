@@ -41,7 +41,7 @@ def reported(leader: Node, *outcomes: Any) -> None:
     leader.step(outcomes=list(outcomes))
 
 
-def test_records_that_are_where_they_are_said_to_be() -> None:
+def test_records_at_their_reported_offsets() -> None:
     leader = submitted(b"a", b"b")
     reported(leader, Committed(1, leader.end - 2, leader.end))
 
@@ -98,7 +98,7 @@ def test_a_refusal_may_overtake() -> None:
 
 
 def in_company() -> Node:
-    """A leader in office with a submission that nothing keeps from being appended, for 2 ms."""
+    """An active leader with a submission that could be appended since 2 ms."""
     _, leader = leading()
     leader.apply(leader.end)
     leader.replica.leading_epoch = 1
@@ -108,7 +108,7 @@ def in_company() -> Node:
     return leader
 
 
-def test_a_submission_may_wait_for_company_for_two_ms() -> None:
+def test_a_submission_may_wait_two_ms_for_others_of_its_batch() -> None:
     leader = in_company()
     leader.state.now += 1
     leader.append(leader.made(b"a", b"b"))
@@ -125,14 +125,14 @@ def test_a_submission_may_wait_for_company_for_two_ms() -> None:
     leader.step([Submit(3, ())], wake_at_ms=leader.state.now + 2)
 
 
-def test_a_submission_waits_for_company_in_vain() -> None:
+def test_a_submission_that_waits_beyond_the_batching_delay() -> None:
     leader = in_company()
     leader.state.now += 2
     with broken("proposal batching delay", "has delayed 1 for 3 ms"):
         leader.step()
 
 
-def test_a_leader_sleeps_while_a_submission_waits_for_company() -> None:
+def test_a_leader_whose_timer_ignores_the_batching_delay() -> None:
     leader = in_company()
     with broken("proposal batching delay", "sleeps for 3 ms"):
         leader.step(wake_at_ms=leader.state.now + 3)
@@ -177,7 +177,7 @@ def test_what_was_appended_is_in_doubt() -> None:
         reported(submitted(b"a", b"b"), refused())
 
 
-def test_what_was_appended_among_other_records() -> None:
+def test_a_submission_appended_among_other_records() -> None:
     _, leader = leading()
     leader.step([Submit(1, (b"b",))])
     leader.append(leader.made(b"a", b"b", b"c"))
@@ -203,7 +203,7 @@ def test_the_same_twice_of_which_one_was_appended() -> None:
         reported(leader, refused(2), refused(1))
 
 
-def test_what_another_leader_appended_says_nothing_of_a_refusal() -> None:
+def test_records_of_another_leader_do_not_contradict_a_refusal() -> None:
     """A client was refused here and asked there; it comes back in the log."""
     fake, leader = leading()
     fake[2].step([Submit(1, (b"a",))])
@@ -285,7 +285,7 @@ def test_an_upgrade_that_is_done() -> None:
 
 
 @pytest.mark.parametrize("applied", [2, 3])
-def test_an_upgrade_that_is_said_to_be_elsewhere(applied: int) -> None:
+def test_an_upgrade_reported_at_another_offset(applied: int) -> None:
     leader = static(2, 3)
     upgrade(leader)
     leader.replica.applied = leader.replica.applied._replace(offset=applied)
@@ -319,7 +319,7 @@ def test_an_upgrade_that_is_refused_and_done() -> None:
         reported(leader, UNFIT)
 
 
-def test_of_two_upgrades_one_may_come_too_early() -> None:
+def test_of_two_upgrades_one_may_be_too_early() -> None:
     leader = static()
     leader.step([UpgradeKRaftVersion(8, 1)])
     upgrade(leader)

@@ -43,13 +43,13 @@ def falls(leader: Node, other: int, offset: int, *notes: str, beside: int = 0) -
     leader.step([item, *[item] * beside], notes=list(notes))
 
 
-def test_a_fall_that_no_node_hears_of() -> None:
+def test_a_restored_disk_that_no_node_detects() -> None:
     leader = counting()
     with broken(REPORTED, "voter 2-AAAAAAAAAAAAAAAAAAAAAg has acknowledged 3"):
         falls(leader, 2, 2)
 
 
-def test_a_fall_of_another_voter_is_another_one() -> None:
+def test_a_restored_disk_of_another_voter_is_separate() -> None:
     leader = counting()
     falls(leader, 2, 2, f"{key(2)} fetches at 2, having acknowledged 3: {LOST_RECORDS}")
     with broken(REPORTED):

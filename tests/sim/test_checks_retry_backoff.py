@@ -1,4 +1,4 @@
-"""Who does not answer is left alone; who counts for a majority; how often a node reports itself."""
+"""Backoff of unresponsive nodes; replicas that count for a majority; how often a node reports itself."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ COUNTS = "check quorum counts current voters"
 UPDATE_RATE = "UpdateRaftVoter rate"
 
 
-# -- left alone -----------------------------------------------------------------------------------
+# -- backed off ----------------------------------------------------------------------------------
 def asking() -> Node:
-    """Node 2 has asked node 1 for its log, under number 7, and rests for 20 ms when it fails."""
+    """Node 2 has asked node 1 for its log, under number 7, and backs off for 20 ms when it fails."""
     fake, _ = leading()
     node = fake[2]
     node.state.config.retry_backoff_ms = 20
@@ -58,7 +58,7 @@ def may_be_asked_after_20_ms(node: Node, later: int) -> None:
 
 @pytest.mark.parametrize("failure", [SendFailure.DISCONNECTED, SendFailure.TIMED_OUT])
 @pytest.mark.parametrize("later", [19, 20])
-def test_who_does_not_answer_is_not_asked_before_the_backoff_is_over(
+def test_a_node_that_does_not_answer_is_asked_after_the_backoff(
     failure: SendFailure, later: int
 ) -> None:
     node = asking()
@@ -67,13 +67,13 @@ def test_who_does_not_answer_is_not_asked_before_the_backoff_is_over(
 
 
 @pytest.mark.parametrize("later", [19, 20])
-def test_who_answers_a_fetch_with_an_error_is_left_alone_too(later: int) -> None:
+def test_a_node_that_answers_a_fetch_with_an_error_is_backed_off(later: int) -> None:
     node = asking()
     node.step([Answered(7, FetchResponse(ErrorCode.UNKNOWN_LEADER_EPOCH))])
     may_be_asked_after_20_ms(node, later)
 
 
-def test_an_observer_that_finds_no_leader_rests_twice_as_long_each_time() -> None:
+def test_an_observer_that_finds_no_leader_doubles_its_backoff() -> None:
     """20, 40, and then 50 ms, as long as a Fetch may wait."""
     node = Fake(4, (1, 2, 3))[4]
     node.state.config.retry_backoff_ms, node.state.config.fetch_max_wait_ms = 20, 50
@@ -98,7 +98,7 @@ def test_it_may_be_asked_in_the_very_step_in_which_it_fails_no_more_than_later()
     "why",
     ["answered", "unsupported", "late", "another", "lost", "reset", "began", "in one step", "ends"],
 )
-def test_who_need_not_be_left_alone(why: str) -> None:
+def test_a_node_that_need_not_be_backed_off(why: str) -> None:
     node = asking()
     failed: list[Any] = [SendFailed(7, SendFailure.DISCONNECTED)]
     if why == "answered":
@@ -130,9 +130,9 @@ def test_who_need_not_be_left_alone(why: str) -> None:
     asks(node, 8)
 
 
-# -- a majority that is heard ---------------------------------------------------------------------
+# -- a majority that fetches ----------------------------------------------------------------------
 def reigning(*first: int) -> tuple[Fake, Node]:
-    """Node 1 leads five voters, and a majority was heard at 0 ms and at 100 ms."""
+    """Node 1 leads five voters, and a majority fetched at 0 ms and at 100 ms."""
     fake = Fake(6, (1, 2, 3, 4, 5))
     leader = fake.elect(1, 1, 2, 3)
     fake.replicate(leader, 2, 3, 4, 5)
@@ -182,7 +182,7 @@ def test_before_an_epoch_is_durable_no_node_counts_and_then_all_do() -> None:
     found(leader)
 
 
-def test_in_the_step_of_a_change_a_voter_may_count_that_goes() -> None:
+def test_in_the_step_of_its_removal_a_voter_may_count() -> None:
     _, leader = reigning()
     hears(leader, 2)
     leader.fake.checks.check_quorum._leaders[1].voters = ()
@@ -224,7 +224,7 @@ def test_a_voter_reports_itself_once_in_a_fetch_timeout(now: int) -> None:
 
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("why", ["", "refused", "late", "another leader", "another answer"])
-def test_who_was_heard_at_version_0_reports_no_more(version: int, why: str) -> None:
+def test_an_acknowledged_voter_at_version_0_sends_no_more_updates(version: int, why: str) -> None:
     """At kraft.version 1 it does until its own log says so."""
     node = telling(version)
     error = ErrorCode.REQUEST_TIMED_OUT if why == "refused" else ErrorCode.NONE

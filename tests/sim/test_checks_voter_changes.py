@@ -102,7 +102,7 @@ def test_an_update_that_is_acknowledged_and_not_written() -> None:
         leader.answer(UpdateVoterResponse(ErrorCode.NONE), reply_to)
 
 
-def test_an_update_that_was_written_before_its_leader_heard_of_another_epoch() -> None:
+def test_an_update_written_before_its_leader_learned_of_another_epoch() -> None:
     """Seed 8453652: twice the same, then a Vote, all in one step; the second finds it written."""
     _, leader = leading()
     asked = [leader.receive(UpdateVoterRequest(None, 1, key(2), HERE, 0, 1)) for _ in range(2)]
@@ -146,7 +146,7 @@ def test_a_change_that_is_made_after_it_was_refused() -> None:
         writes(leader, *voters(1, 2))
 
 
-def test_a_new_voter_that_cannot_run_what_rules() -> None:
+def test_a_new_voter_that_does_not_support_the_version_in_force() -> None:
     _, leader = leading()
     leader.receive(AddVoterRequest(None, key(4), ()))
     with broken("voter range", "does not support 1"):
@@ -199,7 +199,7 @@ def test_an_operator_that_waits_for_too_long() -> None:
         leader.step()
 
 
-def test_an_operator_is_answered_by_who_leads_no_more() -> None:
+def test_an_operator_is_answered_by_a_former_leader() -> None:
     _, leader = leading()
     durable(leader)
     leader.receive(RemoveVoterRequest(None, key(3)))
@@ -220,7 +220,9 @@ def test_an_error_that_is_not_deserved(error: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize("end", [{"stopped": True}, {"faulted": "the disk is full"}, {}])
-def test_who_stops_judges_nothing_and_who_goes_on_judges_the_cluster_first(end: Any) -> None:
+def test_a_stopping_replica_checks_nothing_and_a_running_one_checks_the_cluster_first(
+    end: Any,
+) -> None:
     """Seed 1001127 of plan format 4: asked for another cluster, and its disk was full."""
     _, leader = leading()
     reply_to = leader.receive(RemoveVoterRequest("another", key(3)))
@@ -232,7 +234,7 @@ def test_who_stops_judges_nothing_and_who_goes_on_judges_the_cluster_first(end: 
             leader.step(answers=answers)
 
 
-def test_who_stops_leads_no_more() -> None:
+def test_a_stopping_replica_does_not_lead() -> None:
     """Seed 1169 of plan format 4: a leader was shut down with an AddRaftVoter under way."""
     _, leader = leading()
     reply_to = leader.receive(RemoveVoterRequest(None, key(3)))
@@ -349,14 +351,14 @@ def quorum() -> tuple[Fake, Node]:
     return fake, leader
 
 
-def test_a_leader_that_does_not_say_that_it_leads() -> None:
+def test_a_leader_that_does_not_report_its_leadership() -> None:
     _, leader = quorum()
     leader.state.role = A_LEADER
     with broken("epoch notifications", "begins epoch 0"):
         leader.step()
 
 
-def test_a_leader_that_does_not_say_that_it_goes() -> None:
+def test_a_leader_that_does_not_report_its_resignation() -> None:
     _, leader = quorum()
     leader.state.role = Resigned(0, {2, 3})
     with broken("epoch notifications", "ends epoch 0"):
@@ -374,7 +376,9 @@ def test_a_voter_that_fetches_needs_no_begin_quorum_epoch() -> None:
     ("error", "epoch", "leader", "well"),
     [(0, 1, 2, False), (0, 2, -1, False), (0, 2, 3, True), (42, 1, 2, True)],
 )
-def test_who_says_yes_to_a_leader_knows_it(error: int, epoch: int, leader: int, well: bool) -> None:
+def test_a_replica_that_accepts_a_leader_knows_it(
+    error: int, epoch: int, leader: int, well: bool
+) -> None:
     fake = Fake()
     request = BeginQuorumEpochRequest(None, key(1), LeaderAndEpoch(3, 2), ())
     fake[1].state.election = fake.checks.models[1].election = ElectionState(epoch, leader)
@@ -388,7 +392,7 @@ def test_who_says_yes_to_a_leader_knows_it(error: int, epoch: int, leader: int, 
 
 
 # -- retention ------------------------------------------------------------------------------------
-def test_a_disk_that_no_node_looks_at() -> None:
+def test_a_disk_that_is_not_scanned() -> None:
     _, leader = quorum()
     leader.step()
     leader.state.now = 59_999
@@ -434,7 +438,7 @@ def test_a_disk_that_keeps_what_it_was_asked_to_drop() -> None:
         cleaning().step([Surveyed(9, (OLD_SNAPSHOT,))])
 
 
-def test_an_own_snapshot_may_come_behind_a_newer_one() -> None:
+def test_an_own_snapshot_may_follow_a_newer_one() -> None:
     leader = cleaning()
     leader.fake.checks.retention._surveys[leader.id][0] = OffsetAndEpoch(3, 1), OLD_SNAPSHOT.id
     leader.step([Surveyed(9, (OLD_SNAPSHOT,))])
@@ -460,7 +464,7 @@ def begun() -> tuple[Node, WriteSnapshot]:
 
 
 @pytest.mark.parametrize("result", ["written", "failed"])
-def test_who_has_applied_enough_writes_the_next_snapshot(result: str) -> None:
+def test_a_replica_that_applied_enough_writes_the_next_snapshot(result: str) -> None:
     leader, job = begun()
     name = job.snapshot_id
     reported = SnapshotFailed(name, "full") if result == "failed" else SnapshotWritten(name, 10)
@@ -470,7 +474,7 @@ def test_who_has_applied_enough_writes_the_next_snapshot(result: str) -> None:
     leader.step()
 
 
-def test_who_loads_a_snapshot_is_inside_a_batch_or_ends_writes_none() -> None:
+def test_a_replica_that_loads_applies_in_part_or_stops_writes_no_snapshot() -> None:
     leader, job = begun()
     leader.replica.applier.loading = job.snapshot_id
     leader.step([SnapshotFailed(job.snapshot_id, "full")])
@@ -563,7 +567,7 @@ def test_what_a_disk_is_asked_to_drop(
             reported(due - 1)
 
 
-def test_a_snapshot_that_is_older_than_it_says() -> None:
+def test_a_snapshot_older_than_its_id() -> None:
     _, leader = leading()
     job = WriteSnapshot(OffsetAndEpoch(3, 1), 1, ControlState(1, voters(1, 2, 3)), (), 0)
     with broken("age of a snapshot", "the newest batch in it is of 0 ms"):
@@ -580,7 +584,7 @@ def test_bytes_that_were_applied_and_not_counted() -> None:
         leader.step()
 
 
-def test_bytes_are_counted_anew_from_a_snapshot_that_is_written() -> None:
+def test_the_byte_count_restarts_at_a_written_snapshot() -> None:
     leader, job = begun()
     has_applied(leader, 999)
     with broken(COUNTED, "has applied 0 bytes since the last snapshot, and counts 999"):
@@ -591,7 +595,7 @@ def test_bytes_are_counted_anew_from_a_snapshot_that_is_written() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 7])
-def test_bytes_are_counted_anew_from_a_snapshot_that_is_loaded(size: int) -> None:
+def test_the_byte_count_restarts_at_a_loaded_snapshot(size: int) -> None:
     _, leader = leading()
     has_applied(leader, 7)
     leader.replica.applier.loading = OffsetAndEpoch(3, 1)

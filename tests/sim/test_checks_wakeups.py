@@ -1,4 +1,4 @@
-"""Who sleeps for longer than it may, once for each thing that is due."""
+"""A replica whose timer is too late, once for each kind of deadline."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_lone_leader_has_no_node_to_wait_for() -> None:
     alone.step(wake_at_ms=None)
 
 
-def test_a_leader_that_sleeps_over_the_time_of_a_change() -> None:
+def test_a_leader_that_misses_the_timeout_of_a_change() -> None:
     _, leader = leading()
     leader.state.durable.election_is_durable = True
     request = AddVoterRequest(None, key(4), HERE)
@@ -108,20 +108,20 @@ def test_an_observer_waits_for_its_leader() -> None:
     sleeps_no_longer(follower(is_voter=False), 3000, "it updates its voter")
 
 
-def test_who_installs_a_snapshot_does_not_run() -> None:
+def test_an_installing_replica_starts_no_election() -> None:
     found = follower()
     found.state.installing = (3, 1)
     found.step(wake_at_ms=3000)
 
 
-def test_a_follower_whose_request_is_in_vain() -> None:
+def test_a_follower_whose_request_fails() -> None:
     found = follower()
     asks(found, 2, 500)
     sleeps_no_longer(found, 500, "its request times out")
 
 
-def test_a_follower_whose_leader_has_rested() -> None:
-    """Another may be asked earlier; it does not count who rests for longer."""
+def test_a_follower_whose_leader_is_no_longer_backed_off() -> None:
+    """Another may be asked earlier; a node with a longer backoff does not count."""
     found = follower()
     asks(found, 2, 0)
     rests(found, 2, 20)
@@ -137,7 +137,7 @@ def test_a_follower_that_asks_no_node() -> None:
 
 
 @pytest.mark.parametrize("what", ["election_is_durable", "log_is_durable", "installing"])
-def test_who_may_not_fetch_yet_asks_no_node(what: str) -> None:
+def test_a_replica_that_may_not_fetch_yet_sends_none(what: str) -> None:
     found = follower()
     asks(found, 2, 0)
     if what == "installing":
@@ -147,12 +147,12 @@ def test_who_may_not_fetch_yet_asks_no_node(what: str) -> None:
     found.step(wake_at_ms=2000)
 
 
-# -- who has no leader ----------------------------------------------------------------------------
-def test_who_knows_no_leader_sleeps_over_its_election_timeout() -> None:
+# -- without a leader ----------------------------------------------------------------------------
+def test_an_unattached_replica_that_misses_its_election_timeout() -> None:
     sleeps_no_longer(node(Unattached(800)), 800, "its election timeout ends")
 
 
-def test_who_knows_no_leader_and_asks_no_node() -> None:
+def test_an_unattached_replica_that_sends_no_fetch() -> None:
     found = node(Unattached(800))
     found.state.requests.bootstrap = ((2, HERE),)
     with broken(WAKES, "as unattached; in 0 ms it may fetch"):
@@ -162,7 +162,7 @@ def test_who_knows_no_leader_and_asks_no_node() -> None:
 
 
 @pytest.mark.parametrize("role", [Prospective, Candidate])
-def test_who_asks_for_votes(role: type) -> None:
+def test_a_candidate_that_sends_no_vote_request(role: type) -> None:
     ballot = Ballot(ALL, {1})
     found = node(role(ballot, 800))
     asks(found, 2, 600)
@@ -174,12 +174,12 @@ def test_who_asks_for_votes(role: type) -> None:
     sleeps_no_longer(found, 800, "its election timeout ends")
 
 
-def test_who_has_lost_asks_no_node() -> None:
+def test_a_candidate_that_lost_sends_no_request() -> None:
     found = node(Candidate(Ballot(ALL, {1}, {2, 3}), 800))
     found.step(wake_at_ms=800)
 
 
-def test_who_has_resigned_notifies_the_others() -> None:
+def test_a_resigned_leader_notifies_the_other_voters() -> None:
     found = node(Resigned(800, {2}))
     found.fake.checks.epoch_notifications._resigned[1] = found.epoch  # all were notified once
     rests(found, 2, 20)
@@ -188,13 +188,13 @@ def test_who_has_resigned_notifies_the_others() -> None:
     sleeps_no_longer(found, 800, "its election timeout ends")
 
 
-def test_who_is_to_stop() -> None:
+def test_a_replica_that_is_to_stop() -> None:
     found = follower()
     found.state.shutdown_deadline = 100
     sleeps_no_longer(found, 100, "its shutdown times out")
 
 
-def test_who_sleeps_for_ever() -> None:
+def test_a_replica_without_a_timer() -> None:
     with broken(WAKES, "sleeps for ever as follower"):
         follower().step(wake_at_ms=None)
 
@@ -230,7 +230,7 @@ def test_a_step_that_leaves_something_undone(left: dict[str, Any], what: str) ->
         steps(found, RECHECK_PERIOD, found.state.now + 2)
 
 
-def test_who_ends_leaves_everything_undone() -> None:
+def test_a_stopping_replica_has_no_duties() -> None:
     found = node(Unattached(NEVER))
     found.replica.step = lambda *_: Effects(jobs=[Survey()])
     for _ in range(RECHECK_PERIOD):
@@ -252,7 +252,7 @@ def looked_at(found: Node) -> None:
     ],
     ids=["a follower", "who knows no leader"],
 )
-def test_who_waits_for_a_leader_for_longer_than_it_may(role: Role, most: int) -> None:
+def test_a_replica_that_waits_too_long_for_a_leader(role: Role, most: int) -> None:
     name = "fetch_deadline" if isinstance(role, Follower) else "election_deadline"
     looked_at(node(replace(role, **{name: most})))
     looked_at(node(replace(role, **{name: most + 1}), is_voter=False))
@@ -260,7 +260,7 @@ def test_who_waits_for_a_leader_for_longer_than_it_may(role: Role, most: int) ->
         looked_at(node(replace(role, **{name: most + 1})))
 
 
-def test_a_successor_whose_turn_is_later_than_that() -> None:
+def test_a_successor_with_a_later_deadline() -> None:
     found = node(Follower(HERE, 0, 4000))
     found.state.config.election_backoff_max_ms = 4000
     looked_at(found)

@@ -66,7 +66,7 @@ def test_no_node_has_applied_what_is_committed() -> None:
     assert found.value.check == "liveness"
 
 
-def test_at_the_end_a_majority_holds_what_is_committed() -> None:
+def test_at_the_end_a_majority_has_what_is_committed() -> None:
     fake, world = a_finished_world()
     fake.checks.history.committed.durable_disks = 0
     with pytest.raises(ViolationError) as found:
@@ -84,7 +84,7 @@ def test_a_world_passes_every_check(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [7, 40001])
-def test_watching_changes_nothing(seed: int) -> None:
+def test_observers_do_not_change_a_run(seed: int) -> None:
     """In the second one a first version of `check_done` used up rng of the node that it asked."""
     assert run_seed(seed, [Checks()]).trace_hash == run_seed(seed).trace_hash
 

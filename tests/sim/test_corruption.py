@@ -34,7 +34,7 @@ def lost(files: dict[str, bytes]) -> set[str | None]:
     ids=["a part of the log", "an empty log", "no log"],
 )
 def test_a_snapshot_for_which_the_log_is_being_dropped_is_not_lost(log: dict[str, bytes]) -> None:
-    """Seed 10109606: the power failed in the middle of that, and nothing else knew of the rest."""
+    """Seed 10109606: the power failed during that write, and nothing else had the remainder."""
     assert lost({OLD: b"x", NEW: b"y", **log}) == {None}
 
 

@@ -73,7 +73,7 @@ def test_not_reached_names_the_missed_points() -> None:
     assert not_reached(counts) == ["fault: kill", "a follower truncated"]
 
 
-def test_moves_are_read_from_the_notes(coverage: Coverage) -> None:
+def test_transitions_are_read_from_the_notes(coverage: Coverage) -> None:
     node = a_world(coverage)[1]
     node.step(
         notes=[
@@ -176,7 +176,7 @@ def test_two_leaders_at_once(coverage: Coverage) -> None:
 
 
 @pytest.mark.parametrize("end", ["crash", "stop"])
-def test_a_leader_that_is_gone_leads_no_more(coverage: Coverage, end: str) -> None:
+def test_a_stopped_leader_does_not_lead(coverage: Coverage, end: str) -> None:
     fake = a_world(coverage)
     for node_id in (1, 2):
         fake[node_id].state.role = a_leader()
@@ -270,7 +270,7 @@ def see(coverage: Coverage, node: Node, effects: Effects) -> None:
 
 
 def test_a_tail_that_was_trimmed(coverage: Coverage) -> None:
-    """A leader that reads what its tail never held has only begun anew."""
+    """A leader that reads what its tail never held has only restarted."""
     node = a_world(coverage)[1]
     node.state.role = a_leader()
     node.replica.tail.start_offset = 5

@@ -71,12 +71,12 @@ def test_a_pattern_is_taken_apart() -> None:
 
 
 @pytest.mark.parametrize("pattern", NOTES)
-def test_every_noted_text_can_be_said(pattern: str) -> None:
+def test_every_note_of_a_pattern_can_occur(pattern: str) -> None:
     assert words(pattern) and can_be_said(pattern)
 
 
 @pytest.mark.parametrize(
     "text", [*RECOVERY_NOTES, CHANGE_NOT_COMMITTED, LACKS_SUPPORT, NOBODY_FETCHES]
 )
-def test_every_other_text_can_be_said(text: str) -> None:
+def test_every_other_note_can_occur(text: str) -> None:
     assert can_be_said(text)

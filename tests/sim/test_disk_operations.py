@@ -97,7 +97,7 @@ def test_a_power_cut_is_aimed_at_it(operation: str) -> None:
     assert place.reported[operation] == 1
 
 
-def test_it_goes_off_once_and_only_there() -> None:
+def test_the_fault_fires_once_at_its_operation() -> None:
     place = Place()
     place.operations.dark = "clean", 1
     place.do("truncate")
@@ -124,7 +124,7 @@ def test_a_truncation_is_left_between_two_segments() -> None:
     assert left > 0 and steps < 199
 
 
-def test_after_a_truncation_the_power_goes_in_what_comes_next() -> None:
+def test_after_a_truncation_the_power_fails_in_the_next_operation() -> None:
     place = Place()
     place.operations.dark = "truncate", 25
     place.do("truncate")

@@ -12,7 +12,6 @@ from random import Random
 
 import pytest
 
-from effort import one_in
 from quorate.base.ids import OffsetAndEpoch
 from quorate.cli.main import run as quorate
 from quorate.raft.values import Batch, Voters
@@ -27,6 +26,7 @@ from quorate.sim.scenario.file import run_scenario
 from quorate.sim.scenario.names import voter
 from quorate.sim.scenario.script import Script
 from sim import planted
+from time_budget import one_in
 
 ALONE = Setup(voters=(1,), budget=Budget(leaps=2, crashes=1, proposals=2))
 PAIR = Setup(voters=(1, 2), led=True, budget=Budget(leaps=0, crashes=1, proposals=1))
@@ -287,7 +287,7 @@ def test_the_command_prints_a_broken_invariant_as_a_scenario(
 
 
 def test_the_snapshot_of_a_replica_has_no_snapshots() -> None:
-    """The log index of production is asked, with the bootstrap snapshot alone."""
+    """The log index of production answers, with only the bootstrap snapshot."""
     space = Space(SETUPS["removal"])
     local = space.local(space.begin([]), 1)
     core = space.replicas._thaw(local)

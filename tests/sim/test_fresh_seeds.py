@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from effort import TODAY, share
 from quorate.sim.run.campaign import seeds_of_day
 from quorate.sim.run.run import checked, run_seed
+from time_budget import TODAY, share
 
 SHARES = 4
 SECONDS = share(60, quick=5, daily=4)

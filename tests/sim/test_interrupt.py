@@ -56,7 +56,7 @@ def test_an_unread_interrupt_is_raised_at_the_end() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_who_handles_signals_otherwise_is_left_alone() -> None:
+def test_a_program_with_its_own_signal_handlers_keeps_them() -> None:
     heard = []
     before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
     try:

@@ -79,7 +79,7 @@ def test_a_mistake_is_answered_as_kafka_answers_it(
     assert [found for _, found in answers.errors] == [error]
 
 
-def test_a_node_that_cannot_run_what_rules_is_not_let_in() -> None:
+def test_a_node_that_does_not_support_the_version_in_force_is_not_added() -> None:
     answers, _ = mistaken("add-again", 4, old=1 << 4)
     assert [error for _, error in answers.errors] == [E.INVALID_REQUEST]
 
@@ -97,7 +97,7 @@ def test_an_upgrade_needs_all_voters(old: int, is_done: bool) -> None:
     assert [isinstance(outcome, Committed) for outcome in answers.outcomes] == [is_done]
 
 
-def test_voters_with_newer_software_say_so() -> None:
+def test_voters_with_newer_software_report_their_versions() -> None:
     """Else the world does not end: their ranges stand in the voter set."""
     mistaken("another-cluster", 1, young=1 << 1 | 1 << 3)
 

@@ -13,12 +13,12 @@ from dataclasses import replace
 import pytest
 
 from conformance.marker import kafka_scenario
-from effort import TODAY, TURN, share
 from quorate.sim.plan.plan import Plan, PlanError
 from quorate.sim.plan.text import parse_plan, plan_text
 from quorate.sim.run.campaign import seeds_of_day
 from quorate.sim.run.kafka_scenarios import SCENARIOS
 from quorate.sim.run.run import checked, drawn, run_plan, run_seed
+from time_budget import TODAY, TURN, share
 
 TURNS = 3
 """The scenarios take turns by the date: one third of them runs more seeds."""
@@ -47,7 +47,7 @@ def wanted(number: int) -> range:
     "canRecoverFromSingleNodeCommittedDataLoss",
 )
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_it_goes_well_whatever_the_seed(name: str) -> None:
+def test_it_succeeds_with_every_seed(name: str) -> None:
     for seed in wanted(list(SCENARIOS).index(name)):
         failure = run_seed(seed, checked(), name).failure
         assert failure is None, (
@@ -55,7 +55,7 @@ def test_it_goes_well_whatever_the_seed(name: str) -> None:
         )
 
 
-def test_a_scenario_is_text_and_goes_the_same_way_again() -> None:
+def test_a_scenario_is_text_and_repeats_the_same_run() -> None:
     for name in SCENARIOS:
         plan = drawn(3, name)
         assert f"\nscenario {name}\n" in plan_text(plan, short=True)
@@ -73,7 +73,7 @@ def test_seeds_draw_quorums_of_every_size_that_kafka_tries() -> None:
         assert {plan.static for plan in drawn_here} == {True, False}
 
 
-def test_what_does_not_come_in_time_is_named() -> None:
+def test_a_missed_expectation_is_named() -> None:
     plan = replace(drawn(3, "canElectInitialLeader"), duration_ms=50)
     failure = run_plan(plan).failure
     assert failure is not None and failure.check == "canElectInitialLeader"

@@ -95,7 +95,7 @@ class Notebook:
         return None
 
 
-class Alone:
+class OnlyVoter:
     """The only voter, over a disk that a test may cut off at any step; a snapshot when it can."""
 
     def __init__(self, storage: MemoryStorage) -> None:
@@ -143,14 +143,14 @@ def line(number: int) -> bytes:
 def no_snapshot_after_a_record_that_could_not_be_applied() -> None:
     """KAFKA-14203: a broker logged the error and went on; its next snapshot lacked the record,
     and the log that still had it was cleaned away. The replica must stop, before any snapshot."""
-    node = Alone(MemoryStorage())
+    node = OnlyVoter(MemoryStorage())
     node.run(*[Submit(i, [line(i)]) for i in range(3)])
     before = node.snapshots
     with pytest.raises(QuorateError, match="cannot be read"):
         node.run(Submit(3, [b"unreadable"]), Submit(4, [line(4)] * 3))
     assert node.snapshots == before
     with pytest.raises(QuorateError, match="cannot be read"):
-        Alone(node.storage.crash())
+        OnlyVoter(node.storage.crash())
 
 
 def machine() -> MetadataMachine:
@@ -179,8 +179,8 @@ def no_snapshot_inside_a_transaction() -> None:
 
 @against(planted.snapshot_inside_a_batch)
 def no_snapshot_inside_a_batch() -> None:
-    """KAFKA-17713: a snapshot ended inside a batch; who had loaded it was sent that whole batch,
-    and refused it for ever. Only the borders of batches, and nothing uncommitted, will do."""
+    """KAFKA-17713: a snapshot ended inside a batch; a node that loaded it got that whole batch,
+    and refused it each time. A snapshot must end at the boundary of a committed batch."""
     single = leader(slow=False)
     epoch = single.core.epoch
     start = single.core.log_end.offset
@@ -211,7 +211,7 @@ def _crashed_at(step: int) -> bool:
     """Write lines, cut the power at this step of the disk, look; False: it was over before."""
     random = Random(step)
     storage = MemoryStorage()
-    node = Alone(storage)
+    node = OnlyVoter(storage)
     count = 0
 
     def watch(fault_event: str, name: str) -> None:
@@ -225,7 +225,7 @@ def _crashed_at(step: int) -> bool:
         for number in range(12):
             node.run(Submit(number, [line(number)]))
     acknowledged = len(node.committed)
-    again = Alone(storage.crash(random.random))
+    again = OnlyVoter(storage.crash(random.random))
     assert again.machine.lines == [line(i) for i in range(len(again.machine.lines))]
     assert len(again.machine.lines) >= acknowledged
     return count > step
@@ -286,7 +286,7 @@ def a_vote_is_stored_with_the_directory_of_the_candidate() -> None:
 def batches_above_the_epoch_of_the_fetch_are_left() -> None:
     """KAFKA-18723: between the check of a Fetch and the reading of its records the leader had lost
     its epoch, so that the answer held batches of a later one: a follower appended them in an epoch
-    of which it knew nothing. It must take the batches up to its own epoch and leave the rest."""
+    of which it knew nothing. It must append the batches up to its own epoch and drop the others."""
     single = fetched()
     batches = tuple(Batch(END + i, END + i, EPOCH + i, 10, (), b"x") for i in range(2))
     answer = FetchResponse(0, LeaderAndEpoch(2, EPOCH), 0, batches=batches)  # type: ignore[arg-type]
@@ -301,7 +301,7 @@ def batches_above_the_epoch_of_the_fetch_are_left() -> None:
 def bootstrap_records_that_were_lost_are_written_again() -> None:
     """KAFKA-20839: a controller wrote the bootstrap records, lost its leadership before they were
     committed, led again and took the log for one that has them: metadata.version stayed at the
-    minimum for ever. What is committed must decide, and nothing else."""
+    minimum. Only committed records must decide."""
     node = machine()
 
     def activate() -> list[Message]:

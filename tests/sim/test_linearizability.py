@@ -92,7 +92,7 @@ def test_chains_of_unknown_cas() -> None:
     assert check([chain[1], get((2, 3), 2)]) is not None
 
 
-def test_keys_do_not_touch_each_other() -> None:
+def test_keys_are_independent() -> None:
     other = op("get", (2, 3), key=1)
     assert check([put((0, 1), 7), other]) is None
 
@@ -223,7 +223,7 @@ def all_at_once(count: int) -> list[ClientOp]:
 
 
 def timed_out(count: int) -> list[ClientOp]:
-    """A register under clients of whom every second waits in vain; the last read is stale."""
+    """A register whose every second client gets no answer; the last read is stale."""
     history, random = a_run(1, 5, count), Random(1)
     for this in history:
         if this.kind != "get" and random.random() < 0.5:
@@ -234,7 +234,7 @@ def timed_out(count: int) -> list[ClientOp]:
 
 
 @pytest.mark.parametrize("make", [refused_puts, the_same_again, all_at_once, timed_out])
-def test_a_wrong_history_of_many_operations_is_refused_after_few_places(make) -> None:
+def test_a_wrong_history_of_many_operations_is_refused_after_few_states(make) -> None:
     history = make(60) if make is not timed_out else make(300)
     search = _Search(0, history)
     assert search.run() is not None

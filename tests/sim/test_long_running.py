@@ -43,13 +43,13 @@ def hours(plan: Plan) -> dict[str, int]:
     return {name: outcome.coverage.get(name, 0) for name in COVERAGE_POINTS}
 
 
-def test_what_takes_an_hour_takes_place() -> None:
+def test_events_of_an_hour_occur() -> None:
     found = hours(WORLD)
     assert found[LED] >= 3 and found[SNAPSHOT] >= 4 and found[DROPPED] >= 1, found
     assert found[CAME_BACK] == 1 and found[APART] == 1, found
 
 
-def test_what_does_not_take_an_hour_has_no_coverage_point() -> None:
+def test_shorter_events_have_no_long_running_coverage_point() -> None:
     disk = DiskPlan(snapshot_ms=HOUR_MS // 2, retention_ms=HOUR_MS // 2)
     fault_events = (
         FaultEvent(HOUR_MS, "kill", (2, HOUR_MS - MINUTE_MS)),

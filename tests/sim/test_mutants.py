@@ -49,7 +49,7 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.interpreted
 def test_planting_changes_every_reference_to_the_function() -> None:
-    """Who has imported the function before runs the mutated code; afterwards the sound one."""
+    """An earlier importer of the function runs the mutated code; afterwards the original code."""
     strict = Mutant("strict", "no voter matches", voters.matches, begin_with("return False"))
     before = voters.matches
     key = election.ReplicaKey(1)  # type: ignore[attr-defined]
@@ -64,7 +64,7 @@ def test_a_compiled_target_is_refused() -> None:
         plant(Mutant("length", "every list is empty", list.append, begin_with("return")))
 
 
-def test_an_unknown_name_is_refused_with_those_that_come_near() -> None:
+def test_an_unknown_name_is_refused_with_similar_names() -> None:
     with pytest.raises(QuorateError, match="no mutant 'vote-twize'; did you mean vote-twice"):
         find("vote-twize")
     with pytest.raises(QuorateError, match="no mutant 'x'; 'python -m mutants --list' lists"):
@@ -72,9 +72,7 @@ def test_an_unknown_name_is_refused_with_those_that_come_near() -> None:
 
 
 # -- hunts -------------------------------------------------------------------------------------
-def test_a_hunt_that_was_killed_has_found_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_hunt_has_found_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = tmp_path / "python"
     killed.write_text("#!/bin/sh\nkill -9 $$\n")
     killed.chmod(0o755)
@@ -85,7 +83,7 @@ def test_a_hunt_that_was_killed_has_found_nothing(
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_hunt_ends_with_its_parent(how: signal.Signals) -> None:
-    """Both signals go to the parent alone, and the second leaves it no time to react."""
+    """Both signals go only to the parent, and the second leaves it no time to react."""
     words = [
         sys.executable,
         "-m",

@@ -88,7 +88,7 @@ def test_the_same_traces_in_another_python(minor: int, expected: list[str], tmp_
     assert ran.stdout.split() == expected
 
 
-def test_the_stand_in_for_the_checksum_is_one() -> None:
+def test_the_substitute_checksum_is_a_checksum() -> None:
     from fastcrc.crc32 import iscsi
 
     found: dict[str, object] = {}

@@ -33,7 +33,7 @@ def test_a_leader_that_appends_a_batch_of_any_size(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.interpreted
-def test_a_replica_that_forgets_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replica_that_drops_an_oversize_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     true_groups = Proposals._groups
 
     def groups(self: Proposals, outcomes: list[Outcome]) -> Iterator[list[Submit]]:

@@ -134,7 +134,7 @@ def test_a_failed_check_is_shown_and_cannot_break_the_page() -> None:
     assert page.count("</script>") == 2
 
 
-def test_who_draws_changes_nothing(drawn: tuple[WorldOutcome, str]) -> None:
+def test_rendering_does_not_change_a_run(drawn: tuple[WorldOutcome, str]) -> None:
     assert run_plan(PLAN).trace_hash == drawn[0].trace_hash
 
 

@@ -75,7 +75,7 @@ def needs_two_fault_events(plan: Plan) -> WorldOutcome:
     return outcome(plan, "the check" if breaks else None, 5001)
 
 
-def test_what_the_failure_does_not_need_is_gone() -> None:
+def test_shrinking_removes_what_the_failure_does_not_need() -> None:
     said: list[str] = []
     found = shrink(BIG, run=needs_two_fault_events, say=said.append)
     assert found.is_finished and found.tries < 200
@@ -125,7 +125,7 @@ def test_the_work_is_bounded() -> None:
     assert not shrink(BIG, run=needs_two_fault_events, seconds=0).is_finished
 
 
-def test_who_interrupts_it_gets_the_smallest_world_so_far() -> None:
+def test_an_interrupt_returns_the_smallest_world_so_far() -> None:
     tried = 0
 
     def impatient(plan: Plan) -> WorldOutcome:
@@ -161,7 +161,7 @@ HOURS = replace(
 
 
 @pytest.mark.parametrize("least_ms", [1, 3_600_000])
-def test_of_a_world_of_hours_the_hours_go_first(least_ms: int) -> None:
+def test_shrinking_first_shortens_a_world_of_hours(least_ms: int) -> None:
     """Once each world that was tried lasted for hours, to the last."""
     tried_ms: list[int] = []
 
@@ -203,7 +203,7 @@ def test_a_world_of_too_many_steps_is_given_up() -> None:
     assert 100 < given_up.events < run_plan(plan, [_Limit(100_000, math.inf)]).events
 
 
-def test_a_limit_of_time_ends_the_world_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_limit_ends_the_running_world(monkeypatch: pytest.MonkeyPatch) -> None:
     """A world that had begun was waited for, however long that took."""
     steps: list[int] = []
 
@@ -367,7 +367,7 @@ def test_a_planted_bug_in_a_small_world(mutant: str, plan: str, check: str, tmp_
     assert with_mutant(mutant, "sim", "scenario", str(file)).returncode == 1
 
 
-def test_shrink_says_when_there_is_nothing_to_shrink(
+def test_shrink_reports_a_world_without_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "quiet.txt"
@@ -376,7 +376,7 @@ def test_shrink_says_when_there_is_nothing_to_shrink(
     assert f"{file}: this world violates no invariant" in capsys.readouterr().err
 
 
-def test_shrink_looks_first_where_it_shall_write(
+def test_shrink_checks_its_output_directory_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "no" / "small.txt"
@@ -384,7 +384,7 @@ def test_shrink_looks_first_where_it_shall_write(
     assert f"there is no directory for '{out}'" in capsys.readouterr().err
 
 
-def test_who_kills_it_has_the_smallest_world_so_far(
+def test_a_kill_leaves_the_smallest_world_so_far(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, texts = tmp_path / "small.txt", []

@@ -44,7 +44,7 @@ def test_the_same_trace_in_another_process(environment: dict[str, str]) -> None:
     assert hashes_elsewhere(**environment) == here
 
 
-def test_who_looks_on_changes_nothing() -> None:
+def test_an_observer_does_not_change_a_run() -> None:
     lines: list[str] = []
     alone = run_seed(SEEDS[0])
     watched = run_seed(SEEDS[0], [*checked(), TraceText(lines.append)])
@@ -80,7 +80,7 @@ def test_without_one_fault_event_the_others_draw_the_same() -> None:
     assert any(kind == "spoiled" for kind, _ in seen_faults[0])
 
 
-def test_a_plan_that_was_written_down_runs_as_its_seed() -> None:
+def test_a_saved_plan_runs_as_its_seed() -> None:
     from quorate.sim.plan.text import parse_plan, plan_text
 
     plan = parse_plan(plan_text(draw(SEEDS[1])))

@@ -27,7 +27,7 @@ from quorate.sim.prng import Prng
 SEEDS = range(300)
 
 
-def test_a_seed_draws_one_plan_for_ever() -> None:
+def test_a_seed_always_draws_the_same_plan() -> None:
     """Pinned: another version of Python, or a careless change of the swarm, would show here.
 
     Who changes what seeds draw on purpose writes the new value, and says so in the change.
@@ -36,7 +36,7 @@ def test_a_seed_draws_one_plan_for_ever() -> None:
     assert blake2b(text.encode(), digest_size=8).hexdigest() == "337fb629fc28dc02"
 
 
-def test_what_format_7_adds_leaves_the_rest_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_format_7_leaves_the_earlier_draws_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "since_format_7", lambda seed, plan, times: plan)
     assert hash_without(7, "listeners 1", "disk.byte_us 0") == "4f8635adf08f81b7"
 
@@ -50,7 +50,7 @@ def hash_without(format_: int, *settings: str) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def test_what_format_6_adds_leaves_the_rest_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_format_6_leaves_the_earlier_draws_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_since_format_6", "since_format_7"):
         monkeypatch.setattr(module, name, lambda seed, plan, times: plan)
     assert hash_without(6, "listeners 1", "disk.byte_us 0") == "973f8daaf226cb23"
@@ -62,13 +62,13 @@ def test_every_rare_fault_event_is_drawn_within_the_world() -> None:
         assert all(fault_event.at_ms < plan.duration_ms for fault_event in plan.fault_events), seed
 
 
-def test_text_says_all_of_a_plan() -> None:
+def test_the_text_holds_the_whole_plan() -> None:
     for seed in SEEDS:
         plan = draw(seed)
         assert parse_plan(plan_text(plan)) == plan
 
 
-def test_a_short_text_says_what_is_not_as_by_default() -> None:
+def test_a_short_text_holds_what_differs_from_the_defaults() -> None:
     for seed in SEEDS:
         plan = draw(seed)
         assert parse_plan(plan_text(plan, short=True)) == plan
@@ -96,7 +96,7 @@ def test_a_plan_of_format_5_has_its_end_and_no_fault_event_behind_it() -> None:
         parse_plan("format 5\nat 10000 upgrade\nend\n")
 
 
-def test_a_plan_of_format_6_has_nothing_that_came_later() -> None:
+def test_a_plan_of_format_6_has_nothing_of_later_formats() -> None:
     assert parse_plan("format 6\nseed 7\nend\n") == Plan(seed=7)
     assert (Plan().listeners, Plan().disk.byte_us) == (1, 0)
     with pytest.raises(PlanError, match="line 2: the plan is cut off here"):
@@ -246,7 +246,7 @@ def test_the_prng_keeps_to_its_bounds() -> None:
     assert len(rng.bytes(16)) == 16
 
 
-def test_the_swarm_knows_no_other_chance() -> None:
+def test_the_swarm_draws_only_from_its_seed() -> None:
     """In another process with another hash seed the same plan is drawn."""
     code = "from quorate.sim.plan.text import plan_text; from quorate.sim.plan.draw import draw\n"
     code += "print(plan_text(draw(77)), end='')"

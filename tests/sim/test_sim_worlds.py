@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from effort import one_in
 from quorate.replica.replica import Effects, Input
 from quorate.sim.plan.plan import (
     FAULT_EVENTS,
@@ -25,12 +24,13 @@ from quorate.sim.world.client_op import ClientOp
 from quorate.sim.world.observable import SimulatedNode
 from quorate.sim.world.observer import Observer
 from quorate.storage.api import Recovered
+from time_budget import one_in
 
 BUSY = ClientPlan(count=3, think_ms=60)
 SMALL = DiskPlan(segment_bytes=1000, snapshot_bytes=800, retention_bytes=2000)
 
 
-class Diary(Observer):
+class EventLog(Observer):
     """What was seen, counted and in words."""
 
     def __init__(self) -> None:
@@ -69,9 +69,9 @@ class Diary(Observer):
         return any(text in note for note in self.notes)
 
 
-def live(plan: Plan) -> tuple[WorldOutcome, Diary]:
+def live(plan: Plan) -> tuple[WorldOutcome, EventLog]:
     """Run it with all checks; nothing may fail."""
-    diary = Diary()
+    diary = EventLog()
     outcome = run_plan(plan, [*checked(), diary])
     assert outcome.failure is None, outcome.failure
     return outcome, diary
@@ -202,7 +202,7 @@ class Incarnations(Observer):
 
 @pytest.mark.parametrize("down_ms", [20, 3000])
 @pytest.mark.parametrize("kind", ["fail-disk", "crash-disk"])
-def test_a_disk_that_fails_keeps_its_node_down_for_so_long(kind: str, down_ms: int) -> None:
+def test_a_failed_disk_keeps_its_node_down_for_its_duration(kind: str, down_ms: int) -> None:
     seen = Incarnations(1)
     run_plan(
         world(FaultEvent(3000, kind, (1, 1, down_ms)), FaultEvent(8000, "kill", (1, 50))), [seen]
@@ -231,18 +231,18 @@ def test_a_static_quorum_becomes_dynamic_and_changes_its_voters() -> None:
 
 @pytest.mark.parametrize(("times", "is_done"), [(1, 0), (50, 1)])
 def test_an_operator_insists_until_the_upgrade_is_done(times: int, is_done: int) -> None:
-    """From before anybody leads; once it is done nothing more is asked."""
+    """It starts before the first leader; after it is done, nothing more is requested."""
     _, diary = live(world(FaultEvent(100, "insist", (times, 200)), static=True))
     assert diary.count["upgraded"] == is_done
 
 
-def test_a_static_voter_whose_disk_is_spoiled_stays_away() -> None:
+def test_a_static_voter_with_a_damaged_disk_stays_down() -> None:
     _, diary = live(world(FaultEvent(4000, "rot", (2, 700)), static=True))
     assert diary.count["wiped"] == 0
     assert diary.count["spoiled"] == 1
 
 
-def test_no_majority_is_ever_spoiled() -> None:
+def test_no_majority_of_disks_is_damaged() -> None:
     fault_events = [FaultEvent(3000 + 10 * i, "rot", (1 + i % 3, 500)) for i in range(9)]
     _, diary = live(world(*fault_events))
     assert diary.count["spoiled"] >= 1 and diary.count["not spoiled"] >= 1
@@ -260,7 +260,7 @@ def test_rot_is_found_and_the_disk_replaced() -> None:
     assert found["refused"] >= 2 and found["wiped"] == found["refused"]
 
 
-def test_an_old_copy_is_only_put_back_where_no_node_needs_more() -> None:
+def test_an_old_copy_is_restored_only_where_no_node_needs_more() -> None:
     _, diary = live(world(FaultEvent(2000, "old-copy", (2, 1500, 500)), duration_ms=20_000))
     assert diary.count["restored"] + diary.count["not restored"] == 1
     quiet = world(

@@ -1,4 +1,4 @@
-"""The trace is of what was said and written, and not only of who did something when."""
+"""The trace covers contents of messages and writes, not only node, kind and time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHUNK = FetchSnapshotResponse(
     ErrorCode.NONE, LeaderAndEpoch(1, 1), OffsetAndEpoch(7, 1), 9, 0, b"abc"
 )
 SAME = {"cluster_id", "max_bytes", "records", "leader_endpoints"}
-"""Not hashed: they are constant, or follow from the rest."""
+"""Not hashed: they are constant, or follow from the other fields."""
 
 
 def others(message: Any) -> list[Any]:
@@ -93,21 +93,21 @@ def test_the_hash_of_a_medium_covers_names_and_bytes() -> None:
 
 
 def jumping(wall_ms: int) -> Plan:
-    """A lone voter, whose client writes; its clock is set anew by so much."""
+    """A single voter, whose client writes; its clock steps by so much."""
     fault_events = (FaultEvent(1500, "jump", (1, wall_ms)),)
     return Plan(
         seed=5, voters=1, duration_ms=4000, clients=ClientPlan(count=1), fault_events=fault_events
     )
 
 
-def test_two_worlds_that_differ_in_the_words_of_a_fault() -> None:
+def test_two_worlds_that_differ_in_the_text_of_a_fault() -> None:
     one, other = run_plan(jumping(1000)), run_plan(jumping(1001))
     assert one.events == other.events
     assert one.trace_hash != other.trace_hash
 
 
-class Deaf(TraceHash):
-    """Hears of no fault."""
+class WithoutFaults(TraceHash):
+    """A trace hash that no fault reaches."""
 
     def add_text(self, text: str) -> None:
         """Nothing."""
@@ -119,7 +119,7 @@ def test_two_worlds_that_differ_in_what_is_written() -> None:
     traces = []
     for wall_ms in (1000, 1000, 3000):
         world = World(jumping(wall_ms))
-        world.trace = Deaf()
+        world.trace = WithoutFaults()
         run_world(world)
         traces.append((world.events, world.trace.hexdigest()))
     assert traces[0] == traces[1] != traces[2]

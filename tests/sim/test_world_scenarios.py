@@ -32,7 +32,7 @@ def test_a_world_plays_as_written() -> None:
     assert played.differences == () and played.text == SMALL
 
 
-def test_a_world_that_goes_another_way_is_shown() -> None:
+def test_a_world_that_diverges_is_shown() -> None:
     text = SMALL.replace("all checks passed", "broken at 500 ms: liveness\nnobody leads")
     played = run_scenario(text, "small.txt")
     (difference,) = played.differences

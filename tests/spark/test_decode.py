@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples, one_in
 from formats.record_strategies import records, structs
 from formats.samples import BATCH_FILES, DUMPED_FILES, dump_of, short
 from quorate.base.ids import uuid_to_text
@@ -32,6 +31,7 @@ from quorate.spark.decode.facts import facts
 from quorate.spark.decode.walk import can_walk
 from spark.kafka_dump import dumped_by_kafka
 from spark.logs import NO_OP, START_MS, batches, fence, rows_of, topic
+from time_budget import examples, one_in
 
 EARLIEST = datetime(1, 1, 3, tzinfo=UTC)
 LATEST = datetime(9999, 12, 29, 23, 59, 59, 999000, tzinfo=UTC)

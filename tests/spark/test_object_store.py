@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import pytest
 from pyarrow import fs
 
-from effort import one_in
 from metadata.samples import DATA
 from quorate.cli import main
 from quorate.spark.data_source import MetadataLogSource
@@ -25,6 +24,7 @@ from quorate.spark.tables.files import TableWriter, file_name, read_batches
 from quorate.spark.tables.store import ConcurrentRunError, RunPlan
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, rows_of
+from time_budget import one_in
 
 SAMPLE = DATA / "a-first" / "node1"
 

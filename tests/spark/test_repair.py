@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from effort import one_in
 from quorate.spark.jobs.repair import RepairSummary, remove_lost, repair_warehouse
 from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
 from quorate.spark.tables.delta import DeltaStore
@@ -25,6 +24,7 @@ from quorate.spark.tables.read_version import read_version
 from quorate.spark.tables.store import LostCommitError, RunPlan, WarehouseError
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, places, rows_of
+from time_budget import one_in
 
 RUNS = 5
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from effort import one_in
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import encode_quorum_state, segment_name, snapshot_name
 from quorate.raft.values import ElectionState
@@ -23,6 +22,7 @@ from quorate.spark.stream.reader import poll_each
 from quorate.spark.stream.tail_feed import TailedDirectories, TailFeed, skipped_archives
 from spark.logs import batches, end_offset, log_directory, snapshot
 from spark.streams import Stream, batch_rows, facts
+from time_budget import one_in
 
 VOTERS = (1, 2, 3)
 CLUSTER = "cluster-a"

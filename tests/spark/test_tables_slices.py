@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from effort import examples, one_in
 from metadata.image_model import MARKS
 from metadata.image_strategies import any_records, calm
 from metadata.test_image_model import FURNITURE
 from quorate.formats import records as r
 from quorate.spark.tables.kinds import HIDDEN
 from spark.slice_logs import Slices, contents, fitting, steps
+from time_budget import examples, one_in
 
 NOWHERE = bytes(15) + bytes([9])
 plain_records = any_records.filter(lambda it: not isinstance(it, MARKS))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from effort import one_in
 from quorate.cli import main
 from quorate.spark.history.timetravel import log_ends
 from quorate.spark.tables.control import ClusterProgress, load_progress, plan_progress
@@ -36,6 +35,7 @@ from quorate.spark.tables.store import (
     parse_plan,
 )
 from quorate.spark.tables.warehouse import open_store
+from time_budget import one_in
 
 FORMS = {"delta": DeltaStore, "parquet": ParquetStore}
 

@@ -12,7 +12,6 @@ from itertools import product
 
 import pytest
 
-from effort import TURN, share
 from quorate.spark.history.timetravel import state_at
 from quorate.spark.jobs.compact import compact_warehouse
 from quorate.spark.jobs.repair import repair_warehouse
@@ -33,6 +32,7 @@ from quorate.spark.tables.read_version import (
 from quorate.spark.tables.store import COMPACT, ConcurrentRunError, RunPlan, TableStore
 from quorate.spark.tables.warehouse import open_store
 from spark.fleet import DYNAMIC, STATIC, places, rows_of
+from time_budget import TURN, share
 
 Job = Callable[[TableStore], Iterator[None]]
 """A job that stops at each point at which another one may commit."""

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from effort import examples
 from formats.record_strategies import records, structs
 from formats.samples import DATA
 from quorate.formats.batch import encode_batch
@@ -43,6 +42,7 @@ from quorate.spark.files.paths import SourceError
 from quorate.spark.files.scan import runs
 from quorate.wire.schema import Message
 from spark.logs import START_MS, batches, fence, log_directory, topic
+from time_budget import examples
 
 TELLING = (
     *(RegisterBrokerRecord, PartitionRecord, PartitionChangeRecord, ClientQuotaRecord, NoOpRecord),

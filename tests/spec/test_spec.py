@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from effort import DAY, one_in, share
 from spec.removed_rules import SABOTAGES, Sabotage
 from spec.tlc import SPEC, Verdict, check, copy_spec
+from time_budget import DAY, one_in, share
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from effort import DAY, share
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.batch import iter_batches
 from quorate.storage.disk_storage import FileStorage
 from storage.builders import ALL, is_as_built, snapshot_bytes
 from storage.killed_worker import OPTIONS, work
+from time_budget import DAY, share
 
 ROUNDS = share(200, quick=50, daily=80)
 AT_MOST = 2000  # rounds, to meet a kill in the middle of something

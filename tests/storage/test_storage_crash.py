@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from effort import examples, one_in
 from quorate.base.ids import OffsetAndEpoch
 from quorate.formats.files import snapshot_name
 from quorate.raft.values import ElectionState
@@ -33,6 +32,7 @@ from storage.builders import (
     write_snapshot,
 )
 from storage.watched import PowerCutError, Steps, WatchedDisk
+from time_budget import examples, one_in
 
 END = 62
 LOG = log_of(END)

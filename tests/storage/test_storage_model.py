@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from effort import examples
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey
 from quorate.raft.values import ElectionState
 from quorate.storage.api import AppendedBatch, Recovered
@@ -29,6 +28,7 @@ from storage.builders import (
     snapshot_bytes,
     write_snapshot,
 )
+from time_budget import examples
 
 OPTIONS = LogOptions(segment_bytes=700, segment_ms=40, index_interval=150)
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from effort import examples
 from quorate.wire.codec import decode, decode_prefix, encode
 from quorate.wire.errors import EncodeError, UnsupportedFieldError, WireError
 from quorate.wire.messages import FetchRequest, FetchResponse, UpdateRaftVoterResponse
 from quorate.wire.schema import Field, Message, Struct
+from time_budget import examples
 from wire.message_strategies import all_messages, all_versions, messages, other_value, versions
 
 EACH = pytest.mark.parametrize("cls", all_messages(), ids=lambda cls: cls.__name__)

@@ -17,9 +17,9 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
-from effort import examples, one_in
 from quorate.wire.codec import decode, encode
 from quorate.wire.schema import Field, Message, Struct
+from time_budget import examples, one_in
 from wire.message_strategies import all_messages, messages, versions
 
 KINDS = {

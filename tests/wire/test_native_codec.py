@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from effort import examples, one_in
 from quorate.base.ids import Uuid
 from quorate.wire import generated
 from quorate.wire.build import build
@@ -23,6 +22,7 @@ from quorate.wire.errors import WireError
 from quorate.wire.messages import ApiVersionsRequest, FetchRequest, FetchResponse
 from quorate.wire.program import program_for
 from quorate.wire.schema import Message
+from time_budget import examples, one_in
 from wire.message_strategies import all_messages, messages, versions
 
 EACH = pytest.mark.parametrize("cls", one_in(4, all_messages()), ids=lambda cls: cls.__name__)

@@ -24,7 +24,7 @@ from quorate.storage.memory import MemoryStorage
 from quorate.wire.errors import WireError
 from raft.conformance.world import LEADER, response
 from raft.single import END, EPOCH, follower
-from sim.test_known_bugs_of_nodes import Alone
+from sim.test_known_bugs_of_nodes import OnlyVoter
 from storage.builders import file_place
 
 
@@ -37,9 +37,9 @@ def test_close_when_empty() -> None:
 
 
 # -- the batching delay: Kafka's linger, 2 ms at most -----------------------------------------------
-def after_a_round_of_four() -> Alone:
+def after_a_round_of_four() -> OnlyVoter:
     """The only voter; four writers were answered together, and are expected back together."""
-    node = Alone(MemoryStorage())
+    node = OnlyVoter(MemoryStorage())
     node.run(*[Submit(i, [b"x"]) for i in range(4)])
     assert len(node.committed) == 4
     return node

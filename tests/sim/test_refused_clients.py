@@ -46,7 +46,7 @@ def run(plan: Plan) -> Outcomes:
     return seen
 
 
-def test_a_client_that_is_plainly_refused_knows_that_nothing_happened() -> None:
+def test_a_refused_client_knows_that_nothing_was_written() -> None:
     outcomes = run(WORLD).outcomes
     assert outcomes["ok"] > 50 and outcomes["refused"] > 5, outcomes
 
@@ -56,7 +56,7 @@ def test_in_doubt_it_does_not_know() -> None:
     assert run(WORLD).outcomes["unknown"] > 0
 
 
-def test_where_messages_come_twice_no_refusal_is_for_good() -> None:
+def test_with_duplicated_messages_no_refusal_is_final() -> None:
     """The other one may be on its way yet."""
     outcomes = run(replace(WORLD, network=NetworkPlan(duplicate=0.01))).outcomes
     assert outcomes["refused"] == 0 and outcomes["unknown"] > 5, outcomes

@@ -1,4 +1,4 @@
-"""Who gets a second look, run as a small suite of its own."""
+"""The tests that run twice, shown by a small suite of its own."""
 
 import re
 import subprocess
@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 CONFTEST = """
-import second_look
+import retries
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        second_look.grant(item)
+        retries.grant(item)
 
 def pytest_terminal_summary(terminalreporter):
-    second_look.report(terminalreporter)
+    retries.report(terminalreporter)
 """
 SUITE = """
 import pytest
-from second_look import PromiseBrokenError
+from retries import DurabilityViolationError
 
 seen = []
 
@@ -34,7 +34,7 @@ def test_race():
 
 @pytest.mark.e2e
 def test_promise():
-    fail_once("promise", PromiseBrokenError("a write is gone"))
+    fail_once("promise", DurabilityViolationError("a write is gone"))
 
 def test_ours():
     fail_once("ours", AssertionError("wrong"))

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from effort import examples, one_in
 from quorate.formats.records import PartitionRecord
 from quorate.wire.codec import decode, encode
 from quorate.wire.errors import WireError
@@ -28,6 +27,7 @@ from quorate.wire.messages import (
 from quorate.wire.registry import APIS
 from quorate.wire.runtime import put_varint
 from quorate.wire.schema import Message
+from time_budget import examples, one_in
 from wire.message_strategies import all_messages, messages, versions
 
 EACH = pytest.mark.parametrize("cls", one_in(4, all_messages()), ids=lambda cls: cls.__name__)

@@ -17,5 +17,5 @@ def test_timeouts_leave_time_for_an_answer() -> None:
 
 
 def test_a_long_poll_longer_than_the_request_timeout() -> None:
-    """Each leader's fetches timed out, so that voters deposed each other for ever."""
+    """Each leader's fetches timed out, so that voters deposed each other without end."""
     assert run_seed(4125).failure is None
