@@ -299,7 +299,7 @@ def test_tokens(tool, node, tmp_path, monkeypatch):
         "Calling create token operation with renewers :[User:r] , max-life-time-period :-1"
     )
     assert created[1] == "Created delegation token with tokenId : id1"
-    assert created[-1].split()[:5] == ["id1", "AQID", "User:a", ":", "User:r"]
+    assert created[-1].split()[:5] == ["id1", "AQID", "User:a", ":", "[User:r]"]
     [found] = json.loads(tool(*config, "--describe", "--json").out)
     assert (found["owner"], found["renewers"], found["hmac"]) == ("User:a", ["User:r"], "AQID")
     renew = (*config, "--renew", "--renew-time-period", "5", "--hmac")

@@ -42,7 +42,7 @@ def repair(**words: Any) -> int:
 
 
 def _lines(summary: RepairSummary) -> Iterator[str]:
-    yield from summary.mended
+    yield from summary.repaired
     for table, paths in summary.missing.items():
         yield f"{table}: {len(paths)} data files are lost, the first is {paths[0]}"
     for cluster_id in summary.doubled:
@@ -52,5 +52,5 @@ def _lines(summary: RepairSummary) -> Iterator[str]:
     for cluster_id, ranges in summary.forgotten.items():
         lost = ", ".join(f"{start} to {end - 1}" for start, end in ranges)
         yield f"{cluster_id}: the records at the offsets {lost} are lost: ingest a log with them"
-    if not (summary.mended or summary.missing or summary.doubled):
+    if not (summary.repaired or summary.missing or summary.doubled):
         yield f"nothing is missing in {summary.warehouse}, and nothing is doubled"

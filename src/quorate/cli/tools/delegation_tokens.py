@@ -184,7 +184,7 @@ def _print_tokens(tokens: Sequence[DelegationTokenInfo]) -> None:
             b64encode(token.hmac).decode(),
             str(token.owner),
             str(token.requester),
-            ",".join(map(str, token.renewers)),
+            _list(token.renewers),
             _date(token.issued_ms),
             _date(token.expires_ms),
             _date(token.max_ms),

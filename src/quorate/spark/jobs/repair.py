@@ -50,7 +50,7 @@ class RepairSummary:
     """
 
     warehouse: str
-    mended: list[str] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
     """Messages about commits that were lost or torn, and are restored."""
     missing: dict[str, list[str]] = field(default_factory=dict)
     """Lost data files, by table."""
@@ -79,7 +79,7 @@ def repair_warehouse(
     store = open_store(warehouse, table_format)
     summary = RepairSummary(store.root)
     notify("checking the tables' logs")
-    summary.mended = repair_commits(store)
+    summary.repaired = repair_commits(store)
     if store.version().run == 0:
         raise NoWarehouseError(warehouse)
     notify("looking for lost data files")
