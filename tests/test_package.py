@@ -85,6 +85,8 @@ def test_the_wheel_holds_the_package_alone(wheel):
     version = re.match(r"quorate-([^-]+)-", wheel.name)[1]
     assert tops == {"quorate", f"quorate-{version}.dist-info"}
     assert wheel.name.endswith("-py3-none-any.whl")
+    completions = {f"quorate/cli/completion/quorate.{shell}" for shell in ("bash", "zsh", "fish")}
+    assert completions <= set(names)
     assert "quorate/py.typed" in names and "quorate/wire/messages/quorum.py" in names
     development = re.compile(r"(^|/)(tests?|mutants|bench)/|\.so$|_native\.json$")
     assert [name for name in names if development.search(name)] == []

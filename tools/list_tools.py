@@ -43,6 +43,17 @@ Kafka's scripts to these tools.
   `--command-config`. An option replaces both keys of the file.
 - With controllers a tool works while no broker is alive.
 - Errors go to stderr in one line; with `QUORATE_DEBUG=1` with a traceback.
+
+## Completion
+
+`quorate completion SHELL` prints a completion file. It completes tools, commands, options and their fixed
+values without starting Python. Print it again after an update of Quorate.
+
+| shell | install |
+|---|---|
+| bash | `quorate completion bash > ~/.local/share/bash-completion/completions/quorate` |
+| zsh | `quorate completion zsh > ~/.zfunc/_quorate`; `~/.zshrc` has `fpath+=~/.zfunc` before `compinit` |
+| fish | `quorate completion fish > ~/.config/fish/completions/quorate.fish` |
 """
 
 

@@ -99,6 +99,10 @@ TOOLS: Final[Mapping[str, ToolEntry]] = {
         2,
         DEFECT,
     ),
+    "completion": ToolEntry(
+        "quorate.cli.completion.completion:completion",
+        "Print the completion file of bash, zsh or fish.",
+    ),
 }
 
 

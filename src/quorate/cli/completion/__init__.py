@@ -1,0 +1,1 @@
+"""Completion files of the shells, and the tool that prints them."""
