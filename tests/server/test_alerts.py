@@ -11,10 +11,13 @@ from quorate.server.metrics import ALL_METRICS
 DOCS = Path(__file__).parents[2] / "docs"
 RULES = yaml.safe_load((DOCS / "alerts.yml").read_text())["groups"][0]["rules"]
 EXPRESSION = re.compile(
-    r"(?:(?P<total>sum|max)\((?P<gauge>\w+)\)|increase\((?P<counter>\w+)\[(?P<range>\d+)m\]\))"
+    r"(?:(?P<open>\()?(?P<total>sum|max)\((?P<gauge>\w+)\)(?P<zero> or vector\(0\))?(?(open)\))"
+    r"|increase\((?P<counter>\w+)\[(?P<range>\d+)m\]\))"
     r" (?P<operator>[<>]) (?P<bound>\d+)"
 )
 SECONDS = {"s": 1, "m": 60}
+STALE_S = 300
+"""Prometheus looks back this long for the newest sample of a series."""
 
 
 class Alert:
@@ -34,16 +37,17 @@ class Alert:
     def fires(self, now_s, series):
         """Call it with ascending times."""
         parts = self.parts
-        past = [[value for at, value in one if at <= now_s] for one in series]
-        if parts["gauge"]:
-            newest = [values[-1] for values in past if values]
-            value = sum(newest) if parts["total"] == "sum" else max(newest)
+        past_s = STALE_S if parts["gauge"] else int(parts["range"]) * 60
+        within = [[v for at, v in one if now_s - past_s <= at <= now_s] for one in series]
+        present = [values for values in within if values]
+        if parts["counter"]:
+            values = [values[-1] - values[0] for values in present]
         else:
-            begin = now_s - int(parts["range"]) * 60
-            within = [[v for at, v in one if begin <= at <= now_s] for one in series]
-            value = max(values[-1] - values[0] for values in within)
+            newest = [values[-1] for values in present]
+            total = sum if parts["total"] == "sum" else max
+            values = [total(newest)] if newest else [0.0] if parts["zero"] else []
         bound = float(parts["bound"])
-        holds = value < bound if parts["operator"] == "<" else value > bound
+        holds = any(v < bound if parts["operator"] == "<" else v > bound for v in values)
         if not holds:
             self.since = None
             return False
@@ -76,10 +80,21 @@ def test_a_rule_fires_and_clears(rule):
     assert fired[-1] < last + 5 and fired[-1] < stop - 5, "it clears"
 
 
+def test_that_no_controller_answers_is_an_alert_too():
+    """A sum over no series is empty, and what is empty is never below a bound."""
+    rule = next(rule for rule in RULES if rule["alert"] == "QuorateNoActiveController")
+    alert = Alert(rule)
+    last = 600
+    nodes = [[(at, value) for at in range(0, last, 5)] for value in (1.0, 0.0, 0.0)]
+    fired = [at for at in range(0, 2_000, 5) if alert.fires(at, nodes)]
+    assert fired and fired[0] <= last + STALE_S + alert.for_s + 5
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
 def test_a_rule_names_a_metric_of_ours_and_its_runbook(rule):
-    names = {definition.name for definition in ALL_METRICS}
-    assert Alert(rule).metric in names
+    kinds = {definition.name: definition.kind for definition in ALL_METRICS}
+    alert = Alert(rule)
+    assert kinds[alert.metric] == ("counter" if alert.parts["counter"] else "gauge")
     page, _, anchor = rule["annotations"]["runbook"].partition("#")
     assert page == "docs/operations.md"
     assert anchor == rule["alert"].lower()
