@@ -18,9 +18,9 @@ CROSSWISE = [
 ]
 
 
-def add(quorum, node, tool):
+def add(quorum, node, tool, asked=None):
     run = tool.quorum_tool(
-        *quorum.tool_arguments(quorum.founders),
+        *quorum.tool_arguments(asked or quorum.founders),
         "--command-config",
         str(node.properties),
         "add-controller",
