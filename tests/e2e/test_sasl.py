@@ -2,11 +2,13 @@
 
 import re
 import time
+from datetime import UTC, datetime
 
 import pytest
 
 from interop.kafka import Quorum
 from interop.process import QUORATE, QuorateNode, run_tool, wait_for
+from quorate.security.tls.authority import Authority
 
 PASSWORD = "Kx7-secret-of-controllers"
 USER_PASSWORD = "Qp9-secret-of-alice"
@@ -145,7 +147,7 @@ def test_a_file_with_gssapi_is_refused_by_name(tmp_path):
 @pytest.mark.slow
 def test_a_quorum_over_tls_logs_in_with_scram(tmp_path):
     """SASL_SSL: TLS first, then the same exchange."""
-    pem = self_signed(tmp_path)
+    pem = stores(tmp_path)
     tls = {
         "listener.security.protocol.map": "CONTROLLER:SASL_SSL",
         "ssl.keystore.location": pem["keystore"],
@@ -165,34 +167,11 @@ def test_a_quorum_over_tls_logs_in_with_scram(tmp_path):
         assert_no_secret(quorum)
 
 
-def self_signed(directory):
-    """A certificate of 127.0.0.1 that signs itself, as PEM files."""
-    import datetime
-    import ipaddress
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "controller")])
-    now = datetime.datetime.now(datetime.UTC)
-    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=30))
-        .add_extension(names, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    certificate = made.public_bytes(serialization.Encoding.PEM)
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
+def stores(directory):
+    """A certificate of this machine, and the authority that issued it, as PEM files."""
+    now = datetime.now(UTC)
+    authority = Authority.create(now, 1)
     keystore, truststore = directory / "key.pem", directory / "ca.pem"
-    keystore.write_bytes(private + certificate)
-    truststore.write_bytes(certificate)
+    keystore.write_bytes(authority.issue("controller", ("127.0.0.1",), now, 1))
+    truststore.write_bytes(authority.certificate)
     return {"keystore": keystore, "truststore": truststore}

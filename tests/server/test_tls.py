@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from quorate.base.ids import Address
-from quorate.client.connection import ClientSecurity, ConnectError, Connection
+from quorate.client.connection import ClientSecurity, ConnectError, Connection, NoResponseError
 from quorate.security.principal import SslPrincipalMapper
 from quorate.security.tls.contexts import client_context, server_context
 from quorate.security.tls.explain import explain
@@ -161,6 +161,15 @@ def test_a_tool_says_why_tls_failed():
         security = ClientSecurity(client_context(keys(CA.issue_cert("x"), trustme.CA())), explain)
         with pytest.raises(ConnectError, match=r"not in ssl\.truststore here"):
             Connection(address, "tool", 5000, security)
+
+
+def test_a_tool_says_that_the_node_asks_for_a_certificate():
+    """With TLS 1.3 the refusal comes after the tool's handshake."""
+    trust = {"ssl.truststore.certificates": SERVER["ssl.truststore.certificates"]}
+    with Listener({**SERVER, "ssl.client.auth": "required"}) as listener:
+        security = ClientSecurity(client_context(trust), explain)
+        with pytest.raises(NoResponseError, match=r"ssl\.client\.auth=required there"):
+            Connection(Address("127.0.0.1", listener.address[1]), "tool", 5000, security)
 
 
 def test_tls_to_a_plaintext_port_is_named():

@@ -82,6 +82,7 @@ class Connection:
         Raises ConnectError, LoginError, or NoResponseError when the peer does not speak Kafka's protocol.
         """
         self._login = None if security is None else security.login
+        self._explain = None if security is None or security.tls is None else security.explain
         self._log_in_at: float | None = None
         """When to log in again (monotonic, s)."""
         self.address = address
@@ -94,7 +95,6 @@ class Connection:
             why = getattr(error, "strerror", None) or error
             raise ConnectError(f"Cannot connect to {address}: {why}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._is_plaintext = security is None or security.tls is None
         try:
             if security is not None:
                 self._secure(security, timeout_ms)
@@ -226,8 +226,9 @@ class Connection:
         except TimeoutError:
             raise NoResponseError(f"{self.address} did not answer within {timeout_ms} ms") from None
         except OSError as error:
-            why = f"{error.strerror or error}{self._hint()}"
-            raise NoResponseError(f"The connection to {self.address} broke: {why}") from None
+            raise NoResponseError(
+                f"The connection to {self.address} broke: {self._why(error)}{self._hint()}"
+            ) from None
         except WireError as error:
             raise NoResponseError(
                 f"{self.address} sent an invalid response: {error}{self._hint()}"
@@ -236,10 +237,19 @@ class Connection:
             raise NoResponseError(f"{self.address} sent the response to another request")
         return message
 
+    def _why(self, error: OSError) -> str:
+        """With TLS 1.3 a node refuses the client's certificate only after the client's handshake."""
+        if self._explain is not None:
+            from ssl import SSLError
+
+            if isinstance(error, SSLError):
+                return self._explain(error)
+        return str(error.strerror or error)
+
     def _hint(self) -> str:
         """A likely cause of a failure before the first response."""
         if self._correlation <= 1:
-            return _PLAINTEXT_HINT if self._is_plaintext else ""
+            return _PLAINTEXT_HINT if self._explain is None else ""
         return _SASL_HINT if self._correlation == 2 and self._login is None else ""
 
     def _read_frame(self, deadline: float) -> bytes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from quorate.cli.options import CONTEXT, ToolCommand
+from quorate.cli.quickstart.commands import next_commands, restart_command
 from quorate.cli.quickstart.quorum_client import (
     DEFAULT_CONTROLLERS,
     WATCHER_MS,
@@ -37,13 +36,16 @@ Examples:
   quorate quickstart --data /var/q      the same data again next time
   quorate quickstart --tour             a guided tour with new data, then exit
   quorate quickstart --with-broker      a broker joins, a topic is created and used, then exit
+  quorate quickstart --secure           with TLS, passwords and ACLs; shows who is refused
+  quorate quickstart --secure --tour    the same with new data, then exit
 """,
 )
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
     default=None,
-    help="The data directory.  [default: ./quorate-data; with --tour and --with-broker a temporary one]",
+    help="The data directory.  [default: ./quorate-data, with --secure ./quorate-data-secure; with "
+    "--tour and --with-broker a temporary one]",
 )
 @click.option(
     "--controllers",
@@ -60,28 +62,46 @@ Examples:
     help="Let a Kafka broker join, create a topic and use it, then exit; without Java or Kafka's "
     "jars the brokers are simulated.",
 )
-def quickstart(data: Path | None, controllers: int | None, tour: bool, with_broker: bool) -> int:
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Give a new quorum mutual TLS, SCRAM passwords and an authorizer, with certificates for "
+    "trials, and show who is let in and who is refused.",
+)
+def quickstart(
+    data: Path | None, controllers: int | None, tour: bool, with_broker: bool, secure: bool
+) -> int:
     """Run a quorum of controllers as separate processes and watch it.
 
     The first run formats the data directory; later runs resume it. Java is not needed.
     """
     if tour and with_broker:
         raise click.UsageError("--tour and --with-broker exclude each other")
+    if secure and with_broker:
+        raise click.UsageError("--secure and --with-broker exclude each other")
     if with_broker:
         from quorate.cli.quickstart.with_broker import run_with_broker
 
         return run_with_broker(data, controllers)
+    if secure and tour:
+        from quorate.cli.quickstart.secure_tour import run_secure_tour
+
+        return run_secure_tour(data, controllers)
     if tour:
         from quorate.cli.quickstart.tour import run_tour
 
         return run_tour(data, controllers)
-    with Supervisor(data or Path("quorate-data")) as quorum:
+    with Supervisor(data or Path("quorate-data-secure" if secure else "quorate-data")) as quorum:
         try:
-            open_quorum(quorum, controllers)
+            open_quorum(quorum, controllers, secure=secure)
             quorum.start_all()
-            for line in next_commands(quorum):
-                click.echo(line)
             with admin_of(quorum, WATCHER_MS) as admin:
+                if secure:
+                    from quorate.cli.quickstart.secure_tour import show_security
+
+                    show_security(quorum, admin)
+                for line in next_commands(quorum):
+                    click.echo(line)
                 watch(quorum, admin)
         except KeyboardInterrupt:
             click.echo("\nStopping the controllers ...")
@@ -89,38 +109,6 @@ def quickstart(data: Path | None, controllers: int | None, tour: bool, with_brok
         click.echo(f"Controller {node_id} (pid {pid}) keeps running: another program started it.")
     click.echo("Stopped. The data is kept: run the same command to resume.")
     return 0
-
-
-def next_commands(quorum: Supervisor) -> list[str]:
-    """Commands to try in another terminal; each line can be pasted."""
-    node = next(iter(quorum.nodes.values()))
-    log = quorum.log_dir(node) / "__cluster_metadata-0" / f"{0:020d}.log"
-    program = _program()
-    tool = f"{program} metadata-quorum --bootstrap-controller {quorum.bootstrap}"
-    return [
-        "",
-        "Try in another terminal:",
-        f"{tool} describe --status",
-        f"{tool} describe --replication --human-readable",
-        f"{program} dump-log --cluster-metadata-decoder --files {shlex.quote(str(log))}",
-        "or kill -9 the leader by its pid: the others elect a new one. Ctrl-C here stops all.",
-        "",
-    ]
-
-
-def restart_command(quorum: Supervisor, node_id: int) -> str:
-    """The command that starts a stopped controller again; it can be pasted."""
-    properties = shlex.quote(str(quorum.properties(quorum.nodes[node_id])))
-    return f"{_program()} server-start {properties}"
-
-
-def _program() -> str:
-    """The shell command for this installation of `quorate`."""
-    installed = Path(sys.executable).with_name("quorate")
-    if not installed.exists():
-        return f"{shlex.quote(sys.executable)} -m quorate"
-    on_path = shutil.which("quorate")
-    return "quorate" if on_path == str(installed) else shlex.quote(str(installed))
 
 
 # -- the live view ------------------------------------------------------------------------------

@@ -6,17 +6,17 @@ from typing import Final
 
 import click
 
-from quorate.base.ids import Address
 from quorate.cli.quickstart.supervisor import Supervisor
-from quorate.client import Admin, ClientConfig, ClientError, QuorumInfo
+from quorate.client import Admin, ClientError, QuorumInfo
+from quorate.client.admin.client import bootstrap_config
 
 DEFAULT_CONTROLLERS: Final = 3
 WATCHER_MS: Final = 2_000
 
 
-def open_quorum(quorum: Supervisor, controllers: int | None) -> None:
-    """Load or create the data directory and print which."""
-    if quorum.load_or_create(controllers or DEFAULT_CONTROLLERS):
+def open_quorum(quorum: Supervisor, controllers: int | None, *, secure: bool = False) -> None:
+    """Load or create the data directory and print which; `secure` gives a new one TLS and SASL."""
+    if quorum.load_or_create(controllers or DEFAULT_CONTROLLERS, secure=secure):
         click.echo(f"Resuming {len(quorum.nodes)} controllers in {quorum.data}")
         if controllers not in (None, len(quorum.nodes)):
             click.echo(f"--controllers {controllers} is ignored: the quorum exists already")
@@ -26,11 +26,9 @@ def open_quorum(quorum: Supervisor, controllers: int | None) -> None:
 
 def admin_of(quorum: Supervisor, timeout_ms: int) -> Admin:
     """A client of all controllers with short timeouts."""
-    addresses = tuple(Address("127.0.0.1", node.port) for node in quorum.nodes.values())
+    properties = quorum.secured.admin_file if quorum.secured else None
     return Admin(
-        ClientConfig(
-            addresses,
-            controllers=True,
+        bootstrap_config(None, quorum.bootstrap, properties)._replace(
             client_id="quorate-quickstart",
             default_api_timeout_ms=timeout_ms,
             request_timeout_ms=WATCHER_MS,

@@ -12,17 +12,23 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Uuid, uuid_to_text
+from quorate.cli.quickstart.properties_text import properties_text
 from quorate.formats.files import LOCK
 from quorate.log_dirs.meta_properties import temporary_of, write_durably
 from quorate.server.ports import free_ports
 
+if TYPE_CHECKING:
+    from quorate.cli.quickstart.secure_files import SecureFiles
+
 _STATE_FILE: Final = "quickstart.json"
 _LOCK: Final = "quickstart.lock"
 _LISTENER: Final = "CONTROLLER"
+_SECURE: Final = "secure"
+_PRIVATE: Final = 0o600
 _NOTE: Final = "# 'quorate quickstart' sets these keys at each start; it keeps other keys."
 # struct flock: l_start, l_len, l_pid, l_type, l_whence on macOS; type and whence first on Linux.
 _FLOCK: Final = "qqihh" if sys.platform == "darwin" else "hhqqi0q"
@@ -51,13 +57,16 @@ class QuorumDirectory:
         self.data = data.absolute()
         self.cluster_id = ""
         self.nodes: dict[int, QuickstartNode] = {}
+        self.secured: SecureFiles | None = None
+        """Certificates and passwords of a quorum with TLS and SASL; None: PLAINTEXT."""
         self._lock_fd = -1
 
-    def load_or_create(self, controllers: int) -> bool:
+    def load_or_create(self, controllers: int, *, secure: bool = False) -> bool:
         """Lock the directory and load its quorum, or format a new one of `controllers` nodes.
 
-        Returns True when a quorum existed. Raises QuorateError when another quickstart uses the
-        directory, when it holds other files, or when a controller cannot be formatted.
+        `secure` gives a new quorum TLS and SASL. Returns True when a quorum existed. Raises
+        QuorateError when another quickstart uses the directory, when it holds other files or, with
+        `secure`, a quorum without TLS, or when a controller cannot be formatted.
         """
         memory = self.data / _STATE_FILE
         if not memory.exists() and self._has_foreign_files():
@@ -70,7 +79,13 @@ class QuorumDirectory:
         resumed = memory.exists()
         if resumed:
             self._load(memory)
+            if secure and self.secured is None:
+                raise QuorateError(
+                    f"the quorum of {self.data} has no TLS; name another directory with --data"
+                )
         else:
+            if secure:
+                self.secured = self._secure_files()
             self.cluster_id = random_uuid()
             ports = free_ports(controllers)
             self.nodes = {
@@ -148,6 +163,8 @@ class QuorumDirectory:
             kept = json.loads(memory.read_text())
             self.cluster_id = str(kept["cluster_id"])
             nodes = [_node(entry) for entry in kept["nodes"]]
+            if kept.get(_SECURE, False):
+                self.secured = self._secure_files()
             self.nodes = {node.id: node for node in nodes}
             if not nodes:
                 raise ValueError("it has no controllers")
@@ -156,15 +173,25 @@ class QuorumDirectory:
                 f"{memory} is invalid ({error}); move it away, or use another --data"
             ) from None
 
+    def _secure_files(self) -> SecureFiles:
+        # Imported here: reading certificates costs 50 ms, and most quickstarts have none.
+        from quorate.cli.quickstart.secure_files import SecureFiles
+
+        return SecureFiles(self.data / _SECURE, _LISTENER)
+
     def _save_state(self) -> None:
         text = {
             "cluster_id": self.cluster_id,
             "nodes": [asdict(n) for n in self.nodes.values()],
+            **({_SECURE: True} if self.secured else {}),
         }
         write_durably(self.data / _STATE_FILE, (json.dumps(text, indent=2) + "\n").encode())
 
     def _write_properties(self) -> None:
         """Write all properties files: the directory may have moved, or have a new controller."""
+        if self.secured is not None:
+            self.secured.prepare()
+            self.secured.write_client_files(self.bootstrap)
         for node in self.nodes.values():
             log_dir = str(self.log_dir(node))
             if "," in log_dir:
@@ -175,14 +202,16 @@ class QuorumDirectory:
                 "listeners": f"{_LISTENER}://{node.address}",
                 "controller.listener.names": _LISTENER,
                 "controller.quorum.bootstrap.servers": self.bootstrap,
-                "log.dirs": _escape_property(log_dir),
+                "log.dirs": log_dir,
+                **(self.secured.node_properties(node.id) if self.secured else {}),
             }
             path = self.properties(node)
             path.parent.mkdir(parents=True, exist_ok=True)
             before = path.read_text("iso-8859-1").splitlines() if path.exists() else []
             kept = [s for s in before if s.partition("=")[0].strip() not in {*ours, _NOTE}]
-            lines = [_NOTE, *(f"{key}={value}" for key, value in ours.items()), *kept]
-            write_durably(path, ("\n".join(lines) + "\n").encode("iso-8859-1"))
+            rest = "".join(f"{line}\n" for line in kept)
+            text = f"{_NOTE}\n".encode() + properties_text(ours) + rest.encode("iso-8859-1")
+            write_durably(path, text, _PRIVATE if self.secured else 0o666)
 
     def _format(self, node: QuickstartNode) -> None:
         founders = [n for n in self.nodes.values() if n.directory_id]
@@ -195,6 +224,7 @@ class QuorumDirectory:
                 *(sys.executable, "-m", "quorate", "storage", "format"),
                 *("--ignore-formatted", "--cluster-id", self.cluster_id),
                 *("--config", str(self.properties(node)), *how),
+                *(self.secured.format_words() if self.secured else ()),
             ),
             capture_output=True,
             text=True,
@@ -212,15 +242,6 @@ def _node(entry: Mapping[str, Any]) -> QuickstartNode:
         str(entry["directory_id"]),
         bool(entry.get("formatted", True)),
     )
-
-
-def _escape_property(value: str) -> str:
-    """Escape a value for a Java properties file: ISO-8859-1 with Java's escapes."""
-    text = value.replace("\\", "\\\\")
-    if text.isascii():
-        return text
-    units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
-    return "".join(chr(unit) if unit < 0x80 else f"\\u{unit:04x}" for (unit,) in units)
 
 
 def random_uuid() -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,14 +14,14 @@ import click
 
 from quorate.base.errors import QuorateError
 from quorate.base.ids import Listener, ReplicaKey
-from quorate.cli.quickstart.quorum_client import admin_of, describe_or_none, open_quorum
+from quorate.cli.quickstart.quorum_client import admin_of, describe_or_none
 from quorate.cli.quickstart.quorum_directory import QuickstartNode
+from quorate.cli.quickstart.steps import running_quorum, show_line, show_step
 from quorate.cli.quickstart.supervisor import Supervisor, wait_for
 from quorate.client import Admin, QuorumInfo, RequestFailedError
 from quorate.formats.files import META_PROPERTIES
 from quorate.formats.meta_properties import decode_meta_properties
 
-_WIDTH: Final = 160
 _MIN_VOTERS: Final = 3
 _PATIENCE_MS: Final = 15_000
 _QUOTA: Final = "CLIENT_QUOTA_RECORD"
@@ -43,14 +40,7 @@ def run_tour(data: Path | None, controllers: int | None) -> int:
     quorum: the controller to add is one that is not a voter, if there is one.
     """
     started = time.monotonic()
-    with ExitStack() as stack:
-        if data is None:
-            data = Path(tempfile.mkdtemp(prefix="quorate-tour-"))
-            stack.callback(shutil.rmtree, data, ignore_errors=True)
-        quorum = stack.enter_context(Supervisor(data))
-        _step("Start the controllers as separate processes")
-        open_quorum(quorum, controllers and max(controllers, _MIN_VOTERS))
-        quorum.start_all()
+    with running_quorum(data, controllers and max(controllers, _MIN_VOTERS), "tour") as quorum:
         with admin_of(quorum, _PATIENCE_MS) as admin:
             first = _first_leader(quorum, admin)
             _show(first)
@@ -83,10 +73,6 @@ def _first_leader(quorum: Supervisor, admin: Admin) -> QuorumInfo:
     return found
 
 
-def _step(text: str) -> None:
-    click.secho(f"\n== {text}", bold=True)
-
-
 def _show(found: QuorumInfo) -> None:
     voters = ", ".join(str(voter.key.id) for voter in found.voters)
     click.echo(
@@ -96,7 +82,7 @@ def _show(found: QuorumInfo) -> None:
 
 
 def _write(admin: Admin, writes: Sequence[tuple[str, float]]) -> None:
-    _step(f"Write a client quota, durably, {len(writes)} times")
+    show_step(f"Write a client quota, durably, {len(writes)} times")
     times = []
     for write in writes:
         began = time.perf_counter()
@@ -110,7 +96,7 @@ def _write(admin: Admin, writes: Sequence[tuple[str, float]]) -> None:
 
 def _fail_over(quorum: Supervisor, admin: Admin, write: tuple[str, float]) -> None:
     before = wait_for("the leader", lambda: describe_or_none(admin))
-    _step(f"kill -9 the leader, controller {before.leader_id}, and write again")
+    show_step(f"kill -9 the leader, controller {before.leader_id}, and write again")
     quorum.kill(before.leader_id)
     began = time.perf_counter()
     admin.alter_client_quota({"user": "tour"}, dict([write]))
@@ -118,7 +104,7 @@ def _fail_over(quorum: Supervisor, admin: Admin, write: tuple[str, float]) -> No
         f"   the next write was committed {(time.perf_counter() - began) * 1000:.0f} ms later"
     )
     _show(wait_for("the new leader", lambda: describe_or_none(admin)))
-    _step(f"Start controller {before.leader_id} again: it catches up")
+    show_step(f"Start controller {before.leader_id} again: it catches up")
     quorum.start(quorum.nodes[before.leader_id])
 
     _show(
@@ -141,7 +127,7 @@ def _find_joiner(quorum: Supervisor, first: QuorumInfo) -> QuickstartNode:
 
 
 def _add(quorum: Supervisor, admin: Admin, node: QuickstartNode) -> None:
-    _step(f"Add controller {node.id} to the voters while the quorum runs")
+    show_step(f"Add controller {node.id} to the voters while the quorum runs")
     key = _key(quorum, node)
     wait_for(
         "the new controller to catch up", lambda: _caught_up(describe_or_none(admin), [node.id])
@@ -173,7 +159,7 @@ def _remove_first(quorum: Supervisor, admin: Admin, joiner: QuickstartNode) -> Q
     before = wait_for("the leader", lambda: describe_or_none(admin))
     leaving = min(v.key.id for v in before.voters if v.key.id != joiner.id)
     key = _key(quorum, quorum.nodes[leaving])
-    _step(f"Remove controller {leaving} from the voters")
+    show_step(f"Remove controller {leaving} from the voters")
     admin.remove_voter(key)
 
     def without() -> QuorumInfo | None:
@@ -197,7 +183,7 @@ def _read_back(
     """Raise TourFailedError unless the log holds each write of the tour once and in order."""
     old, new = _ids(first), _ids(last)
     node = quorum.nodes[min(old & new)]
-    _step(f"Read the log back from the disk of controller {node.id}, while it runs")
+    show_step(f"Read the log back from the disk of controller {node.id}, while it runs")
     # A follower's disk may be one Fetch behind the leader's high watermark.
     records = wait_for(
         f"the log of controller {node.id} to reach offset {last.high_watermark - 1}",
@@ -206,7 +192,7 @@ def _read_back(
     quotas = [record["data"] for record in records if record["type"] == _QUOTA]
     voters = [record["data"]["voters"] for record in records if record["type"] == _VOTERS]
     for quota in quotas[-2:]:
-        click.echo(f"   {_cut(json.dumps(quota))}")
+        show_line(json.dumps(quota))
     sets = [{voter["voterId"] for voter in members} for members in voters]
     for members in sets:
         click.echo(f"   voters {', '.join(map(str, sorted(members)))}")
@@ -248,10 +234,6 @@ def _expect(what: str, found: list[Any], expected: list[Any]) -> None:
 
 def _ids(quorum: QuorumInfo) -> set[int]:
     return {voter.key.id for voter in quorum.voters}
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _WIDTH else line[:_WIDTH] + " ..."
 
 
 def _key(quorum: Supervisor, node: QuickstartNode) -> ReplicaKey:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +14,8 @@ from quorate.base.ids import Address
 from quorate.broker.lifecycle import BrokerState
 from quorate.cli.quickstart.java_broker import BROKER_ID, KafkaBroker, kafka_jars
 from quorate.cli.quickstart.played_broker import PlayedBroker, in_state, play_until, start
-from quorate.cli.quickstart.quorum_client import admin_of, describe_or_none, open_quorum
+from quorate.cli.quickstart.quorum_client import admin_of, describe_or_none
+from quorate.cli.quickstart.steps import running_quorum, show_step
 from quorate.cli.quickstart.supervisor import Supervisor, wait_for
 from quorate.client import Admin, ClientError, ConnectError, QuorumInfo
 from quorate.client.admin.topics import TopicCreation, TopicDescription
@@ -38,13 +37,12 @@ def run_with_broker(data: Path | None, controllers: int | None) -> int:
     Raises QuorateError at the first step that fails. Everything is stopped at the end.
     """
     with ExitStack() as stack:
-        if data is None:
-            data = Path(tempfile.mkdtemp(prefix="quorate-broker-"))
-            stack.callback(shutil.rmtree, data, ignore_errors=True)
-        quorum = stack.enter_context(Supervisor(data))
-        _step("Start the controllers as separate processes")
-        open_quorum(quorum, controllers)
-        quorum.start_all()
+        quorum = stack.enter_context(running_quorum(data, controllers, "broker"))
+        if quorum.secured is not None:
+            raise BrokerDemoError(
+                f"the quorum of {quorum.data} has TLS and passwords, which the broker of this "
+                "quickstart has not: name another directory with --data"
+            )
         admin = stack.enter_context(admin_of(quorum, _PATIENCE_MS))
 
         def led() -> QuorumInfo | None:
@@ -62,10 +60,6 @@ def run_with_broker(data: Path | None, controllers: int | None) -> int:
     return 0
 
 
-def _step(text: str) -> None:
-    click.secho(f"\n== {text}", bold=True)
-
-
 def _topic_name() -> str:
     """New at each run: the data may be that of an earlier one."""
     return f"quickstart-{int(time.time() * 1000)}"
@@ -73,7 +67,9 @@ def _topic_name() -> str:
 
 # -- a broker of Kafka ----------------------------------------------------------------------------
 def _real(broker: KafkaBroker) -> None:
-    _step(f"Start an unmodified Kafka broker, {BROKER_ID}: it registers with the active controller")
+    show_step(
+        f"Start an unmodified Kafka broker, {BROKER_ID}: it registers with the active controller"
+    )
     broker.start()
     with Admin.open(bootstrap_servers=broker.address) as admin:
 
@@ -87,10 +83,10 @@ def _real(broker: KafkaBroker) -> None:
         wait_for("the broker to serve", joined, _START_S)
         click.echo(f"   broker {BROKER_ID} is in service at {broker.address}")
         topic = _topic_name()
-        _step(f"Create the topic {topic}")
+        show_step(f"Create the topic {topic}")
         _create(admin, topic, 1, 1)
         _show(_described(admin, topic))
-    _step("Produce a record and consume it, with Kafka's console clients")
+    show_step("Produce a record and consume it, with Kafka's console clients")
     record = "a record through a Quorate quorum"
     broker.produce(topic, record)
     read = broker.consume(topic)
@@ -101,7 +97,7 @@ def _real(broker: KafkaBroker) -> None:
 
 # -- simulated brokers ----------------------------------------------------------------------------
 def _simulated(quorum: Supervisor, admin: Admin) -> None:
-    _step(f"Java or Kafka's jars are missing: {len(_PLAYED)} simulated brokers register")
+    show_step(f"Java or Kafka's jars are missing: {len(_PLAYED)} simulated brokers register")
     addresses = [Address("127.0.0.1", node.port) for node in quorum.nodes.values()]
     brokers = [PlayedBroker(i, quorum.cluster_id, addresses) for i in _PLAYED]
 
@@ -120,12 +116,12 @@ def _simulated(quorum: Supervisor, admin: Admin) -> None:
                 f"epoch {broker.lifecycle.epoch}"
             )
         topic = _topic_name()
-        _step(f"Create the topic {topic}: {_PARTITIONS} partitions, {_REPLICAS} replicas each")
+        show_step(f"Create the topic {topic}: {_PARTITIONS} partitions, {_REPLICAS} replicas each")
         _create(admin, topic, _PARTITIONS, _REPLICAS)
         before = _described(admin, topic)
         _show(before)
         leaving = brokers[0]
-        _step(f"Broker {_PLAYED[0]} asks for a controlled shutdown: its leaderships move")
+        show_step(f"Broker {_PLAYED[0]} asks for a controlled shutdown: its leaderships move")
         leaving.lifecycle.begin_shutdown(int(time.monotonic() * 1000))
         play_until(brokers, offset, lambda: leaving.lifecycle.state is BrokerState.SHUTTING_DOWN)
         click.echo(f"   broker {_PLAYED[0]} ended: {leaving.lifecycle.ended}")
