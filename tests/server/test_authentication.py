@@ -82,7 +82,7 @@ def test_a_failed_authentication_is_answered_logged_and_closed(caplog):
             async with asyncio.timeout(5):
                 assert await listener.reader.read() == _frame(b"no")
             assert listener.served == []
-            assert listener.acceptor.failed_authentications == 1
+            assert listener.acceptor.failed_authentications == {"SASL": 1}
 
     asyncio.run(run())
     assert "on SASL: the wrong word" in caplog.text

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -39,6 +40,7 @@ LEADERS_ONLY = {
 
 class Callers:
     connection_count, incoming, max_incoming = 5, 300, 1000
+    failed_authentications = MappingProxyType({"CONTROLLER": 2})
 
 
 class Measured:

@@ -9,7 +9,6 @@ import secrets
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from quorate.replica.snapshot_policy import SnapshotPolicy
 from quorate.security.authorizer import AuthorizerConfig
 from quorate.server.audit_log import AuditLog
 from quorate.server.bootstrap import read_bootstrap
+from quorate.server.certificates import Certificates, security_detail
 from quorate.server.credentials import Credentials, read_local
 from quorate.server.descriptors import max_connections_for, raise_limit, soft_limit
 from quorate.server.driver import Driver, present
@@ -301,14 +301,14 @@ async def _serve(
         _handle_signals(loop, driver)
         pages = None
         if metrics is not None and meters is not None:
-            pages = await serve_pages(metrics, controller, driver, meters)
+            pages = await serve_pages(metrics, controller, driver, meters, security.certificates)
         for name, sock in bound.sockets.items():
             await driver.acceptor.listen(name, sock, logins.secured(name, security.of(name)))
         _log_start(config, identity, bound)
         # What exists now lives as long as the process: keep the collector from scanning it again.
         gc.collect()
         gc.freeze()
-        security.watch(loop, time.time())
+        security.watch(loop)
         driver.start()
         fault = await ended
         security.close()
@@ -354,7 +354,11 @@ def sasl_listeners(
 
 
 async def serve_pages(
-    sock: socket.socket, controller: ObservedNode, driver: Driver, meters: Meters
+    sock: socket.socket,
+    controller: ObservedNode,
+    driver: Driver,
+    meters: Meters,
+    certificates: Callable[[], Certificates] = dict,
 ) -> WebServer:
     """Serve `/metrics`, `/healthz` and `/readyz` on a bound socket."""
     # Imported here: the Prometheus client costs time and 7 MB, and most nodes have no metrics page.
@@ -362,8 +366,13 @@ async def serve_pages(
     from quorate.server.metrics import MetricsPage, NodeCollector
     from quorate.server.web import WebServer
 
-    health = Health(driver, controller.replica, meters)
-    collector = NodeCollector(controller, meters, present, driver.acceptor)
+    acceptor = driver.acceptor
+
+    def detail() -> Mapping[str, object]:
+        return security_detail(acceptor.failed_authentications, certificates())
+
+    health = Health(driver, controller.replica, meters, detail)
+    collector = NodeCollector(controller, meters, present, acceptor, certificates)
     server = WebServer(
         asyncio.get_running_loop(),
         {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final, Protocol
 
@@ -34,8 +35,16 @@ class DriverStatus(Protocol):
 class Health:
     """The health of one node. A reason is one line; None means healthy or ready."""
 
-    def __init__(self, driver: DriverStatus, replica: Replica, meters: Meters) -> None:
+    def __init__(
+        self,
+        driver: DriverStatus,
+        replica: Replica,
+        meters: Meters,
+        detail: Callable[[], Mapping[str, object]] = dict,
+    ) -> None:
+        """`detail`: what `/readyz` says beyond the verdict."""
         self._driver = driver
+        self._detail = detail
         self._replica = replica
         self._meters = meters
 
@@ -84,15 +93,17 @@ class Health:
 
     def ready_page(self) -> Page:
         """The page of `/readyz`: 200 or 503."""
-        return self._page("ready", self.unready_reason())
+        return self._page("ready", self.unready_reason(), self._detail())
 
-    def _page(self, word: str, reason: str | None) -> Page:
+    def _page(
+        self, word: str, reason: str | None, detail: Mapping[str, object] | None = None
+    ) -> Page:
         core = self._replica.core
         facts: dict[str, object] = {word: reason is None}
         if reason is not None:
             facts["reason"] = reason
         leader_id, epoch = core.leader
         facts |= {"node": self._replica.config.node_id, "role": state_of(core)}
-        facts |= {"leader": leader_id, "epoch": epoch}
+        facts |= {"leader": leader_id, "epoch": epoch, **(detail or {})}
         status = HTTPStatus.OK if reason is None else HTTPStatus.SERVICE_UNAVAILABLE
         return Page(status, "application/json", json.dumps(facts).encode() + b"\n")

@@ -145,7 +145,7 @@ class InboundConnection(asyncio.Protocol):
 
     def stop_reading(self, reason: str) -> None:
         """Log why the connection is refused, and drop what it sends."""
-        self._server.failed_authentications += 1
+        self._server.failed_authentications[self.listener] += 1
         text = f"Refused the connection from {self.peer} on {self.listener}: {reason}"
         self._server.log.log(logging.WARNING, "Refused a connection: not authenticated", text)
         self._drop_incoming()
@@ -288,8 +288,8 @@ class Acceptor:
         self.turn = 0
         self.incoming = 0
         """Bytes of all connections' requests that arrived and are not handed over."""
-        self.failed_authentications = 0
-        """Connections that failed the TLS handshake or the authentication."""
+        self.failed_authentications: Counter[str] = Counter()
+        """By secured listener: connections that failed the TLS handshake or the authentication."""
         self.log = RateLimitedLog(loop, _MAX_LINES)
         self._loop = loop
         self._servers: list[asyncio.Server] = []
@@ -318,6 +318,8 @@ class Acceptor:
 
         server = await self._loop.create_server(accept, sock=sock, backlog=self.limits.backlog)
         self._servers.append(server)
+        if security is not OPEN_LISTENER:
+            self.failed_authentications[name] = 0
         if self._sweep is None:
             self._schedule_sweep()
 

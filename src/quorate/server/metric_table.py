@@ -6,7 +6,7 @@ Kafka's `-rate`, `Count` or `PerSec`. `docs/metrics.md` shows the same table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from quorate.base.ids import ZERO_UUID, Uuid, uuid_to_text
@@ -20,6 +20,7 @@ from quorate.raft.core import RaftCore
 from quorate.raft.values import ControlState
 from quorate.replica.replica import Replica
 from quorate.replica.state_machine import Now
+from quorate.server.certificates import Certificates, CertificateState
 from quorate.server.meters import Histogram, Meters
 from quorate.wire.registry import api
 
@@ -89,6 +90,10 @@ class ListenerStats(Protocol):
     def max_incoming(self) -> int:
         """The limit for `incoming`."""
 
+    @property
+    def failed_authentications(self) -> Mapping[str, int]:
+        """By secured listener: connections that failed TLS or SASL."""
+
 
 class Scrape(NamedTuple):
     """One node at the time of a scrape."""
@@ -98,6 +103,7 @@ class Scrape(NamedTuple):
     now: Now
     callers: ListenerStats
     idle_ratio: float
+    certificates: Certificates
 
     @property
     def core(self) -> RaftCore:
@@ -134,6 +140,18 @@ def state_of(core: RaftCore) -> str:
     if role == "follower":
         return role if core.is_voter else "observer"
     return "unattached" if role == "resigned" else role
+
+
+def _certificates(read: Callable[[CertificateState], float | None]) -> Callable[[Scrape], Value]:
+    def value(scene: Scrape) -> Value:
+        found = [(use, read(state)) for use, state in scene.certificates.items()]
+        return [(use, number) for use, number in found if number is not None]
+
+    return value
+
+
+def _failed_authentications(scene: Scrape) -> Value:
+    return [(name, float(n)) for name, n in sorted(scene.callers.failed_authentications.items())]
 
 
 def _states(scene: Scrape) -> Value:
@@ -353,6 +371,11 @@ DEFINITIONS: Final[tuple[MetricDefinition, ...]] = (
         lambda s: s.callers.connection_count,
     ),
     MetricDefinition(
+        "kafka_server_socket_server_metrics_failed_authentication_total", "counter", SOCKETS,
+        "failed-authentication-rate", "Inbound connections that failed the TLS handshake or SASL",
+        _failed_authentications, "listener",
+    ),
+    MetricDefinition(
         "kafka_network_socket_server_memory_pool_used", "gauge", MEMORY, "MemoryPoolUsed",
         "Bytes of requests that are incomplete or not yet processed", lambda s: s.callers.incoming,
     ),
@@ -383,5 +406,20 @@ DEFINITIONS: Final[tuple[MetricDefinition, ...]] = (
     MetricDefinition(
         "quorate_disk_sync_seconds", "histogram", OURS, "",
         "Each sync of the log", lambda s: s.meters.sync_seconds,
+    ),
+    MetricDefinition(
+        "quorate_certificate_days_to_expiry", "gauge", OURS, "",
+        "Days until the certificate of a listener, or of connections to controllers, expires; "
+        "negative: it has", _certificates(lambda c: c.days_to_expiry), "use",
+    ),
+    MetricDefinition(
+        "quorate_certificate_fault", "gauge", OURS, "",
+        "1 while a changed key store or trust store cannot be used, and the old one stays",
+        _certificates(lambda c: float(c.fault is not None)), "use",
+    ),
+    MetricDefinition(
+        "quorate_certificate_refused_changes_total", "counter", OURS, "",
+        "Changed key stores and trust stores that could not be used",
+        _certificates(lambda c: float(c.refused_changes)), "use",
     ),
 )  # fmt: skip

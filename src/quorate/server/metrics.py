@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 
 from quorate.replica.state_machine import Now
 from quorate.server.broker_metrics import BROKER_METRICS
+from quorate.server.certificates import Certificates
 from quorate.server.controller_metrics import CONTROLLER_METRICS
 from quorate.server.meters import Histogram, Meters
 from quorate.server.metric_table import (
@@ -48,11 +49,13 @@ class NodeCollector(Collector):
         meters: Meters,
         present: Callable[[], Now],
         callers: ListenerStats,
+        certificates: Callable[[], Certificates] = dict,
     ) -> None:
         self._controller = controller
         self._meters = meters
         self._present = present
         self._callers = callers
+        self._certificates = certificates
         self._measured = (time.monotonic(), time.thread_time())
 
     def describe(self) -> Iterable[Metric]:
@@ -67,6 +70,7 @@ class NodeCollector(Collector):
             self._present(),
             self._callers,
             self._idle_ratio(),
+            self._certificates(),
         )
         for definition in ALL_METRICS:
             value = definition.read(scene)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from quorate.base.errors import QuorateError
@@ -26,12 +27,14 @@ from quorate.server.authentication import (
     PeerSecurity,
     SecuredProtocol,
 )
+from quorate.server.certificates import Certificates, CertificateState
 from quorate.server.logs import LOG
 from quorate.server.tls_transport import TlsTransport
 
 POLL_S: Final = 5.0
 """How often the files of key stores and trust stores are checked for changes."""
 _WARN_DAYS: Final = 14
+_WARN_EVERY_S: Final = 86_400.0
 
 
 class _ListenerTls:
@@ -73,7 +76,10 @@ class NodeSecurity:
     Peers are reached as the first of `controller.listener.names` is secured.
     """
 
-    def __init__(self, config: NodeConfig) -> None:
+    def __init__(self, config: NodeConfig, wall_s: Callable[[], float] = time.time) -> None:
+        """`wall_s`: s since 1970."""
+        self._wall_s = wall_s
+        self._warn_at_s = 0.0
         self._listeners: dict[str, ListenerSecurity] = {}
         self._certificates: dict[str, ReloadingContext] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -107,32 +113,30 @@ class NodeSecurity:
         """What the listener asks of a connection."""
         return self._listeners.get(listener, OPEN_LISTENER)
 
-    @property
-    def faults(self) -> list[str]:
-        """Why changed files are not in use."""
-        return [
-            f"{what}: {one.fault}"
+    def certificates(self) -> Certificates:
+        """The state of the certificates now."""
+        now_s = self._wall_s()
+        return {
+            what: CertificateState(one.days_to_expiry(now_s), one.fault, one.refused_changes)
             for what, one in self._certificates.items()
-            if one.fault is not None
-        ]
+        }
 
-    def days_to_expiry(self, now_s: float) -> dict[str, float]:
-        """What is secured -> days until its certificate expires."""
-        days = {what: one.days_to_expiry(now_s) for what, one in self._certificates.items()}
-        return {what: left for what, left in days.items() if left is not None}
-
-    def watch(self, loop: asyncio.AbstractEventLoop, now_s: float) -> None:
-        """Read changed certificates, from now on."""
-        for what, left in self.days_to_expiry(now_s).items():
-            if left < _WARN_DAYS:
-                state = f"expires in {left:.1f} days" if left > 0 else "has expired"
-                LOG.warning("The certificate of %s %s", what, state)
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read changed certificates, from now on; warn now and daily of those that expire."""
         if self._certificates:
-            self._timer = loop.call_later(POLL_S, self._poll, loop)
+            self._warn_at_s = loop.time()
+            self._poll(loop)
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+    def _warn(self) -> None:
+        for what, state in self.certificates().items():
+            left = state.days_to_expiry
+            if left is not None and left < _WARN_DAYS:
+                when = f"expires in {left:.1f} days" if left > 0 else "has expired"
+                LOG.warning("The certificate of %s %s: renew it", what, when)
 
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         for what, one in self._certificates.items():
@@ -145,4 +149,7 @@ class NodeSecurity:
                     what,
                     one.fault,
                 )
+        if loop.time() >= self._warn_at_s:
+            self._warn_at_s += _WARN_EVERY_S
+            self._warn()
         self._timer = loop.call_later(POLL_S, self._poll, loop)

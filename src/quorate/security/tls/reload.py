@@ -26,6 +26,8 @@ class ReloadingContext:
     ) -> None:
         self.fault: str | None = None
         """Why the changed files are not in use; None: they are."""
+        self.refused_changes = 0
+        """How many times changed files could not be used."""
         self._values = values
         self._make = make
         self._seen = self._stamps()
@@ -48,6 +50,7 @@ class ReloadingContext:
             self.expires_at_s = self._expiry()
         except (QuorateError, ssl.SSLError) as error:
             self.fault = str(error)
+            self.refused_changes += 1
             return False
         self.context, self.fault = context, None
         return True

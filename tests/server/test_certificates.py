@@ -1,0 +1,191 @@
+"""What a node says about its certificates: log, metrics, and the detail of `/readyz`."""
+
+import http.client
+import json
+import socket
+
+import pytest
+import trustme
+from prometheus_client.parser import text_string_to_metric_families
+
+from interop.kafka import HOST, Quorum, free_port, wait_for
+from quorate.config.node_config import load_config
+from quorate.server.certificates import CertificateState, security_detail
+from quorate.server.node_security import POLL_S, NodeSecurity
+
+CA = trustme.CA()
+DAY_S = 86_400.0
+LISTENER, PEERS = "listener CONTROLLER", "connections to controllers"
+SOCKETS = "kafka_server_socket_server_metrics_"
+
+
+class Loop:
+    """Time that passes from timer to timer."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.timers = []
+
+    def time(self):
+        return self.now
+
+    def call_later(self, delay, call, *args):
+        self.timers.append((self.now + delay, call, args))
+
+    def pass_to_next(self):
+        self.now, call, args = self.timers.pop(0)
+        call(*args)
+
+
+def write_key(path, *names):
+    issued = CA.issue_cert(*names)
+    path.write_bytes(
+        b"".join(one.bytes() for one in (issued.private_key_pem, *issued.cert_chain_pems))
+    )
+    path.chmod(0o600)
+
+
+def tls(directory):
+    write_key(directory / "node.pem", HOST)
+    (directory / "ca.pem").write_bytes(CA.cert_pem.bytes())
+    return {
+        "listener.security.protocol.map": "CONTROLLER:SSL",
+        "ssl.keystore.location": directory / "node.pem",
+        "ssl.truststore.location": directory / "ca.pem",
+    }
+
+
+@pytest.fixture
+def config(tmp_path):
+    keys = {
+        "process.roles": "controller",
+        "node.id": 1,
+        "listeners": "CONTROLLER://localhost:9093",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "log.dirs": tmp_path,
+        **tls(tmp_path),
+    }
+    path = tmp_path / "server.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+    return load_config(str(path))
+
+
+def test_a_broken_new_file_keeps_the_old_one_and_is_reported_until_it_is_mended(
+    config, tmp_path, caplog
+):
+    security, loop = NodeSecurity(config), Loop()
+    security.watch(loop)
+    before = security.certificates()
+    assert set(before) == {LISTENER, PEERS}
+    assert all(state.fault is None and state.days_to_expiry > 0 for state in before.values())
+    (tmp_path / "node.pem").write_text("broken")
+    for _ in range(3):
+        loop.pass_to_next()
+    for state in security.certificates().values():
+        assert "node.pem" in state.fault
+        assert state.refused_changes == 1, "it is counted once, not at each look"
+        assert state.days_to_expiry > 0, "that of the certificate in use"
+    assert (
+        f"The changed certificates of {LISTENER} cannot be used, the old ones stay" in caplog.text
+    )
+    write_key(tmp_path / "node.pem", HOST)
+    loop.pass_to_next()
+    assert {state.fault for state in security.certificates().values()} == {None}
+    assert {state.refused_changes for state in security.certificates().values()} == {1}
+
+
+def test_a_certificate_that_expires_soon_is_logged_daily(config, caplog):
+    now = NodeSecurity(config).certificates()[LISTENER].days_to_expiry
+
+    def wall_s():
+        return later.now + start
+
+    later = Loop()
+    start = 0.0
+    lifetime = NodeSecurity(config, wall_s).certificates()[LISTENER].days_to_expiry
+    assert lifetime > now
+    start = (lifetime - 14.5) * DAY_S
+    security = NodeSecurity(config, wall_s)
+    security.watch(later)
+    assert "expires" not in caplog.text
+    while later.now < 2 * DAY_S + POLL_S:
+        later.pass_to_next()
+    lines = [line for line in caplog.messages if LISTENER in line]
+    assert [line.rpartition("expires in ")[2] for line in lines] == [
+        "13.5 days: renew it",
+        "12.5 days: renew it",
+    ]
+    start = (lifetime + 1) * DAY_S
+    caplog.clear()
+    NodeSecurity(config, wall_s).watch(Loop())
+    assert f"The certificate of {LISTENER} has expired: renew it" in caplog.text
+
+
+def test_the_detail_of_readyz_has_nothing_where_nothing_is_secured():
+    assert security_detail({}, {}) == {}
+    states = {
+        LISTENER: CertificateState(12.34, None, 0),
+        PEERS: CertificateState(None, "ssl.keystore.location: broken", 2),
+    }
+    assert security_detail({"CONTROLLER": 3}, states) == {
+        "failedAuthentications": {"CONTROLLER": 3},
+        "certificates": {
+            LISTENER: {"daysToExpiry": 12.3},
+            PEERS: {"fault": "ssl.keystore.location: broken"},
+        },
+    }
+
+
+class Pages:
+    """The pages of a node's metrics listener."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def text(self, path):
+        client = http.client.HTTPConnection(self.address, timeout=5)
+        try:
+            client.request("GET", path)
+            return client.getresponse().read().decode()
+        finally:
+            client.close()
+
+    def detail(self):
+        return json.loads(self.text("/readyz"))
+
+    def samples(self):
+        return {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(self.text("/metrics"))
+            for sample in family.samples
+        }
+
+
+@pytest.mark.slow
+def test_a_running_node_shows_it(tmp_path):
+    pages = Pages(f"{HOST}:{free_port()}")
+    config = {**tls(tmp_path), "quorate.metrics.listener": pages.address}
+    with Quorum(tmp_path, {1: "quorate"}, config=config) as quorum:
+        quorum.format()
+        quorum.start()
+        quorum.wait_until_listening()
+        node = quorum.nodes[1]
+        failed = pages.samples()[SOCKETS + "failed_authentication_total", "CONTROLLER"]
+        with socket.create_connection((HOST, node.port), 5) as raw:
+            raw.sendall(b"\0\0\0\x10\0\x12\0\3")
+            assert raw.recv(10) == b""
+        samples = pages.samples()
+        assert samples[SOCKETS + "failed_authentication_total", "CONTROLLER"] == failed + 1
+        assert samples["quorate_certificate_days_to_expiry", LISTENER] > 0
+        assert samples["quorate_certificate_fault", LISTENER] == 0
+        detail = pages.detail()
+        assert detail["failedAuthentications"] == {"CONTROLLER": failed + 1}
+        assert set(detail["certificates"]) == {LISTENER, PEERS}
+        (tmp_path / "node.pem").write_text("broken")
+        wait_for(lambda: "fault" in pages.detail()["certificates"][LISTENER], "the fault")
+        samples = pages.samples()
+        assert samples["quorate_certificate_fault", LISTENER] == 1
+        assert samples["quorate_certificate_refused_changes_total", LISTENER] == 1
+        assert pages.detail()["ready"] is True, "the old certificate works"
+        assert "cannot be used, the old ones stay" in node.log
