@@ -456,7 +456,7 @@ def test_a_bootstrap_checkpoint_that_was_cut(cluster, left):
 
 
 @pytest.mark.parametrize(("theirs", "known"), [(1, (6, None)), (2, (1, 1))])
-def test_two_clusters_under_one_id(tmp_path, theirs, known):
+def test_replicas_that_contradict_each_other_behind_a_common_beginning(tmp_path, theirs, known):
     """Without a majority neither is trusted; in no case a tail is called harmless."""
     one = batches((1, 3, 2))
     other = [*batches((1, 4), epoch=1), *batches((2,), base=6, epoch=3)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
 
+from metadata.samples import OUTSIDE
 from quorate.base.ids import ZERO_UUID, ReplicaKey
 from quorate.formats.files import QuorumState
 from quorate.formats.meta_properties import decode_meta_properties, encode_meta_properties
@@ -13,8 +15,10 @@ from quorate.raft.values import ElectionState
 from quorate.spark.audit import audit_here
 from quorate.spark.audit.identity import check_identities
 from quorate.spark.audit.model import ReplicaFiles
+from quorate.spark.files.paths import SourceError
 from spark.logs import START_MS
 from spark.replica_dirs import copy_of, key
+from spark.shared_ids import ID, A, B, undecided
 
 
 def of(node, directory, path):
@@ -95,3 +99,40 @@ def test_a_voter_whose_directory_was_made_anew(tmp_path):
     (found,) = audit_here([str(cluster)]).findings
     assert found.check == "directory-id"
     assert "8izdYSi8TjC0iL_MrSdB2w" in found.what
+
+
+def test_two_clusters_with_one_id_are_a_finding_of_its_own():
+    report = audit_here([str(OUTSIDE / "compose-a"), str(OUTSIDE / "compose-b")])
+    a, b = report.clusters
+    assert [(one.cluster_id, one.committed_end) for one in (a, b)] == [(A, 14), (B, 20)]
+    for one, other in ((a, B), (b, A)):
+        (found,) = one.findings
+        assert (found.check, found.severity) == ("cluster-id", "warning")
+        assert f"two clusters with one id: {ID} is also the id of {other}" in found.what
+        assert "Kafka checks nothing but the cluster id" in found.advice
+    assert {one.state for one in report.replicas} == {"warning"}, "they have no quorum-state"
+    assert report.ok
+
+
+def test_an_id_that_one_cluster_has_is_no_finding():
+    (alone,) = audit_here([str(OUTSIDE / "compose-a")]).clusters
+    assert (alone.cluster_id, alone.findings) == (ID, ())
+
+
+def test_the_names_that_are_given_count():
+    given = (("eu", (str(OUTSIDE / "compose-a"), str(OUTSIDE / "no-meta"))),)
+    with pytest.raises(SourceError, match=r"cluster eu: .* have no common history"):
+        audit_here([str(OUTSIDE)], clusters=given)
+    given = (("eu", (str(OUTSIDE / "compose-a"),)), ("lost", (str(OUTSIDE / "no-meta"),)))
+    found = audit_here([str(OUTSIDE)], clusters=given)
+    assert [one.cluster_id for one in found.clusters] == [ID, "eu", "lost"]
+    assert found.ok and not any(one.findings for one in found.clusters)
+
+
+def test_a_log_that_may_be_of_either_cluster_is_named(tmp_path):
+    shutil.copytree(OUTSIDE, tmp_path / "all")
+    name = undecided(tmp_path / "all")
+    report = audit_here([str(tmp_path / "all" / path) for path in ("compose-*", "late")])
+    (late,) = [one for one in report.clusters if one.cluster_id == name]
+    (found,) = late.findings
+    assert f"nothing shows whether this log is one of {A}, {B}" in found.what

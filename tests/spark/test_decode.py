@@ -233,7 +233,7 @@ def test_damage_is_a_row_with_its_position_and_nothing_decoded():
     assert (bad["position"], bad["batch_length"], bad["crc_ok"]) == (position, len(middle), False)
     assert (bad["base_offset"], bad["last_offset"]) == (2, 4)
     decoded = set(COLUMNS) - {"cluster_id", "node_id", "file", "kind", "segment", "position"}
-    decoded -= {"batch_length", "base_offset", "last_offset", "crc_ok", "problem"}
+    decoded -= {"batch_length", "base_offset", "last_offset", "crc_ok", "crc", "problem"}
     assert {bad[name] for name in decoded} == {None}
     assert [row["offset"] for row in rows if not row["problem"]] == [0, 1, *range(5, 21)]
 

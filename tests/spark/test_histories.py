@@ -35,7 +35,8 @@ def line(*epochs: tuple[int, int], salt: int = 0, start: int = 0) -> list[BatchM
     for epoch, count in epochs:
         for _ in range(count):
             offset = start + len(found)
-            found.append(BatchMark(offset, epoch, hash((salt, epoch, offset)) % 2**32, DAY * 9))
+            time_ms = DAY * 9 + 1000 * salt + offset
+            found.append(BatchMark(offset, epoch, hash((salt, epoch, offset)) % 2**32, time_ms))
     return found
 
 

@@ -24,9 +24,8 @@ from pyspark.sql.datasource import (
 )
 
 from formats.samples import DATA
-from quorate.formats.batch import encode_batch, encode_control_batch
+from quorate.formats.batch import encode_batch
 from quorate.formats.files import encode_partition_metadata, segment_name
-from quorate.raft.values import LeaderChange
 from quorate.spark.audit.replicas import find_replicas
 from quorate.spark.decode.columns import COLUMNS, COMMENTS
 from quorate.spark.decode.typed import source_type
@@ -699,19 +698,9 @@ def test_logs_of_unknown_clusters_are_not_put_together(tmp_path: Path):
     log_directory(tmp_path / "a", {0: b"".join(batches())}, cluster=None)
     assert {row["cluster_id"] for row in read(tmp_path)} == {"unknown"}
     log_directory(tmp_path / "b", {0: b"".join(batches())}, cluster=None)
-    with pytest.raises(SourceError, match=r"no meta.properties.*option clusterId"):
+    with pytest.raises(SourceError, match=r"/a/.* and 1 more: no meta.properties.*option clusters"):
         plan(tmp_path)
     assert {row["cluster_id"] for row in read(tmp_path, clusterId="mine")} == {"mine"}
-
-
-def test_a_foreign_replica_under_the_same_cluster_id_is_reported(tmp_path: Path):
-    log_directory(tmp_path / "a", {0: b"".join(batches([5, 1]))}, node=1)
-    other = batches([7])
-    other[0] = encode_control_batch(0, 1, 5, [LeaderChange(9, (9,), (9,))])
-    log_directory(tmp_path / "b", {0: b"".join(other)}, node=2)
-    (problem,) = problems(read(tmp_path))
-    assert "the first batch differs from that of" in problem
-    assert "two clusters under the one id cluster-a" in problem
 
 
 def test_damaged_meta_properties_keep_their_log_out_and_say_so(two_segments, tmp_path: Path):

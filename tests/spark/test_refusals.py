@@ -28,7 +28,6 @@ from quorate.spark.tables.warehouse import open_store
 from spark.logs import NO_OP, START_MS, end_offset, fence, log_directory, snapshot, topic
 
 LEADER = encode_control_batch(0, 1, START_MS, [LeaderChange(1, (1,), (1,))])
-OTHER_LEADER = encode_control_batch(0, 1, START_MS, [LeaderChange(2, (2,), (2,))])
 
 
 def topics(first: int, last: int) -> bytes:
@@ -130,8 +129,6 @@ class Bad:
     applied: int | None
     """The state comes up to here."""
     snapshots: dict[tuple[int, int], bytes] | None = None
-    second: dict[int, bytes] | None = None
-    """The log of a second node of the same cluster."""
     meta: bytes | None = None
     """Its meta.properties."""
     stream: bool = True
@@ -165,11 +162,6 @@ JOBS = [bad for bad in FLEET if bad.name not in ("length", "magic", "zeros")]
 """What differs to a job; the others differ only to the source."""
 ALONE = [
     Bad(
-        *("two-in-one", {0: SOUND}, "damaged", 0, "two clusters under the one id", 10, 10),
-        second={0: OTHER_LEADER + ONE + TWO + THREE},
-        audit="unsafe",
-    ),
-    Bad(
         *("future-meta", {0: SOUND}, "damaged", 0, "version 7 is not supported", 0, None),
         meta=b"version=7\ncluster.id=x\nnode.id=1\n",
     ),
@@ -182,8 +174,6 @@ def write(bad: Bad, home: Path) -> Path:
     log_directory(place / "node1", bad.segments, snapshots, bad.name, 1)
     if bad.meta is not None:
         (place / "node1/meta.properties").write_bytes(bad.meta)
-    if bad.second is not None:
-        log_directory(place / "node2", bad.second, None, bad.name, 2)
     (place / "node1/__cluster_metadata-0/quorum-state").write_text(
         '{"leaderId":1,"leaderEpoch":1,"votedId":-1,"currentVoters":[{"voterId":1}],'
         '"data_version":0}'

@@ -7,6 +7,7 @@ import pytest
 from quorate.formats import records as r
 from quorate.formats.batch import encode_batch
 from quorate.formats.records import encode_record
+from quorate.spark.files.histories import split_name
 from quorate.spark.tables.continuity import contradicting_replicas
 from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.ingest import ingest
@@ -41,16 +42,18 @@ def names_of(store) -> dict[str, str]:
     return found
 
 
+SEAM = "another record at the seam"
 OTHERS = {
-    "another record at the seam": log("abcdefghiJklm"),
+    SEAM: log("abcdefghiJklm"),
     "of another day": log("abcdefghijklm", later_ms=5),
     "with a later epoch": log("Abcdefghijklmnop", epochs=(1, 2)),
 }
 
 
-def test_another_log_under_the_same_id_is_left_out(spark, tmp_path):
+def test_another_log_under_the_same_id_is_left_out_or_a_cluster_of_its_own(spark, tmp_path):
     """Three clusters of which the warehouse has ten records; then what is another log, and more of
-    the same; and a fourth, of which only the same log comes.
+    the same; and a fourth, of which only the same log comes. A log with the same beginning is a
+    replica that must not be: it is left out. One with nothing in common is of another cluster.
     """
     clusters = [*OTHERS, "of the same log"]
     for name in clusters:
@@ -66,13 +69,17 @@ def test_another_log_under_the_same_id_is_left_out(spark, tmp_path):
     assert names_of(open_store(taken)) == dict.fromkeys(clusters, "abcdefghij")
     summary = ingest(spark, paths, taken)
     assert summary.bad
-    for name in OTHERS:
-        ((path, why),) = summary.clusters[name].foreign_replicas.items()
-        assert path == str(tmp_path / "other" / name / "__cluster_metadata-0")
-        assert "two clusters under one id" in why
+    ((path, why),) = summary.clusters[SEAM].foreign_replicas.items()
+    assert path == str(tmp_path / "other" / SEAM / "__cluster_metadata-0")
+    assert "two clusters under one id" in why
     same = summary.clusters["of the same log"]
     assert (same.foreign_replicas, same.records, same.quarantined) == ({}, 1, {})
-    assert names_of(open_store(taken)) == dict.fromkeys(clusters, "abcdefghijk"), "the good replica"
+    found = names_of(open_store(taken))
+    assert {name: found.pop(name) for name in clusters} == dict.fromkeys(clusters, "abcdefghijk")
+    assert {split_name(name)[0]: letters for name, letters in found.items()} == {
+        "of another day": "abcdefghijklm",
+        "with a later epoch": "Abcdefghijklmnop",
+    }
     assert not ingest(spark, paths[1:], taken).bad
 
 

@@ -12,9 +12,12 @@ from quorate.cli.options import ToolCommand
 from quorate.cli.pipeline.job import (
     BAD_INPUT,
     absolute,
+    clusters_option,
     common_options,
+    every_path,
     job_on_spark,
     job_options,
+    named_clusters,
     print_result,
 )
 
@@ -23,8 +26,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=ToolCommand)
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1)
 @common_options
+@clusters_option
 @click.option("--fail-fast", is_flag=True, help="Stop at the first damage in a log.")
 @click.option("--cluster-id", metavar="ID", help="For logs without a meta.properties beside them.")
 @click.option("--out", metavar="DIR", help="Also write report.json there.")
@@ -33,15 +37,19 @@ def audit(paths: tuple[str, ...], **words: Any) -> int:
 
     PATHS are copied log directories of controllers and brokers (trees or archives of them), of one
     cluster or many. Exit code 1: some file is damaged, or replicas contradict each other; an
-    uncommitted tail is neither.
+    uncommitted tail is neither. Several clusters may have one cluster id: they are audited apart.
     """
+    clusters = named_clusters(words)
+    if not (paths or clusters):
+        raise click.UsageError("Missing argument 'PATHS...'.")
     with job_on_spark("audit", words) as (spark, notify):
         from quorate.spark.audit.job import audit as job
 
         report = job(
             spark,
-            [absolute(path) for path in paths],
+            every_path(paths, clusters),
             cluster_id=words["cluster_id"],
+            clusters=tuple((name, tuple(some)) for name, some in clusters.items()),
             fail_fast=words["fail_fast"],
             out=words["out"],
             notify=notify,
@@ -88,6 +96,7 @@ def _audit_lines(report: Report) -> list[str]:
     found = []
     for cluster in report.clusters:
         found.append(f"cluster {cluster.cluster_id}: {_committed(cluster)}")
+        found += [f"  {finding}" for finding in cluster.findings]
         for one in cluster.replicas:
             end_text = "no log" if one.end is None else f"offsets {one.start} to {one.end}"
             who = "unknown node" if one.node_id < 0 else f"node {one.node_id}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,11 @@ from quorate.cli.options import ToolCommand
 from quorate.cli.pipeline.job import (
     BAD_INPUT,
     absolute,
+    clusters_option,
+    every_path,
     job_on_spark,
     job_options,
+    named_clusters,
     print_result,
     warehouse_options,
 )
@@ -25,8 +29,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=ToolCommand)
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1)
 @job_options
+@clusters_option
 @click.option("--fail-fast", is_flag=True, help="Ingest nothing when some of the input is bad.")
 @click.option("--cluster-id", metavar="ID", help="For logs without a meta.properties beside them.")
 @click.option(
@@ -41,9 +46,14 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
 
     PATHS are log directories, trees or archives of them, segments or snapshots, of one cluster or
     many; several replicas of a cluster give one log. Ingesting the same files again changes
-    nothing.
+    nothing. Several clusters may have one cluster id: their logs stay apart.
     """
+    clusters = named_clusters(words)
     options = {"clusterId": words["cluster_id"]} if words["cluster_id"] else {}
+    if clusters:
+        options["clusters"] = json.dumps(clusters)
+    elif not paths:
+        raise click.UsageError("Missing argument 'PATHS...'.")
     with job_on_spark("ingest", words) as (spark, notify):
         from quorate.spark.tables.ingest import ingest as job
         from quorate.spark.tables.summary import InvalidInputError
@@ -51,7 +61,7 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
         try:
             summary = job(
                 spark,
-                [absolute(path) for path in paths],
+                every_path(paths, clusters),
                 absolute(words["warehouse"]),
                 table_format=words["table_format"],
                 fail_fast=words["fail_fast"],

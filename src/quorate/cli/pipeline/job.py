@@ -11,7 +11,7 @@ import logging
 import os
 import shlex
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -70,6 +70,33 @@ def job_options(command: Any) -> Any:
     ):
         command = option(command)
     return command
+
+
+clusters_option: Final = click.option(
+    "--cluster",
+    "clusters",
+    metavar="NAME=PATH",
+    multiple=True,
+    help="The logs at and below PATH are of the cluster NAME, whatever their cluster id is; may be "
+    "given several times, with several paths for a name.",
+)
+
+
+def named_clusters(words: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By name, the absolute paths of `--cluster` options."""
+    found: dict[str, list[str]] = {}
+    for text in words["clusters"]:
+        name, equals, path = text.partition("=")
+        if not (equals and name and path):
+            raise click.UsageError(f"--cluster {text}: it must be NAME=PATH")
+        found.setdefault(name, []).append(absolute(path))
+    return found
+
+
+def every_path(paths: Sequence[str], clusters: Mapping[str, Sequence[str]]) -> list[str]:
+    """The paths of a job, and those of its named clusters."""
+    named = [path for some in clusters.values() for path in some]
+    return list(dict.fromkeys([*map(absolute, paths), *named]))
 
 
 @contextmanager

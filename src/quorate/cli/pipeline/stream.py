@@ -15,8 +15,11 @@ from quorate.cli.options import NumberRange, ToolCommand
 from quorate.cli.pipeline.job import (
     BAD_INPUT,
     absolute,
+    clusters_option,
+    every_path,
     job_on_spark,
     job_options,
+    named_clusters,
     print_result,
 )
 from quorate.cli.pipeline.summary import cluster_lines
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 @click.command(cls=ToolCommand)
 @click.argument("paths", nargs=-1)
 @job_options
+@clusters_option
 @click.option(
     "--bootstrap-controllers",
     "-b",
@@ -99,13 +103,17 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
 
 def _options(paths: tuple[str, ...], words: dict[str, Any]) -> dict[str, str]:
     """The options of the source."""
-    if bool(paths) == bool(words["bootstrap"]):
+    clusters = named_clusters(words)
+    every = every_path(paths, clusters)
+    if bool(every) == bool(words["bootstrap"]):
         raise click.UsageError("give either --bootstrap-controllers or PATHS")
     found = {"timeoutMs": str(round(words["timeout"] * 1000))}
     if words["fail_fast"]:
         found["failFast"] = "true"
-    if paths:
-        found["paths"] = json.dumps([absolute(path) for path in paths])
+    if every:
+        found["paths"] = json.dumps(every)
+    if clusters:
+        found["clusters"] = json.dumps(clusters)
     for text in words["bootstrap"]:
         label, equals, addresses = text.rpartition("=")
         name = f"bootstrap.controllers.{label}" if equals else "bootstrap.controllers"

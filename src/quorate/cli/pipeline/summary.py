@@ -32,6 +32,10 @@ def cluster_lines(summary: IngestSummary) -> list[str]:
             f"    nothing was ingested from {path}: {why}"
             for path, why in one.foreign_replicas.items()
         ]
+        if one.undecided:
+            found.append(f"    {one.undecided}")
+        if one.same_id:
+            found.append(f"    another cluster with the same id: {', '.join(one.same_id)}")
         if one.problem:
             found.append(f"    {one.problem}")
     return found

@@ -1,4 +1,5 @@
-"""Node ids and directory ids: each node and each voter is one directory.
+"""Cluster ids, node ids and directory ids: each cluster has an id of its own, each node and each
+voter is one directory.
 
 Copies of one directory from different days do not contradict each other.
 """
@@ -14,6 +15,8 @@ from quorate.base.ids import ZERO_UUID, uuid_to_text
 from quorate.formats.files import QuorumState
 from quorate.spark.audit.committed import Voters
 from quorate.spark.audit.model import VIOLATION, WARNING, Finding, ReplicaFiles, Spot
+from quorate.spark.files.histories import split_name
+from quorate.spark.files.naming import ClusterName
 
 _DUPLICATE_NODE: Final = (
     "If both run, two nodes vote as one: stop the one whose node.id is wrong (perhaps it was copied "
@@ -29,6 +32,28 @@ _TWO_VOTES: Final = (
     "Two nodes run as one, or a node lost its vote: this epoch may have two leaders. Copy everything "
     "away before anything is started, and start only one of the two"
 )
+_SHARED_ID: Final = (
+    "Kafka checks nothing but the cluster id: a node that reaches a controller of the other cluster "
+    "joins that one, truncates its log to the other log, and loses its records. Keep their networks "
+    "apart, or format one of the clusters anew with an id of its own ('storage random-uuid')"
+)
+
+
+def check_cluster_id(replicas: Iterable[ReplicaFiles]) -> list[Finding]:
+    """A finding for a cluster whose id other clusters have, and for logs that may be of these."""
+    clusters = {one.cluster for one in replicas if one.cluster is not None}
+    return [
+        Finding("cluster-id", WARNING, one.why_undecided or _shared_id(one), _SHARED_ID)
+        for one in clusters
+    ]
+
+
+def _shared_id(cluster: ClusterName) -> str:
+    count = 1 + len(cluster.others)
+    return (
+        f"{'two' if count == 2 else count} clusters with one id: {split_name(cluster.name)[0]} is also "
+        f"the id of {', '.join(cluster.others)}, of which no record is in this log"
+    )
 
 
 def check_identities(

@@ -42,6 +42,7 @@ from quorate.spark.audit.tasks import (
     verdict_on_cluster,
 )
 from quorate.spark.files.archives import FileReaders
+from quorate.spark.files.naming import ClusterPaths
 from quorate.spark.files.paths import SourceError, SourceFile
 from quorate.spark.session import reason
 from quorate.spark.source.options import PARTITION_BYTES
@@ -59,6 +60,7 @@ def audit(
     paths: Iterable[str],
     *,
     cluster_id: str | None = None,
+    clusters: ClusterPaths = (),
     fail_fast: bool = False,
     out: str | None = None,
     notify: Notify = lambda _: None,
@@ -66,12 +68,13 @@ def audit(
     """Audit all replicas below the paths on Spark.
 
     paths: directories of log directories, archives, single segments or snapshots, of one cluster
-    or many; patterns too. cluster_id: for logs without a meta.properties beside them. fail_fast:
-    raise FirstDamageError at the first unreadable archive or meta.properties, or the first
-    damage inside a segment. out: a directory for `report.json`. notify: receives progress messages.
+    or many; patterns too. cluster_id: for logs without a meta.properties beside them. clusters:
+    (name, paths) of clusters whose logs are at and below these paths. fail_fast: raise
+    FirstDamageError at the first unreadable archive or meta.properties, or the first damage inside
+    a segment. out: a directory for `report.json`. notify: receives progress messages.
     Raises SourceError where a path holds no metadata log or a file cannot be read.
     """
-    replicas = _replicas(paths, cluster_id, fail_fast)
+    replicas = _replicas(paths, cluster_id, clusters, fail_fast)
     notify(f"auditing {pluralize(len(replicas), 'replica')}")
     try:
         # small: a state for each replica, and at most MOST_FINDINGS for each of its files
@@ -88,15 +91,16 @@ def audit_here(
     paths: Iterable[str],
     *,
     cluster_id: str | None = None,
+    clusters: ClusterPaths = (),
     fail_fast: bool = False,
     out: str | None = None,
 ) -> Report:
     """The same as `audit` in this process, without Spark: faster for a few small logs."""
-    replicas = _replicas(paths, cluster_id, fail_fast)
-    clusters: dict[str, list[Fact]] = {}
+    replicas = _replicas(paths, cluster_id, clusters, fail_fast)
+    facts_of: dict[str, list[Fact]] = {}
     blocks: dict[BlockKey, list[BlockDigest]] = {}
     for one in replicas:
-        clusters.setdefault(one.cluster_id, []).append(one)
+        facts_of.setdefault(one.cluster_id, []).append(one)
     files = _files(replicas)
     with FileReaders() as readers:
         for task in segment_tasks(replicas):
@@ -105,18 +109,20 @@ def audit_here(
                     key = (task.cluster_id, found.epoch, found.block)
                     blocks.setdefault(key, []).append(found)
                 else:
-                    clusters[task.cluster_id].append(found)
+                    facts_of[task.cluster_id].append(found)
         for again in replay_tasks(replicas):
-            clusters[again.replica.cluster_id].append(replay(again, readers))
+            facts_of[again.replica.cluster_id].append(replay(again, readers))
         for (cluster, _, _), parts in blocks.items():
             if blocks_differ(parts) and (wrong := compare_block(parts, files, readers)):
-                clusters[cluster].append(wrong)
-        verdicts = [_verdict(facts, readers) for facts in clusters.values()]
+                facts_of[cluster].append(wrong)
+        verdicts = [_verdict(facts, readers) for facts in facts_of.values()]
     return _finished(verdicts, out)
 
 
-def _replicas(paths: Iterable[str], cluster_id: str | None, fail_fast: bool) -> list[ReplicaFiles]:
-    replicas = find_replicas(paths, cluster_id)
+def _replicas(
+    paths: Iterable[str], cluster_id: str | None, clusters: ClusterPaths, fail_fast: bool
+) -> list[ReplicaFiles]:
+    replicas = find_replicas(paths, cluster_id, clusters)
     for one in replicas:
         if fail_fast and one.problem is not None:
             raise FirstDamageError(one.problem.what)

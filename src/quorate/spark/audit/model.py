@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from quorate.base.ids import OffsetAndEpoch, ReplicaKey, Uuid
 from quorate.formats.errors import FormatError
+from quorate.spark.files.naming import ClusterName
 from quorate.spark.files.paths import SourceFile
 
 WARNING: Final = "warning"
@@ -117,6 +118,8 @@ class ReplicaFiles:
     """bootstrap.checkpoint."""
     complete: bool = True
     """False for single files and unreadable archives: files beside them are not expected."""
+    cluster: ClusterName | None = None
+    """Its cluster and the others with the same id; None where nothing else has the id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +261,8 @@ class ClusterVerdict:
     replicas: tuple[ReplicaVerdict, ...]
     contradicted_from: int | None = None
     """The first offset at which replicas contradict each other and none can be trusted more."""
+    findings: tuple[Finding, ...] = ()
+    """About the cluster as a whole; those about a replica are with the replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +277,9 @@ class Report:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        return tuple(found for replica in self.replicas for found in replica.findings)
+        about = [one.findings for one in self.clusters]
+        about += [one.findings for one in self.replicas]
+        return tuple(found for some in about for found in some)
 
     @property
     def ok(self) -> bool:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from quorate.base.ids import Uuid
-from quorate.formats.errors import FormatError
 from quorate.formats.files import (
     BOOTSTRAP_CHECKPOINT,
     INDEX_SUFFIX,
@@ -17,7 +15,6 @@ from quorate.formats.files import (
     QUORUM_STATE,
     parse_segment_name,
 )
-from quorate.formats.meta_properties import decode_meta_properties
 from quorate.spark.audit.model import DAMAGE, Finding, ReplicaFiles, Spot
 from quorate.spark.files.archives import CorruptArchiveError, FileReaders, archive_members
 from quorate.spark.files.layout import (
@@ -27,6 +24,14 @@ from quorate.spark.files.layout import (
     log_directories,
     nested_archives,
     single_file,
+)
+from quorate.spark.files.naming import (
+    ClusterName,
+    ClusterPaths,
+    by_path,
+    check_given,
+    given_names,
+    named_histories,
 )
 from quorate.spark.files.paths import (
     SourceError,
@@ -55,11 +60,15 @@ _PACKED: Final = "Its logs were not audited. Unpack the outer archive, and audit
 Folders = Mapping[str, Mapping[str, SourceFile]]
 
 
-def find_replicas(paths: Iterable[str], cluster_id: str | None = None) -> list[ReplicaFiles]:
+def find_replicas(
+    paths: Iterable[str], cluster_id: str | None = None, clusters: ClusterPaths = ()
+) -> list[ReplicaFiles]:
     """Every replica below the paths (directories, archives, single files; patterns), each once.
 
-    cluster_id: for logs without a meta.properties beside them. Raises SourceError when a path
-    holds no metadata log, or the cluster of every log is unknown.
+    cluster_id: for logs without a meta.properties beside them; clusters: names for logs by their
+    paths. Logs of one id whose histories differ are of several clusters (`histories`).
+
+    Raises SourceError when a path holds no metadata log, or the cluster of every log is unknown.
     """
     found: dict[tuple[str, bool], ReplicaFiles] = {}
     with FileReaders() as readers:
@@ -75,7 +84,27 @@ def find_replicas(paths: Iterable[str], cluster_id: str | None = None) -> list[R
                 raise refusals[0]
             for replica in replicas:
                 found[replica.path, replica.complete] = replica
-    return [_named(replica, cluster_id) for replica in _known(list(found.values()), cluster_id)]
+        check_given(found.values(), clusters)
+        given = given_names(found.values(), clusters)
+        replicas = [_given(one, given.get(one.path)) for one in found.values()]
+        known = [_named(replica, cluster_id) for replica in _known(replicas, cluster_id)]
+        sound = [one for one in known if one.problem is None]
+        names = by_path(named_histories(sound, readers, set(given.values())))
+    return [_of_cluster(one, names.get(one.path)) for one in known]
+
+
+def _given(replica: ReplicaFiles, name: str | None) -> ReplicaFiles:
+    """The replica under the name that was given for it, which a meta.properties need not confirm."""
+    if name is None:
+        return replica
+    problem = None if replica.complete else replica.problem
+    return replace(replica, cluster_id=name, problem=problem)
+
+
+def _of_cluster(replica: ReplicaFiles, cluster: ClusterName | None) -> ReplicaFiles:
+    if cluster is None or not cluster.others:
+        return replica
+    return replace(replica, cluster_id=cluster.name, cluster=cluster)
 
 
 def _known(replicas: list[ReplicaFiles], cluster_id: str | None) -> list[ReplicaFiles]:
@@ -117,7 +146,7 @@ def _below(path: str, readers: FileReaders) -> list[ReplicaFiles]:
         (file,) = files.values()
         above = _meta(f"{parent(parent(file.path))}/{META_PROPERTIES}")
         log = single_file(file, next(iter(above.values()), None), readers.read_small)
-        return [_replica(log, {}, readers)]
+        return [_replica(log, {})]
     files = dict(files)
     damaged: list[ReplicaFiles] = []
     for archive in packed:
@@ -135,7 +164,7 @@ def _below(path: str, readers: FileReaders) -> list[ReplicaFiles]:
         raise SourceError(refusals[0] if refusals else nothing)
     folders = by_directory(files)
     inner = [_packed(log) for log in nested_archives(files)]
-    return [*damaged, *inner, *(_replica(log, folders, readers) for log in logs)]
+    return [*damaged, *inner, *(_replica(log, folders) for log in logs)]
 
 
 def _meta(path: str) -> dict[str, SourceFile]:
@@ -164,15 +193,14 @@ def _packed(log: LogDirectory) -> ReplicaFiles:
     return ReplicaFiles(log.cluster_id, log.node_id, log.path, problem=wrong, complete=False)
 
 
-def _replica(log: LogDirectory, folders: Folders, readers: FileReaders) -> ReplicaFiles:
+def _replica(log: LogDirectory, folders: Folders) -> ReplicaFiles:
     beside = folders.get(log.path, {})
-    meta = folders.get(parent(log.path), {}).get(META_PROPERTIES) or beside.get(META_PROPERTIES)
     indexes = (parse_segment_name(name, INDEX_SUFFIX) for name in beside)
     return ReplicaFiles(
         log.cluster_id,
         log.node_id,
         log.path,
-        _directory_id(meta, readers),
+        log.directory_id,
         log.segments,
         log.snapshots,
         beside.get(QUORUM_STATE),
@@ -183,12 +211,3 @@ def _replica(log: LogDirectory, folders: Folders, readers: FileReaders) -> Repli
         folders.get(parent(log.path), {}).get(BOOTSTRAP_CHECKPOINT),
         log.complete,
     )
-
-
-def _directory_id(meta: SourceFile | None, readers: FileReaders) -> Uuid | None:
-    if meta is None:
-        return None
-    try:
-        return decode_meta_properties(readers.read_small(meta), meta.name).directory_id
-    except FormatError:
-        return None  # `problem` of the replica has it

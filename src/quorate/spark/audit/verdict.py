@@ -24,7 +24,7 @@ from quorate.spark.audit.committed import (
     divergence_offset,
     find_committed,
 )
-from quorate.spark.audit.identity import check_identities
+from quorate.spark.audit.identity import check_cluster_id, check_identities
 from quorate.spark.audit.leaders import check_leaders, is_damaged
 from quorate.spark.audit.lost_log import SideFiles, check_log_end, check_missing_log
 from quorate.spark.audit.majority import check_majority
@@ -176,6 +176,7 @@ class _ClusterCheck:
             None if found is None or not end else found.main.epoch_at(end - 1),
             tuple(self._verdict(one) for one in self._facts.replicas),
             contradicted,
+            tuple(check_cluster_id(self._facts.replicas)),
         )
 
     def _verdict(self, replica: ReplicaFiles) -> ReplicaVerdict:

@@ -23,6 +23,7 @@ _DEFINITIONS: Final = {
     "base_offset": (_LONG, "first offset of the batch; of damage as far as can be read"),
     "last_offset": (_LONG, "last offset of the batch, inclusive; of damage as far as can be read"),
     "crc_ok": (pa.bool_(), "false: the checksum does not match; null: no batch could be made out"),
+    "crc": (_LONG, "checksum of the batch, as its header has it"),
     "is_control": (pa.bool_(), "a record of the quorum itself, as LeaderChange and KRaftVoters"),
     "offset": (_LONG, "of the record; in a snapshot its place in the snapshot"),
     "epoch": (_INT, "leader epoch of the batch"),

@@ -212,6 +212,8 @@ class BatchRows:
                 return last, self._headed
             case "crc_ok":
                 return self._crc_ok(), self._headed
+            case "crc":
+                return heads["crc"].astype(np.int64), self._headed
             case "is_control":
                 return heads["attributes"] & CONTROL != 0, self._sound
             case "epoch":

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from quorate.base.ids import ZERO_UUID, Uuid
+from quorate.base.ids import ZERO_UUID, OffsetAndEpoch, Uuid
 from quorate.formats.batch import BatchView, raw_records
 from quorate.formats.control import VotersRecord, decode_message
 from quorate.formats.errors import BatchError, RecordError
 from quorate.spark.files.archives import FileReaders
 from quorate.spark.files.histories import BatchMark, LogEvidence
-from quorate.spark.files.layout import LogDirectory
 from quorate.spark.files.paths import SourceFile
 from quorate.spark.files.scan import BatchRun, runs, scan
 
@@ -23,20 +22,35 @@ _NEAR: Final = 4 << 20
 """Bytes that are scanned rather than searched."""
 
 
-def evidence_of(logs: Iterable[LogDirectory], readers: FileReaders) -> list[LogEvidence]:
+class LogFiles(Protocol):
+    """The files of a log, or single ones of it."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def cluster_id(self) -> str: ...
+    @property
+    def segments(self) -> tuple[tuple[int, SourceFile], ...]: ...
+    @property
+    def snapshots(self) -> tuple[tuple[OffsetAndEpoch, SourceFile], ...]: ...
+    @property
+    def directory_id(self) -> Uuid | None: ...
+
+
+def evidence_of(logs: Iterable[LogFiles], readers: FileReaders) -> list[LogEvidence]:
     """The evidence of each directory; single files of one directory count as one log."""
-    by_path: dict[str, list[LogDirectory]] = {}
+    by_path: dict[str, list[LogFiles]] = {}
     for log in logs:
         by_path.setdefault(log.path, []).append(log)
-    return [_LogFiles(path, parts, readers).evidence() for path, parts in by_path.items()]
+    return [_LogReader(path, parts, readers).evidence() for path, parts in by_path.items()]
 
 
 @dataclass(slots=True)
-class _LogFiles:
+class _LogReader:
     """The files of one log; what was read of them is kept."""
 
     path: str
-    parts: Sequence[LogDirectory]
+    parts: Sequence[LogFiles]
     readers: FileReaders
     segments: list[tuple[int, SourceFile]] = field(init=False)
     _marks: dict[int, tuple[BatchMark, ...]] = field(default_factory=dict)
@@ -46,10 +60,9 @@ class _LogFiles:
         self.segments = sorted({pair for log in self.parts for pair in log.segments}, key=_first)
 
     def evidence(self) -> LogEvidence:
-        start = self.segments[0][0] if self.segments else None
         return LogEvidence(
             self.path,
-            start if start is not None and self.marks_from(start) else None,
+            self.segments[0][0] if self.segments else None,
             self.marks_from,
             self.segment_starts,
             tuple(sorted({end for log in self.parts for end, _ in log.snapshots})),

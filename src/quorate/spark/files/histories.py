@@ -49,7 +49,7 @@ class LogEvidence:
 
     path: str
     start: int | None
-    """First offset; None when no batch can be read."""
+    """First offset, by the name of the first segment; None where there is no segment."""
     marks_from: Callable[[int], Sequence[BatchMark]]
     """Some batches from the one that holds this offset on; empty when the log ends before."""
     segments: Callable[[], Sequence[BatchMark]] = tuple
@@ -195,13 +195,13 @@ def histories(logs: Iterable[LogEvidence]) -> list[History]:
         same = [history for history in found if _joins(log, history, apart)]
         found = [history for history in found if history not in same]
         found.append(History([*(one for history in same for one in history.logs), log]))
-    if not any(_are_apart(one, other, apart) for one, other in combinations(found, 2)):
+    if not any(_noted_apart(one, other, apart) for one, other in combinations(found, 2)):
         return [History([log for history in found for log in history.logs])] if found else []
     for history in found:
         others = (one for one in found if one is not history)
-        begins = min((log.start for log in history.logs if log.start is not None), default=None)
-        history.undecided = begins != 0 and not all(
-            _are_apart(history, other, apart) for other in others
+        begins_at_0 = any(log.start == 0 and log.first is not None for log in history.logs)
+        history.undecided = not begins_at_0 and not all(
+            _noted_apart(history, other, apart) for other in others
         )
     return sorted(found, key=lambda history: history.origin)
 
@@ -217,5 +217,12 @@ def _joins(log: LogEvidence, history: History, apart: set[tuple[str, str]]) -> b
     return False
 
 
-def _are_apart(one: History, other: History, apart: set[tuple[str, str]]) -> bool:
+def _noted_apart(one: History, other: History, apart: set[tuple[str, str]]) -> bool:
     return any((a.path, b.path) in apart for a in one.logs for b in other.logs)
+
+
+def are_apart(one: History, other: History) -> bool:
+    """Whether two histories are proven to be different."""
+    return any(
+        relation(ours, theirs) is Relation.DIFFERENT for ours in one.logs for theirs in other.logs
+    )

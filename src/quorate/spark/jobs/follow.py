@@ -26,7 +26,7 @@ from quorate.spark.stream.reader import open_feeds, poll_each
 from quorate.spark.stream.tail_feed import skipped_archives, unreadable_ends
 from quorate.spark.tables.bronze import BODY_COLUMNS
 from quorate.spark.tables.control import load_progress
-from quorate.spark.tables.ingest import ingest_rows
+from quorate.spark.tables.ingest import IngestSettings, ingest_rows
 from quorate.spark.tables.store import TableStore
 from quorate.spark.tables.summary import (
     IngestSummary,
@@ -257,7 +257,6 @@ class _Sink:
             self._spark,
             lambda columns, where="": frame.where(where or "true").select(*columns),
             self._store,
-            fail_fast=self._fail_fast,
-            committed=self._committed,
-            notify=lambda text: self._notify(f"batch {batch_id}: {text}"),
+            IngestSettings(self._fail_fast, committed=self._committed),
+            lambda text: self._notify(f"batch {batch_id}: {text}"),
         )

@@ -87,7 +87,9 @@ def _drawn(clusters: Sequence[ClusterFigures]) -> str:
 def _section(one: ClusterFigures, verdict: Mapping[str, Any] | None) -> str:
     """The section of a cluster: problems of every cluster, pictures of some."""
     span = one.span if one.churn else None
-    found = verdict is not None and any(replica["findings"] for replica in verdict["replicas"])
+    found = verdict is not None and any(
+        about.get("findings") for about in (verdict, *verdict["replicas"])
+    )
     parts = [_verdict(verdict)] if verdict is not None and (span or found) else []
     if one.quarantine:
         parts.append(_quarantine(one.quarantine))
@@ -193,7 +195,13 @@ def _verdict(verdict: Mapping[str, Any]) -> str:
             for found in replica["findings"]
         ]
         rows.append((str(replica["node_id"]), replica["state"], " ".join(findings)))
-    return f"<h3>Audit</h3><p>Committed: {known}.</p>" + table(("node", "state", "findings"), rows)
+    about = "".join(
+        f"<p>{escape(found['what'])}. {escape(found['advice'])}.</p>"
+        for found in verdict.get("findings", ())  # absent from a report.json of older releases
+    )
+    return f"<h3>Audit</h3><p>Committed: {known}.</p>{about}" + table(
+        ("node", "state", "findings"), rows
+    )
 
 
 def place(spot: Mapping[str, Any]) -> str:

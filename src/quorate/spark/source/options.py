@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from quorate.spark.decode.columns import COLUMNS, in_any_case
 from quorate.spark.decode.typed import VIEWS, view_type
+from quorate.spark.files.naming import ClusterPaths
 from quorate.spark.files.paths import SourceError
 from quorate.spark.source.where import parse_where
 
@@ -22,7 +23,7 @@ _OPTIONS: Final = {
     name.lower(): name
     for name in (
         *("path", "paths", "raw", "kinds", "failFast", "maxPartitionBytes", "clusterId"),
-        *("nodeId", "columns", "view", "where", "pushdown"),
+        *("nodeId", "clusters", "columns", "view", "where", "pushdown"),
     )
 }
 
@@ -43,6 +44,7 @@ class SourceOptions:
     node_id: int | None = None
     where: tuple[Filter, ...] = ()
     """Conditions that must all hold for a row."""
+    clusters: ClusterPaths = ()
     pushdown: bool = False
     """Whether Spark may push filters down; a data frame is then good for one scan."""
 
@@ -76,6 +78,7 @@ def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> Sourc
         words.get("clusterid"),
         None if node_id is None else number("nodeId", node_id, 0),
         parse_where(words["where"], column_types(view)) if words.get("where") else (),
+        _clusters(words.get("clusters")),
         _flag(words, "pushdown"),
     )
 
@@ -115,6 +118,23 @@ def _paths(words: Mapping[str, str], needed: bool) -> tuple[str, ...]:
     if needed and not found:
         raise SourceError("no path is given: load(path) takes log directories, files, archives")
     return tuple(found)
+
+
+def _clusters(text: str | None) -> ClusterPaths:
+    """The option `clusters`: JSON of `{name: [path, ...]}`. Raises SourceError."""
+    if text is None:
+        return ()
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not all(map(_names_paths, found, found.values())):
+        raise SourceError(f'option clusters={text}: must be JSON like {{"name": ["path", ...]}}')
+    return tuple((name, tuple(paths)) for name, paths in found.items())
+
+
+def _names_paths(name: str, paths: object) -> bool:
+    return bool(name) and isinstance(paths, list) and all(isinstance(path, str) for path in paths)
 
 
 def _flag(words: Mapping[str, str], name: str) -> bool:

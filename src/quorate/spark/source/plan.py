@@ -8,7 +8,6 @@ from typing import Final
 
 from pyspark.sql.datasource import Filter, InputPartition
 
-from quorate.formats.batch import BatchView
 from quorate.formats.files import META_PROPERTIES
 from quorate.spark.decode.rows import Origin
 from quorate.spark.files.archives import CorruptArchiveError, FileReaders, archive_members
@@ -20,6 +19,7 @@ from quorate.spark.files.layout import (
     nested_archives,
     single_file,
 )
+from quorate.spark.files.naming import check_given
 from quorate.spark.files.paths import (
     SourceError,
     SourceFile,
@@ -30,7 +30,7 @@ from quorate.spark.files.paths import (
     parent,
     split,
 )
-from quorate.spark.files.scan import scan
+from quorate.spark.source.clusters import Clusters, Identified, Identity, identify
 from quorate.spark.source.filters import ValueRange, may_match
 from quorate.spark.source.options import SourceOptions
 
@@ -70,20 +70,25 @@ class ReadPartition(InputPartition):
 
     ranges: tuple[FileRange, ...] = ()
     archive: SourceFile | None = None
+    clusters: Clusters | None = None
+    """Of the logs in the archive; None where the task finds out."""
 
 
 def partitions(options: SourceOptions, filters: Sequence[Filter] = ()) -> list[ReadPartition]:
     """The partitions of a read. Raises SourceError.
 
     The driver lists directories and plain archives. Tasks open compressed tar archives, which must
-    be unpacked to list them, and damaged ones, so that their problem becomes a row.
+    be unpacked to list them, and damaged ones, so that their problem becomes a row. Where there is
+    more than one archive alone, the driver lists those too: logs of one cluster id may be of
+    several clusters, wherever they are.
     """
     with FileReaders() as readers:
         logs, archives = logs_of(options, readers)
-        ranges = list(file_ranges(logs, options, readers))
+        clusters, packed = identify_all(logs, archives, options, readers)
+        ranges = list(file_ranges(logs, clusters.by_path, options))
     chosen = [file_range for file_range in ranges if may_match(filters, file_range.spans)]
     return [
-        *(ReadPartition(archive=archive) for archive in archives),
+        *(ReadPartition(archive=one, clusters=packed.get(one)) for one in archives),
         *map(ReadPartition, _grouped(chosen, options.partition_bytes)),
     ]
 
@@ -101,15 +106,59 @@ def logs_of(
     return _merged(logs), list(dict.fromkeys(archives))
 
 
+def identify_all(
+    logs: Sequence[LogDirectory],
+    archives: Sequence[SourceFile],
+    options: SourceOptions,
+    readers: FileReaders,
+    *,
+    every_archive: bool = False,
+) -> tuple[Identified, dict[SourceFile, Clusters]]:
+    """Whose the logs are, and by archive whose its logs are.
+
+    An archive alone is left out, since the task that opens it finds out; not with `every_archive`.
+    Raises SourceError.
+    """
+    if len(archives) == 1 and not (logs or options.clusters or every_archive):
+        return Identified({}), {}
+    inside = {archive: _peek(archive, options, readers) for archive in archives}
+    every = [*logs, *(log for packed in inside.values() for log in packed)]
+    check_given(every, options.clusters)
+    found = identify(every, options, readers)
+    return found, {
+        archive: {log.path: found.by_path[log.path] for log in packed}
+        for archive, packed in inside.items()
+    }
+
+
+def _peek(archive: SourceFile, options: SourceOptions, readers: FileReaders) -> list[LogDirectory]:
+    """The logs that the task will read from an archive; it reports what is wrong with it."""
+    try:
+        return _logs_in_archive(archive, readers)
+    except CorruptArchiveError as error:
+        logs, _ = log_directories(error.found, readers.read_small)
+        return [] if not options.cluster_id and _without_cluster(logs) else logs
+    except SourceError:
+        return []
+
+
 def archive_ranges(
-    archive: SourceFile, options: SourceOptions, readers: FileReaders
+    archive: SourceFile,
+    options: SourceOptions,
+    readers: FileReaders,
+    clusters: Clusters | None = None,
 ) -> list[FileRange]:
     """The ranges of an archive; of a damaged one its problem, and the ranges of its good part.
 
     Raises SourceError when it holds no metadata log.
     """
+
+    def ranges_of(logs: Sequence[LogDirectory]) -> list[FileRange]:
+        known = identify(logs, options, readers).by_path if clusters is None else clusters
+        return list(file_ranges(logs, known, options))
+
     try:
-        return list(file_ranges(_logs_in_archive(archive, readers), options, readers))
+        return ranges_of(_logs_in_archive(archive, readers))
     except CorruptArchiveError as error:
         ranges, note = [], str(error)
         try:
@@ -122,7 +171,7 @@ def archive_ranges(
                     "option clusterId"
                 )
             else:
-                ranges = list(file_ranges(logs, options, readers))
+                ranges = ranges_of(logs)
         except SourceError as refusal:
             note += f"; {refusal}"
         origin = Origin(
@@ -242,78 +291,26 @@ def _merged(logs: Iterable[LogDirectory]) -> list[LogDirectory]:
 
 
 def file_ranges(
-    logs: Sequence[LogDirectory], options: SourceOptions, readers: FileReaders
+    logs: Sequence[LogDirectory], clusters: Clusters, options: SourceOptions
 ) -> Iterator[FileRange]:
-    """The ranges of these logs. Raises SourceError where clusters would be mixed."""
-    logs = [_overridden(log, options) for log in _identified(logs, options)]
-    found = foreign_logs(logs, readers)
+    """The ranges of these logs."""
     for log in logs:
-        yield from _ranges_of_log(log, options, found.get(log.path))
-
-
-def _identified(logs: Sequence[LogDirectory], options: SourceOptions) -> Sequence[LogDirectory]:
-    """The logs, if the cluster of each is known. Raises SourceError otherwise."""
-    unknown = [log for log in logs if log.cluster_id == UNKNOWN_CLUSTER and log.problem is None]
-    known = {log.cluster_id: log.path for log in logs if log.cluster_id != UNKNOWN_CLUSTER}
-    if options.cluster_id is None:
-        paths = sorted({log.path for log in unknown})
-        if paths and len(paths) + len(known) > 1:
-            others = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-            raise SourceError(
-                f"{paths[0]}{others}: no meta.properties beside it names its cluster. Copy it too, or "
-                "read one cluster at a time with the option clusterId"
-            )
-    elif len(known) > 1:
-        named = ", ".join(f"{cluster} in {path}" for cluster, path in sorted(known.items()))
-        raise SourceError(
-            f"option clusterId={options.cluster_id} would mix {len(known)} clusters under one "
-            f"id: {named}"
-        )
-    return logs
-
-
-def _overridden(log: LogDirectory, options: SourceOptions) -> LogDirectory:
-    if options.cluster_id is not None:
-        problem = log.problem if log.nested else None
-        log = replace(log, cluster_id=options.cluster_id, problem=problem)
-    return log if options.node_id is None else replace(log, node_id=options.node_id)
-
-
-def foreign_logs(logs: Sequence[LogDirectory], readers: FileReaders) -> dict[str, str]:
-    """By path, why a log is not of the cluster that its meta.properties names.
-
-    Replicas of one cluster have the same bytes at the same offset and epoch (Raft, log matching).
-    So a foreign log shows by the checksum of its first batch, where that is valid.
-    """
-    clusters: dict[str, list[LogDirectory]] = {}
-    for log in logs:
-        if log.segments and log.complete:
-            clusters.setdefault(log.cluster_id, []).append(log)
-    found: dict[str, str] = {}
-    for cluster, replicas in clusters.items():
-        first_seen: dict[tuple[int, int], tuple[BatchView, LogDirectory]] = {}
-        for log in replicas if len(replicas) > 1 else ():
-            file = log.segments[0][1]
-            first = next(iter(scan(readers.reader(file), file.size, 0, 1)), None)
-            if not isinstance(first, BatchView):
-                continue
-            same, other = first_seen.setdefault((first.base_offset, first.epoch), (first, log))
-            if same.crc != first.crc:
-                found[log.path] = (
-                    f"the first batch differs from that of {other.path} at the same offset and "
-                    f"epoch: two clusters under the one id {cluster}"
-                )
-    return found
+        if options.node_id is not None:
+            log = replace(log, node_id=options.node_id)
+        yield from _ranges_of_log(log, clusters[log.path], options)
 
 
 def _ranges_of_log(
-    log: LogDirectory, options: SourceOptions, foreign: str | None
+    log: LogDirectory, identity: Identity, options: SourceOptions
 ) -> Iterator[FileRange]:
-    origin = Origin(log.cluster_id, log.node_id, "")
-    if log.problem is not None:
+    origin = Origin(identity.cluster_id, log.node_id, "")
+    problem = identity.problem
+    if problem is not None and (identity.unreadable or not log.segments):
         file = (*log.segments, *log.snapshots)[0][1]
-        origin = replace(origin, file=file.name, segment=0)
-        yield FileRange(origin, file, 0, 0, note=log.problem, unreadable=True)
+        here = replace(origin, file=file.name, segment=0)
+        yield FileRange(here, file, 0, 0, note=problem, unreadable=True)
+        problem = None
+    if identity.unreadable:
         return
     if "snapshot" in options.kinds:
         for snapshot_id, file in log.snapshots:
@@ -321,7 +318,7 @@ def _ranges_of_log(
             yield from _split(FileRange(here, file, 0, file.size), options.partition_bytes)
     if "log" in options.kinds:
         bases: list[int | None] = [base for base, _ in log.segments[1:]]
-        note = log.unknown_start or foreign
+        note = problem or log.unknown_start
         for (base, file), next_base in zip(log.segments, [*bases, None], strict=False):
             here = replace(origin, file=file.name, segment=base)
             file_range = FileRange(here, file, 0, file.size, next_base, note)

@@ -49,7 +49,7 @@ def read_partition(
     with FileReaders() as readers:
         ranges: Sequence[FileRange] = partition.ranges
         if partition.archive is not None:
-            found = archive_ranges(partition.archive, options, readers)
+            found = archive_ranges(partition.archive, options, readers, partition.clusters)
             ranges = [file_range for file_range in found if may_match(filters, file_range.spans)]
         for file_range in ranges:
             items = _items(file_range, readers)

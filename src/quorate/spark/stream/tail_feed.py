@@ -17,10 +17,12 @@ from quorate.spark.files.archives import (
     archive_members,
 )
 from quorate.spark.files.layout import UNKNOWN_CLUSTER, LogDirectory
+from quorate.spark.files.naming import check_given
 from quorate.spark.files.paths import SourceError, SourceFile, TransientError
 from quorate.spark.files.scan import Damage, located_problem, runs
+from quorate.spark.source.clusters import Identity, identify
 from quorate.spark.source.options import SourceOptions
-from quorate.spark.source.plan import FileRange, foreign_logs, logs_of
+from quorate.spark.source.plan import FileRange, logs_of
 from quorate.spark.source.read import with_missing_offsets
 from quorate.spark.stream.feed import LogBounds, RowMaker, StreamFeed, StreamPart
 from quorate.spark.stream.live_leader import LogDivergedError
@@ -46,8 +48,9 @@ class TailedDirectories:
         """Archives that the stream does not read, and why; each is reported once."""
         self._listed = _NEVER
         self._logs: dict[str, list[LogDirectory]] = {}
-        self._compared: set[tuple[str, int]] = set()
-        """Path and first offset of the logs whose cluster id has been checked."""
+        self._identified: set[tuple[str, int]] = set()
+        """Path and first offset of the logs whose clusters are known."""
+        self._clusters: dict[str, Identity] = {}
 
     def clusters(self) -> dict[str, list[LogDirectory]]:
         """The directories of each cluster; raises SourceError."""
@@ -56,23 +59,23 @@ class TailedDirectories:
             rows = self._options.rows
             with FileReaders() as readers:
                 logs, archives = logs_of(rows, readers)
-                self._refuse_foreign_logs(logs, readers)
+                self._identify(logs, readers)
             self._pass_over(archives)
             for log in logs:
                 if log.nested:
                     self._pass(log.path, str(log.problem))
             logs = [log for log in logs if not log.nested]
-            if self.passed_over and (rows.fail_fast or not logs):
-                raise SourceError(next(iter(self.passed_over.values())))
             self._logs = {}
             for log in logs:
-                id = rows.cluster_id or log.cluster_id
-                if id == UNKNOWN_CLUSTER:
-                    why = log.problem or (
-                        f"{log.path}: no meta.properties beside it names its cluster: copy it too"
-                    )
-                    raise SourceError(f"{why}, or give the option clusterId")
-                self._logs.setdefault(id, []).append(log)
+                cluster = self._clusters[log.path]
+                if cluster.cluster_id == UNKNOWN_CLUSTER or cluster.unreadable:
+                    self._leave_out(log.path, cluster.problem)
+                    continue
+                if cluster.problem is not None:
+                    self._pass(log.path, f"{log.path}: {cluster.problem}")
+                self._logs.setdefault(cluster.cluster_id, []).append(log)
+            if self.passed_over and (rows.fail_fast or not self._logs):
+                raise SourceError(next(iter(self.passed_over.values())))
             self._listed = now
         return self._logs
 
@@ -97,12 +100,31 @@ class TailedDirectories:
             self.passed_over[path] = why
             self._notify(why)
 
-    def _refuse_foreign_logs(self, logs: Sequence[LogDirectory], readers: FileReaders) -> None:
-        begins = {(log.path, log.segments[0][0]) for log in logs if log.segments}
-        if begins != self._compared:
-            for path, why in foreign_logs(logs, readers).items():
-                raise SourceError(f"{path}: {why}: give the paths of one of the two clusters")
-            self._compared = begins
+    def _leave_out(self, path: str, problem: str | None) -> None:
+        why = problem or f"{path}: no meta.properties beside it names its cluster: copy it too"
+        self._pass(path, f"{why}, or give the option clusterId")
+
+    def _identify(self, logs: Sequence[LogDirectory], readers: FileReaders) -> None:
+        """Find out whose the logs are; a cluster keeps its name while the stream runs.
+
+        A directory of another cluster with the same id may appear meanwhile.
+        """
+        begins = {(log.path, log.segments[0][0] if log.segments else -1) for log in logs}
+        if begins == self._identified:
+            return
+        if not self._identified:
+            check_given(logs, self._options.rows.clusters)
+        found = identify(logs, self._options.rows, readers).by_path
+        kept = {
+            new.cluster_id: self._clusters[path].cluster_id
+            for path, new in found.items()
+            if path in self._clusters
+        }
+        self._clusters = {
+            path: replace(new, cluster_id=kept.get(new.cluster_id, new.cluster_id))
+            for path, new in found.items()
+        }
+        self._identified = begins
 
 
 def skipped_archives(options: StreamOptions) -> list[str]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 BODY_COLUMNS: Final = (
     *HEADER_COLUMNS,
-    *("base_offset", "type", "type_id", "version", "topic_name"),
+    *("base_offset", "crc", "type", "type_id", "version", "topic_name"),
     *("topic_id", "partition", "broker_id", "leader", "resource", "record", "raw", "problem"),
 )
 _TOGETHER: Final = ("cluster_id", "kind", "chunk", "snapshot_offset")

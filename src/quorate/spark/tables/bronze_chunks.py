@@ -128,18 +128,20 @@ class ChunkWriter:
         """The rows with the column `time`, which never decreases; also notes the spans."""
         stamps = table.column("timestamp").cast(pa.int64()).to_pylist()
         offsets, epochs = table.column("offset").to_pylist(), table.column("epoch").to_pylist()
+        crcs = table.column("crc").to_pylist()
         times = []
         span = self._spans[-1] if self._spans else None
-        for offset, epoch, stamp in zip(offsets, epochs, stamps, strict=True):
+        for offset, epoch, stamp, crc in zip(offsets, epochs, stamps, crcs, strict=True):
             self._time = max(self._time, stamp or 0)
             times.append(self._time)
             if span is None or span.epoch != epoch or span.end != offset:
                 if span is not None:
                     self._spans[-1] = span
-                self._spans.append(EpochSpan(epoch, offset, offset + 1, self._time, self._time))
+                times_ = (self._time, self._time)
+                self._spans.append(EpochSpan(epoch, offset, offset + 1, *times_, crc, crc))
                 span = self._spans[-1]
             else:
-                span = EpochSpan(epoch, span.start, offset + 1, span.first_time, self._time)
+                span = span._replace(end=offset + 1, last_time=self._time, last_crc=crc)
         if span is not None:
             self._spans[-1] = span
         return table.append_column("time", pa.array(times, pa.timestamp("us", "UTC")))

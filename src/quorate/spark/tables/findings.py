@@ -52,6 +52,8 @@ class TakenBackRange(NamedTuple):
     log: str
     """The directory of the replica that contradicts it."""
     reason: str
+    problem: str | None = None
+    """Of its rows in quarantine, where that is not the usual one."""
 
 
 def find_known(spark: SparkSession, tables: TableFiles, survey: InputSurvey) -> list[KnownFinding]:

@@ -7,12 +7,15 @@ again: it continues from the last recorded run, and takes no record twice.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from quorate.spark.files.histories import split_name
 from quorate.spark.frame import check_paths, frame_of
+from quorate.spark.source.options import parse_options
 from quorate.spark.stream.options import END, MAJORITY, SNAPSHOT
 from quorate.spark.tables.apply_log import apply_log, stored_snapshots
 from quorate.spark.tables.bronze import BODY_COLUMNS, BronzeResult, plan_intakes, write_bronze
@@ -20,6 +23,7 @@ from quorate.spark.tables.continuity import foreign_replicas, without_foreign_re
 from quorate.spark.tables.control import ClusterProgress
 from quorate.spark.tables.files import DataFile, WriteTarget, safe_name
 from quorate.spark.tables.findings import SUPERSEDED, find_known
+from quorate.spark.tables.identity import Resolution, clusters_with_id, names_in
 from quorate.spark.tables.lineage import (
     EpochGroup,
     Intake,
@@ -71,7 +75,12 @@ from quorate.spark.tables.survey import (
     SourceRows,
     survey_input,
 )
-from quorate.spark.tables.take_back import filled_gaps, ranges_to_take_back, take_back
+from quorate.spark.tables.take_back import (
+    filled_gaps,
+    mixed_ranges,
+    ranges_to_take_back,
+    take_back,
+)
 from quorate.spark.tables.warehouse import open_store
 
 if TYPE_CHECKING:
@@ -102,40 +111,53 @@ def ingest(  # noqa: PLR0913 - settings by their names, one call for a program t
 
     Raises SourceError for missing paths, WarehouseError, ConcurrentRunError.
     """
-
-    def rows(columns: Sequence[str], where: str = "") -> DataFrame:
-        settings = {"columns": ",".join(columns), "where": where, **(options or {})}
-        return frame_of(spark, paths, settings)
-
     check_paths(paths, options or {})
     store = open_store(warehouse, table_format)
+
+    def once() -> IngestSummary:
+        store.recover()
+        parsed = parse_options({**(options or {}), "paths": json.dumps(paths)})
+        identity = names_in(store, parsed)
+        given = {name: list(of) for name, of in parsed.clusters} | identity.given
+        known = {**(options or {}), **({"clusters": json.dumps(given)} if given else {})}
+
+        def rows(columns: Sequence[str], where: str = "") -> DataFrame:
+            return frame_of(spark, paths, {"columns": ",".join(columns), "where": where, **known})
+
+        settings = IngestSettings(fail_fast, up_to, identity=identity)
+        return ingest_rows(spark, rows, store, settings, notify)
+
     before: list[IngestSummary] = []
-    summary = retry_while_overtaken(
-        lambda: ingest_rows(spark, rows, store, fail_fast=fail_fast, up_to=up_to, notify=notify),
-        notify,
-        before.append,
-    )
+    summary = retry_while_overtaken(once, notify, before.append)
     for taken in before:
         summary.add(taken)
     return summary
+
+
+@dataclass(frozen=True)
+class IngestSettings:
+    """The settings of `ingest_rows`; see `ingest` for the first two."""
+
+    fail_fast: bool = False
+    up_to: str = END
+    committed: bool = False
+    """Whether the rows come from a running quorum, which returns committed records only."""
+    identity: Resolution | None = None
+    """How the names of the rows' clusters were found."""
 
 
 def ingest_rows(
     spark: SparkSession,
     rows: SourceRows,
     store: TableStore,
-    *,
-    fail_fast: bool = False,
-    up_to: str = END,
-    committed: bool = False,
+    settings: IngestSettings = IngestSettings(),
     notify: Notify = lambda text: None,
 ) -> IngestSummary:
     """Ingest rows of the source; `rows` is called more than once.
 
-    committed: the rows come from a running quorum, which returns committed records only
-
     1. Finish the last run, survey the batch headers of the input, read the version of the
-       warehouse. What follows applies to the clusters of the input only.
+       warehouse. What follows applies to the clusters of the input only. Take back what an older
+       release took of another cluster with the same id.
     2. Leave out foreign replicas (`continuity`).
     3. Take back what bronze has but the input shows to be uncommitted (`take_back`).
     4. Find what is known to be committed (`proof`); with `up_to` leave out the rest.
@@ -147,24 +169,25 @@ def ingest_rows(
     Raises OvertakenError when another job changed one of these clusters first; it says what this
     job has done.
     """
-    began = time.monotonic()
+    began, fail_fast, committed = time.monotonic(), settings.fail_fast, settings.committed
     summary = IngestSummary(store.root)
     # 1. Survey the input.
     store.recover()
     notify("looking over the input")
     survey = survey_input(rows(HEADER_COLUMNS))
     named = NamedVoters() if committed else named_voters(rows(VOTER_COLUMNS, NAMES_VOTERS))
-    read = read_version(store, survey.clusters)
+    mixed = frozenset(settings.identity.mixed if settings.identity is not None else ())
+    read = read_version(store, mixed.union(survey.clusters))
+    if settings.identity is not None:
+        read = _separate(spark, read, settings.identity, summary, notify, fail_fast)
     progress = read.progress
     rows, survey = without_known_starts(rows, survey, progress)
     summary.damaged_pieces = survey.damaged
     # 2. Leave out foreign replicas.
-    others = foreign_replicas(spark, read.tables, rows, survey, progress)
-    if others:
-        rows, survey = without_foreign_replicas(rows, survey, others)
-    for cluster_id, replicas in others.items():
-        of_cluster(summary, cluster_id).foreign_replicas = replicas
-    if fail_fast and others:
+    rows, survey = _without_foreign(spark, read, rows, survey, summary)
+    if fail_fast and any(
+        one.foreign_replicas or one.undecided for one in summary.clusters.values()
+    ):
         raise _refused(read, summary)
     # 3. Take back uncommitted records.
     known = find_known(spark, read.tables, survey)
@@ -179,9 +202,9 @@ def ingest_rows(
     # 4. Find what is known to be committed.
     open_ends = _unproven(survey, progress, named, committed)
     skip: dict[str, Ranges] = {}
-    if up_to == MAJORITY:
+    if settings.up_to == MAJORITY:
         skip = open_ends
-    elif up_to == SNAPSHOT:
+    elif settings.up_to == SNAPSHOT:
         skip = _unproven(survey, progress, NamedVoters(), committed)
     # 5. Take records into bronze.
     notify("taking records (bronze)")
@@ -215,6 +238,43 @@ def ingest_rows(
     return summary
 
 
+def _separate(
+    spark: SparkSession,
+    read: ReadVersion,
+    identity: Resolution,
+    summary: IngestSummary,
+    notify: Notify,
+    fail_fast: bool,
+) -> ReadVersion:
+    """Take back what may be of another cluster with the same id, and note undecided names.
+
+    Returns the warehouse then. Raises OvertakenError when another job has added a cluster with one
+    of the ids since the names were found.
+    """
+    outdated = identity.outdated(read.warehouse_progress)
+    if outdated is not None:
+        error = ConcurrentRunError(read.tables.root, f"clusters with the id {outdated}")
+        raise OvertakenError(error, committed_part(summary))
+    for cluster_id, why in identity.undecided.items():
+        of_cluster(summary, cluster_id).undecided = why
+    mixed = mixed_ranges(spark, read, identity.mixed)
+    return take_back(spark, read, mixed, summary, notify, fail_fast) if mixed else read
+
+
+def _without_foreign(
+    spark: SparkSession,
+    read: ReadVersion,
+    rows: SourceRows,
+    survey: InputSurvey,
+    summary: IngestSummary,
+) -> tuple[SourceRows, InputSurvey]:
+    """The rows and their survey without foreign replicas, which are noted in the summary."""
+    others = foreign_replicas(spark, read.tables, rows, survey, read.progress)
+    for cluster_id, replicas in others.items():
+        of_cluster(summary, cluster_id).foreign_replicas = replicas
+    return without_foreign_replicas(rows, survey, others) if others else (rows, survey)
+
+
 def _note_progress(
     summary: IngestSummary,
     given: Collection[str],
@@ -226,6 +286,7 @@ def _note_progress(
         one, now = of_cluster(summary, cluster_id), progress.get(cluster_id)
         if now is not None:
             note_progress(one, now)
+        one.same_id = sorted(clusters_with_id(split_name(cluster_id)[0], progress) - {cluster_id})
         log = [] if now is None else covered(now.spans)
         one.left_out = [
             piece for start, end in skip.get(cluster_id, ()) for piece in uncovered(log, start, end)

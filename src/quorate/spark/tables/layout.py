@@ -134,8 +134,12 @@ EPOCHS: Final = pa.schema(
         ("end_offset", LONG),
         ("first_time", TIME),
         ("last_time", TIME),
+        ("first_crc", LONG),
+        ("last_crc", LONG),
     ]
 )
+"""`first_crc` and `last_crc`: checksums of the batches with the first and the last record. They
+identify the history of a cluster."""
 CLUSTERS: Final = pa.schema(
     [
         ("cluster_id", TEXT),

@@ -46,6 +46,9 @@ class EpochSpan(NamedTuple):
     end: int
     first_time: int = 0
     last_time: int = 0
+    first_crc: int | None = None
+    """Of the batch with the first record; None where it is not known, also for the last one."""
+    last_crc: int | None = None
 
 
 @dataclass(frozen=True)
@@ -250,7 +253,9 @@ def join_spans(spans: Iterable[EpochSpan]) -> list[EpochSpan]:
             and (last.epoch, last.end) == (span.epoch, span.start)
             and last.last_time <= span.first_time
         ):
-            joined[-1] = last._replace(end=span.end, last_time=span.last_time)
+            joined[-1] = last._replace(
+                end=span.end, last_time=span.last_time, last_crc=span.last_crc
+            )
         else:
             joined.append(span)
     return joined

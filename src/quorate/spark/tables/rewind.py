@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,15 +33,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def rewind(spark: SparkSession, read: ReadVersion, cluster_id: str, offset: int, end: int) -> int:
-    """Remove the range [offset, end) from the log of a cluster, and rewind the state before it.
+class WrongRange(NamedTuple):
+    """Offsets [start, end) of a log that do not belong there."""
+
+    start: int
+    end: int
+    problem: str = "a log of a later epoch does not have it"
+
+
+def rewind(spark: SparkSession, read: ReadVersion, cluster_id: str, wrong: WrongRange) -> int:
+    """Remove a range from the log of a cluster, and rewind the state before it.
 
     The log behind the range stays: it came from other replicas. Returns the number of the run.
     Raises ConcurrentRunError.
     """
     spans = read.progress[cluster_id].spans
-    state_end = _state_end(spark, read.tables, cluster_id, offset, spans)
-    return _rewind(spark, read, cluster_id, (offset, end), state_end)
+    state_end = _state_end(spark, read.tables, cluster_id, wrong.start, spans)
+    return _rewind(spark, read, cluster_id, wrong, state_end)
 
 
 def rewind_state(spark: SparkSession, read: ReadVersion, cluster_id: str, end: int) -> int:
@@ -56,19 +64,20 @@ def _rewind(
     spark: SparkSession,
     read: ReadVersion,
     cluster_id: str,
-    wrong: tuple[int, int] | None,
+    wrong: WrongRange | None,
     state_end: int,
 ) -> int:
     known, tables = read.progress, read.tables
     before = known[cluster_id]
-    start, end = wrong or (before.log_end, before.log_end)
+    cut = wrong or WrongRange(before.log_end, before.log_end)
+    start, end = cut.start, cut.end
     tasks = [*_log_tasks(tables, cluster_id, start, end)]
     if before.applied_end is not None and before.applied_end > state_end:
         tasks += _state_tasks(tables, cluster_id, state_end, before.slices)
     plan = read.plan("rewind")
     target = WriteTarget(tables.root, plan.run, tables.hidden)
     results = run_file_tasks(
-        spark, tasks, _rewind_task(cluster_id, start, end, state_end, before.slices, target)
+        spark, tasks, _rewind_task(cluster_id, cut, state_end, before.slices, target)
     )
     last_time = 0
     for one in results:
@@ -87,7 +96,8 @@ def _rewind(
             piece for low, high in before.unproven for piece in uncovered([(start, end)], low, high)
         ),
     )
-    plan.summary = {"cluster_id": cluster_id, "taken_back": wrong, "state_end": state_end}
+    taken_back = None if wrong is None else (start, end)
+    plan.summary = {"cluster_id": cluster_id, "taken_back": taken_back, "state_end": state_end}
     commit_run(read, plan, known)
     return plan.run
 
@@ -118,9 +128,10 @@ def _cut_spans(known: ClusterProgress, start: int, end: int, last_time: int) -> 
             yield span
             continue
         if span.start < start:
-            yield span._replace(end=start, last_time=min(span.last_time, last_time))
+            latest = min(span.last_time, last_time)
+            yield span._replace(end=start, last_time=latest, last_crc=None)
         if span.end > end:
-            yield span._replace(start=end)
+            yield span._replace(start=end, first_crc=None)
 
 
 def _log_tasks(tables: TableFiles, cluster_id: str, start: int, end: int) -> Iterator[FileTask]:
@@ -172,14 +183,14 @@ def _files(tables: TableFiles, table: str, prefix: str) -> list[StoredFile]:
 
 
 def _rewind_task(
-    cluster_id: str, start: int, end: int, state_end: int, slices: int, target: WriteTarget
+    cluster_id: str, wrong: WrongRange, state_end: int, slices: int, target: WriteTarget
 ) -> Callable[[FileTask], dict[str, Any]]:
     def cut(task: FileTask) -> dict[str, Any]:
         tables = [read_file(target.root, task.table, path) for path in task.paths]
         table = pa.concat_tables(tables)
         cluster = safe_name(cluster_id)
         if task.table == "log":
-            return _cut_log(table, cluster, start, end, target)
+            return _cut_log(table, cluster, wrong, target)
         if task.table == "changes":
             kept = table.filter(pc.less(table.column("effective_offset"), state_end))
             path = f"{cluster}/{file_name('cut', target.run)}"
@@ -192,9 +203,8 @@ def _rewind_task(
     return cut
 
 
-def _cut_log(
-    table: pa.Table, cluster: str, start: int, end: int, target: WriteTarget
-) -> dict[str, Any]:
+def _cut_log(table: pa.Table, cluster: str, cut: WrongRange, target: WriteTarget) -> dict[str, Any]:
+    start, end = cut.start, cut.end
     offsets = table.column("offset")
     wrong = pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end))
     kept, gone = table.filter(pc.invert(wrong)), table.filter(wrong)
@@ -202,7 +212,7 @@ def _cut_log(
     rows = gone.num_rows
     columns |= {
         "reason": pa.array(["superseded"] * rows, pa.string()),
-        "problem": pa.array(["a log of a later epoch does not have it"] * rows, pa.string()),
+        "problem": pa.array([cut.problem] * rows, pa.string()),
         "batch_length": pa.nulls(rows, pa.int32()),
         "run": pa.array([target.run] * rows, pa.int64()),
     }

@@ -59,6 +59,10 @@ class ClusterSummary:
     """Replicas that were left out because their log is not the one in the warehouse, and why."""
     problem: str | None = None
     """Why the state cannot follow the log to its end."""
+    undecided: str | None = None
+    """Why the logs may be of another cluster with the same id."""
+    same_id: list[str] = field(default_factory=list)
+    """The other clusters of the warehouse with the same id."""
 
 
 @dataclass
@@ -76,7 +80,8 @@ class IngestSummary:
         """Whether the input has rows in quarantine, or a state cannot follow its log."""
         clusters = self.clusters.values()
         return bool(self.damaged_pieces) or any(
-            c.quarantined or c.known_before or c.foreign_replicas or c.problem for c in clusters
+            c.quarantined or c.known_before or c.foreign_replicas or c.problem or c.undecided
+            for c in clusters
         )
 
     @property
@@ -193,5 +198,6 @@ def describe_findings(summary: IngestSummary) -> str:
         if one.examples:
             lines.append(f"{cluster_id}: {quarantine_counts(one)}")
         lines += [f"  {why}: {text}" for why, text in one.examples.items()]
+        lines += [f"{cluster_id}: {one.undecided}"] if one.undecided else []
         lines += [f"{cluster_id}: {path}: {why}" for path, why in one.foreign_replicas.items()]
     return "\n".join(lines)
