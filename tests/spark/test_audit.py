@@ -141,6 +141,8 @@ def test_a_log_of_kafka_3_3_whose_bootstrap_records_precede_its_leader_is_sound(
     replicas = audit_here([str(OUTSIDE / "compose-a")]).replicas
     assert [(one.node_id, one.end) for one in replicas] == [(1, 14), (2, 14), (3, 14)]
     assert {found.check for one in replicas for found in one.findings} == {"quorum-state"}
+    (alone,) = audit_here([str(OUTSIDE / "compose-a/node1" / LOG / FIRST)]).replicas
+    assert (alone.end, alone.findings) == (14, ())
 
 
 def test_logs_of_unknown_clusters_are_not_compared(tmp_path):

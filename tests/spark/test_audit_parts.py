@@ -122,7 +122,7 @@ def test_two_majorities_are_reported():
 def facts_of(found, base=0, next_base=None):
     """The parts and facts of a segment's bytes."""
     data = b"".join(found)
-    reader = SegmentScanner("path", "file", base, next_base, is_first=base == 0)
+    reader = SegmentScanner("path", "file", base, next_base)
     parts = [
         part
         for item in runs(lambda position, size: data[position : position + size], len(data))
@@ -280,7 +280,7 @@ def test_digests_do_not_depend_on_how_runs_are_cut(counts, choice):
         batches.append(data(offset, 1, count))
         offset += count
     whole = b"".join(batches)
-    reader = SegmentScanner("path", "file", 0, None, is_first=True)
+    reader = SegmentScanner("path", "file", 0, None)
     found = []
     for run in runs(lambda position, size: whole[position : position + size], len(whole)):
         cut = choice.draw(st.integers(0, len(run.starts)))

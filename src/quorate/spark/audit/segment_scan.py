@@ -66,15 +66,9 @@ class SegmentScanner:
        finding.
     """
 
-    def __init__(
-        self, path: str, file: str, base: int, next_base: int | None, *, is_first: bool = False
-    ) -> None:
-        """path: of the replica; next_base: base offset of the segment after it.
-
-        is_first: the log has nothing before this segment.
-        """
+    def __init__(self, path: str, file: str, base: int, next_base: int | None) -> None:
+        """path: of the replica; next_base: base offset of the segment after it."""
         self._path, self._file, self._base, self._next_base = path, file, base, next_base
-        self._is_first = is_first
         self._expected = self._reached = base
         """Where the next batch must begin, and the end of the batches so far."""
         self._alternatives: set[int] = set()
@@ -209,7 +203,7 @@ class SegmentScanner:
             if epoch != first:
                 self._refuse_bootstrap()
             return False
-        begins = self._is_first and self._base == base == 0 and self._epoch is None
+        begins = self._base == base == 0 and self._epoch is None
         return begins and not is_control and self._broken_at is None
 
     def _refuse_bootstrap(self) -> None:
@@ -232,7 +226,7 @@ class SegmentScanner:
         if epoch == was:
             return True
         # a segment may begin within an epoch, but a log begins with a LeaderChange
-        if was is None and not (self._is_first and self._base == 0 and not is_control):
+        if was is None and (self._base > 0 or is_control):
             self._epoch = epoch
             return True
         if was is not None and epoch < was:

@@ -37,7 +37,6 @@ class SegmentTask:
     base: int
     file: SourceFile
     next_base: int | None
-    is_first: bool
 
     @property
     def size(self) -> int:
@@ -62,7 +61,6 @@ def segment_tasks(replicas: Iterable[ReplicaFiles]) -> list[SegmentTask]:
         SegmentTask(
             *(one.cluster_id, one.path, base, file),
             one.segments[place + 1][0] if place + 1 < len(one.segments) else None,
-            place == 0 and one.complete,
         )
         for one in replicas
         for place, (base, file) in enumerate(one.segments)
@@ -84,9 +82,7 @@ def scan_segment(
 
     Raises SourceError for what cannot be opened, FirstDamageError with fail_fast.
     """
-    reader = SegmentScanner(
-        task.path, task.file.name, task.base, task.next_base, is_first=task.is_first
-    )
+    reader = SegmentScanner(task.path, task.file.name, task.base, task.next_base)
     for item in runs(readers.reader(task.file), task.file.size):
         if fail_fast and isinstance(item, Damage):
             raise FirstDamageError(f"{task.file.name}: at byte {item.position}: {item.what}")
