@@ -18,7 +18,7 @@ from quorate.spark.audit.model import ReplicaFiles
 from quorate.spark.files.paths import SourceError
 from spark.logs import START_MS
 from spark.replica_dirs import copy_of, key
-from spark.shared_ids import ID, A, B, undecided
+from spark.shared_ids import ID, LOG, A, B, undecided
 
 
 def of(node, directory, path):
@@ -136,3 +136,15 @@ def test_a_log_that_may_be_of_either_cluster_is_named(tmp_path):
     (late,) = [one for one in report.clusters if one.cluster_id == name]
     (found,) = late.findings
     assert f"nothing shows whether this log is one of {A}, {B}" in found.what
+
+
+def test_a_log_that_is_undecided_is_not_counted_as_one_more_cluster(tmp_path):
+    shutil.copytree(OUTSIDE, tmp_path / "all")
+    (tmp_path / "all/compose-a/node2" / LOG).write_bytes(b"")
+    report = audit_here([str(tmp_path / "all/compose-*")])
+    a, b, empty = report.clusters
+    assert [one.cluster_id for one in (a, b, empty)] == [A, B, f"{ID}@undecided"]
+    for one, other in ((a, B), (b, A)):
+        (found,) = one.findings
+        assert f"two clusters with one id: {ID} is also the id of {other}, of which" in found.what
+    assert f"nothing shows whether this log is one of {A}, {B}" in empty.findings[0].what

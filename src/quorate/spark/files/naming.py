@@ -11,7 +11,7 @@ from typing import Final
 
 from quorate.spark.files.archives import FileReaders
 from quorate.spark.files.evidence import LogFiles, evidence_of
-from quorate.spark.files.histories import History, histories, named, split_name
+from quorate.spark.files.histories import History, are_apart, histories, named, split_name
 from quorate.spark.files.paths import SourceError, expand, file_path
 
 ClusterPaths = tuple[tuple[str, tuple[str, ...]], ...]
@@ -26,7 +26,7 @@ class ClusterName:
 
     name: str
     others: tuple[str, ...] = ()
-    """The names of the other clusters with its id."""
+    """The names of the other clusters with its id; undecided: those that it may be of."""
     undecided: bool = False
     """Whether the log may be of one of these instead."""
 
@@ -129,7 +129,12 @@ def _named_apart(cluster_id: str, groups: Sequence[History]) -> list[NamedHistor
     names = [named(cluster_id, group.origin) for group in groups]
     found = []
     for name, group in zip(names, groups, strict=True):
-        others = tuple(other for other in names if other != name)
+        # what nothing decides is no further cluster to one that is decided
+        others = tuple(
+            other_name
+            for other_name, other in zip(names, groups, strict=True)
+            if other is not group and are_apart(group, other) != group.undecided
+        ) or tuple(other for other in names if other != name)
         found.append(NamedHistory(cluster_id, ClusterName(name, others, group.undecided), group))
     return found
 
