@@ -1,12 +1,16 @@
 """Two jobs in one warehouse: whatever commits between two steps of a job, the tables stay right.
 
 The first tests interleave small jobs that read and commit as the real ones do, without Spark. The
-last ones interleave real jobs.
+next ones interleave real jobs, and the last one starts two real processes.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import product
 
@@ -31,8 +35,9 @@ from quorate.spark.tables.read_version import (
 )
 from quorate.spark.tables.store import COMPACT, ConcurrentRunError, RunPlan, TableStore
 from quorate.spark.tables.warehouse import open_store
+from spark.cluster import PATIENCE
 from spark.fleet import DYNAMIC, STATIC, places, rows_of
-from time_budget import TURN, share
+from time_budget import LONG, TURN, one_day_in, share
 
 Job = Callable[[TableStore], Iterator[None]]
 """A job that stops at each point at which another one may commit."""
@@ -343,5 +348,37 @@ def test_real_jobs_between_the_commits_of_an_ingest(spark, tmp_path, monkeypatch
     assert covered(known[DYNAMIC].spans) == [(0, 144)] and known[DYNAMIC].applied_end == 144
     assert (STATIC in known) == (other == "an ingest of another cluster")
     assert state_at(spark, store, "topics", DYNAMIC).count() > 0
+    assert ingest(spark, places(SAME), home).records == 0
+    assert repair_warehouse(spark, home).missing == {}
+
+
+GAPS = range(7)
+"""Seconds between the starts: from two jobs in step to one that ends as the other begins."""
+
+
+@one_day_in(3, 1)
+@pytest.mark.parametrize("gap", GAPS if LONG else [TURN % len(GAPS)])
+def test_two_processes_ingest_the_same_directory(spark, tmp_path, gap, quiet):
+    home = str(tmp_path / "home")
+    command = [sys.executable, "-m", "quorate", "pipeline", "ingest", *places(SAME), "-w", home]
+    command += ["--master", "local[1]", "--quiet", "--json"]
+    with ExitStack() as ended:
+        jobs = []
+        for _ in range(2):
+            job = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            ended.callback(job.wait)
+            ended.callback(job.kill)
+            jobs.append(job)
+            if len(jobs) == 1:
+                with suppress(subprocess.TimeoutExpired):
+                    job.wait(gap)
+        answers = [job.communicate(timeout=PATIENCE)[0] for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0]
+    assert sum(json.loads(answer)["records"] for answer in answers) == 144
+    store = open_store(home)
+    assert rows_by_table(store) == quiet
+    assert not [row for row in rows_of(store, "quarantine") if row["reason"] != "unknown"]
+    known = load_progress(store)
+    assert covered(known[DYNAMIC].spans) == [(0, 144)] and known[DYNAMIC].applied_end == 144
     assert ingest(spark, places(SAME), home).records == 0
     assert repair_warehouse(spark, home).missing == {}
