@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from metadata.samples import DATA
 from quorate.cli import main
+from quorate.cli.pipeline.job import absolute
 from quorate.spark.data_source import MetadataLogSource
 from quorate.spark.files.paths import SourceError, expand, file_system, list_files
 from quorate.spark.source.options import parse_options
@@ -51,6 +52,7 @@ def rows(path: str) -> list[tuple[int, str]]:
         ("abfss://box@acc.dfs.core.windows.net/a", "a", "abfss://box@acc.dfs.core.windows.net/"),
         ("mock://x/a/b", "a/b", "mock://x/"),
         ("file:///a/b%20c", "/a/b c", ""),
+        ("file:/a/b%20c", "/a/b c", ""),
         ("/a/b", "/a/b", ""),
     ],
 )
@@ -64,6 +66,10 @@ def test_a_file_uri_is_the_local_path(tmp_path):
     shutil.copytree(SAMPLE, tmp_path / "node 1")
     assert rows((tmp_path / "node 1").as_uri()) == rows(str(SAMPLE))
     assert expand(f"{tmp_path.as_uri()}/n*") == [str(tmp_path / "node 1")]
+    as_hadoop_prints_it = f"file:{tmp_path}/node%201"
+    assert absolute(as_hadoop_prints_it) == as_hadoop_prints_it
+    assert rows(as_hadoop_prints_it) == rows(str(SAMPLE))
+    assert open_store(f"file:{tmp_path}/new").root == f"{tmp_path}/new"
 
 
 @pytest.mark.parametrize(

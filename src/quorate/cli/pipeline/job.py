@@ -197,7 +197,9 @@ def _setting(option: str, text: str) -> tuple[str, str]:
 
 def absolute(path: str) -> str:
     """The absolute path of a local path: executors may have another working directory."""
-    return path if "://" in path else str(Path(path).absolute())
+    from quorate.spark.files.paths import is_uri
+
+    return path if is_uri(path) else str(Path(path).absolute())
 
 
 def warehouse_options(words: Mapping[str, Any]) -> str:

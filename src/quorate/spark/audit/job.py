@@ -43,7 +43,7 @@ from quorate.spark.audit.tasks import (
 )
 from quorate.spark.files.archives import FileReaders
 from quorate.spark.files.naming import ClusterPaths
-from quorate.spark.files.paths import SourceError, SourceFile
+from quorate.spark.files.paths import SourceError, SourceFile, as_local
 from quorate.spark.session import reason
 from quorate.spark.source.options import PARTITION_BYTES
 
@@ -136,7 +136,7 @@ def _files(replicas: Iterable[ReplicaFiles]) -> dict[str, SourceFile]:
 def _finished(verdicts: Sequence[ClusterVerdict], out: str | None) -> Report:
     report = Report(tuple(sorted(verdicts, key=lambda one: one.cluster_id)))
     if out is not None:
-        folder = Path(out)
+        folder = Path(as_local(out))
         try:
             folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps(report.to_json(), indent=1, default=str, ensure_ascii=False)

@@ -1,7 +1,8 @@
 """Files by path or URI: local, in an object store, inside a tar or zip archive.
 
 A path is a local one or a URI of a file system that PyArrow knows: `file`, `s3` (also written `s3a`
-or `s3n`), `gs`, `abfss`, `hdfs`. Credentials and endpoints come from the environment, under the
+or `s3n`), `gs`, `abfss`, `hdfs`. Hadoop prints local paths as `file:/path`, with one slash; that
+is taken too. Credentials and endpoints come from the environment, under the
 names of each store's own tools. A member of an archive is written `archive!member`.
 """
 
@@ -33,6 +34,8 @@ from quorate.formats.errors import FormatError
 ARCHIVES: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _ANY_DEPTH: Final = "**"
 _WILD: Final = frozenset("*?[")
+_HADOOP_LOCAL: Final = "file:/"
+"""The beginning of a local path as Hadoop's Path prints it."""
 _SAME: Final = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "gcs": "gs"}
 _AWS: Final = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another of AWS's ways"
 _AZURE: Final = "set AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET"
@@ -85,6 +88,18 @@ class SourceFile:
         return self.member is None or self.start is not None
 
 
+def is_uri(path: str) -> bool:
+    """Whether a path is a URI rather than a local path."""
+    return "://" in path or path.startswith(_HADOOP_LOCAL)
+
+
+def as_local(path: str) -> str:
+    """The local path of a `file` URI; any other path as it is."""
+    if not path.startswith(_HADOOP_LOCAL):
+        return path
+    return file_path(path)
+
+
 def is_archive(path: str) -> bool:
     return path.lower().endswith(ARCHIVES)
 
@@ -97,6 +112,8 @@ def file_system(path: str) -> tuple[FileSystem, str, str]:
     """
     scheme, found, rest = path.partition("://")
     if not found:
+        if path.startswith(_HADOOP_LOCAL):
+            return LocalFileSystem(), os.path.normpath(unquote(path[len("file:") :])), ""
         return LocalFileSystem(), os.path.abspath(path), ""
     authority, _, inner = rest.partition("/")
     if scheme == "file":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorate.base.atomic_write import write_atomically
 from quorate.base.errors import QuorateError
+from quorate.spark.files.paths import as_local
 from quorate.spark.history.views import register_views
 from quorate.spark.report.gather import ClusterFigures, gather
 from quorate.spark.report.page import page
@@ -56,7 +57,7 @@ def report(
         chosen = [one for one in verdicts["clusters"] if one["cluster_id"] in clusters]
         verdicts = {**verdicts, "clusters": chosen}
     try:
-        write_atomically(Path(out), page(found, verdicts))
+        write_atomically(Path(as_local(out)), page(found, verdicts))
     except OSError as error:
         raise ReportError(f"{out}: cannot be written: {error.strerror}") from None
     return found
@@ -64,7 +65,7 @@ def report(
 
 def _read(path: str) -> Mapping[str, Any]:
     try:
-        report = json.loads(Path(path).read_text(encoding="utf-8"))
+        report = json.loads(Path(as_local(path)).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ReportError(f"{path}: cannot be read: {error}") from None
     if not (isinstance(report, dict) and isinstance(report.get("clusters"), list)):

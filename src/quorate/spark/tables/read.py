@@ -54,7 +54,7 @@ def hadoop_reads(spark: SparkSession, place: str) -> bool:
     For `s3a`, `gs` and `abfss` that needs a library that Spark does not include.
     """
     scheme, found, _ = place.partition("://")
-    if not found or scheme in ("file", "hdfs"):
+    if not found or scheme in ("file", "hdfs"):  # also file:/path, which has no ://
         return True
     context: Any = spark.sparkContext
     try:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from pyarrow import fs
 
+from quorate.spark.files.paths import as_local
 from quorate.spark.tables.delta import DeltaStore
 from quorate.spark.tables.files import open_root
 from quorate.spark.tables.parquet import PLANS, ParquetStore
@@ -20,6 +21,7 @@ def open_store(
 
     table_format: 'delta' or 'parquet'; an existing warehouse must have that format
     """
+    root = as_local(root)
     system, base = open_root(root.rstrip("/"))
     delta_log = posixpath.join(base, "control", "runs", "_delta_log")
     plans = posixpath.join(base, PLANS)
