@@ -12,6 +12,7 @@ from quorate.spark.decode.columns import COLUMNS
 from quorate.spark.files.paths import SourceError
 from quorate.spark.source.options import column_types
 from quorate.spark.source.where import parse_where
+from quorate.spark.source.zones import in_zone, zone_named
 from spark.logs import batches, end_offset, log_directory, snapshot
 from spark.test_plan import read
 
@@ -87,7 +88,13 @@ def test_what_is_parsed():
         Not(EqualTo(("node_id",), 3)),
     )
     (at,) = parse_where("timestamp = '2026-11-21 06:14:00'", COLUMNS)
-    assert at == EqualTo(("timestamp",), datetime(2026, 11, 21, 6, 14, tzinfo=UTC))
+    assert at == EqualTo(("timestamp",), datetime(2026, 11, 21, 6, 14))
+    for zone, hour in ("+05:30", 0), ("Asia/Kolkata", 0), ("GMT+5:30", 0), ("UTC", 6):
+        (there,) = in_zone([at], zone_named(zone))
+        wanted = datetime(2026, 11, 21, hour, 14 if hour else 44, tzinfo=UTC)
+        assert there == EqualTo(("timestamp",), wanted), zone
+    with pytest.raises(SourceError, match="time zone Mars/Base is not known"):
+        zone_named("Mars/Base")
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,16 @@ local, or URIs that PyArrow knows. Columns and options: docs/spark-source.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import replace
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Final
 
+from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
-    Filter,
     InputPartition,
 )
 from pyspark.sql.types import StructType
@@ -28,6 +29,7 @@ from quorate.spark.source.filters import in_microseconds
 from quorate.spark.source.options import SourceOptions, column_names
 from quorate.spark.source.plan import ReadPartition, partitions
 from quorate.spark.source.read import read_partition
+from quorate.spark.source.zones import zone_named
 from quorate.spark.stream.options import is_stream_option, parse_stream_options
 from quorate.spark.stream.reader import MetadataStreamReader
 
@@ -53,11 +55,12 @@ class MetadataLogSource(DataSource):
         return row_type(self._rows)
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        """The reader; the option `pushdown` changes nothing (docs/decisions/0011)."""
         for name in self.options:
             if is_stream_option(name):
                 raise SourceError(f"option {name} is for spark.readStream, not for spark.read")
         rows = replace(self._rows, columns=_columns(schema, self._rows))
-        return PushdownReader(rows) if rows.pushdown else MetadataLogReader(rows)
+        return MetadataLogReader(rows, tuple(schema.names))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         if len(self._rows.kinds) == 1:
@@ -65,40 +68,41 @@ class MetadataLogSource(DataSource):
                 "option kinds: a stream reads the log, and a snapshot where the log has a gap; filter "
                 "by the column kind"
             )
-        if self._rows.where or self._rows.pushdown:
-            raise SourceError("options where and pushdown: filter the stream with where()")
+        if self._rows.where:
+            raise SourceError("option where: filter the stream with where()")
         rows = replace(self._rows, columns=_columns(schema, self._rows))
-        return MetadataStreamReader(replace(self._stream, rows=rows))
+        return MetadataStreamReader(replace(self._stream, rows=rows), tuple(schema.names))
 
 
 class MetadataLogReader(DataSourceReader):
-    """Plans partitions on the driver, and reads them in tasks."""
+    """Plans partitions on the driver, and reads them in tasks.
 
-    def __init__(self, options: SourceOptions) -> None:
+    names: of the columns in the user's schema, which may differ in case
+    """
+
+    def __init__(self, options: SourceOptions, names: tuple[str, ...]) -> None:
         self._options = options
-        self._filters: tuple[Filter, ...] = ()
+        self._names = names
 
     def partitions(self) -> Sequence[InputPartition]:
-        where = in_microseconds(self._options.where)
-        return partitions(self._options, (*where, *self._filters))
+        return partitions(self._options, in_microseconds(self._options.where))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark calls read once even when no range passed the filters, and there is no partition.
         if isinstance(partition, ReadPartition):
-            yield from read_partition(partition, self._options, self._filters)
+            for batch in read_partition(partition, self._options, zone=session_zone()):
+                yield batch.rename_columns(self._names)
 
 
-class PushdownReader(MetadataLogReader):
-    """A reader with Spark's filter pushdown, for the option `pushdown`.
+def session_zone() -> tzinfo | None:
+    """The time zone of the session that runs this task; None for that of the machine.
 
-    It is not the default. Spark 4.3 keeps one reader for a data frame and for all frames derived
-    from it: the filters of one query, or of one side of a join, would cut the rows of the others.
+    Spark hands the settings of a session to its tasks. A session without this setting takes the
+    zone of its machine.
     """
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Keep all filters, to skip what cannot pass them. Spark applies all of them again."""
-        self._filters = tuple(in_microseconds(filters))
-        return filters
+    context = TaskContext.get()
+    name = None if context is None else context.getLocalProperty("spark.sql.session.timeZone")
+    return None if name is None else zone_named(name)
 
 
 def row_type(options: SourceOptions) -> StructType:
@@ -108,12 +112,13 @@ def row_type(options: SourceOptions) -> StructType:
 
 
 def _columns(schema: StructType, options: SourceOptions) -> tuple[str, ...]:
-    """The column names of a user's schema. Raises SourceError when it does not fit the source."""
+    """The source's names of the columns in a user's schema, which may differ in case.
+
+    Raises SourceError when the schema does not fit the source.
+    """
     every = source_type() if options.view is None else view_type(VIEWS[options.view])
     names = column_names(schema.names, every.names)
     for field, name in zip(schema.fields, names, strict=True):
-        if field.name != name:
-            raise SourceError(f"there is no column '{field.name}': write {name}")
         wanted = every[name].dataType
         if field.dataType != wanted:
             raise SourceError(

@@ -43,15 +43,14 @@ class SourceOptions:
     cluster_id: str | None = None
     node_id: int | None = None
     where: tuple[Filter, ...] = ()
-    """Conditions that must all hold for a row."""
+    """Conditions that must all hold for a row; times without a zone are of the session's."""
     clusters: ClusterPaths = ()
-    pushdown: bool = False
-    """Whether Spark may push filters down; a data frame is then good for one scan."""
 
 
 def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> SourceOptions:
     """The options of `spark.read`. Raises SourceError, which names the wrong option."""
     words = {key.lower(): value for key, value in given.items()}
+    _flag(words, "pushdown")  # checked, and of no effect
     for word in words:
         if word not in _OPTIONS:
             raise SourceError(
@@ -79,7 +78,6 @@ def parse_options(given: Mapping[str, str], *, needs_path: bool = True) -> Sourc
         None if node_id is None else number("nodeId", node_id, 0),
         parse_where(words["where"], column_types(view)) if words.get("where") else (),
         _clusters(words.get("clusters")),
-        _flag(words, "pushdown"),
     )
 
 

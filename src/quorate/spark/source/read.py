@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from itertools import pairwise
 
 import numpy as np
@@ -30,17 +31,24 @@ from quorate.spark.source.filters import (
 from quorate.spark.source.options import SourceOptions
 from quorate.spark.source.plan import FileRange, ReadPartition, archive_ranges
 from quorate.spark.source.where import columns_of, passing
+from quorate.spark.source.zones import in_zone
 
 
 def read_partition(
-    partition: ReadPartition, options: SourceOptions, filters: Sequence[Filter] = ()
+    partition: ReadPartition,
+    options: SourceOptions,
+    filters: Sequence[Filter] = (),
+    *,
+    zone: tzinfo | None = UTC,
 ) -> Iterator[pa.RecordBatch]:
     """The Arrow record batches of a partition.
 
-    filters: of Spark's pushdown; the result may hold rows that do not pass them
+    filters: more conditions, to skip by; the result may hold rows that do not pass them
+    zone: of times without a zone in the option `where`; None: that of this machine
 
     Raises SourceError when a file cannot be read; with fail_fast also at the first damage.
     """
+    options = replace(options, where=in_zone(options.where, zone))
     filters = (*in_microseconds(options.where), *filters)
     looked_at = columns_of(options.where).difference(options.columns)
     every = replace(options, columns=(*options.columns, *sorted(looked_at)))

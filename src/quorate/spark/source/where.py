@@ -5,7 +5,7 @@
 Conditions on columns, joined by AND: `=` (also `==`), `<>` (also `!=`), `<`, `<=`, `>`, `>=`,
 `BETWEEN`, `[NOT] IN`, `[NOT] LIKE` with `%` at either end, `IS [NOT] NULL`. They have the meaning
 of SQL. Spark's pushdown could give the source the same filters, but Spark keeps one reader for a
-data frame: filters of one query would cut the rows of the next (see data_source.PushdownReader).
+data frame: filters of one query would cut the rows of the next (docs/decisions/0011).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import reduce
 from operator import and_
 from typing import Any, Final, NoReturn
@@ -78,6 +78,8 @@ _PLAIN: Final = (
 
 def parse_where(text: str, types: Mapping[str, pa.DataType]) -> tuple[Filter, ...]:
     """The conditions, which must all hold. Raises SourceError, which names the wrong character.
+
+    Times without a zone stay without one: `zones.in_zone` gives them that of the session.
 
     types: of the columns; a condition may name columns of numbers, texts, times and booleans
     """
@@ -201,8 +203,7 @@ class _Parser:
             text = found[1:-1].replace("''", "'")
             if not pa.types.is_timestamp(kind):
                 return text
-            instant = datetime.fromisoformat(text)
-            return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+            return datetime.fromisoformat(text)
         except (KeyError, ValueError):
             self._refuse(start, f"{found} is no value of type {kind}")
 

@@ -65,10 +65,14 @@ class _WatchedFeed:
 
 
 class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The stream reader: on the driver it plans ranges of offsets, in tasks it reads them."""
+    """The stream reader: on the driver it plans ranges of offsets, in tasks it reads them.
 
-    def __init__(self, options: StreamOptions) -> None:
+    names: of the columns in the user's schema, which may differ in case; None for the source's
+    """
+
+    def __init__(self, options: StreamOptions, names: tuple[str, ...] | None = None) -> None:
         self._options = options
+        self._names = options.rows.columns if names is None else names
         self._watched: list[_WatchedFeed] | None = None
         self._target: dict[str, OffsetAndEpoch] | None = None
         self._waiting: list[str] = []
@@ -76,7 +80,8 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Spark pickles the reader for the tasks: connections and open files stay on the driver.
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_watched": None, "_target": None, "_waiting": []}
+        nothing: dict[str, Any] = {"_watched": None, "_target": None, "_waiting": []}
+        return {"_options": self._options, "_names": self._names, **nothing}
 
     # -- called by Spark ------------------------------------------------------------------
     def initialOffset(self) -> Offsets:
@@ -125,7 +130,8 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, StreamPart)
-        yield from partition.read(self._options.rows)
+        for batch in partition.read(self._options.rows):
+            yield batch.rename_columns(self._names)
 
     def stop(self) -> None:
         for watched in self._watched or ():
