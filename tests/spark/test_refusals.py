@@ -302,7 +302,7 @@ def test_a_record_that_does_not_fit_the_state_is_named(spark, pipeline, tmp_path
     assert code == 1 and "the state left as it was" in err
     assert f"byte {AT_TWO}, offset 3: FenceBrokerRecord: broker 7 is not registered" in err
     code, out, _ = pipeline("ingest", "a", "-w", "tables")
-    assert code == 1 and "the state at 4" in out and "in quarantine: 1 misfit" in out
+    assert code == 1 and "the state includes offset 3" in out and "in quarantine: 1 misfit" in out
 
 
 def test_input_without_a_log_gives_only_its_problem():
@@ -314,4 +314,4 @@ def test_input_without_a_log_gives_only_its_problem():
     ]
     snapshot_alone = ClusterSummary(applied_end_offset=10)
     (line,) = cluster_lines(IngestSummary("w", {"a": snapshot_alone}))
-    assert line.endswith("the log ends at offset 0, the state at 10")
+    assert line.endswith("the log is empty, the state includes offset 9")

@@ -10,11 +10,12 @@ import click
 from quorate.base.plural import pluralize
 from quorate.cli.options import ToolCommand
 from quorate.cli.pipeline.job import (
-    BAD_INPUT,
     absolute,
     clusters_option,
     common_options,
     every_path,
+    findings_code,
+    findings_option,
     job_on_spark,
     job_options,
     named_clusters,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1)
 @common_options
 @clusters_option
+@findings_option
 @click.option("--fail-fast", is_flag=True, help="Stop at the first damage in a log.")
 @click.option("--cluster-id", metavar="ID", help="For logs without a meta.properties beside them.")
 @click.option("--out", metavar="DIR", help="Also write report.json there.")
@@ -55,7 +57,7 @@ def audit(paths: tuple[str, ...], **words: Any) -> int:
             notify=notify,
         )
     print_result(report.to_json(), words["as_json"], lambda: _audit_lines(report))
-    return 0 if report.ok else BAD_INPUT
+    return findings_code(not report.ok, words)
 
 
 @click.command(cls=ToolCommand)

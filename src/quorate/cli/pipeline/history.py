@@ -46,7 +46,7 @@ def _then(text: str) -> dict[str, Any]:
     "--at",
     metavar="TIME|OFFSET",
     callback=lambda _context, _option, text: None if text is None else _then(text),
-    help="With a kind: its state at that time or offset.",
+    help="With a kind: its state at that time, or after the record at that offset (inclusive).",
 )
 @click.option("--cluster", metavar="ID", help="Only this cluster; --at needs it.")
 def history(question: str | None, **words: Any) -> int:

@@ -16,6 +16,8 @@ from quorate.cli.pipeline.job import (
     absolute,
     clusters_option,
     every_path,
+    findings_code,
+    findings_option,
     job_on_spark,
     job_options,
     named_clusters,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1)
 @job_options
 @clusters_option
+@findings_option
 @click.option("--fail-fast", is_flag=True, help="Ingest nothing when some of the input is bad.")
 @click.option("--cluster-id", metavar="ID", help="For logs without a meta.properties beside them.")
 @click.option(
@@ -73,7 +76,7 @@ def ingest(paths: tuple[str, ...], **words: Any) -> int:
             click.echo(error, err=True)
             return BAD_INPUT
     print_result(summary.to_json(), words["as_json"], lambda: _ingest_lines(summary, words))
-    return BAD_INPUT if summary.bad else 0
+    return findings_code(summary.bad, words)
 
 
 @click.command(cls=ToolCommand)

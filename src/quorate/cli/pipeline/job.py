@@ -1,7 +1,8 @@
 """Common parts of the jobs of `quorate pipeline`: options, session, progress, one-line errors.
 
-Exit codes: 0 success, 1 some input was bad (the good part was ingested, the rest is in quarantine),
-2 the command line or a path in it is wrong, 70 the job failed (a full disk, a lost worker).
+Exit codes: 0 success, 1 some input was bad (the good part was ingested, the rest is in quarantine;
+0 with --findings-exit-zero), 2 the command line or a path in it is wrong, 70 the job failed (a
+full disk, a lost worker).
 """
 
 from __future__ import annotations
@@ -52,6 +53,20 @@ def common_options(command: Any) -> Any:
     return command
 
 
+def findings_option(command: Any) -> Any:
+    """Add the option for schedulers that take every exit code but 0 for a failed job."""
+    return click.option(
+        "--findings-exit-zero",
+        is_flag=True,
+        help="Exit with 0 instead of 1 when the job did all its work and has findings.",
+    )(command)
+
+
+def findings_code(found: object, words: Mapping[str, Any]) -> int:
+    """The exit code of a job that did all its work; `found`: whether it has findings."""
+    return BAD_INPUT if found and not words["findings_exit_zero"] else 0
+
+
 def job_options(command: Any) -> Any:
     """Add the options of every job with a warehouse."""
     command = common_options(command)
@@ -96,7 +111,7 @@ def named_clusters(words: Mapping[str, Any]) -> dict[str, list[str]]:
 def every_path(paths: Sequence[str], clusters: Mapping[str, Sequence[str]]) -> list[str]:
     """The paths of a job, and those of its named clusters."""
     named = [path for some in clusters.values() for path in some]
-    return list(dict.fromkeys([*map(absolute, paths), *named]))
+    return list(dict.fromkeys([*input_paths(paths), *named]))
 
 
 @contextmanager
@@ -200,6 +215,22 @@ def absolute(path: str) -> str:
     from quorate.spark.files.paths import is_uri
 
     return path if is_uri(path) else str(Path(path).absolute())
+
+
+def input_paths(paths: Sequence[str]) -> list[str]:
+    """The absolute paths of the input, without stray files, which are named on stderr.
+
+    A shell gives `dir/*` as one path for each entry. Beside directories, files whose names are of
+    no segment, snapshot or archive are then left out. Alone, such a file is refused later.
+    """
+    from quorate.spark.files.layout import is_input_name
+
+    stray = [path for path in paths if Path(path).is_file() and not is_input_name(path)]
+    if not any(Path(path).is_dir() for path in paths):
+        stray = []
+    for path in stray:
+        click.echo(f"left out: {path}: the name of no segment, snapshot or archive", err=True)
+    return [absolute(path) for path in paths if path not in stray]
 
 
 def warehouse_options(words: Mapping[str, Any]) -> str:

@@ -17,6 +17,8 @@ from quorate.cli.pipeline.job import (
     absolute,
     clusters_option,
     every_path,
+    findings_code,
+    findings_option,
     job_on_spark,
     job_options,
     named_clusters,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1)
 @job_options
 @clusters_option
+@findings_option
 @click.option(
     "--bootstrap-controllers",
     "-b",
@@ -98,7 +101,7 @@ def stream(paths: tuple[str, ...], **words: Any) -> int:
             click.echo(error, err=True)
             return BAD_INPUT
     print_result(summary.to_json(), words["as_json"], lambda: _lines(summary))
-    return BAD_INPUT if summary.bad else 0
+    return findings_code(summary.bad, words)
 
 
 def _options(paths: tuple[str, ...], words: dict[str, Any]) -> dict[str, str]:

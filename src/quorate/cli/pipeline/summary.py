@@ -24,7 +24,9 @@ def cluster_lines(summary: IngestSummary) -> list[str]:
                 "replace them"
             )
         if one.left_out:
-            found.append(f"    left out, not known to be committed: {_ranges(one.left_out)}")
+            found.append(
+                f"    left out, not known to be committed: offsets {_ranges(one.left_out)}"
+            )
         if one.quarantined or one.known_before:
             found.append(f"    in quarantine: {quarantine_counts(one)}")
         found += [f"      {why}: {text}" for why, text in one.examples.items()]
@@ -45,10 +47,22 @@ def _taken(one: ClusterSummary) -> str:
     if one.log_end_offset == 0 and one.applied_end_offset is None:
         return "nothing could be ingested"
     return (
-        f"{pluralize(one.records, 'record')}, {pluralize(one.events, 'event')}; the log ends at offset "
-        f"{one.log_end_offset}, the state at {one.applied_end_offset}"
+        f"{pluralize(one.records, 'record')}, {pluralize(one.events, 'event')}; "
+        f"{_last(one.log_end_offset)}, {_state(one.applied_end_offset)}"
     )
 
 
+def _last(log_end: int) -> str:
+    return f"the log's last offset is {log_end - 1}" if log_end else "the log is empty"
+
+
+def _state(applied_end: int | None) -> str:
+    """The record that the state includes last; `history --at` takes the same offset."""
+    if not applied_end:
+        return "no state is known"
+    return f"the state includes offset {applied_end - 1}"
+
+
 def _ranges(ranges: Iterable[tuple[int, int]]) -> str:
-    return ", ".join(f"{start} to {end - 1}" for start, end in ranges)
+    """Ranges whose ends are exclusive, as text with inclusive ends."""
+    return ", ".join(f"{start} to {end - 1}" for start, end in ranges) + " (inclusive)"

@@ -11,7 +11,13 @@ import click
 from quorate.base.plural import pluralize
 from quorate.cli.columns import table_lines
 from quorate.cli.options import ToolCommand
-from quorate.cli.pipeline.job import BAD_INPUT, absolute, job_on_spark, job_options
+from quorate.cli.pipeline.job import (
+    absolute,
+    findings_code,
+    findings_option,
+    job_on_spark,
+    job_options,
+)
 from quorate.cli.pipeline.rows import json_texts, limit_option, shown_rows
 
 if TYPE_CHECKING:
@@ -54,6 +60,7 @@ def log_options(command: Any) -> Any:
     " --request-log /logs \\\n    --where \"event = 'topic deleted' AND topic_name = 'orders'\"",
 )
 @job_options
+@findings_option
 @log_options
 @click.option(
     "--cluster", metavar="ID", help="The cluster of the logs; needed if the warehouse has several."
@@ -134,7 +141,7 @@ def who(**words: Any) -> int:
             answer.close()
     for line in _warnings(answer):
         click.echo(line, err=True)
-    return BAD_INPUT if answer.unread else 0
+    return findings_code(answer.unread, words)
 
 
 def _condition(spark: SparkSession, words: dict[str, Any]) -> str:

@@ -100,6 +100,11 @@ def log_directories(
     return logs, refusals
 
 
+def is_input_name(path: str) -> bool:
+    """Whether a file of this name can be read alone: a segment, a snapshot or an archive."""
+    return is_archive(path) or _is_data(split(path)[1])
+
+
 def single_file(file: SourceFile, beside: SourceFile | None, read_small: ReadSmall) -> LogDirectory:
     """A single segment or snapshot. Raises SourceError when its name is of neither."""
     folder, name = split(file.name)
