@@ -85,7 +85,7 @@ def test_the_name_of_a_history(logs, clusters, expected, crcs):
     assert (found.undecided, found.mixed) == ({}, {})
 
 
-def test_the_source_is_told_names_that_it_does_not_find_out_itself():
+def test_the_source_gets_names_that_it_does_not_find_out_itself():
     logs = [log("a", WHOLE), log("b", OTHER)]
     assert resolved(logs).given == {}
     assert resolved(logs, A).given == {ID: ["a"], of(OTHER): ["b"]}

@@ -10,6 +10,7 @@ import pytest
 
 from quorate.formats.batch import encode_batch
 from quorate.spark.tables.control import ClusterProgress
+from quorate.spark.tables.identity import Resolution
 from quorate.spark.tables.ingest import ingest
 from quorate.spark.tables.lineage import EpochSpan
 from quorate.spark.tables.log_starts import without_known_starts
@@ -90,8 +91,11 @@ def test_a_path_that_delta_would_take_for_another_is_refused(pipeline, tmp_path)
     assert not (tmp_path / "w %41").exists() and not (tmp_path / "w A").exists()
 
 
-def test_an_ingest_looks_over_its_paths_once(tmp_path, monkeypatch):
-    """Spark lists them for each query anyway; on an object store that is most of a small job."""
+def test_the_queries_of_an_ingest_look_over_its_paths_once(tmp_path, monkeypatch):
+    """Spark lists them for each query anyway; on an object store that is most of a small job.
+
+    Finding the names of the clusters lists them once more, before the first query.
+    """
     listed = []
     monkeypatch.setattr(
         "quorate.spark.frame.partitions", lambda survey: listed.append(survey.paths)
@@ -99,7 +103,8 @@ def test_an_ingest_looks_over_its_paths_once(tmp_path, monkeypatch):
     monkeypatch.setattr("quorate.spark.frame.register", lambda spark: None)
     monkeypatch.setattr(
         "quorate.spark.tables.ingest.ingest_rows",
-        lambda spark, rows, store, **_: [rows(["offset"]), rows(["epoch"])],
+        lambda spark, rows, *_: [rows(["offset"]), rows(["epoch"])],
     )
+    monkeypatch.setattr("quorate.spark.tables.ingest.names_in", lambda *_: Resolution())
     ingest(MagicMock(), ["/logs"], str(tmp_path))
     assert listed == [("/logs",)]
